@@ -145,9 +145,10 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::SendRegister(
                why.error_code() != grpc::StatusCode::UNAVAILABLE;
     if (answered) return why;
     const bool known = why.error_code() == grpc::StatusCode::UNAVAILABLE;
-    return grpc::Status(grpc::StatusCode::UNAVAILABLE,
-                        absl::StrCat("no answer yet; is server 0 running, and is this its address?",
-                                     known ? absl::StrCat(" (", why.error_message(), ")") : ""));
+    return grpc::Status(
+        grpc::StatusCode::UNAVAILABLE,
+        absl::StrCat("no answer yet; is server 0 running, and is this its address?",
+                     known ? absl::StrCat(" (", InPlainWords(why.error_message()), ")") : ""));
   };
   RETURN_IF_ERROR(Call(what, limits, attempt, options_.registrations));
   return reply;

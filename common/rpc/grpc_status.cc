@@ -36,8 +36,34 @@ absl::Status WithHintOf(const absl::Status& status, const grpc::ClientContext& c
   return WithRetryHint(status, std::chrono::milliseconds(count));
 }
 
-// What of gRPC's text about a connection that was not made concerns a person: the cause at its end,
-// without the names of gRPC's parts.
+// How the libraries tell that somebody was reached and did not agree, and what that means.
+struct Disagreement {
+  absl::string_view told;
+  absl::string_view meaning;
+};
+constexpr Disagreement kDisagreements[] = {
+    {"certificate verify failed",
+     "the certificate there is not of this authority, or is not valid now (--tls-dir)"},
+    {"wrong version number",
+     "whoever is there speaks no TLS: a server without certificates, or another program"},
+    {"alert", "whoever is there refuses this certificate (--tls-dir)"},
+    {"Socket closed",
+     "whoever is there hung up at once: it may want TLS, or other certificates (--tls-dir)"},
+    {"Connection reset by peer",
+     "whoever is there hung up at once: it may want TLS, or other certificates (--tls-dir)"},
+};
+
+std::string NotConnected(absl::string_view cause) {
+  // Verifiers of ours have said what they mean.
+  if (absl::StartsWith(cause, "the certificate at this address")) return std::string(cause);
+  for (const Disagreement& each : kDisagreements) {
+    if (absl::StrContains(cause, each.told)) return absl::StrCat(each.meaning, " (", cause, ")");
+  }
+  return absl::StrCat("nobody is reached there (", cause, ")");
+}
+
+}  // namespace
+
 std::string InPlainWords(absl::string_view message) {
   const size_t colon = message.rfind(": ");
   const absl::string_view cause =
@@ -45,11 +71,11 @@ std::string InPlainWords(absl::string_view message) {
   if (absl::StartsWith(message, "DNS resolution failed")) {
     return absl::StrCat("the host's name is not found (", cause, ")");
   }
-  if (absl::StartsWith(message, "failed to connect to all addresses")) {
-    return absl::StrCat("nobody is reached there (", cause, ")");
-  }
+  if (absl::StartsWith(message, "failed to connect to all addresses")) return NotConnected(cause);
   return std::string(message);
 }
+
+namespace {
 
 absl::Status SaidOnTheWay(const absl::Status& status) {
   if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {

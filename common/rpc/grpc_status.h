@@ -7,11 +7,14 @@
 // (ResultOf): the request is sent again, whatever the code.
 #pragma once
 
+#include <string>
+
 #include <grpcpp/client_context.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/status.h>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace leeway {
 
@@ -24,6 +27,10 @@ grpc::Status Refuse(const absl::Status& status, grpc::ServerContextBase& context
 // answered, this is its status, with its hint. Otherwise it is DEADLINE_EXCEEDED, or UNAVAILABLE
 // with a text that names the code.
 absl::Status ResultOf(const grpc::Status& status, const grpc::ClientContext& context);
+
+// What of gRPC's text about a connection that was not made concerns a person: its cause, and what
+// to look at, without the names of gRPC's parts. Other texts stay as they are.
+std::string InPlainWords(absl::string_view message);
 
 // The same for a stream, whose end is never an answer. As above, texts are Printable
 // (common/printable.h) on both sides, whoever wrote them.

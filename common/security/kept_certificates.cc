@@ -15,6 +15,12 @@
 #include "common/status.h"
 
 namespace leeway {
+namespace {
+
+Caller HolderOf(const CertificatePem& pem) { return CallerOf(pem.uris).value_or(Caller{}); }
+
+}  // namespace
+
 absl::Status KeptCertificates::MemoryFile::Set(const std::string& content) {
   Descriptor made(memfd_create("leeway-certificates", MFD_CLOEXEC));
   const timespec time = {.tv_sec = ++changes, .tv_nsec = 0};
@@ -40,7 +46,7 @@ absl::StatusOr<std::shared_ptr<KeptCertificates>> KeptCertificates::Start(Certif
                                                                           Duration look_every) {
   ASSIGN_OR_RETURN(CertificatePem pem, ReadCertificateFiles(paths));
   std::shared_ptr<KeptCertificates> kept(new KeptCertificates(std::move(paths)));
-  kept->trust_domain_ = TrustDomainOf(pem.uris);
+  kept->holder_ = HolderOf(pem);
   {
     MutexLock lock(kept->mutex_);
     const absl::Status taken = kept->Take(pem);
@@ -64,10 +70,11 @@ absl::Status KeptCertificates::TakeFiles() {
   ASSIGN_OR_RETURN(const CertificatePem read, ReadCertificateFiles(paths_));
   MutexLock lock(mutex_);
   if (read == taken_) return absl::OkStatus();
-  if (const std::string domain = TrustDomainOf(read.uris); domain != trust_domain_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(paths_.certificate, ": is of the trust domain '", domain,
-                     "', and this process of '", trust_domain_, "'; another one needs a restart"));
+  if (const Caller holder = HolderOf(read);
+      holder.role != holder_.role || holder.trust_domain != holder_.trust_domain) {
+    return absl::InvalidArgumentError(absl::StrCat(paths_.certificate, ": is ", Described(holder),
+                                                   ", and this process's is ", Described(holder_),
+                                                   "; another one needs a restart"));
   }
   RETURN_IF_ERROR(Take(read));
   spdlog::info("{}: new certificates, in use from now on",

@@ -10,6 +10,7 @@
 #include "common/mutex.h"
 #include "common/security/certificate_files.h"
 #include "common/security/file_watch.h"
+#include "common/security/role.h"
 
 namespace leeway {
 
@@ -30,9 +31,9 @@ class KeptCertificates {
   // reads one of them without the other.
   const std::string& ca_file() const { return ca_.path; }
   const std::string& identity_file() const { return identity_.path; }
-  // Of the certificate: where it says its role, in which trust domain (role.h). A set of another
-  // one is not taken. Empty: it names none.
-  const std::string& trust_domain() const { return trust_domain_; }
+  // Whom the certificate names (role.h): nobody, where it names no role. A set of another role or
+  // trust domain is not taken.
+  const Caller& holder() const { return holder_; }
 
   // Looks at the files once (FileWatch). The log says when another set is taken.
   void Look() { watch_->Look(); }
@@ -54,7 +55,7 @@ class KeptCertificates {
 
   const CertificatePaths paths_;
   // Constant after Start, and so are the files' paths.
-  std::string trust_domain_;
+  Caller holder_;
   MemoryFile ca_;
   MemoryFile identity_;
 

@@ -80,9 +80,10 @@ absl::Status CheckTrustDomain(absl::string_view what, absl::string_view trust_do
                    " small letters, digits, dots, hyphens and underscores"));
 }
 
-std::string TrustDomainOf(const std::vector<std::string>& uris) {
-  const std::optional<Caller> caller = CallerOf(uris);
-  return caller ? caller->trust_domain : "";
+std::string Described(const Caller& holder) {
+  if (!holder.role) return "one without a role";
+  return absl::StrCat("a ", RoleName(*holder.role), "'s of the trust domain '", holder.trust_domain,
+                      "'");
 }
 
 std::vector<v1::Role> CallersOf(const std::string& method) {

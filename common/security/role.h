@@ -38,8 +38,8 @@ absl::Status CheckTrustDomain(absl::string_view what, absl::string_view trust_do
 
 // Nothing, unless exactly one of a certificate's URIs names a role.
 std::optional<Caller> CallerOf(const std::vector<std::string>& uris);
-// Of the certificate with these URIs; empty if it names no role.
-std::string TrustDomainOf(const std::vector<std::string>& uris);
+// "a worker's of the trust domain 'leeway'", "one without a role".
+std::string Described(const Caller& holder);
 
 // The roles whose certificates may call a method, as the contract says (proto/leeway/v1).
 // `method`: leeway.v1.Coordinator.StopJob. It must be one.

@@ -26,14 +26,24 @@ absl::StatusOr<KeptToken> TokenOf(const std::string& text, const char* variable,
 }
 
 // What peers must be of, where their certificates name roles.
-absl::StatusOr<std::string> PeersDomain(const std::string& said, const KeptCertificates& own,
+absl::StatusOr<std::string> PeersDomain(const std::string& said, const Caller& own,
                                         const std::string& certificate) {
-  if (said.empty()) return own.trust_domain();
+  if (said.empty()) return own.trust_domain;
   RETURN_IF_ERROR(CheckTrustDomain("--trust-domain", said));
-  if (own.trust_domain().empty() || own.trust_domain() == said) return said;
+  if (own.trust_domain.empty() || own.trust_domain == said) return said;
   return absl::InvalidArgumentError(absl::StrCat("--trust-domain ", said, ": the certificate ",
                                                  certificate, " is of the trust domain '",
-                                                 own.trust_domain(), "'"));
+                                                 own.trust_domain, "'"));
+}
+
+// Peers take nobody for a server whose certificate says otherwise.
+absl::Status CheckRole(const Caller& own, EndOfCalls end, const std::string& certificate) {
+  if (end == EndOfCalls::kCalls || !own.role || own.role == v1::ROLE_SERVER) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(certificate, " is ", Described(own),
+                   ", and a server needs a server's (leeway certificates DIR makes DIR/server)"));
 }
 
 // `proves`: the process has to prove who it is.
@@ -90,8 +100,9 @@ absl::StatusOr<SecuritySettings> SettingsOf(const SecurityFlags& flags, const v1
   RETURN_IF_ERROR(CheckGiven(paths, proves));
   if (!proves) paths.certificate = paths.key = "";
   ASSIGN_OR_RETURN(settings.certificates, KeptCertificates::Start(paths));
-  ASSIGN_OR_RETURN(settings.trust_domain,
-                   PeersDomain(flags.trust_domain, *settings.certificates, paths.certificate));
+  const Caller& own = settings.certificates->holder();
+  RETURN_IF_ERROR(CheckRole(own, end, paths.certificate));
+  ASSIGN_OR_RETURN(settings.trust_domain, PeersDomain(flags.trust_domain, own, paths.certificate));
   return settings;
 }
 

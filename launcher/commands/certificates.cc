@@ -52,7 +52,8 @@ absl::StatusOr<std::string> TrustDomainFor(const std::string& folder, const std:
   for (const v1::Role role : kIssued) {
     const std::string file = absl::StrCat(folder, "/", RoleName(role), "/", kCertificateFile);
     const auto uris = ReadUris(file);
-    const std::string domain = uris.ok() ? TrustDomainOf(*uris) : "";
+    const auto holder = uris.ok() ? CallerOf(*uris) : std::nullopt;
+    const std::string domain = holder ? holder->trust_domain : "";
     if (domain.empty()) continue;
     if (said.empty() || said == domain) return domain;
     return absl::InvalidArgumentError(

@@ -67,7 +67,11 @@ def commands():
     code, said = leeway("status", run.dir)
     runs.check(code == 0, f"by the run folder: {said.splitlines()[0]}")
     address = (run.dir / "coordinator").read_text().strip()
-    runs.check(leeway("status", address)[0] != 0, "plain, by address: nobody answers")
+    code, said = leeway("status", address)
+    runs.check(code != 0 and "it may want TLS" in said, said.strip())
+    others = certificates(run.parent / "others")
+    code, said = leeway("status", address, "--tls-dir", others / "status")
+    runs.check(code != 0 and "the certificate there is not of this authority" in said, said.strip())
     code, said = leeway("status", address, "--tls-dir", run.dir / "tls")
     runs.check(code != 0 and "brings no token" in said, said.strip())
     token = run.parent / "another-token"

@@ -136,17 +136,24 @@ TEST_CASE("certificates: a file that stays bad is told once, one that is being w
   CHECK(Times(log.text(), "in use from now on") == 1);
 }
 
-TEST_CASE("certificates: another trust domain is not taken while the process lives") {
+TEST_CASE("certificates: those of another holder are not taken while the process lives") {
   const Role role;
   const auto kept = KeptCertificates::Start(role.paths(), std::chrono::hours(1)).value();
-  CHECK(kept->trust_domain() == "leeway");
-  const testing::LogCapture log;
-  const auto other = role.authority.Issue({.role = v1::ROLE_SERVER, .trust_domain = "speech"});
-  REQUIRE(WriteCredentials(role.folder.path(), role.authority.own().certificate, *other).ok());
-  for (int look = 0; look < 2; ++look) kept->Look();
-  CHECK(Content(kept->identity_file()) == Identity(role.first));
-  CHECK_THAT(log.text(), Catch::Contains("is of the trust domain 'speech', and this process of "
-                                         "'leeway'; another one needs a restart"));
+  CHECK(kept->holder().trust_domain == "leeway");
+  for (const auto& [other, described] :
+       {std::pair(CertificateRequest{.role = v1::ROLE_SERVER, .trust_domain = "speech"},
+                  "is a server's of the trust domain 'speech'"),
+        std::pair(CertificateRequest{.role = v1::ROLE_WORKER},
+                  "is a worker's of the trust domain 'leeway'")}) {
+    const testing::LogCapture log;
+    const auto issued = role.authority.Issue(other);
+    REQUIRE(WriteCredentials(role.folder.path(), role.authority.own().certificate, *issued).ok());
+    for (int look = 0; look < 2; ++look) kept->Look();
+    CHECK(Content(kept->identity_file()) == Identity(role.first));
+    CHECK_THAT(log.text(), Catch::Contains(described) &&
+                               Catch::Contains(", and this process's is a server's of the trust "
+                                               "domain 'leeway'; another one needs a restart"));
+  }
 }
 
 TEST_CASE("certificates: a reader sees that the content changed, by its time") {

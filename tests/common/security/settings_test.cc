@@ -108,7 +108,7 @@ TEST_CASE("what is missing or wrong is named before anything starts") {
 TEST_CASE("the trust domain is that of the own certificate, and no other one can be said") {
   const Files files;
   const auto issued =
-      files.authority.Issue({.role = v1::ROLE_WORKER, .trust_domain = "vision"}).value();
+      files.authority.Issue({.role = v1::ROLE_SERVER, .trust_domain = "vision"}).value();
   const std::string folder = files / "vision";
   REQUIRE(WriteCredentials(folder, files.authority.own().certificate, issued).ok());
   CHECK(Settings({.tls_dir = folder})->trust_domain == "vision");
@@ -126,6 +126,17 @@ TEST_CASE("the trust domain is that of the own certificate, and no other one can
   CHECK(Settings(said, EndOfCalls::kCalls)->trust_domain == "vision");
   CHECK(absl::IsInvalidArgument(
       files.authority.Issue({.role = v1::ROLE_WORKER, .trust_domain = "a,URI:b"}).status()));
+}
+
+TEST_CASE("a server needs a server's certificate, and who only calls may have any") {
+  const Files files;
+  const auto issued = files.authority.Issue({.role = v1::ROLE_WORKER}).value();
+  const std::string folder = files / "worker";
+  REQUIRE(WriteCredentials(folder, files.authority.own().certificate, issued).ok());
+  CHECK_THAT(Refusal({.tls_dir = folder}),
+             Catch::Contains("worker/tls.crt is a worker's of the trust domain 'leeway', and a "
+                             "server needs a server's"));
+  CHECK(Settings({.tls_dir = folder}, EndOfCalls::kCalls).ok());
 }
 
 TEST_CASE("a certificate whose time is over is refused by its date") {

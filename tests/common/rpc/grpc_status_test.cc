@@ -1,0 +1,42 @@
+#include "common/rpc/grpc_status.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/catch.h"
+
+namespace leeway::grpc_status {
+namespace {
+
+// As gRPC 1.51 tells it.
+std::string NotConnected(const std::string& cause) {
+  return InPlainWords(absl::StrCat(
+      "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:7901: ", cause));
+}
+
+}  // namespace
+
+TEST_CASE("Who is reached and does not agree is told from nobody") {
+  CHECK(NotConnected("Failed to connect to remote host: Connection refused") ==
+        "nobody is reached there (Connection refused)");
+  CHECK(NotConnected("Socket closed") ==
+        "whoever is there hung up at once: it may want TLS, or other certificates (--tls-dir) "
+        "(Socket closed)");
+  CHECK_THAT(NotConnected("error:0A000086:SSL routines::certificate verify failed"),
+             Catch::StartsWith("the certificate there is not of this authority"));
+  CHECK_THAT(NotConnected("error:0A00010B:SSL routines::wrong version number"),
+             Catch::StartsWith("whoever is there speaks no TLS"));
+  CHECK_THAT(NotConnected("error:0A000418:SSL routines::tlsv1 alert unknown ca"),
+             Catch::StartsWith("whoever is there refuses this certificate"));
+  CHECK(NotConnected("Custom verification check failed with error: UNAUTHENTICATED: the "
+                     "certificate at this address is a status' and no server's") ==
+        "the certificate at this address is a status' and no server's");
+}
+
+TEST_CASE("Other texts of gRPC's stay") {
+  CHECK(InPlainWords("DNS resolution failed for nowhere:1: C-ares: Domain name not found") ==
+        "the host's name is not found (Domain name not found)");
+  CHECK(InPlainWords("Broken pipe: x") == "Broken pipe: x");
+}
+
+}  // namespace leeway::grpc_status
