@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -62,6 +63,9 @@ class Checkpoints {
   void BeginLast(uint64_t generation, Time now);
   // Shards have changed hands: parts were asked of who is not there any more.
   void AskAgain(uint64_t generation, Time now);
+  // A shard was not where the cut is: it is asked once more, at the next tick.
+  void AskLater() { ask_later_ = true; }
+  bool TakeAskLater() { return std::exchange(ask_later_, false); }
   // An answer to the latest question.
   bool IsOfLast(uint64_t round, uint64_t clock) const {
     return round + 1 == saves_ && clock == last_clock_;
@@ -83,6 +87,7 @@ class Checkpoints {
   // How often the last one was asked for (SaveAll), and until when it may take.
   uint64_t saves_ = 0;
   Time save_until_;
+  bool ask_later_ = false;
 };
 
 }  // namespace leeway

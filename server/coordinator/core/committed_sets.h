@@ -42,6 +42,10 @@ class CommittedSets {
   std::optional<Time> until() const { return grace_.until(); }
   // The latest set once more, for who has taken a shard over.
   void CommitAgain(uint64_t generation);
+  // The same, for who may have been told nothing for a while.
+  void TellAgain(uint64_t generation) {
+    if (book_.latest()) Commit(*book_.latest(), generation);
+  }
 
   // The first clock without a set: every block is brought to it.
   uint64_t next() const { return book_.next(); }

@@ -34,9 +34,12 @@ absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, T
 
 void CoordinatorCore::Take(const SaveDone& done, Time now) {
   if (!saving() || !cuts_.IsOfLast(done.round, done.clock)) return;
-  // Its blocks are not where the latest set has brought the others.
+  // Its blocks are not where the latest set has brought the others: yet, unless who is to
+  // contribute is lost.
   if (facts().commits_sets() && absl::IsFailedPrecondition(done.saved.status())) {
     sets_.MarkLacking();
+    cuts_.AskLater();
+    return Advance(now);
   }
   AddShard(done.shard, done.clock, done.saved, now).IgnoreError();
 }

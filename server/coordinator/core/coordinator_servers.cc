@@ -140,6 +140,7 @@ void CoordinatorCore::Return(uint32_t server, Time now) {
   const bool joins = life_.under_way() && fleet_.table().Wanted(server) && shards_.Join(server);
   if (holds) {
     workers_.TellAgain(true);
+    sets_.TellAgain(life_.generation());
     shards_.Renew();
   }
   if (holds || joins) Reassign(absl::StrCat("server ", server, " is back"), now);

@@ -12,6 +12,10 @@ void CoordinatorCore::Tick(Time now) {
   GiveUpHolders(now);
   Rebalance(now);
   cuts_.Expire(now, saving());
+  if (saving() && cuts_.TakeAskLater()) {
+    sets_.CommitAgain(life_.generation());
+    cuts_.AskAgain(life_.generation(), now);
+  }
   Advance(now);
 }
 

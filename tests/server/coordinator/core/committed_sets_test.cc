@@ -233,6 +233,40 @@ TEST_CASE(
   CHECK(Sets(job) == std::vector<Ranks>{{0, 1}});
 }
 
+// A server that was silent for a while has missed the set, or has not applied it yet.
+TEST_CASE("committed sets: a shard that is behind the last cut is told the set, and asked again") {
+  Scenario job(Options(3, 0, v1::WORKER_LOSS_CONTINUE));
+  job.Start();
+  for (uint64_t clock = 0; clock < 3; ++clock) HeldByAll(job, clock, {0, 1, 2});
+  CHECK(Sets(job).size() == 3);
+  for (const uint32_t rank : {0u, 1u, 2u}) {
+    job.Leave(rank, 3, v1::LEAVE_FINISHED).IgnoreError();
+  }
+  const SaveAll first = job.Take<SaveAll>().at(0);
+  job.core.Answered(SaveDone{1, first.round, 3, absl::FailedPreconditionError("behind")}, job.now);
+  CHECK(job.core.state() == v1::JOB_STOPPING);
+  job.Pass(0.25);
+  CHECK(Sets(job) == std::vector<Ranks>{{0, 1, 2}});
+  job.FinishSaving();
+  CHECK(job.core.state() == v1::JOB_FINISHED);
+}
+
+TEST_CASE("committed sets: a server that is back is told the latest set") {
+  Scenario job(Options(3, 0, v1::WORKER_LOSS_CONTINUE));
+  job.Start();
+  HeldByAll(job, 0, {0, 1, 2});
+  CHECK(Sets(job).size() == 1);
+  for (int i = 0; i < 4 * 31; ++i) {
+    job.now += std::chrono::milliseconds(250);
+    for (const uint32_t rank : {0u, 1u, 2u}) job.Beat(rank).IgnoreError();
+    job.ServerBeat(0).IgnoreError();
+    job.core.Tick(job.now);
+  }
+  CHECK(Sets(job).empty());
+  job.ServerBeat(1).IgnoreError();
+  CHECK(Sets(job) == std::vector<Ranks>{{0, 1, 2}});
+}
+
 TEST_CASE("committed sets: who speaks of another generation or in a job in lockstep is refused") {
   Scenario job(Options(3, 1, v1::WORKER_LOSS_WAIT));
   job.Start();
