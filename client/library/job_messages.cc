@@ -1,11 +1,12 @@
 #include "client/library/job_messages.h"
 
-#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "common/update/factors.h"
 #include "config/length.h"
 
 namespace leeway {
@@ -53,23 +54,13 @@ absl::StatusOr<ContributionRates> RatesFrom(std::span<const JobRate> rates, uint
   if (rates.empty()) return nullptr;
   if (rates.size() > kRatesMax) {
     return absl::InvalidArgumentError(
-        absl::StrCat("rates: ", rates.size(), " parts; at most ", kRatesMax, " are allowed"));
+        absl::StrCat("rates: ", rates.size(), " parts; at most ", kRatesMax,
+                     " are allowed; join neighbours with the same factor"));
   }
   auto parts = std::make_shared<std::vector<UpdatePart>>();
-  uint64_t before = 0;
-  for (size_t i = 0; i < rates.size(); ++i) {
-    const auto& [end, factor] = rates[i];
-    if (end <= before || end > trained || !std::isfinite(factor) || factor < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("rates[", i, "]: a factor of ", factor, " up to element ", end, " after ",
-                       before, ": factors are finite and at least 0, and ends rise to ", trained));
-    }
-    parts->push_back({.end = end, .rate = factor});
-    before = end;
-  }
-  if (before == trained) return parts;
-  return absl::InvalidArgumentError(absl::StrCat("rates: the last one ends at element ", before,
-                                                 ", and the trained ones at ", trained));
+  for (const auto& [end, factor] : rates) parts->push_back({.end = end, .rate = factor});
+  RETURN_IF_ERROR(CheckRates(*parts, trained));
+  return parts;
 }
 
 v1::StepMetrics MetricsFrom(const ClockMeasures& measures, const StepExchange& exchange) {

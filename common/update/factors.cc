@@ -1,7 +1,10 @@
 #include "common/update/factors.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "absl/strings/str_cat.h"
+#include "common/counted.h"
 #include "common/element_name.h"
 
 namespace leeway {
@@ -90,6 +93,28 @@ std::vector<UpdatePart> Multiplied(std::vector<UpdatePart> parts,
     if (one->end == at) ++one;
   }
   return product;
+}
+
+absl::Status CheckRates(std::span<const UpdatePart> parts, uint64_t trained) {
+  if (parts.empty()) return absl::OkStatus();
+  uint64_t before = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto& [end, factor, decay] = parts[i];
+    if (end <= before || end > trained) {
+      return absl::InvalidArgumentError(absl::StrCat("rates[", i, "].end: ", end, " after ", before,
+                                                     "; ends rise, and the last one is ", trained,
+                                                     ", the number of trained elements"));
+    }
+    if (!std::isfinite(factor) || factor < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rates[", i, "].factor: ", factor, "; a factor is finite and at least 0"));
+    }
+    before = end;
+  }
+  if (before == trained) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("rates[", parts.size() - 1,
+                                                 "].end: the last one is ", before, "; there are ",
+                                                 Counted(trained, "trained element")));
 }
 
 }  // namespace leeway

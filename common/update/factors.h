@@ -3,9 +3,12 @@
 // which.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "common/blocks.h"
 #include "common/update/rule.h"
 #include "leeway/v1/coordinator.pb.h"
@@ -25,5 +28,9 @@ std::vector<UpdatePart> PartsWithin(const std::vector<UpdatePart>& all, const El
 // everywhere.
 std::vector<UpdatePart> Multiplied(std::vector<UpdatePart> parts,
                                    std::span<const UpdatePart> others);
+
+// Whether they are a contribution's rates (ContributionRates): none, or parts of all `trained`
+// elements. INVALID_ARGUMENT names the part and what is wrong with it.
+absl::Status CheckRates(std::span<const UpdatePart> parts, uint64_t trained);
 
 }  // namespace leeway

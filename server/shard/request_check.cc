@@ -1,8 +1,8 @@
 #include "server/shard/request_check.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +11,7 @@
 #include "common/element_name.h"
 #include "common/status.h"
 #include "common/update/combine.h"
+#include "common/update/factors.h"
 
 namespace leeway {
 namespace {
@@ -25,25 +26,28 @@ absl::Status Wrong(const v1::ExchangeHeader& header, absl::string_view field,
   return Wrong(header.rank(), header.block(), header.clock(), absl::StrCat(field, ": ", what));
 }
 
-// The first element where the parts differ, and their factors there; the largest size_t: nowhere.
 struct RateDifference {
-  size_t element = std::numeric_limits<size_t>::max();
-  double one = 1;
-  double other = 1;
+  size_t element;
+  // The factors of both there.
+  double one, other;
 };
 
-RateDifference FirstDifference(std::span<const UpdatePart> one, std::span<const UpdatePart> other) {
+// Of the first element where the parts differ, if they do.
+std::optional<RateDifference> FirstDifference(std::span<const UpdatePart> one,
+                                              std::span<const UpdatePart> other) {
   static constexpr UpdatePart kPlain = {.end = std::numeric_limits<size_t>::max()};
   if (one.empty()) one = {&kPlain, 1};
   if (other.empty()) other = {&kPlain, 1};
   size_t from = 0;
   while (!one.empty() && !other.empty()) {
-    if (one.front().rate != other.front().rate) return {from, one.front().rate, other.front().rate};
+    if (one.front().rate != other.front().rate) {
+      return RateDifference{from, one.front().rate, other.front().rate};
+    }
     from = std::min(one.front().end, other.front().end);
     if (one.front().end == from) one = one.subspan(1);
     if (!other.empty() && other.front().end == from) other = other.subspan(1);
   }
-  return {};
+  return std::nullopt;
 }
 
 // The first value of the block after `write`, or of its optimizer state, that is not finite.
@@ -70,29 +74,20 @@ absl::Status RequestCheck::WrongNames(const v1::ExchangeHeader& header) const {
   return Wrong(header, "header.rank", absl::StrCat("the job has ", Counted(workers_, "worker")));
 }
 
-absl::Status RequestCheck::CheckRates(const v1::ExchangeHeader& header) const {
-  if (header.rates().empty()) return absl::OkStatus();
+absl::StatusOr<std::vector<UpdatePart>> RequestCheck::Rates(
+    const v1::ExchangeHeader& header) const {
+  std::vector<UpdatePart> rates;
+  if (header.rates().empty()) return rates;
   if (!has_rate_) {
     return Wrong(header, "header.rates", "an elastic exchange has no learning rate");
   }
-  const uint64_t trained = store_.TrainedIn(header.block());
-  uint64_t before = 0;
   for (const v1::RatePart& part : header.rates()) {
-    if (part.end() <= before || part.end() > trained) {
-      return Wrong(header, "header.rates.end",
-                   absl::StrCat(part.end(), " after ", before, ": ends rise, and the last one is ",
-                                trained, ", the block's trained elements"));
-    }
-    if (!std::isfinite(part.factor()) || part.factor() < 0) {
-      return Wrong(header, "header.rates.factor",
-                   absl::StrCat(part.factor(), ": it is finite and at least 0"));
-    }
-    before = part.end();
+    rates.push_back({.end = part.end(), .rate = part.factor()});
   }
-  if (before == trained) return absl::OkStatus();
-  return Wrong(header, "header.rates.end",
-               absl::StrCat("the last one is ", before, ", and the block has ",
-                            Counted(trained, "trained element")));
+  const absl::Status checked = CheckRates(rates, store_.TrainedIn(header.block()));
+  if (checked.ok()) return rates;
+  return Wrong(header.rank(), header.block(), header.clock(),
+               absl::StrCat("header.", checked.message()));
 }
 
 absl::StatusOr<Contribution> RequestCheck::Open(const v1::ExchangeHeader& header,
@@ -105,12 +100,10 @@ absl::StatusOr<Contribution> RequestCheck::Open(const v1::ExchangeHeader& header
     return Wrong(header, "header.examples",
                  absl::StrCat(header.examples(), " is no number of examples"));
   }
-  RETURN_IF_ERROR(CheckRates(header));
+  ASSIGN_OR_RETURN(std::vector<UpdatePart> rates, Rates(header));
   const uint64_t wanted = store_.Range(header.block()).count;
   Contribution contribution{header.rank(), header.clock(), header.examples(), {}};
-  for (const v1::RatePart& part : header.rates()) {
-    contribution.rates.push_back({.end = part.end(), .rate = part.factor()});
-  }
+  contribution.rates = std::move(rates);
   if (header.encoding() == v1::ENCODING_RAW) {
     if (payload.bytes() != wanted * sizeof(float)) {
       return Wrong(header, "payload",
@@ -156,23 +149,23 @@ absl::StatusOr<Contribution> RequestCheck::OpenContribution(const v1::ExchangeHe
   return contribution;
 }
 
-absl::Status RequestCheck::SameRates(uint32_t block,
-                                     std::span<const Contribution> contributions) const {
+absl::StatusOr<std::span<const UpdatePart>> RequestCheck::CommonRates(
+    uint32_t block, std::span<const Contribution> contributions) const {
   const Contribution* first = nullptr;
   for (const Contribution& each : contributions) {
     if (each.combined || each.examples == 0) continue;
     if (first == nullptr) first = &each;
     if (first->rates.empty() && each.rates.empty()) continue;
-    const RateDifference difference = FirstDifference(first->rates, each.rates);
-    if (difference.element == RateDifference().element) continue;
+    const auto difference = FirstDifference(first->rates, each.rates);
+    if (!difference) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "block ", block, ", clock ", each.clock, ": header.rates: workers ", first->rank, " and ",
         each.rank, " have different learning rates: they multiply that of ",
-        ElementName(schema_, store_.Range(block).offset + difference.element), " by ",
-        difference.one, " and ", difference.other,
-        "; in sync mode all workers have the same: let their schedulers step alike"));
+        ElementName(schema_, store_.Range(block).offset + difference->element), " by ",
+        difference->one, " and ", difference->other,
+        "; in sync mode all workers must have the same rates: see Schedulers in docs/python.md"));
   }
-  return absl::OkStatus();
+  return first == nullptr ? std::span<const UpdatePart>() : first->rates;
 }
 
 std::string RequestCheck::Element(uint32_t block, size_t index) const {

@@ -56,9 +56,10 @@ class RequestCheck {
   // The same for a contribution, which may be part of another one; then it has no values.
   absl::StatusOr<Contribution> OpenContribution(const v1::ExchangeHeader& header,
                                                 FloatPayload payload) const;
-  // Of a set that is applied as one aggregate: those that move something multiply the learning rate
-  // alike. The error names two that do not.
-  absl::Status SameRates(uint32_t block, std::span<const Contribution> contributions) const;
+  // What a set that is applied as one aggregate multiplies the learning rate by: what each that
+  // moves something does. The error names two that differ. It is a view of `contributions`.
+  absl::StatusOr<std::span<const UpdatePart>> CommonRates(
+      uint32_t block, std::span<const Contribution> contributions) const;
   // All values are finite: a pass over them.
   absl::Status Finite(uint32_t block, const Contribution& contribution) const;
   // All values were, but not those of `write`, the block after its update: they overflow.
@@ -67,7 +68,7 @@ class RequestCheck {
 
  private:
   std::string Element(uint32_t block, size_t index) const;
-  absl::Status CheckRates(const v1::ExchangeHeader& header) const;
+  absl::StatusOr<std::vector<UpdatePart>> Rates(const v1::ExchangeHeader& header) const;
 
   const BlockStore& store_;
   const uint32_t workers_;

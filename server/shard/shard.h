@@ -320,13 +320,13 @@ class Shard : public std::enable_shared_from_this<Shard> {
   void Finish(Slot& slot, Outbox outbox);
   // Makes the next version, and has the core say who is answered by it.
   Outbox Run(Slot& slot, Running running);
-  // Of an update that cannot be: `write` is its result, or nothing.
-  Outbox Reject(Slot& slot, Running running, const BlockWrite& write);
+  // Ends an update without a next version: some of its contributions are refused, and the others
+  // wait again.
   Outbox Reject(Slot& slot, Running running, const std::vector<Refusal>& refusals);
-  // Of one whose contributions do not go together: all of them are refused.
-  Outbox Refuse(Slot& slot, Running running, const absl::Status& why);
-  // What an update's contributions, which are alike, multiply its learning rate by.
-  static std::span<const UpdatePart> RatesOf(const std::vector<Contribution>& contributions);
+  // The same where values are not finite: in contributions, or in `write`, the update's result.
+  Outbox RejectNotFinite(Slot& slot, Running running, const BlockWrite& write);
+  // The same where the contributions do not go together: all are refused.
+  Outbox RejectAll(Slot& slot, Running running, const absl::Status& why);
   std::vector<Refusal> NotFinite(const Slot& slot, const Running& running) const;
   void TellRefused(const Running& running, const std::vector<Refusal>& refusals) const;
 

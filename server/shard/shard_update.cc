@@ -63,16 +63,9 @@ double Shard::BatchesOf(const Contribution& contribution) const {
                    : batches_.Of(contribution.examples);
 }
 
-std::span<const UpdatePart> Shard::RatesOf(const std::vector<Contribution>& contributions) {
-  for (const Contribution& each : contributions) {
-    if (!each.combined && each.examples > 0) return each.rates;
-  }
-  return {};
-}
-
 Shard::Outbox Shard::Run(Slot& slot, Running running) {
-  const absl::Status alike = check_.SameRates(slot.block, running.contributions);
-  if (!alike.ok()) return Refuse(slot, std::move(running), alike);
+  const auto rates = check_.CommonRates(slot.block, running.contributions);
+  if (!rates.ok()) return RejectAll(slot, std::move(running), rates.status());
   const ContributionWeights weights = Weights(running.contributions);
   // No example is behind it, or everybody says that another has it: nothing changes.
   const bool skip =
@@ -90,10 +83,9 @@ Shard::Outbox Shard::Run(Slot& slot, Running running) {
     for (const Contribution& each : running.contributions) {
       if (!each.combined) payloads.push_back(&each.payload);
     }
-    finite = store_.Run(slot.block, write, payloads, weights, running.step,
-                        RatesOf(running.contributions));
+    finite = store_.Run(slot.block, write, payloads, weights, running.step, *rates);
   }
-  if (!finite) return Reject(slot, std::move(running), write);
+  if (!finite) return RejectNotFinite(slot, std::move(running), write);
   // Of values that stay changes may still be on their way.
   const SharedFloats next = skip ? store_.CurrentWeights(slot.block) : write.weights_out;
   SentVersion sent = encoder_.Next(slot.block, running.sent_before, next.span());
@@ -127,7 +119,7 @@ void Shard::TellRefused(const Running& running, const std::vector<Refusal>& refu
   }
 }
 
-Shard::Outbox Shard::Reject(Slot& slot, Running running, const BlockWrite& write) {
+Shard::Outbox Shard::RejectNotFinite(Slot& slot, Running running, const BlockWrite& write) {
   std::vector<Refusal> refusals = NotFinite(slot, running);
   const bool overflows = refusals.empty();
   for (size_t i = 0; overflows && i < running.requests.size(); ++i) {
@@ -137,7 +129,7 @@ Shard::Outbox Shard::Reject(Slot& slot, Running running, const BlockWrite& write
   return Reject(slot, std::move(running), refusals);
 }
 
-Shard::Outbox Shard::Refuse(Slot& slot, Running running, const absl::Status& why) {
+Shard::Outbox Shard::RejectAll(Slot& slot, Running running, const absl::Status& why) {
   std::vector<Refusal> refusals;
   for (const RequestId request : running.requests) refusals.push_back({request, why});
   return Reject(slot, std::move(running), refusals);

@@ -1,12 +1,16 @@
 #include "client/library/job_messages.h"
 
 #include <cmath>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/catch.h"
 
 namespace leeway::job_messages {
 namespace {
+
+using Catch::Matchers::Contains;
 
 TEST_CASE("a job's last version is one for each clock in sync, else one for each contribution") {
   v1::RegisterWorkerReply reply;
@@ -44,11 +48,18 @@ TEST_CASE("a program's rates are parts of all trained elements") {
   CHECK((*parts)->at(0).rate == 0.5);
   CHECK((*parts)->at(1).rate == 0);
   CHECK((*parts)->at(1).decay == 1);
-  for (const std::vector<JobRate>& wrong : std::vector<std::vector<JobRate>>{
-           {{4, 1}}, {{10, 1}}, {{4, 1}, {4, 1}, {9, 1}}, {{9, -1}}, {{9, NAN}}, {{9, INFINITY}}}) {
-    CHECK(absl::IsInvalidArgument(RatesFrom(wrong, 9).status()));
+  for (const auto& [wrong, text] : std::vector<std::pair<std::vector<JobRate>, std::string>>{
+           {{{4, 1}}, "rates[0].end: the last one is 4; there are 9 trained elements"},
+           {{{10, 1}}, "rates[0].end: 10 after 0"},
+           {{{4, 1}, {4, 1}, {9, 1}}, "rates[1].end: 4 after 4"},
+           {{{9, -1}}, "rates[0].factor: -1"},
+           {{{9, NAN}}, "rates[0].factor: nan"},
+           {{{9, INFINITY}}, "rates[0].factor: inf"},
+           {std::vector<JobRate>(kRatesMax + 1), "at most 16384 are allowed; join neighbours"}}) {
+    const absl::Status status = RatesFrom(wrong, 9).status();
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK_THAT(std::string(status.message()), Contains(text));
   }
-  CHECK(absl::IsInvalidArgument(RatesFrom(std::vector<JobRate>(kRatesMax + 1), 9).status()));
 }
 
 }  // namespace

@@ -88,7 +88,8 @@ TEST_CASE("in sync mode workers with different rates are refused by name, and no
     CHECK(absl::IsInvalidArgument(each.status()));
     CHECK_THAT(std::string(each.status().message()),
                Contains("block 0, clock 0: header.rates: workers 0 and 2") &&
-                   Contains("element 8") && Contains("by 0.5 and 0.25") && Contains("step alike"));
+                   Contains("element 8") && Contains("by 0.5 and 0.25") &&
+                   Contains("see Schedulers in docs/python.md"));
   }
   Reply replies[3];
   for (uint32_t rank = 0; rank < 3; ++rank) {
@@ -115,13 +116,14 @@ TEST_CASE("a rate that is none is refused by its field before anything changes")
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
   for (const auto& [rates, text] : std::vector<std::pair<Rates, std::string>>{
-           {{{kBlock, -0.5}}, "header.rates.factor: -0.5"},
-           {{{kBlock, nan}}, "header.rates.factor: nan"},
-           {{{4, 1}, {kBlock, infinity}}, "header.rates.factor: inf"},
-           {{{0, 1}, {kBlock, 1}}, "header.rates.end: 0 after 0"},
-           {{{9, 1}, {9, 1}, {kBlock, 1}}, "header.rates.end: 9 after 9"},
-           {{{kBlock + 1, 1}}, "header.rates.end: 49 after 0"},
-           {{{kBlock - 1, 1}}, "header.rates.end: the last one is 47, and the block has 48"}}) {
+           {{{kBlock, -0.5}}, "header.rates[0].factor: -0.5; a factor is"},
+           {{{kBlock, nan}}, "header.rates[0].factor: nan"},
+           {{{4, 1}, {kBlock, infinity}}, "header.rates[1].factor: inf"},
+           {{{0, 1}, {kBlock, 1}}, "header.rates[0].end: 0 after 0"},
+           {{{9, 1}, {9, 1}, {kBlock, 1}}, "header.rates[1].end: 9 after 9"},
+           {{{kBlock + 1, 1}}, "header.rates[0].end: 49 after 0"},
+           {{{kBlock - 1, 1}},
+            "header.rates[0].end: the last one is 47; there are 48 trained elements"}}) {
     Reply reply;
     PushPull(world, 0, 0, 2, rates, reply);
     CAPTURE(text);
