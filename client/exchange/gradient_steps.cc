@@ -61,7 +61,9 @@ class GradientSteps : public StepExchange {
 
   absl::Status SetRates(ContributionRates rates) override {
     if (step_.open || told_.size() > 0) {
-      return absl::UnimplementedError("rates belong before the first elements that are final");
+      return absl::UnimplementedError(
+          "some elements of this clock are final already; give the rates before the first of them "
+          "(leeway_final)");
     }
     step_.rates = std::move(rates);
     return absl::OkStatus();

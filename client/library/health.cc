@@ -1,7 +1,5 @@
 #include "client/library/health.h"
 
-#include <mutex>
-
 #include "client/library/process.h"
 #include "common/address.h"
 #include "common/environment.h"
@@ -16,7 +14,7 @@ constexpr char kHealthVariable[] = "LEEWAY_HEALTH";
 absl::Status Open(const std::string& address) {
   RETURN_IF_ERROR(Annotate(SplitAddress(address).status(), kHealthVariable));
   ASSIGN_OR_RETURN(auto port, HealthPort::Start(address));
-  // Nobody closes it.
+  // It stays open until the process ends.
   port.release();
   return absl::OkStatus();
 }
@@ -27,9 +25,7 @@ absl::Status OpenHealthPort() {
   const auto address = LookUpEnvironment(kHealthVariable);
   if (!address) return absl::OkStatus();
   RETURN_IF_ERROR(PrepareProcess());
-  static std::once_flag once;
-  static absl::Status* const result = new absl::Status;
-  std::call_once(once, [&] { *result = Open(*address); });
+  static const absl::Status* const result = new absl::Status(Open(*address));
   return *result;
 }
 

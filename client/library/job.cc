@@ -390,7 +390,7 @@ class JoinedJob final : public Job {
 
   const std::unique_ptr<Registrar> registrar_;
   FloatBuffer weights_;
-  // Of ReadAgain.
+  // What ReadAgain gives.
   FloatBuffer read_;
   std::unique_ptr<Registration> life_;
   JobInfo info_;
@@ -399,12 +399,12 @@ class JoinedJob final : public Job {
   absl::Status detour_, failed_;
   // In the clock that runs.
   bool asked_for_batch_ = false;
-  // All clocks are done, and the newest weights are read.
+  // All clocks are done, and weights_ has the final weights.
   bool finished_ = false;
-  // At which clock it began or was begun again, or the state was handed in: at the same one that is
-  // not done again.
+  // The clock at which the worker last joined, went back or handed in its state. It hands in no
+  // other state at that clock.
   std::optional<uint64_t> saved_at_;
-  // Of the program; and it has handed in some.
+  // The program's state, as it was last loaded or handed in; and whether the program hands in any.
   std::string state_;
   bool keeps_state_ = false;
   SlowCall slow_;

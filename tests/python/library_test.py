@@ -44,6 +44,11 @@ def report(**fields):
     return sized(native.Report, **{"steps": 1, "examples": 1, **fields})
 
 
+def rates_of(*parts):
+    """Of pairs: where the part ends, and its factor."""
+    return (native.Rate * len(parts))(*parts)
+
+
 class Program:
     """Calls the functions by name, for one job."""
 
@@ -142,7 +147,8 @@ class Calls(unittest.TestCase):
 
     def outside_of_a_clock(self, program):
         self.assertIsNone(program.vector("contribution"))
-        for name, arguments in {"wait": (0, 1, 1), "next_batch": (1, ctypes.byref(ctypes.c_uint64())), "examples": (1,), "final": (0, 1), "end": (report(), 1)}.items():
+        for name, arguments in {"wait": (0, 1, 1), "next_batch": (1, ctypes.byref(ctypes.c_uint64())), "examples": (1,),
+                                "rates": (rates_of((TOTAL, 1)), 1), "final": (0, 1), "end": (report(), 1)}.items():
             program.gives(MISUSE, "belongs while a clock runs; this is between two clocks", name, *arguments)
         program.gives(MISUSE, "the reason is none of", "leave", OK, b"", 1)
         program.gives(INVALID_ARGUMENT, f"finished at clock . of {CLOCKS}: it can only have stopped or failed", "leave",
@@ -160,6 +166,11 @@ class Calls(unittest.TestCase):
                 program.gives(INVALID_ARGUMENT, f"{count} elements? from {first} on: the model has {TOTAL}", name, first, count,
                               *more)
         program.gives(INVALID_ARGUMENT, "no examples", "examples", 0)
+        program.gives(MISUSE, "rates is null", "rates", None, 1)
+        for text, parts in ((r"rates\[0\].end: the last one is 1499; there are 1500 trained elements", [(TOTAL - 1, 1)]),
+                            (r"rates\[1\].end: 1501 after 9", [(9, 1), (TOTAL + 1, 1)]),
+                            (r"rates\[1\].factor: -1", [(9, 1), (TOTAL, -1)])):
+            program.gives(INVALID_ARGUMENT, text, "rates", rates_of(*parts), len(parts))
         program.gives(MISUSE, "not leased .*they follow from seed, clock and rank", "next_batch", 1,
                       ctypes.byref(ctypes.c_uint64()))
         count = ctypes.c_size_t(7)
@@ -223,6 +234,18 @@ class Calls(unittest.TestCase):
         program.works("leave", FAILED, b"told twice", 20)
         self.ends_by(3)
         self.assertIn("told twice", self.job.logs())
+
+    def test_rates_after_elements_that_are_final(self):
+        """A block may have left with a factor of 1."""
+        program = self.start()
+        program.begin(0)
+        program.vector("contribution")[:] = [1] * TOTAL
+        program.works("rates", rates_of((TOTAL, 0.5)), 1)
+        program.works("final", 0, 500)
+        program.gives(MISUSE, "are final already; give the rates before the first of them", "rates", rates_of((TOTAL, 2)), 1)
+        program.works("end", report(), 20)
+        program.begin(1)
+        self.assertEqual(set(program.vector("weights")), {-RATE * 0.5})
 
     def test_leased_batches(self):
         """A worker alone has every batch once: 100 of an example each."""
