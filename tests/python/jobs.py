@@ -187,6 +187,30 @@ class Job:
             if code not in (codes if isinstance(name, int) else (0,)):
                 raise Failed(f"{name} ended by {code}, not by {codes}")
 
+    def kill_worker(self, rank):
+        self.workers[rank].kill()
+        self.workers[rank].wait()
+
+    def restart_server(self, index):
+        """kill -9, and its next life."""
+        self.servers[index].kill()
+        self.servers[index].wait()
+        self.start_server(index)
+
+    def stop(self, timeout=60):
+        """SIGINT to server 0: all workers, whose loops say how they ended, stop in order, and then the servers."""
+        self.servers[0].send_signal(signal.SIGINT)
+        self.wait(timeout=timeout, servers=False)
+        for rank in self.workers:
+            check("ended stopped" in self.said(rank), f"rank {rank} was stopped in order")
+        for server in self.servers.values():
+            server.wait(timeout)
+
+    def resume(self):
+        """The servers of a job that was stopped."""
+        for index in range(self.count):
+            self.start_server(index, *(["--resume"] if index == 0 else []))
+
     def wait_until(self, condition, what, timeout=60):
         deadline = time.monotonic() + timeout
         while not condition():

@@ -4,7 +4,6 @@
 import pathlib
 import random
 import re
-import signal
 import sys
 import tempfile
 import time
@@ -153,9 +152,7 @@ def beside_cpp():
             if mixed:
                 job.start_worker(2, HERE / "numpy_worker.py", SOURCE / "data", folder, "named")
                 job.wait_until(lambda: len(seen_of(folder)) > 120, "clock 120")
-                job.servers[1].kill()
-                job.servers[1].wait()
-                job.start_server(1)
+                job.restart_server(1)
             job.wait()
             accuracies.append(accuracy_of(job.run_dir, names))
             if mixed:
@@ -191,8 +188,7 @@ def killed(job, folder, model, optimizer, draws):
     for rank in range(2):
         job.fork_worker(rank, WORKER, model, optimizer, folder, SLOW_SECONDS="0.01")
     job.wait_until(lambda: clock_of(job, victim) >= clock, f"clock {clock}")
-    job.workers[victim].kill()
-    job.workers[victim].wait()
+    job.kill_worker(victim)
     print(f"rank {victim} was killed at clock {clock_of(job, victim)}", flush=True)
     job.fork_worker(victim, WORKER, model, optimizer, folder)
 
@@ -225,9 +221,7 @@ def killed_server():
         for rank in range(2):
             job.fork_worker(rank, WORKER, "mlp", "adam", folder, SLOW_SECONDS="0.01")
         job.wait_until(lambda: clock_of(job, 0) >= 25, "clock 25")
-        job.servers[1].kill()
-        job.servers[1].wait()
-        job.start_server(1)
+        job.restart_server(1)
         job.wait()
         check(digests(job) == expected, "the job went back to its checkpoint, and the final weights are the same bits")
 
@@ -284,16 +278,11 @@ def resumed():
                 for rank in range(2):
                     job.fork_worker(rank, WORKER, "norm", "adamw", folder, SLOW_SECONDS="0.01")
                 job.wait_until(lambda: clock_of(job, 0) >= 8, "clock 8")
-                job.servers[0].send_signal(signal.SIGINT)
-                for rank in range(2):
-                    check(job.workers[rank].wait(60) == 0, f"rank {rank} was stopped in order")
-                    check("ended stopped" in job.said(rank), "and its loop ended")
-                    job.outputs[rank].unlink()
-                for server in job.servers.values():
-                    server.wait(60)
+                job.stop()
+                for output in job.outputs.values():
+                    output.unlink()
             with job_of(yaml, folder=folder / "job", start=False) as job:
-                job.start_server(0, "--resume")
-                job.start_server(1)
+                job.resume()
                 for rank in range(2):
                     job.fork_worker(rank, WORKER, "norm", "adamw", folder)
                 job.wait()

@@ -208,16 +208,11 @@ def resumed():
             for rank in range(3):
                 job.start_worker(rank, NUMPY, SLOW_SECONDS="0.01")
             job.wait_until(lambda: (job.folder / "seen-0.txt").exists() and len(seen_by(job, [0])[0]) > 20, "20 batches")
-            job.servers[0].send_signal(signal.SIGINT)
-            for rank in range(3):
-                check(job.workers[rank].wait(60) == 0 and "ended stopped" in job.said(rank), f"rank {rank} was stopped in order")
-            for server in job.servers.values():
-                server.wait(60)
+            job.stop()
             before = sum(len(each) for each in seen_by(job, range(3)).values())
             check(before < 240, f"{before} of 240 batches came before")
         with job_of(yaml, folder=folder, start=False) as job:
-            job.start_server(0, "--resume")
-            job.start_server(1)
+            job.resume()
             for rank in range(3):
                 job.start_worker(rank, NUMPY)
             job.wait()
@@ -230,9 +225,7 @@ def stopped_waiting():
         job.start_worker(0, NUMPY, SLOW_SECONDS="0.001")
         job.start_worker(1, NUMPY, SLOW_SECONDS="3")
         job.wait_until(lambda: len(seen_by(job, [0])[0]) > 60 if (job.folder / "seen-0.txt").exists() else False, "60 batches")
-        job.servers[0].send_signal(signal.SIGINT)
-        for rank in range(2):
-            check(job.workers[rank].wait(60) == 0 and "ended stopped" in job.said(rank), f"rank {rank} was stopped in order")
+        job.stop()
 
 
 def torch():

@@ -1,19 +1,16 @@
 #!/usr/bin/python3
-"""Jobs of scripts with schedulers in a gradient exchange, whose processes die and come back: rates_test.py CASE."""
+"""Jobs of scripts with schedulers, whose processes die and come back: rates_test.py CASE."""
 
 import pathlib
 import re
-import signal
 import tempfile
 
 from jobs import check, job_of, job_yaml, main, need_torch
 from scripts_test import SCRIPT
 
 CLOCKS = 60
-COSINE = "torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 7, 2)", "scheduler.step()"
-PLATEAU = ("torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=2, factor=0.7, threshold=0.05)",
-           "scheduler.step(float(nn.functional.cross_entropy(model(data()[0]), data()[1])))")
-BODY = """
+STEPS = SCRIPT + """
+print("begins", flush=True)
 job = leeway.join(model, optimizer)
 scheduler = job.keep({0})
 for x, y in job.over(job.batches(data())):
@@ -21,10 +18,13 @@ for x, y in job.over(job.batches(data())):
     print("clock", job.clock, "rate", repr(optimizer.param_groups[0]["lr"]), flush=True)
     with torch.no_grad():
         {1}
-    time.sleep(0.01)
+    time.sleep(float(os.environ.get("SLOW_SECONDS", 0.01)))
 print("ended", job.ended, "digest", digest(model), flush=True)
 """
-PASSES = """
+COSINE = STEPS.format("torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 7, 2)", "scheduler.step()")
+PLATEAU = STEPS.format("torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=2, factor=0.7, threshold=0.05)",
+                       "scheduler.step(float(nn.functional.cross_entropy(model(data()[0]), data()[1])))")
+PASSES = SCRIPT + """
 job = leeway.join(model, optimizer)
 loader, scheduler = job.batches(data()), job.keep(torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.7))
 for epoch in job.epochs():
@@ -35,6 +35,7 @@ for epoch in job.epochs():
     scheduler.step()
 print("ended", job.ended, "digest", digest(model), flush=True)
 """
+CLOCK = r"^clock (\d+) rate (\S+)"
 CHECKPOINTS = "checkpoint: {every: {clocks: 10}}"
 
 
@@ -42,26 +43,25 @@ def yaml_of(more=CHECKPOINTS, **options):
     return job_yaml(stop=f"{{clocks: {CLOCKS}}}", more=more, **options)
 
 
-def started(job, kind, ranks=(0, 1)):
+def started(job, script, ranks=(0, 1), **environment):
     for rank in ranks:
-        job.fork_worker(rank, SCRIPT + (PASSES if kind == PASSES else BODY.format(*kind)))
+        job.fork_worker(rank, script, **environment)
 
 
 def rates_of(job, rank):
     """By clock; those of all lives."""
-    return re.findall(r"^clock (\d+) rate (\S+)", job.said(rank), re.M)
+    return re.findall(CLOCK, job.said(rank), re.M)
 
 
-def killed_worker(job, kind, rank, clock):
+def killed_worker(job, script, rank, clock):
     job.wait_until(lambda: f"clock {clock} " in job.said(rank), f"clock {clock}")
-    job.workers[rank].kill()
-    job.workers[rank].wait()
-    started(job, kind, (rank,))
+    job.kill_worker(rank)
+    started(job, script, (rank,))
 
 
-def undisturbed(kind, yaml):
+def undisturbed(script, yaml):
     with job_of(yaml) as job:
-        started(job, kind)
+        started(job, script)
         job.wait()
         rates = dict(rates_of(job, 0))
         check(len(rates) == CLOCKS and len(set(rates.values())) > 2, f"{len(set(rates.values()))} rates in {len(rates)} clocks")
@@ -86,9 +86,7 @@ def rates_killed():
         killed_worker(job, COSINE, 1, 4)
         killed_worker(job, COSINE, 0, 25)
         job.wait_until(lambda: "clock 40 " in job.said(0), "clock 40")
-        job.servers[1].kill()
-        job.servers[1].wait()
-        job.start_server(1)
+        job.restart_server(1)
         job.wait()
         check(len(rates_of(job, 0)) > CLOCKS, "the job went back")
         check_alike(job, expected, "killed")
@@ -103,9 +101,7 @@ def rates_passes():
         with job_of(yaml) as job:
             started(job, PASSES)
             job.wait_until(lambda: "clock 31 " in job.said(0), "clock 31")
-            job.servers[1].kill()
-            job.servers[1].wait()
-            job.start_server(1)
+            job.restart_server(1)
             job.wait()
             clocks = [int(clock) for clock, _ in rates_of(job, 0)]
             check(clocks.count(29) == 2 and clocks.count(31) == 2, f"{exchange}: the job went back over the end of a pass")
@@ -121,14 +117,9 @@ def rates_resumed():
         with job_of(yaml_of(), folder=folder) as job:
             started(job, PLATEAU)
             job.wait_until(lambda: "clock 33 " in job.said(0), "clock 33")
-            job.servers[0].send_signal(signal.SIGINT)
-            job.wait(servers=False)
-            for server in job.servers.values():
-                server.wait(60)
-            check("ended stopped" in job.said(0), "stopped in order")
+            job.stop()
         with job_of(yaml_of(), folder=folder, start=False) as job:
-            job.start_server(0, "--resume")
-            job.start_server(1)
+            job.resume()
             started(job, PLATEAU)
             job.wait()
             check_alike(job, expected, "resumed")
@@ -142,14 +133,11 @@ def rates_more():
         with job_of(yaml_of(), folder=folder) as job:
             started(job, COSINE)
             job.wait_until(lambda: "clock 33 " in job.said(0), "clock 33")
-            job.servers[0].send_signal(signal.SIGINT)
-            job.wait(servers=False)
-            for rank, server in job.servers.items():
-                server.wait(60)
-                job.outputs[rank].unlink()
+            job.stop()
+            for output in job.outputs.values():
+                output.unlink()
         with job_of(yaml_of(workers=3), folder=folder, start=False) as job:
-            job.start_server(0, "--resume")
-            job.start_server(1)
+            job.resume()
             started(job, COSINE, (0, 1, 2))
             job.wait()
             rates = [dict(rates_of(job, rank)) for rank in (0, 1, 2)]
@@ -178,19 +166,21 @@ def rates_refused():
 
 
 def rates_apart():
-    """Outside of sync nobody goes back: a worker that was killed takes the newest checkpoint's state."""
+    """Outside of sync nobody goes back: a worker that was killed goes on from the state that the newest checkpoint has of it,
+    which may be the state for the checkpoint before."""
     need_torch()
     rates, _ = undisturbed(COSINE, yaml_of())
     for mode in ("{mode: bounded, staleness: 3}", "{mode: async}"):
         with job_of(yaml_of(consistency=mode)) as job:
-            started(job, COSINE)
-            job.wait_until(lambda: "clock 24 " in job.said(0) and "clock 24 " in job.said(1), "clock 24")
+            started(job, COSINE, SLOW_SECONDS="0.03")
+            job.wait_until((job.run_dir / "checkpoints/clock-000000020/MANIFEST.json").exists, "the second checkpoint")
             killed_worker(job, COSINE, 1, 25)
             job.wait()
-            first = [number for number, (clock, _) in enumerate(rates_of(job, 1)) if int(clock) >= 25][1:2]
-            clock, rate = rates_of(job, 1)[first[0]]
-            behind = [each for each in range(10, int(clock) + 1) if rates[str(each)] == rate]
-            check("ended finished" in job.said(1) and behind, f"{mode}: clock {clock} has the rate of clock {behind}")
+            new = re.findall(CLOCK, job.said(1).rpartition("begins\n")[2], re.M)[:8]
+            checkpoints = [clock for clock in range(10, int(new[0][0]) + 1, 10)
+                           if [rate for _, rate in new] == [rates[str(each)] for each in range(clock, clock + 8)]]
+            check("ended finished" in job.said(1) and len(checkpoints) == 1,
+                  f"{mode}: from clock {new[0][0]} on it has the rates from clock {checkpoints} on")
 
 
 CASES = {case.__name__.replace("_", "-"): case for case in (rates_killed, rates_passes, rates_resumed, rates_more, rates_refused,

@@ -141,8 +141,7 @@ print("ended", job.ended)
         for rank in range(2):
             job.fork_worker(rank, SCRIPT + body)
         job.wait_until(lambda: "step 50 " in job.said(1), "step 50")
-        job.workers[1].kill()
-        job.workers[1].wait()
+        job.kill_worker(1)
         job.fork_worker(1, SCRIPT + body)
         job.wait()
         said = [job.said(rank) for rank in range(2)]
