@@ -161,7 +161,7 @@ def rates_refused():
         started(job, COSINE)
         killed_worker(job, COSINE, 1, 12)
         check(job.workers[1].wait(60) == 3, "by a code that says: not again")
-        check(re.search(r"InvalidArgument: rank 1 goes on at clock \d+, and no checkpoint has where its scheduler stands",
+        check(re.search(r"InvalidArgument: rank 1 goes on at clock \d+, and no checkpoint has the state of its scheduler",
                         job.said(1)), "a worker without its scheduler ends by name")
 
 

@@ -32,11 +32,14 @@ def data(count=40, seed=2):
 
 @contextlib.contextmanager
 def faked(**options):
-    """leeway.torch.join over a FakeSession."""
+    """leeway.torch.join over a FakeSession. `update`: the job's own, if it has one."""
+    more = dict(options)
+    jobs_update = more.pop("update", None)
+
     def make(schema, initial, update, coordinator, rank, start_seconds):
-        if update is None and options.get("exchange", "gradient") == "gradient":
+        if not update and not jobs_update and options.get("exchange", "gradient") == "gradient":
             raise leeway.InvalidArgument("the job has no update")
-        return FakeSession(schema, initial, update, **options)
+        return FakeSession(schema, initial, jobs_update or update, **more)
     with mock.patch("leeway.torch.LibrarySession", make):
         yield
 

@@ -26,6 +26,7 @@ from torch.optim import lr_scheduler as lr
 import leeway.torch as leeway
 from leeway.batches import BatchOrder
 from leeway.session import Info
+from leeway.torch.schedulers import Schedulers
 from torch_job_test import close, data, join, loss_of, mlp, plain
 
 torch.set_num_threads(1)
@@ -291,7 +292,7 @@ class Local(unittest.TestCase):
                 job.keep(make(optimizer))
             plain(model, optimizer, job.over([data(4)]))
             self.assertEqual(len(job._session.saved), saved)
-        with self.assertRaisesRegex(leeway.InvalidArgument, "at clock 3, and no checkpoint has where its scheduler stands.*every"):
+        with self.assertRaisesRegex(leeway.InvalidArgument, "at clock 3, and no checkpoint has the state of its scheduler.*every"):
             self.rates(self.SCHEDULERS["steps"], {"exchange": "gradient", "steps_per_clock": 1, "first": 3})
 
     def test_a_scheduler_steps_where_there_is_no_batch(self):
@@ -323,6 +324,39 @@ class Local(unittest.TestCase):
             again, _ = seen(each_step, jump=(3, 3))
             self.assertEqual(again, whole)
 
+    def test_whether_one_steps_along_is_of_the_state_that_was_loaded(self):
+        """Not of the clock before the load. A checkpoint that does not say it is of a clock without a step."""
+        for load in (lambda schedulers, saved: schedulers.load(saved), lambda schedulers, _: schedulers.load_first()):
+            optimizer = torch.optim.SGD(mlp().parameters(), lr=0.1)
+            schedulers, scheduler = Schedulers(0, [optimizer]), lr.ExponentialLR(optimizer, 0.5)
+            schedulers.keep(scheduler)
+            saved = schedulers.save()
+            for _ in range(2):
+                schedulers.begin_clock()
+                optimizer.step()
+                scheduler.step()
+            load(schedulers, saved)
+            schedulers.begin_clock()
+            schedulers.step_along()
+            self.assertEqual(scheduler.last_epoch, 0)
+
+    def test_the_length_of_a_pass_with_accumulation(self):
+        """A scheduler that steps after optimizer.step() has a k-th of the loader's batches a pass."""
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        job = join(model, optimizer, {"clocks": 8, "steps_per_clock": 2, "examples": 32})
+        loader, rates = job.batches(data(32)), []
+        scheduler = job.keep(lr.StepLR(optimizer, len(loader) // 2, 0.5))
+        for epoch in job.epochs():
+            for x, y in loader:
+                (loss_of(model, x, y) / 2).backward()
+                if job.last_batch:
+                    rates.append((epoch, optimizer.param_groups[0]["lr"]))
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    scheduler.step()
+        self.assertEqual(rates, [(0, 0.1)] * 4 + [(1, 0.05)] * 4)
+
     def test_rates_go_with_what_they_are_of(self):
         """Parts of the vector, in its order, of the rates that the groups had at join."""
         model = mlp()
@@ -347,7 +381,7 @@ class Local(unittest.TestCase):
 
     def test_the_state_of_another_scheduler(self):
         _, session = self.rates(self.SCHEDULERS["cosine"], {}, clocks=1)
-        with self.assertRaisesRegex(leeway.InvalidArgument, "'CosineAnnealingLR', and this is MultiStepLR"):
+        with self.assertRaisesRegex(leeway.InvalidArgument, "rank 0: .*'CosineAnnealingLR', and this is MultiStepLR"):
             self.rates(self.SCHEDULERS["steps"], {"state": session.saved[-1], "first": 1})
 
     def test_the_state_of_another_optimizer(self):

@@ -106,11 +106,11 @@ class Optimizers(unittest.TestCase):
                 "use amsgrad=False": lambda m: optim.AdamW(m.parameters(), amsgrad=True),
                 "maximize": lambda m: optim.SGD(m.parameters(), lr=0.1, maximize=True),
                 "dampening 0.5": lambda m: optim.SGD(m.parameters(), lr=0.1, momentum=0.9, dampening=0.5),
-                "lr_decay 0.1": lambda m: optim.Adagrad(m.parameters(), lr_decay=0.1),
+                "lr_decay 0.1.*keep a LambdaLR": lambda m: optim.Adagrad(m.parameters(), lr_decay=0.1),
                 "group 1 differs from group 0 in momentum": lambda m: optim.SGD(
                     [{"params": list(m[0].parameters()), "momentum": 0.9}, {"params": list(m[2].parameters()),
                                                                            "momentum": 0.5}], lr=0.1),
-                "is 0.0: it is above 0": lambda m: optim.SGD(m.parameters(), lr=0.0)}.items():
+                "is 0.0: it must be above 0 in one group.*let a scheduler": lambda m: optim.SGD(m.parameters(), lr=0.0)}.items():
             self.refused(text, make)
 
     def test_unknown_keys(self):
@@ -189,14 +189,20 @@ class Steps(unittest.TestCase):
         with self.assertRaisesRegex(leeway.Misuse, r"sets the rate of SGD.*scheduler = job\.keep\(scheduler\)"):
             step(model, optimizer)
 
-    def test_a_rate_of_a_job_with_a_schedule(self):
-        model = mlp()
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        join(model, optimizer, {"has_schedule": True})
-        step(model, optimizer)
-        optimizer.param_groups[0]["lr"] = 0.05
-        with self.assertRaisesRegex(leeway.InvalidArgument, "lr of param group 0 is 0.05, and was 0.1.*remove its `schedule`"):
+    def test_a_rate_that_the_jobs_update_says(self):
+        """By its schedule, or because the servers do not step as this optimizer does: the reason is the optimizer's own."""
+        for make, has_schedule, remedy in (
+                (sgd, True, "remove its `schedule`"),
+                (lambda model: sgd(model, maximize=True), False, "by `update.schedule`.*maximize has no counterpart.*delta"),
+                (lambda model: torch.optim.RMSprop(model.parameters(), lr=0.1), True,
+                 "by `update.schedule`.*no rule for torch.optim.rmsprop.RMSprop.*AdamW.*delta")):
+            model = mlp()
+            optimizer = make(model)
+            join(model, optimizer, {"has_schedule": has_schedule, "update": {"type": "sgd", "learning_rate": 0.1}})
             step(model, optimizer)
+            optimizer.param_groups[0]["lr"] = 0.05
+            with self.assertRaisesRegex(leeway.InvalidArgument, "rank 0: .*lr of param group 0 is 0.05, and was 0.1.*" + remedy):
+                step(model, optimizer)
 
     def test_a_momentum(self):
         model = mlp()
@@ -210,7 +216,7 @@ class Steps(unittest.TestCase):
         for rate in (-0.1, float("nan"), float("inf")):
             model, optimizer, _ = self.joined()
             optimizer.param_groups[0]["lr"] = rate
-            with self.assertRaisesRegex(leeway.InvalidArgument, "lr of param group 0 is .*finite and at least 0"):
+            with self.assertRaisesRegex(leeway.InvalidArgument, "rank 0: lr of param group 0 is .*; set a finite value of at least 0"):
                 step(model, optimizer)
 
     def test_a_rate_that_comes_too_late(self):
@@ -220,7 +226,7 @@ class Steps(unittest.TestCase):
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(data(4)[0]), data(4)[1]).backward()
         optimizer.param_groups[0]["lr"] = 0.05
-        with self.assertRaisesRegex(leeway.Misuse, "has changed since backward.*before backward.*overlap="):
+        with self.assertRaisesRegex(leeway.Misuse, "rank 0: .*has changed since backward.*before backward.*overlap="):
             optimizer.step()
 
     def test_another_group(self):

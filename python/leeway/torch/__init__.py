@@ -103,7 +103,8 @@ def join(model: nn.Module, optimizer: Union[torch.optim.Optimizer, Sequence[torc
     try:
         if session.info.exchange == "gradient":
             _check_for_gradients(optimizers, refusal)
-        job = TorchJob(model, optimizers, session, layout, translation=translation, overlap=overlap, evaluate=evaluate)
+        job = TorchJob(model, optimizers, session, layout, translation=translation, refusal=refusal, overlap=overlap,
+                       evaluate=evaluate)
     except Error as error:
         session.fail(f"{type(error).__name__}: {error}", ending.FAREWELL_SECONDS)
         raise

@@ -14,19 +14,19 @@ from torch import nn
 
 from .. import safetensors
 from ..clocks import Clocks
-from ..errors import Finished, InvalidArgument, Misuse
+from ..errors import Finished, Misuse
 from ..session import Session
-from . import state
 from .gate import Gate, Hook
 from .gradients import Gradients
+from .kept import Kept
 from .layout import Layout
 from .loop import Loop
 from .measures import Measures, unwatch, watch
-from .optimizers import Translation
-from .rates import Rates
-from .schedulers import STEP_MARKS, Schedulers, count_step
+from .optimizers import Translation, Untranslatable
+from .rates import Rates, why_fixed
+from .schedulers import STEP_MARKS, count_step
 from .structure import Structure
-from .writes import Writes
+from .weights import Weights
 
 Evaluate = Callable[[nn.Module], Mapping[str, float]]
 #: What goes on beside the exchange of a gradient: nothing, backward(), or the next forward pass, too.
@@ -37,14 +37,13 @@ class TorchJob(Loop):
     """Parameters are views of the weights vector. One thread uses it."""
 
     def __init__(self, model: nn.Module, optimizers: list[torch.optim.Optimizer], session: Session, layout: Layout, *,
-                 translation: Optional[Translation] = None, overlap: str = "backward",
-                 evaluate: Optional[Evaluate] = None) -> None:
+                 translation: Optional[Translation] = None, refusal: Optional[Untranslatable] = None,
+                 overlap: str = "backward", evaluate: Optional[Evaluate] = None) -> None:
         self._model, self._optimizers, self._session, self._layout = model, optimizers, session, layout
         self._clocks = Clocks(session)
-        self._weights = torch.from_numpy(session.weights())
         self._local = session.info.exchange != "gradient"
         self._overlap, self._examples_told, self._keeps_state = overlap, False, False
-        self._rates = Rates(optimizers, translation.rates if translation and not session.info.has_schedule else None, layout)
+        self._rates = Rates(session.info.rank, optimizers, translation, why_fixed(session.info.has_schedule, refusal), layout)
         self._early_uses: set[str] = set()
         #: Of several optimizers, those that have stepped in the step under way.
         self._stepped: set[int] = set()
@@ -52,13 +51,10 @@ class TorchJob(Loop):
         self._closures_loss: Any = None
         #: The clock has all its local steps. It ends as the next one begins, with what the script does to weights until then.
         self._is_due = False
-        self._take_parameters()
+        self._weights = Weights(session, layout, self._local)
         self._structure = Structure(model, optimizers, layout)
-        self._writes = Writes(layout.frozen if self._local else layout.parameters)
-        self._integers = {name: buffer for name, buffer in model.named_buffers()
-                          if name not in layout.buffers and not buffer.is_floating_point()}
         self._measures = Measures((lambda: self._clocks.is_open) if self._local else None)
-        self._gate = Gate(model, layout, self._weights, self._ready, self._wait)
+        self._gate = Gate(model, layout, self._weights.vector, self._ready, self._wait)
         self._gradients = None if self._local else self._hook_gradients(translation)
         self._own_steps = [optimizer.step for optimizer in optimizers]
         for number, optimizer in enumerate(optimizers):
@@ -66,33 +62,14 @@ class TorchJob(Loop):
         self._state_hooks = [module._register_state_dict_hook(Hook(lambda *_: self.wait())) for module in model.modules()]
         if evaluate is not None:
             self._clocks.evaluate = lambda: self._evaluate(evaluate)
-        self._before: dict[torch.Tensor, dict[str, Any]] = {}
-        self._schedulers = Schedulers(optimizers)
-        self._rates_before: list[dict] = []
-        self._integers_before: dict[str, torch.Tensor] = {}
-        self._clocks.state, self._clocks.load = self._state, self._load_state
-        self._clocks.go_back, self._first_state = self._go_back, self._state(False)
+        self._kept = Kept(model, optimizers, layout, session.info.rank, self._local)
+        self._schedulers = self._kept.schedulers
+        self._clocks.state, self._clocks.load, self._clocks.go_back = self._kept.save, self._kept.load, self._kept.go_back
         saved = session.load_state()
         self._has_state = bool(saved)
-        self._load_state(saved)
+        self._kept.load(saved)
         super().__init__()
         watch(self._measures)
-
-    # ---- parameters and buffers
-
-    def _view(self, name: str) -> torch.Tensor:
-        place = self._layout.places[name]
-        return self._weights[place.first:place.first + place.count].view(place.shape)
-
-    def _take_parameters(self) -> None:
-        """Once: every parameter becomes a view, which begins with the servers' weights. Frozen ones stay the model's own,
-        and are handed in as they are."""
-        self._session.settle()
-        with torch.no_grad():
-            for name, parameter in self._layout.trained.items():
-                parameter.data = self._view(name)
-            for name, tensor in {**self._layout.frozen, **self._layout.buffers}.items():
-                tensor.copy_(self._view(name))
 
     def _hook_gradients(self, translation: Optional[Translation]) -> Gradients:
         indifferent = {name for name, p in self._layout.trained.items() if translation and translation.ignores_zeros(p)}
@@ -103,36 +80,7 @@ class TorchJob(Loop):
         change = self._structure.change()
         if change:
             raise Misuse(f"rank {self.rank}: {change}")
-        written = self._writes.names()
-        if written:
-            self._check_written(written)
-            self._writes.accept()
-
-    def _check_written(self, names: list[str]) -> None:
-        """Values that were put back, as after an evaluation with others, count for nothing."""
-        servers = None
-        for name in names:
-            place = self._layout.places[name]
-            if name in self._layout.frozen:
-                if not torch.equal(self._layout.frozen[name], self._view(name)):
-                    raise Misuse(f"rank {self.rank}, parameter {name}: it has moved, and no optimizer that was given to join "
-                                 "trains it. Give all optimizers to join, as a list. What the script itself moves, such as a "
-                                 "target network, goes into a module that join does not get")
-                continue
-            if servers is None and not self._clocks.is_open:
-                servers = torch.from_numpy(self._session.read_again())
-            if servers is None or not torch.equal(servers[place.first:place.first + place.count],
-                                                  self._weights[place.first:place.first + place.count]):
-                raise Misuse(f"rank {self.rank}, parameter {name}: the script has changed it (load_state_dict or a clamp, "
-                             "say), and in a gradient exchange the weights are the servers'. Load weights before join. To "
-                             "change them while training, train with `exchange: {type: delta}`, where they are the worker's. Values "
-                             "that are put back are no change, if the forward passes between are under torch.no_grad()")
-
-    def _hand_in_averaged(self, vector: torch.Tensor) -> None:
-        with torch.no_grad():
-            for name, tensor in {**self._layout.frozen, **self._layout.buffers}.items():
-                place = self._layout.places[name]
-                vector[place.first:place.first + place.count].view(place.shape).copy_(tensor)
+        self._weights.check(self._clocks.is_open)
 
     # ---- a clock
 
@@ -145,7 +93,7 @@ class TorchJob(Loop):
     def _begin_clock(self) -> bool:
         self._check()
         if not self._local and self._schedulers.some and not self._keeps_state:
-            self._session.save_state(self._state(False))
+            self._session.save_state(self._kept.save(False))
             self._keeps_state = True
         first = self._clocks.clock < 0
         if not self._clocks.begin():
@@ -158,7 +106,7 @@ class TorchJob(Loop):
         self._rates.begin()
         self._taken = self._given = 0
         self._left, self._dealt = [], False
-        self._keep()
+        self._kept.begin_clock()
         self._gate.open()
         if self._overlap != "forward" or self._gradients is None:
             self._session.wait(0, self.info.total)
@@ -169,7 +117,7 @@ class TorchJob(Loop):
 
     def _begin_late(self) -> None:
         if not self._local:
-            self._schedulers.begin_late(self.rank, self.clock)
+            self._schedulers.begin_late(self.clock)
             return
         note(f"rank {self.rank} goes on at clock {self.clock} with a new {type(self._optimizers[0]).__name__}: no checkpoint has "
              "the state of its optimizer and schedulers, so what follows differs from a run without a restart. With "
@@ -285,7 +233,7 @@ class TorchJob(Loop):
         if self._early_uses:
             self._gate.adopt(self._early_uses)
             self._early_uses = set()
-        self._hand_in_averaged(self._contribution())
+        self._weights.hand_in_averaged(self._contribution())
         self._tell()
         self._count(loss)
         self._clocks.report.steps = max(1, self._given)
@@ -329,7 +277,7 @@ class TorchJob(Loop):
         if self._is_due:
             self._is_due = False
             self._check()
-            self._hand_in_averaged(self._weights)
+            self._weights.hand_in_averaged(self._weights.vector)
             self._end_clock()
 
     def _end_clock(self) -> None:
@@ -358,7 +306,7 @@ class TorchJob(Loop):
             self._end_if_due()
             return
         self._gradients.zero()
-        self._hand_in_averaged(self._contribution())
+        self._weights.hand_in_averaged(self._contribution())
         self._end_clock()
 
     def _lack_batch(self) -> None:
@@ -373,7 +321,7 @@ class TorchJob(Loop):
             self._lack_batch()
             return
         self._gate.arrive_all()
-        self._hand_in_averaged(self._weights)
+        self._weights.hand_in_averaged(self._weights.vector)
         self._end_clock()
 
     # ---- between clocks
@@ -391,58 +339,17 @@ class TorchJob(Loop):
         self._check()  # It may have tried other weights.
         return found
 
-    def _keep(self) -> None:
-        """The state before a clock: one that is broken off counts for nothing."""
-        self._integers_before = {name: buffer.clone() for name, buffer in self._integers.items()}
-        self._schedulers.begin_clock()
-        self._rates_before = self._schedulers.rates()
-        if self._local:
-            self._before = {parameter: {key: value.clone() if isinstance(value, torch.Tensor) else value
-                                        for key, value in slots.items()}
-                            for optimizer in self._optimizers for parameter, slots in optimizer.state.items()}
-
-    def _go_back(self, one: bool) -> None:
-        if one:
-            self._undo_clock()
-        else:
-            self._load_state(self._first_state)
-            self._schedulers.load_first()
-
-    def _undo_clock(self) -> None:
-        for name, buffer in self._integers_before.items():
-            self._integers[name].copy_(buffer)
-        self._schedulers.load(self._schedulers.before, self._rates_before)
-        for optimizer in self._optimizers if self._local else ():
-            known = {p for group in optimizer.param_groups for p in group["params"]}
-            optimizer.state.clear()
-            optimizer.state.update({p: slots for p, slots in self._before.items() if p in known})
-
     def _weights_of_clock(self) -> torch.Tensor:
         self._gate.arrive_all()
-        return self._weights.clone()
+        return self._weights.vector.clone()
 
     def _begin_again(self, weights: torch.Tensor) -> None:
         """The clock that is open, with the state and the weights that it began with."""
-        self._weights.copy_(weights)
-        with torch.no_grad():
-            for name, parameter in self._layout.frozen.items():
-                parameter.copy_(self._view(name))
+        self._weights.put_back(weights)
         self._gate.refresh()
-        self._writes.accept()
-        self._undo_clock()
-        self._keep()
-
-    def _state(self, before: bool) -> bytes:
-        if before:
-            self._undo_clock()
-        if not self._local and not self._integers and not self._schedulers.some:
-            return b""
-        names = {id(parameter): name for name, parameter in self._layout.trained.items()}
-        return state.save(self._optimizers, names, self._integers, self._schedulers.checkpoint())
-
-    def _load_state(self, saved: Optional[bytes]) -> None:
-        if saved:
-            self._schedulers.load(state.load(saved, self._optimizers, self._layout.trained, self._integers))
+        self._weights.accept()
+        self._kept.undo_clock()
+        self._kept.begin_clock()
 
     def keep(self, scheduler: Any) -> Any:
         """Gives the scheduler. What it stands at goes into the job's checkpoints, and it goes on from there; schedulers are
@@ -470,7 +377,7 @@ class TorchJob(Loop):
         if self._gradients is not None:
             self._gradients.remove()
         self._gate.remove()
-        self._writes.close()
+        self._weights.close()
         unwatch(self._measures)
 
 

@@ -5,13 +5,13 @@ The formulas are the same on both sides (docs/algorithms.md, Update rules). What
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Sequence
 
 import torch
 
 from ..errors import InvalidArgument
 
-ELSEWHERE = "with `exchange: {type: delta}` or elastic any torch optimizer runs, in the worker"
+ELSEWHERE = "train with `exchange: {type: delta}` or elastic, where any torch optimizer runs, in the worker"
 
 
 class Untranslatable(InvalidArgument):
@@ -44,8 +44,8 @@ def _sgd(group: dict) -> dict[str, Any]:
 
 def _adagrad(group: dict) -> dict[str, Any]:
     if group["lr_decay"]:
-        raise Untranslatable(f"Adagrad with lr_decay {group['lr_decay']} has no counterpart on the servers: use the "
-                             f"job's update.schedule, or {ELSEWHERE}")
+        raise Untranslatable(f"Adagrad with lr_decay {group['lr_decay']} has no counterpart on the servers: use "
+                             f"lr_decay=0 and keep a LambdaLR of 1 / (1 + lr_decay * step), or {ELSEWHERE}")
     return {"type": "adagrad", "epsilon": float(group["eps"]),
             "initial_sum": float(group.get("initial_accumulator_value", 0))}
 
@@ -110,8 +110,8 @@ def translate(optimizers: Sequence[torch.optim.Optimizer]) -> Translation:
     rule = RULES.get(type(optimizer))
     if rule is None:
         raise Untranslatable(f"the servers have no rule for {_name(optimizer)}: they have "
-                             f"{', '.join(kind.__name__ for kind in RULES)} of torch.optim. Give the job an `update` and "
-                             f"train with one of those, or {ELSEWHERE}")
+                             f"{', '.join(kind.__name__ for kind in RULES)} of torch.optim. Use one of those, or "
+                             f"{ELSEWHERE}")
     if any(group.get("maximize") for group in groups):
         raise Untranslatable(f"maximize has no counterpart on the servers: negate the loss, or {ELSEWHERE}")
     for number, group in enumerate(groups):
@@ -132,8 +132,9 @@ def translate(optimizers: Sequence[torch.optim.Optimizer]) -> Translation:
     rate = max(rates)
     decay = max(float(group["weight_decay"]) for group in groups)
     if rate <= 0:
-        raise Untranslatable(f"the learning rate of {_name(optimizer)} is {rate}: it is above 0 in one group at least. It may "
-                             "begin at 0 by a scheduler, such as LambdaLR")
+        raise Untranslatable(f"the learning rate of {_name(optimizer)} is {rate}: it must be above 0 in one group at "
+                             "least. To begin at 0, give the optimizer the later rate and let a scheduler, such as LambdaLR, "
+                             "lower it")
     rates = [each or rate for each in rates]
     update = {**updates[0], "learning_rate": rate, "weight_decay": decay}
     return Translation(update, _factors(groups, rates, decay), rates)

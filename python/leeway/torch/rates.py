@@ -10,18 +10,31 @@ import torch
 
 from ..errors import InvalidArgument, Misuse
 from .layout import Layout
-from .optimizers import ELSEWHERE
+from .optimizers import ELSEWHERE, Translation, Untranslatable
 
 Factors = tuple[float, ...]
 
+RATES_ONLY = f"Schedulers may move lr only (OneCycleLR and CyclicLR with cycle_momentum=False); {ELSEWHERE}"
+
+
+def why_fixed(has_schedule: bool, refusal: Optional[Untranslatable]) -> Optional[str]:
+    """Why the job's `update` alone says the rate, and what to do about it. None: the script says the rate."""
+    if refusal is not None:
+        return f"The job's `update` says the rate: move it by `update.schedule`. The script's optimizer has no say: {refusal}"
+    if has_schedule:
+        return "The job's `update` says the rate: remove its `schedule`, so that the script's optimizer and schedulers do"
+    return None
+
 
 class Rates:
-    """Of optimizers, whose groups have the rates `known` on the servers. None: the script has no say in those."""
+    """The rates of one rank's optimizers. `fixed` is what why_fixed gives."""
 
-    def __init__(self, optimizers: Sequence[torch.optim.Optimizer], known: Optional[Sequence[float]], layout: Layout) -> None:
-        self._groups, self._known = [group for optimizer in optimizers for group in optimizer.param_groups], known
+    def __init__(self, rank: int, optimizers: Sequence[torch.optim.Optimizer], translation: Optional[Translation],
+                 fixed: Optional[str], layout: Layout) -> None:
+        self._rank, self._groups = rank, [group for optimizer in optimizers for group in optimizer.param_groups]
+        self._why_fixed, self._known = fixed, translation.rates if translation and not fixed else None
         number = {id(parameter): number for number, group in enumerate(self._groups) for parameter in group["params"]}
-        #: The trained elements: the ends of what is of one group, and which.
+        #: For each trained tensor: where its elements end, and its group.
         self._ends = [(layout.places[name].first + layout.places[name].count, number[id(parameter)])
                       for name, parameter in layout.trained.items()]
         self._first = self._fixed()
@@ -29,7 +42,7 @@ class Rates:
 
     def begin(self) -> None:
         """A clock has begun."""
-        #: As the first gradient found them, and as the servers were told.
+        #: What the rates were when the first gradient came, and what the servers were told.
         self._seen: Optional[Factors] = None
         self._told: Optional[Factors] = None
 
@@ -37,24 +50,23 @@ class Rates:
         names = ("weight_decay", "momentum", "betas") + (() if self._known else ("lr",))
         return [{name: group.get(name) for name in names} for group in self._groups]
 
-    def _check(self) -> None:
+    def _check_fixed(self) -> None:
         """What the servers were told at join, and what no step can say."""
         for number, (old, new) in enumerate(zip(self._first, self._fixed())):
             for name, before in old.items():
                 if before == new[name]:
                     continue
-                remedy = ("The job's `update` says the rate: remove its `schedule`, so that the script's optimizer and schedulers do"
-                          if name == "lr" else
-                          f"Schedulers may move lr only (OneCycleLR and CyclicLR with cycle_momentum=False); {ELSEWHERE}")
-                raise InvalidArgument(f"the optimizer has changed since join: {name} of param group {number} is {new[name]}, and "
-                                      f"was {before}. In a gradient exchange the servers update. {remedy}")
+                remedy = self._why_fixed if name == "lr" else RATES_ONLY
+                raise InvalidArgument(f"rank {self._rank}: the optimizer has changed since join: {name} of param group {number} "
+                                      f"is {new[name]}, and was {before}. In a gradient exchange the servers update. {remedy}")
 
     def _now(self) -> Factors:
         if self._known is None:
             return ()
         for number, group in enumerate(self._groups):
             if not 0 <= float(group["lr"]) < math.inf:
-                raise InvalidArgument(f"lr of param group {number} is {float(group['lr'])}: it is finite and at least 0")
+                raise InvalidArgument(f"rank {self._rank}: lr of param group {number} is {float(group['lr'])}; set a finite "
+                                      "value of at least 0")
         return tuple(float(group["lr"]) / known for group, known in zip(self._groups, self._known))
 
     def see(self) -> None:
@@ -67,10 +79,11 @@ class Rates:
 
     def check(self) -> None:
         """At step(): the numbers of the groups can be the step's."""
-        self._check()
+        self._check_fixed()
         if self._told is not None and self._told != self._now():
-            raise Misuse("the learning rate has changed since backward(), and in the first step it did not so: blocks have left "
-                         "with the one before. Set it before backward(), or join with overlap=\"none\"")
+            raise Misuse(f"rank {self._rank}: the learning rate has changed since backward(). In the first step it was set "
+                         "before backward(), so blocks have left with the old rate. Set it before backward(), or join with "
+                         "overlap=\"none\"")
 
     def tell(self, rates: Callable[[Sequence[tuple[int, float]]], None]) -> None:
         """Before the clock's first block leaves."""

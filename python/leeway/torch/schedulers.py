@@ -1,4 +1,4 @@
-"""Schedulers: what they stand at goes into the job's checkpoints.
+"""Schedulers, whose states go into the job's checkpoints.
 
 A scheduler's state is its numbers, as JSON. What it is made with, such as functions, comes from the script, which makes
 each scheduler anew."""
@@ -51,25 +51,27 @@ def merged(fresh: Any, saved: Any) -> Any:
 
 
 class Schedulers:
-    """Of one job, whose optimizers' rates they set."""
+    """The schedulers that one rank keeps. They set the rates of its optimizers."""
 
-    def __init__(self, optimizers: Sequence[torch.optim.Optimizer]) -> None:
-        self._optimizers = optimizers
+    def __init__(self, rank: int, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+        self._rank, self._optimizers = rank, optimizers
         self._groups = [group for optimizer in optimizers for group in optimizer.param_groups]
         self._kept: list[Any] = []
-        #: The rates that were looked at for who sets them, and how often that may still be.
+        #: The rates at the last search for a scheduler that sets them, and how many more searches there may be.
         self._looked_at: list[float] = []
         self._looks = 2
-        #: As they stood when the clock began, and whether each had stepped in the one before; the same where they were loaded.
-        self.before: list[dict] = []
+        #: As the clock began: the states, the groups' numbers, and whether each had stepped in the clock before.
+        self._before: list[dict] = []
+        self._rates_before: list[dict] = []
         self._stepped: list[bool] = []
+        #: If a state was loaded since then: whether each had stepped in the clock before that state.
         self._loaded: Optional[list[bool]] = None
-        #: Why no scheduler can stand where it should.
+        #: Why the schedulers cannot have the right state.
         self._lost: Optional[str] = None
-        #: As they were kept first.
+        #: The states and rates with which they were kept.
         self._first: list[dict] = []
         self._first_rates: list[dict] = []
-        #: Of a checkpoint, for schedulers that the script has not made yet; and the rates that belong to them.
+        #: States of a checkpoint for schedulers that the script has not made yet, and the rates that go with them.
         self._waiting: list[dict] = []
         self._rates: list[dict] = []
 
@@ -86,10 +88,10 @@ class Schedulers:
     def some(self) -> bool:
         return bool(self._kept)
 
-    def begin_late(self, rank: int, clock: int) -> None:
+    def begin_late(self, clock: int) -> None:
         """This worker begins in the middle of the job, and there is no state for it."""
-        self._lost = (f"rank {rank} goes on at clock {clock}, and no checkpoint has where its scheduler stands: its rates would be "
-                      "those of the first clocks. With `checkpoint: {every: ...}` in the job it goes on with it")
+        self._lost = (f"rank {self._rank} goes on at clock {clock}, and no checkpoint has the state of its scheduler: its rates "
+                      "would be those of the first clocks. Give the job `checkpoint: {every: ...}`")
 
     def check(self) -> None:
         """At a step: a scheduler that nobody keeps would begin anew after a restart. All of torch's leave a mark, but
@@ -107,15 +109,20 @@ class Schedulers:
                 self._refuse("a ReduceLROnPlateau")
 
     def _refuse(self, what: str) -> None:
-        raise Misuse(f"{what} sets the rate of {self._names()}, and the job does not keep where it stands: a worker that is started "
-                     "again would begin with the first rate. Write `scheduler = job.keep(scheduler)`")
+        raise Misuse(f"rank {self._rank}: {what} sets the rate of {self._names()}, and the job does not keep its state: a "
+                     "restarted worker would begin with the first rate. Write `scheduler = job.keep(scheduler)`")
 
     def begin_clock(self) -> None:
         now = self.save()
-        self._stepped, self._loaded, self.before = self._have_stepped(now), None, now
+        self._stepped, self._loaded = self._have_stepped(now), None
+        self._before, self._rates_before = now, self.rates()
+
+    def undo_clock(self) -> None:
+        """Their states are again those with which the clock began."""
+        self._load(self._before, self._stepped, self._rates_before)
 
     def _have_stepped(self, now: list[dict]) -> list[bool]:
-        return [old != new for old, new in zip(self.before, now)] if self._loaded is None else self._loaded
+        return [old != new for old, new in zip(self._before, now)] if self._loaded is None else self._loaded
 
     def step_along(self) -> None:
         """In a clock for which this worker has no batch, the others' schedulers step as in the clock before."""
@@ -141,12 +148,14 @@ class Schedulers:
 
     def load_first(self) -> None:
         if self._kept:
-            self.load(self._first, self._first_rates)
+            self._load(self._first, [False] * len(self._first), self._first_rates)
 
-    def load(self, saved: list[dict], rates: Optional[list[dict]] = None) -> None:
-        """`rates`: those that go with it; by default what the groups have."""
-        self._loaded = [each["stepped"] for each in saved] if all("stepped" in each for each in saved) else self._stepped
-        self._rates = self.rates() if rates is None else rates
+    def load(self, checkpoint: list[dict]) -> None:
+        """The groups have the numbers that go with it."""
+        self._load(checkpoint, [each.get("stepped", False) for each in checkpoint], self.rates())
+
+    def _load(self, saved: list[dict], stepped: list[bool], rates: list[dict]) -> None:
+        self._loaded, self._rates = stepped, rates
         for group, numbers in zip(self._groups, self._rates):
             group.update(numbers)
         for scheduler, state in zip(self._kept, saved):
@@ -155,7 +164,7 @@ class Schedulers:
 
     def _load_one(self, scheduler: Any, saved: dict) -> None:
         if saved["class"] != type(scheduler).__name__:
-            raise InvalidArgument(f"the checkpoint's state is of the scheduler {saved['class']!r}, and this is "
+            raise InvalidArgument(f"rank {self._rank}: the checkpoint's state is of the scheduler {saved['class']!r}, and this is "
                                   f"{type(scheduler).__name__}: keep the schedulers in the same order as before")
         scheduler.load_state_dict(merged(scheduler.state_dict(), saved["state"]))
         # A new scheduler has set its first rate.

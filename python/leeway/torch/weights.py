@@ -1,0 +1,80 @@
+"""The tensors of a joined model, and the vector of the job that has their values."""
+
+from __future__ import annotations
+
+import torch
+
+from ..errors import Misuse
+from ..session import Session
+from .layout import Layout
+from .writes import Writes
+
+
+class Weights:
+    """Trained parameters are views of the vector. Frozen ones and buffers stay the model's own, and are handed in as they
+    are. `local`: the trained values are the worker's to change."""
+
+    def __init__(self, session: Session, layout: Layout, local: bool) -> None:
+        self._session, self._layout = session, layout
+        self.vector = torch.from_numpy(session.weights())
+        self._take()
+        self._writes = Writes(layout.frozen if local else layout.parameters)
+
+    def _view(self, name: str) -> torch.Tensor:
+        place = self._layout.places[name]
+        return self.vector[place.first:place.first + place.count].view(place.shape)
+
+    def _take(self) -> None:
+        """Once: every tensor begins with the servers' values."""
+        self._session.settle()
+        with torch.no_grad():
+            for name, parameter in self._layout.trained.items():
+                parameter.data = self._view(name)
+            for name, tensor in {**self._layout.frozen, **self._layout.buffers}.items():
+                tensor.copy_(self._view(name))
+
+    def put_back(self, vector: torch.Tensor) -> None:
+        """The clock that is open begins again with these values."""
+        self.vector.copy_(vector)
+        with torch.no_grad():
+            for name, parameter in self._layout.frozen.items():
+                parameter.copy_(self._view(name))
+
+    def hand_in_averaged(self, vector: torch.Tensor) -> None:
+        with torch.no_grad():
+            for name, tensor in {**self._layout.frozen, **self._layout.buffers}.items():
+                place = self._layout.places[name]
+                vector[place.first:place.first + place.count].view(place.shape).copy_(tensor)
+
+    def accept(self) -> None:
+        """What was written so far is known."""
+        self._writes.accept()
+
+    def check(self, clock_is_open: bool) -> None:
+        """Values that were put back, as after an evaluation with others, count for nothing."""
+        written = self._writes.names()
+        if written:
+            self._check_written(written, clock_is_open)
+            self._writes.accept()
+
+    def _check_written(self, names: list[str], clock_is_open: bool) -> None:
+        servers, rank = None, self._session.info.rank
+        for name in names:
+            place = self._layout.places[name]
+            if name in self._layout.frozen:
+                if not torch.equal(self._layout.frozen[name], self._view(name)):
+                    raise Misuse(f"rank {rank}, parameter {name}: it has moved, and no optimizer that was given to join "
+                                 "trains it. Give all optimizers to join, as a list. What the script itself moves, such as a "
+                                 "target network, goes into a module that join does not get")
+                continue
+            if servers is None and not clock_is_open:
+                servers = torch.from_numpy(self._session.read_again())
+            if servers is None or not torch.equal(servers[place.first:place.first + place.count],
+                                                  self.vector[place.first:place.first + place.count]):
+                raise Misuse(f"rank {rank}, parameter {name}: the script has changed it (load_state_dict or a clamp, "
+                             "say), and in a gradient exchange the weights are the servers'. Load weights before join. To "
+                             "change them while training, train with `exchange: {type: delta}`, where they are the worker's. "
+                             "Values that are put back are no change, if the forward passes between are under torch.no_grad()")
+
+    def close(self) -> None:
+        self._writes.close()
