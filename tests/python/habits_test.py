@@ -19,7 +19,7 @@ import torch
 
 import habits
 import leeway.torch as leeway
-from torch_job_test import data, faked
+from fake_job import data, faked
 
 torch.set_num_threads(1)
 TOLERANCE = 1e-5

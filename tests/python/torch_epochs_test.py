@@ -3,20 +3,15 @@
 
 import contextlib
 import io
-import sys
 import unittest
 
-try:
-    import torch
-except ImportError:
-    print("SKIPPED: torch is not installed (python3-torch)")
-    sys.exit(77)
+from fake_job import close, data, join, loss_of, mlp
 
+import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 import leeway.torch as leeway
 from leeway.batches import BatchOrder
-from torch_job_test import close, data, join, loss_of, mlp
 
 
 def numbered(count):

@@ -1,69 +1,15 @@
 #!/usr/bin/python3
 """The hooks of leeway.torch against plain torch, over a session without servers that is stricter than they are."""
 
-import contextlib
-import sys
 import unittest
 from unittest import mock
 
-try:
-    import torch
-except ImportError:
-    print("SKIPPED: torch is not installed (python3-torch)")
-    sys.exit(77)
+from fake_job import close, data, join, loss_of, mlp, plain
 
+import torch
 from torch import nn
 
 import leeway.torch as leeway
-from fake_session import FakeSession
-
-torch.set_num_threads(1)
-
-
-def mlp(seed=1):
-    torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 3))
-
-
-def data(count=40, seed=2):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(count, 6, generator=generator), torch.randint(0, 3, (count,), generator=generator)
-
-
-@contextlib.contextmanager
-def faked(**options):
-    """leeway.torch.join over a FakeSession. `update`: the job's own, if it has one."""
-    more = dict(options)
-    jobs_update = more.pop("update", None)
-
-    def make(schema, initial, update, coordinator, rank, start_seconds):
-        if not update and not jobs_update and options.get("exchange", "gradient") == "gradient":
-            raise leeway.InvalidArgument("the job has no update")
-        return FakeSession(schema, initial, jobs_update or update, **more)
-    with mock.patch("leeway.torch.LibrarySession", make):
-        yield
-
-
-def join(model, optimizer, session=None, **options):
-    with faked(**(session or {})):
-        return leeway.join(model, optimizer, coordinator="fake:1", **options)
-
-
-def loss_of(model, x, y):
-    return nn.functional.cross_entropy(model(x), y)
-
-
-def plain(model, optimizer, batches):
-    for x, y in batches:
-        optimizer.zero_grad()
-        loss_of(model, x, y).backward()
-        optimizer.step()
-
-
-def close(one, other, tolerance=1e-5):
-    for (name, a), b in zip(one.state_dict().items(), other.state_dict().values()):
-        scale = max(1e-3, float(b.abs().max()))
-        assert torch.allclose(a.float(), b.float(), rtol=tolerance, atol=tolerance * scale), (name, a, b)
 
 
 class Steps(unittest.TestCase):
