@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .table import network, row, sgd, train, weights
+from .table import network, row, sgd, trained, weights
 
 
 # ---- gradients
@@ -27,29 +27,15 @@ def gradient_penalty(run):
 @row()
 @row("delta")
 def clipped_norm(run):
-    model = network()
-    optimizer = sgd(model.parameters())
-    job = run.join(model, optimizer)
-    norms = []
-    for x, y in job.over(run.batches()):
-        optimizer.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        norms.append(nn.utils.clip_grad_norm_(model.parameters(), 0.3))
-        optimizer.step()
-    return {**weights(model), "norms": torch.stack(norms)}
+    model, norms = network(), []
+    found = trained(run, model, between=lambda: norms.append(nn.utils.clip_grad_norm_(model.parameters(), 0.3)))
+    return {**found, "norms": torch.stack(norms)}
 
 
 @row()
 def clipped_values(run):
     model = network()
-    optimizer = sgd(model.parameters())
-    job = run.join(model, optimizer)
-    for x, y in job.over(run.batches()):
-        optimizer.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        nn.utils.clip_grad_value_(model.parameters(), 0.05)
-        optimizer.step()
-    return weights(model)
+    return trained(run, model, between=lambda: nn.utils.clip_grad_value_(model.parameters(), 0.05))
 
 
 @row(steps=6)
@@ -67,17 +53,12 @@ def accumulated(run):
 
 @row()
 def gradient_noise(run):
-    model = network()
-    optimizer = sgd(model.parameters())
-    job = run.join(model, optimizer)
-    draws = torch.Generator().manual_seed(5)
-    for x, y in job.over(run.batches()):
-        optimizer.zero_grad()
-        F.cross_entropy(model(x), y).backward()
+    model, draws = network(), torch.Generator().manual_seed(5)
+
+    def noise():
         for parameter in model.parameters():
             parameter.grad.data.add_(torch.randn(parameter.shape, generator=draws), alpha=0.01)
-        optimizer.step()
-    return weights(model)
+    return trained(run, model, between=noise)
 
 
 @row(two=True)
@@ -85,10 +66,7 @@ def hooks_on_gradients(run):
     model = network()
     model[0].weight.register_hook(lambda gradient: gradient * 0.5)
     model[2].register_full_backward_hook(lambda module, inputs, outputs: (inputs[0] * 0.9,))
-    optimizer = sgd(model.parameters())
-    job = run.join(model, optimizer)
-    train(model, optimizer, job.over(run.batches()))
-    return weights(model)
+    return trained(run, model)
 
 
 @row(two=True)
@@ -109,13 +87,10 @@ def two_losses_two_backwards(run):
 @row("delta")
 def penalties_in_the_loss(run):
     model = network()
-    optimizer = sgd(model.parameters())
-    job = run.join(model, optimizer)
 
     def loss(scores, y):
         return F.cross_entropy(scores, y, label_smoothing=0.1) + 1e-3 * sum(p.abs().sum() for p in model.parameters())
-    train(model, optimizer, job.over(run.batches()), loss=loss)
-    return weights(model)
+    return trained(run, model, loss=loss)
 
 
 @row(two=True)
@@ -135,6 +110,7 @@ def meta_learning(run):
         optimizer.step()
     return weights(model)
 
+
 # ---- optimizers and their settings
 
 @row(two=True)
@@ -142,20 +118,15 @@ def meta_learning(run):
 def rates_by_layer(run):
     model = network(widths=(6, 8, 8, 3))
     groups = [{"params": model[number].parameters(), "lr": 0.1 * 0.5 ** number} for number in (0, 2, 4)]
-    optimizer = sgd(groups)
-    job = run.join(model, optimizer)
-    train(model, optimizer, job.over(run.batches()))
-    return weights(model)
+    return trained(run, model, sgd(groups))
 
 
 @row(two=True)
 def no_decay_for_biases(run):
     model = network()
-    optimizer = sgd([{"params": [p for p in model.parameters() if p.ndim > 1], "weight_decay": 0.1},
-                     {"params": [p for p in model.parameters() if p.ndim < 2], "weight_decay": 0}], nesterov=True)
-    job = run.join(model, optimizer)
-    train(model, optimizer, job.over(run.batches()))
-    return weights(model)
+    groups = [{"params": [p for p in model.parameters() if p.ndim > 1], "weight_decay": 0.1},
+              {"params": [p for p in model.parameters() if p.ndim < 2], "weight_decay": 0}]
+    return trained(run, model, sgd(groups, nesterov=True))
 
 
 @row(refused="LBFGS.*delta")
@@ -178,10 +149,7 @@ def lbfgs(run):
 @row("delta")
 def ascent(run):
     policy = network()
-    optimizer = sgd(policy.parameters(), maximize=True)
-    job = run.join(policy, optimizer)
-    train(policy, optimizer, job.over(run.batches()), loss=lambda scores, y: -F.cross_entropy(scores, y))
-    return weights(policy)
+    return trained(run, policy, sgd(policy.parameters(), maximize=True), loss=lambda scores, y: -F.cross_entropy(scores, y))
 
 
 @row()

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .table import network, row, sgd, train, weights
+from .table import network, row, sgd, train, trained, validated, weights
 
 
 @row(two=True)
@@ -83,10 +83,7 @@ def a_transformer(run):
     torch.manual_seed(1)
     layer = nn.TransformerEncoderLayer(6, 2, 12, dropout=0.0, batch_first=True)
     model = nn.Sequential(nn.Unflatten(1, (1, 6)), nn.TransformerEncoder(layer, 2), nn.Flatten(), nn.Linear(6, 3))
-    optimizer = sgd(model.parameters(), lr=0.02)
-    job = run.join(model, optimizer)
-    train(model, optimizer, job.over(run.batches()))
-    return weights(model)
+    return trained(run, model, sgd(model.parameters(), lr=0.02))
 
 
 @row()
@@ -99,12 +96,7 @@ def dropout_and_batch_norm(run):
     job = run.join(model, optimizer)
     torch.manual_seed(9)
     losses = []
-
-    def validate():
-        with torch.no_grad():
-            losses.append(F.cross_entropy(model.eval()(x), y))
-        model.train()
-    train(model, optimizer, job.over(run.batches()), validate)
+    train(model, optimizer, job.over(run.batches()), lambda: losses.append(validated(model, x, y)))
     return {**weights(model), "losses": torch.stack(losses)}
 
 
@@ -112,10 +104,7 @@ def dropout_and_batch_norm(run):
 def spectral_norm(run):
     torch.manual_seed(1)
     model = nn.Sequential(nn.utils.spectral_norm(nn.Linear(6, 8)), nn.Tanh(), nn.utils.weight_norm(nn.Linear(8, 3)))
-    optimizer = sgd(model.parameters())
-    job = run.join(model, optimizer)
-    train(model, optimizer, job.over(run.batches()))
-    return weights(model)
+    return trained(run, model)
 
 
 @row(two=True)
@@ -158,17 +147,11 @@ def convolutions_in_channels_last(run):
     torch.manual_seed(1)
     model = nn.Sequential(nn.Unflatten(1, (2, 3, 1)), nn.Conv2d(2, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(),
                           nn.Linear(12, 3)).to(memory_format=torch.channels_last)
-    optimizer = sgd(model.parameters())
-    job = run.join(model, optimizer)
-    train(model, optimizer, job.over(run.batches()))
-    return weights(model)
+    return trained(run, model)
 
 
 @row(refused="DataParallel: start a worker for each device")
 @row("delta", refused="DataParallel: start a worker for each device")
 def data_parallel(run):
     model = nn.DataParallel(network())
-    optimizer = sgd(model.parameters())
-    job = run.join(model, optimizer)
-    train(model, optimizer, job.over(run.batches()))
-    return weights(model)
+    return trained(run, model)

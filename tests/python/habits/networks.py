@@ -107,6 +107,7 @@ def sparse_and_dense_optimizers(run):
             optimizer.step()
     return weights(model)
 
+
 # ---- networks beside the trained one
 
 @row(two=True)
@@ -138,21 +139,21 @@ class Twins(nn.Module):
         self.query = network()
         self.key = copy.deepcopy(self.query).requires_grad_(False)
 
+    def follow(self):
+        for key, query in zip(self.key.parameters(), self.query.parameters()):
+            key.data = key.data * 0.9 + query.data * 0.1
+
 
 @row(refused="parameter key.0.weight: it has moved.*a module that join does not get")
 def a_momentum_encoder_within(run):
     model = Twins()
     optimizer = sgd(model.query.parameters())
     job = run.join(model, optimizer)
-
-    def follow():
-        for key, query in zip(model.key.parameters(), model.query.parameters()):
-            key.data = key.data * 0.9 + query.data * 0.1
     for x, _ in job.over(run.batches()):
         optimizer.zero_grad()
         F.mse_loss(model.query(x), model.key(x)).backward()
         optimizer.step()
-        follow()
+        model.follow()
     return weights(model)
 
 
@@ -165,8 +166,7 @@ def a_momentum_encoder_beside(run):
         optimizer.zero_grad()
         F.mse_loss(model.query(x), model.key(x * 0.9)).backward()
         optimizer.step()
-        for key, query in zip(model.key.parameters(), model.query.parameters()):
-            key.data = key.data * 0.9 + query.data * 0.1
+        model.follow()
     return weights(model)
 
 

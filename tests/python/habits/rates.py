@@ -1,16 +1,18 @@
 """Learning rates that change while a script trains: schedulers, and what scripts set themselves."""
 
+import itertools
+
 import torch
 from torch.nn import functional as F
 from torch.optim import lr_scheduler as schedulers
 
-from .table import STEPS, network, row, sgd, train, weights
+from .table import STEPS, network, row, sgd, train, trained, validated, weights
 
 
-def scheduled(run, make, groups=lambda model: model.parameters(), **options):
+def scheduled(run, make, groups=lambda model: model.parameters(), kind=sgd, **options):
     """A script with a scheduler that steps after each step of its optimizer."""
     model = network()
-    optimizer = sgd(groups(model), **options)
+    optimizer = kind(groups(model), **options)
     job = run.join(model, optimizer)
     scheduler = job.keep(make(optimizer))
     rates = []
@@ -33,12 +35,8 @@ def warm_restarts(run):
 
 @row("delta")
 def warm_restarts_of_adamw(run):
-    model = network()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    job = run.join(model, optimizer)
-    scheduler = job.keep(schedulers.CosineAnnealingWarmRestarts(optimizer, 3, 2))
-    train(model, optimizer, job.over(run.batches()), scheduler.step)
-    return weights(model)
+    return scheduled(run, lambda optimizer: schedulers.CosineAnnealingWarmRestarts(optimizer, 3, 2), kind=torch.optim.AdamW,
+                     lr=0.01)
 
 
 @row(two=True)
@@ -93,12 +91,7 @@ def a_rate_that_follows_the_loss(run):
     x, y = run.held_out()
     job = run.join(model, optimizer)
     scheduler = job.keep(schedulers.ReduceLROnPlateau(optimizer, patience=0, factor=0.5))
-
-    def plateau():
-        with torch.no_grad():
-            scheduler.step(float(F.cross_entropy(model.eval()(x), y)))
-        model.train()
-    train(model, optimizer, job.over(run.batches()), plateau)
+    train(model, optimizer, job.over(run.batches()), lambda: scheduler.step(float(validated(model, x, y))))
     return {**weights(model), "rate": torch.tensor(optimizer.param_groups[0]["lr"])}
 
 
@@ -121,15 +114,9 @@ def a_rate_of_the_scripts_own(run):
 @row(two=True)
 def a_rate_set_before_the_step(run):
     """Between backward() and step()."""
-    model = network()
+    model, numbers = network(), itertools.count(2)
     optimizer = sgd(model.parameters())
-    job = run.join(model, optimizer)
-    for number, (x, y) in enumerate(job.over(run.batches())):
-        optimizer.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        optimizer.param_groups[0]["lr"] = 0.1 / (number + 2)
-        optimizer.step()
-    return weights(model)
+    return trained(run, model, optimizer, between=lambda: optimizer.param_groups[0].update(lr=0.1 / next(numbers)))
 
 
 @row(refused="a scheduler sets the rate of SGD.*job.keep")

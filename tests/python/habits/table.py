@@ -26,12 +26,30 @@ def sgd(parameters, **options):
     return torch.optim.SGD(parameters, **{"lr": 0.1, "momentum": 0.9, **options})
 
 
-def train(model, optimizer, batches, after=lambda: None, loss=F.cross_entropy):
+def train(model, optimizer, batches, after=lambda: None, loss=F.cross_entropy, between=lambda: None):
+    """`between`: backward() and step()."""
     for x, y in batches:
         optimizer.zero_grad()
         loss(model(x), y).backward()
+        between()
         optimizer.step()
         after()
+
+
+def trained(run, model, optimizer=None, **options):
+    """The weights, after the worker's batches."""
+    optimizer = optimizer or sgd(model.parameters())
+    job = run.join(model, optimizer)
+    train(model, optimizer, job.over(run.batches()), **options)
+    return weights(model)
+
+
+def validated(model, x, y):
+    """The loss on held-out examples."""
+    with torch.no_grad():
+        loss = F.cross_entropy(model.eval()(x), y)
+    model.train()
+    return loss
 
 
 def weights(model):

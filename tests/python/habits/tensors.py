@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.utils import prune
 
-from .table import network, row, sgd, train, weights
+from .table import network, row, sgd, train, trained, weights
 
 
 # ---- other tensors than at join
@@ -15,57 +15,45 @@ from .table import network, row, sgd, train, weights
 STAGES = "Stages"
 
 
+def changed(run, model, change, optimizer=None):
+    """After five steps."""
+    optimizer = optimizer or sgd(model.parameters())
+    job = run.join(model, optimizer)
+    for step, batch in enumerate(job.over(run.batches())):
+        if step == 5:
+            change(optimizer)
+        train(model, optimizer, [batch])
+    return weights(model)
+
+
 @row(refused=f"0.weight: it was frozen at join.*{STAGES}")
 @row("delta", refused=f"0.weight: it was frozen at join.*{STAGES}")
 def unfrozen_while_training(run):
     model = network()
     model[0].requires_grad_(False)
-    optimizer = sgd(model.parameters())
-    job = run.join(model, optimizer)
-    for step, batch in enumerate(job.over(run.batches())):
-        if step == 5:
-            model[0].requires_grad_(True)
-        train(model, optimizer, [batch])
-    return weights(model)
+    return changed(run, model, lambda _: model[0].requires_grad_(True))
 
 
 @row(refused=f"other parameters than at join.*{STAGES}")
 @row("delta", refused=f"other parameters than at join.*{STAGES}")
 def a_group_more(run):
     model = network()
-    optimizer = sgd(model[2].parameters())
-    job = run.join(model, optimizer)
-    for step, batch in enumerate(job.over(run.batches())):
-        if step == 5:
-            optimizer.add_param_group({"params": model[0].parameters()})
-        train(model, optimizer, [batch])
-    return weights(model)
+    return changed(run, model, lambda optimizer: optimizer.add_param_group({"params": model[0].parameters()}),
+                   sgd(model[2].parameters()))
 
 
 @row(refused=f"2.weight: it is another tensor.*{STAGES}")
 @row("delta", refused=f"2.weight: it is another tensor.*{STAGES}")
 def a_new_head(run):
     model = network()
-    optimizer = sgd(model.parameters())
-    job = run.join(model, optimizer)
-    for step, batch in enumerate(job.over(run.batches())):
-        if step == 5:
-            model[2] = nn.Linear(8, 3)
-        train(model, optimizer, [batch])
-    return weights(model)
+    return changed(run, model, lambda _: model.__setitem__(2, nn.Linear(8, 3)))
 
 
 @row(refused=f"0.weight: it is no longer there.*{STAGES}")
 @row("delta", refused=f"0.weight: it is no longer there.*{STAGES}")
 def pruned_while_training(run):
     model = network()
-    optimizer = sgd(model.parameters())
-    job = run.join(model, optimizer)
-    for step, batch in enumerate(job.over(run.batches())):
-        if step == 5:
-            prune.l1_unstructured(model[0], "weight", 0.5)
-        train(model, optimizer, [batch])
-    return weights(model)
+    return changed(run, model, lambda _: prune.l1_unstructured(model[0], "weight", 0.5))
 
 
 @row(two=True)
@@ -73,10 +61,7 @@ def pruned_while_training(run):
 def pruned_before(run):
     model = network()
     prune.l1_unstructured(model[0], "weight", 0.5)
-    optimizer = sgd(model.parameters())
-    job = run.join(model, optimizer)
-    train(model, optimizer, job.over(run.batches()))
-    return weights(model)
+    return trained(run, model)
 
 
 @row(stages=2)
@@ -111,20 +96,15 @@ def another_head_for_another_task(run):
 def a_head_on_a_frozen_body(run):
     model = network(widths=(6, 8, 8, 3))
     model[:4].requires_grad_(False)
-    optimizer = sgd((p for p in model.parameters() if p.requires_grad), weight_decay=0.01)
-    job = run.join(model, optimizer)
-    train(model, optimizer, job.over(run.batches()))
-    return weights(model)
+    return trained(run, model, sgd((p for p in model.parameters() if p.requires_grad), weight_decay=0.01))
 
 
 @row(two=True)
 @row("delta")
 def a_head_on_a_body_that_no_optimizer_has(run):
     model = network(widths=(6, 8, 8, 3))
-    optimizer = sgd(model[4].parameters(), weight_decay=0.01)
-    job = run.join(model, optimizer)
-    train(model, optimizer, job.over(run.batches()))
-    return weights(model)
+    return trained(run, model, sgd(model[4].parameters(), weight_decay=0.01))
+
 
 # ---- parameters without a gradient
 

@@ -4,9 +4,8 @@ import copy
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
-from .table import network, row, sgd, train, weights
+from .table import network, row, sgd, train, validated, weights
 
 
 @row(two=True)
@@ -76,10 +75,7 @@ def the_best_weights_so_far(run):
     best, losses = {}, []
 
     def keep():
-        model.eval()
-        with torch.no_grad():
-            losses.append(F.cross_entropy(model(x), y))
-        model.train()
+        losses.append(validated(model, x, y))
         if losses[-1] == min(losses):
             best.update(weights(model))
     train(model, optimizer, job.over(run.batches()), keep)
@@ -102,9 +98,8 @@ def an_evaluation_with_averaged_weights(run):
         kept = [parameter.detach().clone() for parameter in model.parameters()]
         for parameter, value in zip(model.parameters(), average):
             parameter.data.copy_(value)
-        with torch.no_grad():
-            losses.append(F.cross_entropy(model.eval()(x), y))
-        for parameter, value in zip(model.train().parameters(), kept):
+        losses.append(validated(model, x, y))
+        for parameter, value in zip(model.parameters(), kept):
             parameter.data.copy_(value)
     train(model, optimizer, job.over(run.batches()), evaluate)
     return {**weights(model), "losses": torch.stack(losses)}

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .table import network, row, sgd, train, weights
+from .table import network, row, sgd, train, trained, weights
 
 
 CHANGED = "parameter .*: the script has changed it"
@@ -43,25 +43,19 @@ def loaded_while_training(run):
 def loaded_before(run):
     model = network()
     model.load_state_dict(weights(network(7)))
-    optimizer = sgd(model.parameters())
-    job = run.join(model, optimizer)
-    train(model, optimizer, job.over(run.batches()))
-    return weights(model)
+    return trained(run, model)
 
 
 @row(refused=CHANGED)
 @row("delta")
 def decay_by_hand(run):
     model = network()
-    optimizer = sgd(model.parameters())
-    job = run.join(model, optimizer)
 
     @torch.no_grad()
     def decay():
         for parameter in model.parameters():
             parameter.mul_(0.99)
-    train(model, optimizer, job.over(run.batches()), decay)
-    return weights(model)
+    return trained(run, model, after=decay)
 
 
 @row(refused=CHANGED)
@@ -109,11 +103,8 @@ def sharpness_aware(run):
 @row("delta", refused="no longer where join put it")
 def from_a_vector(run):
     model = network()
-    optimizer = sgd(model.parameters())
-    job = run.join(model, optimizer)
 
     def noise():
         vector = nn.utils.parameters_to_vector(model.parameters())
         nn.utils.vector_to_parameters(vector * 0.99, model.parameters())
-    train(model, optimizer, job.over(run.batches()), noise)
-    return weights(model)
+    return trained(run, model, after=noise)
