@@ -45,7 +45,7 @@ class TorchJob(Loop):
         self._overlap, self._examples_told, self._keeps_state = overlap, False, False
         self._rates = Rates(session.info.rank, optimizers, translation, why_fixed(session.info.has_schedule, refusal), layout)
         self._early_uses: set[str] = set()
-        #: Of several optimizers, those that have stepped in the step under way.
+        #: The numbers of the optimizers that have stepped in the job's step under way.
         self._stepped: set[int] = set()
         #: What the first closure of that step gave.
         self._closures_loss: Any = None
@@ -259,8 +259,8 @@ class TorchJob(Loop):
         return loss
 
     def _end_step(self) -> None:
-        """Of several optimizers, all or some have stepped: a step of the job ends with the last one of them, with the next
-        batch, or as one of them steps again."""
+        """Ends the job's step, in which all or some of the optimizers have stepped: after the last of them, with the next
+        batch, or before one of them steps again."""
         if not self._stepped:
             return
         self._stepped.clear()
@@ -352,8 +352,8 @@ class TorchJob(Loop):
         self._kept.begin_clock()
 
     def keep(self, scheduler: Any) -> Any:
-        """Gives the scheduler. What it stands at goes into the job's checkpoints, and it goes on from there; schedulers are
-        kept in the same order each time."""
+        """Gives the scheduler back. Its state goes into the job's checkpoints and comes back from them. Keep schedulers in the
+        same order each time."""
         self._schedulers.keep(scheduler)
         return scheduler
 

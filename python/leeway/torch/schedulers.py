@@ -20,7 +20,8 @@ STEP_MARKS = ("_with_counter", "_wrapped_by_lr_sched")
 
 
 def count_step(optimizer: torch.optim.Optimizer) -> None:
-    """Of an optimizer whose own step is not called: schedulers from before join ask it, in older and newer torch."""
+    """Marks that an optimizer has stepped, whose own step is not called. A scheduler from before join looks at these marks: older
+    torch at one, newer torch at the other."""
     if hasattr(optimizer, "_step_count"):
         optimizer._step_count += 1
     optimizer._opt_called = True
@@ -94,8 +95,8 @@ class Schedulers:
                       "would be those of the first clocks. Give the job `checkpoint: {every: ...}`")
 
     def check(self) -> None:
-        """At a step: a scheduler that nobody keeps would begin anew after a restart. All of torch's leave a mark, but
-        ReduceLROnPlateau, which is looked for at the first step and after the first change of a rate."""
+        """At a step. A scheduler that is not kept would begin anew after a restart. All of torch's leave a mark on the groups
+        but ReduceLROnPlateau: that one is searched for at the first step and after the first change of a rate."""
         if self._kept:
             if self._lost:
                 raise InvalidArgument(self._lost)
@@ -164,8 +165,8 @@ class Schedulers:
 
     def _load_one(self, scheduler: Any, saved: dict) -> None:
         if saved["class"] != type(scheduler).__name__:
-            raise InvalidArgument(f"rank {self._rank}: the checkpoint's state is of the scheduler {saved['class']!r}, and this is "
-                                  f"{type(scheduler).__name__}: keep the schedulers in the same order as before")
+            raise InvalidArgument(f"rank {self._rank}: the checkpoint's state is of the scheduler {saved['class']!r}, and this "
+                                  f"is {type(scheduler).__name__}: keep the schedulers in the same order as before")
         scheduler.load_state_dict(merged(scheduler.state_dict(), saved["state"]))
         # A new scheduler has set its first rate.
         for group, rates in zip(self._groups, self._rates):
