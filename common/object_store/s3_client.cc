@@ -10,8 +10,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/files/digest.h"
 #include "common/identity.h"
-#include "common/object_store/digests.h"
 #include "common/object_store/s3_errors.h"
 #include "common/retry_hint.h"
 #include "common/status.h"
@@ -78,8 +78,9 @@ HttpRequest S3Client::RequestOf(const Call& call, const Credentials& by) const {
                       .stall = options_.settings.stall,
                       .answer_bytes_max = std::max(call.answer_bytes_max, kDocumentBytesMax)};
   // It is under the signature: the store refuses a body that has changed on the way.
-  request.headers.emplace_back("x-amz-content-sha256", PayloadSha256(call.body));
-  if (std::string md5 = PayloadMd5(call.body); !call.body.empty() && !md5.empty()) {
+  request.headers.emplace_back("x-amz-content-sha256", Digest::Sha256().Update(call.body).Hex());
+  if (std::string md5 = Digest::Md5().Update(call.body).Base64();
+      !call.body.empty() && !md5.empty()) {
     request.headers.emplace_back("Content-MD5", std::move(md5));
   }
   if (!by.session_token.empty()) {

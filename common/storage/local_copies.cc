@@ -11,9 +11,10 @@
 #include <sys/statvfs.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/files/digest.h"
 #include "common/files/files.h"
 #include "common/files/sha256.h"
-#include "common/object_store/digests.h"
+#include "common/object_store/s3_client.h"
 #include "common/status.h"
 #include "common/storage/copy_lock.h"
 
@@ -77,7 +78,7 @@ absl::Status Copy(Storage& storage, const std::string& location, const StoredEnt
                   const std::string& path) {
   ASSIGN_OR_RETURN(std::unique_ptr<StoredFile> source, storage.OpenListed(location, entry));
   ASSIGN_OR_RETURN(FileWriter target, FileWriter::Create(path));
-  Md5 digest;
+  Digest digest = Digest::Md5();
   std::vector<uint8_t> piece;
   for (uint64_t position = 0; position < entry.size; position += piece.size()) {
     piece.resize(std::min(kPieceBytes, entry.size - position));

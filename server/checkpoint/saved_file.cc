@@ -63,7 +63,7 @@ absl::Status CheckDigest(const std::string& folder, const v1::SavedShard& saved)
   RETURN_IF_ERROR(AsLoss(opened.status()));
   const StoredFile& reader = **opened;
   RETURN_IF_ERROR(CheckBytes(path, reader.size(), saved));
-  Sha256 digest;
+  Digest digest = Digest::Sha256();
   std::vector<uint8_t> chunk(std::min<uint64_t>(kChunkBytes, reader.size()));
   for (uint64_t position = 0; position < reader.size(); position += chunk.size()) {
     chunk.resize(std::min<uint64_t>(chunk.size(), reader.size() - position));

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/files/sha256.h"
+#include "common/files/digest.h"
 #include "common/storage/storage.h"
 #include "leeway/v1/coordinator.pb.h"
 
@@ -27,7 +27,7 @@ class SavedFileWriter {
 
   v1::SavedShard saved_;
   std::unique_ptr<StoredFileWriter> file_;
-  Sha256 digest_;
+  Digest digest_ = Digest::Sha256();
 };
 
 // DATA_LOSS unless the file is in `folder` with the size that is written down.

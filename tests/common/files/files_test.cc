@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/crc32.h"
+#include "common/files/digest.h"
 #include "common/files/open_folder.h"
 #include "common/files/sha256.h"
 #include "tests/catch.h"
@@ -264,15 +265,17 @@ TEST_CASE("folders are made with those above them, and removed with all that is 
   REQUIRE(RemoveTree(folder / "a").ok());
 }
 
-TEST_CASE("SHA-256 and CRC-32 give the published values, in one piece or in several") {
+TEST_CASE("SHA-256, MD5 and CRC-32 give the published values, in one piece or in several") {
   const std::string abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
   REQUIRE(HexSha256("abc") == abc);
   REQUIRE(HexSha256("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  Sha256 digest;
+  Digest digest = Digest::Sha256();
   digest.Update(BytesOf("a"));
   digest.Update({});
   digest.Update(BytesOf("bc"));
   REQUIRE(digest.Hex() == abc);
+  REQUIRE(Digest::Md5().Update(BytesOf("abc")).Hex() == "900150983cd24fb0d6963f7d28e17f72");
+  REQUIRE(Digest::Md5().Update(BytesOf("abc")).Base64() == "kAFQmDzST7DWlj99KOF/cg==");
   const std::vector<float> weights = {1.0f};
   REQUIRE(WeightsSha256(weights) == HexSha256(std::string_view("\0\0\x80\x3f", 4)));
   REQUIRE(Crc32(BytesOf("123456789")) == 0xcbf43926u);

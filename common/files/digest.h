@@ -1,0 +1,35 @@
+// Digests of bytes, as text.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace leeway {
+
+// A digest that is computed piece by piece. Not thread-safe.
+class Digest {
+ public:
+  static Digest Sha256();
+  // Its text is empty where this host's OpenSSL has no MD5.
+  static Digest Md5();
+
+  Digest& Update(std::span<const uint8_t> bytes);
+  // Of everything so far, in lower-case hexadecimal or in Base64; no other call may follow.
+  std::string Hex();
+  std::string Base64();
+
+ private:
+  struct Free {
+    void operator()(void* context) const;
+  };
+  // `algorithm`: OpenSSL's EVP_MD.
+  explicit Digest(const void* algorithm);
+  std::string Bytes();
+
+  // Null where there is no such algorithm.
+  std::unique_ptr<void, Free> context_;
+};
+
+}  // namespace leeway
