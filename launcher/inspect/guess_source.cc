@@ -29,7 +29,6 @@ constexpr uint32_t kContext = 256;
 // Of pictures' sides: what models for large pictures take.
 constexpr uint32_t kSideMax = 224;
 constexpr size_t kMeasuredPictures = 50;
-constexpr uint64_t kPictureBytes = uint64_t{256} << 20;
 
 absl::Status Bad(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
@@ -157,7 +156,7 @@ absl::Status SetPictures(const std::string& data_dir, const std::string& folder,
   uint32_t side = kSideMax;
   const size_t every = std::max<size_t>(index.files.size() / kMeasuredPictures, 1);
   for (size_t i = 0; i < index.files.size(); i += every) {
-    ASSIGN_OR_RETURN(const MappedFile file, ReadDataFile(data_dir, index.files[i], kPictureBytes));
+    ASSIGN_OR_RETURN(const MappedFile file, ReadPicture(data_dir, index.files[i]));
     ASSIGN_OR_RETURN(const Picture picture,
                      DecodePicture(file.path, file.content.bytes(), kSideMax, kSideMax));
     side = std::min({side, picture.height, picture.width});

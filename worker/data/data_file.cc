@@ -176,11 +176,11 @@ absl::StatusOr<MappedFile> ReadDataFile(const std::string& data_dir, const std::
                                         uint64_t max_bytes) {
   ASSIGN_OR_RETURN(OpenFile opened, OpenPlainFile(data_dir, name));
   const std::string path = opened.path;
-  if (opened.size == 0) return EmptyError(path);
-  // One byte more, so that the end is met at once.
-  const size_t expected = std::min(opened.size, max_bytes) + 1;
+  std::string content(std::min(opened.size, max_bytes), '\0');
   FileStream stream(std::move(opened));
-  ASSIGN_OR_RETURN(std::string content, ReadWhole(stream, expected, max_bytes, path));
+  const std::span room(reinterpret_cast<uint8_t*>(content.data()), content.size());
+  ASSIGN_OR_RETURN(const size_t count, stream.Read(room));
+  content.resize(count);
   return MappedFile{path, FileContent(std::move(content))};
 }
 

@@ -37,7 +37,7 @@ struct MappedFile {
 // The same file, mapped, of whatever size; what was packed by gzip is unpacked into memory.
 // Errors are those of OpenDataFile.
 absl::StatusOr<MappedFile> MapDataFile(const std::string& data_dir, const std::string& name);
-// The file as it is, read into memory. RESOURCE_EXHAUSTED beyond `max_bytes`.
+// The first `max_bytes` of the file as it is, or all of it, read into memory; it may be empty.
 absl::StatusOr<MappedFile> ReadDataFile(const std::string& data_dir, const std::string& name,
                                         uint64_t max_bytes);
 

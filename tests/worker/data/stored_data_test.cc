@@ -2,10 +2,12 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/files/files.h"
 #include "common/status.h"
 #include "common/storage/storage.h"
+#include "tests/common/storage/memory_storage.h"
 #include "tests/common/storage/test_store.h"
 #include "tests/worker/data/pictures/picture_files.h"
 #include "worker/data/data_folder.h"
@@ -119,6 +121,37 @@ TEST_CASE("Data in a store give the batches of a folder: pictures, of which each
   REQUIRE(local->Load(0, 2, expected).ok());
   REQUIRE(named->Load(0, 2, got).ok());
   CHECK(got.features == expected.features);
+}
+
+TEST_CASE("A picture that cannot be read is an error where damaged ones are replaced") {
+  UseCache();
+  const auto storage = std::make_shared<MemoryStorage>();
+  MountStorage("s3://unreadable/", storage);
+  const absl::Status refusal = GENERATE(absl::PermissionDeniedError("AccessDenied"),
+                                        absl::ResourceExhaustedError("the disk is full"));
+  const std::string folder =
+      absl::StrCat("s3://unreadable/", absl::StatusCodeToString(refusal.code()));
+  for (const char* name : {"elm/1.png", "elm/2.png", "oak/1.png", "oak/2.png"}) {
+    const FileBytes image = Image(name[4]);
+    REQUIRE(WriteStored(absl::StrCat(folder, "/", name), View(image)).ok());
+  }
+  storage->fault = [&](const std::string& operation, const std::string& location) {
+    const bool refuses = operation == "open" && absl::EndsWith(location, "elm/2.png");
+    return refuses ? refusal : absl::OkStatus();
+  };
+  const auto data = Open(JobOf("image_folder { folder: '" + folder +
+                               "' height: 4 width: 4 damaged: DAMAGED_PICTURE_REPLACE }"),
+                         "");
+  size_t failed = 0;
+  for (uint64_t step = 0; step < 2; ++step) {
+    Batch batch;
+    const absl::Status status = data->Load(step, 2, batch);
+    CHECK(batch.replaced == 0);
+    if (status.ok()) continue;
+    ++failed;
+    CHECK(Contains(status, std::string(refusal.message())));
+  }
+  CHECK(failed > 0);
 }
 
 TEST_CASE("What the store does not have, or may not give, is named by its location") {

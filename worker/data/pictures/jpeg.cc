@@ -41,7 +41,7 @@ tjscalingfactor Scale(int height, int width, uint32_t least_height, uint32_t lea
 absl::StatusOr<Picture> DecodeJpeg(std::string_view content, uint32_t least_height,
                                    uint32_t least_width) {
   const Decoder decoder(tjInitDecompress());
-  if (decoder == nullptr) return absl::ResourceExhaustedError("no memory to decode a JPEG");
+  if (decoder == nullptr) return absl::InternalError("no memory to decode a JPEG");
   const auto* const bytes = reinterpret_cast<const unsigned char*>(content.data());
   int width = 0, height = 0, sampling = 0, colours = 0;
   if (tjDecompressHeader3(decoder.get(), bytes, content.size(), &width, &height, &sampling,

@@ -20,6 +20,16 @@ bool Begins(std::string_view content, std::string_view magic) {
   return content.substr(0, magic.size()) == magic;
 }
 
+absl::Status CheckContentSize(const std::string& path, size_t bytes) {
+  if (bytes == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": the file is empty: fetch it again, or move it out of the folder"));
+  }
+  if (bytes <= kMaxPictureBytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(path, ": a file of more than ", kMaxPictureBytes,
+                                                   " bytes: move it out of the folder"));
+}
+
 }  // namespace
 
 absl::Status CheckPictureSize(uint32_t height, uint32_t width) {
@@ -30,8 +40,14 @@ absl::Status CheckPictureSize(uint32_t height, uint32_t width) {
                    kMaxPicturePixels, ": make it smaller, or move it out of the folder"));
 }
 
+absl::StatusOr<MappedFile> ReadPicture(const std::string& data_dir, const std::string& name) {
+  // One byte more, by which DecodePicture sees that a file is too long.
+  return ReadDataFile(data_dir, name, kMaxPictureBytes + 1);
+}
+
 absl::StatusOr<Picture> DecodePicture(const std::string& path, std::string_view content,
                                       uint32_t least_height, uint32_t least_width) {
+  RETURN_IF_ERROR(CheckContentSize(path, content.size()));
   if (Begins(content, kJpeg)) {
     const int orientation = ExifOrientation(content);
     if (LiesOnItsSide(orientation)) std::swap(least_height, least_width);

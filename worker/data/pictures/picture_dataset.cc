@@ -8,16 +8,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
-#include "worker/data/data_file.h"
 #include "worker/data/examples.h"
-#include "worker/data/limits.h"
 #include "worker/data/pictures/picture.h"
 #include "worker/data/pictures/resize.h"
 
 namespace leeway {
 namespace {
 
-// Of the file's content, so that it is the same wherever the file is read.
+// Whether an error of DecodePicture is about the file's content, and so the same on every host.
 bool IsDamage(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
 }
@@ -53,9 +51,7 @@ uint64_t PictureDataset::bytes() const {
   return sum;
 }
 
-absl::Status PictureDataset::Decode(size_t i, uint8_t* out) const {
-  ASSIGN_OR_RETURN(const MappedFile file,
-                   ReadDataFile(data_dir_, index_.files[i], kMaxPictureBytes));
+absl::Status PictureDataset::Decode(const MappedFile& file, uint8_t* out) const {
   ASSIGN_OR_RETURN(const Picture picture,
                    DecodePicture(file.path, file.content.bytes(), shape_.height, shape_.width));
   ScaleAndCrop(picture, shape_.height, shape_.width, out);
@@ -67,7 +63,8 @@ void PictureDataset::WillNeed(std::span<const uint32_t> rows) const {
 }
 
 absl::StatusOr<bool> PictureDataset::DecodeWhole(size_t i, uint8_t* out) const {
-  absl::Status status = Decode(i, out);
+  ASSIGN_OR_RETURN(MappedFile file, ReadPicture(data_dir_, index_.files[i]));
+  absl::Status status = Decode(file, out);
   if (!IsDamage(status)) return status.ok() ? absl::StatusOr<bool>(false) : status;
   if (!replaces_) {
     constexpr char kRemedy[] =
@@ -81,7 +78,8 @@ absl::StatusOr<bool> PictureDataset::DecodeWhole(size_t i, uint8_t* out) const {
     if (other == i) {
       return Annotate(status, "no picture of the class is whole; one of them");
     }
-    status = Decode(other, out);
+    ASSIGN_OR_RETURN(file, ReadPicture(data_dir_, index_.files[other]));
+    status = Decode(file, out);
   } while (IsDamage(status));
   RETURN_IF_ERROR(status);
   return true;

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/mutex.h"
 #include "leeway/v1/job.pb.h"
+#include "worker/data/data_file.h"
 #include "worker/data/data_folder.h"
 #include "worker/data/dataset.h"
 #include "worker/data/normalizer.h"
@@ -47,10 +48,11 @@ class PictureDataset final : public Dataset {
  private:
   PictureDataset(std::string data_dir, PictureIndex index, const ImageShape& shape,
                  uint32_t classes, Normalizer normalizer, bool replaces);
-  // Picture i, scaled and cropped, to out[shape().elements()].
-  absl::Status Decode(size_t i, uint8_t* out) const;
-  // The same, or of the next of its class that is whole, if damaged ones are replaced: then true.
-  // That is a function of the files: ranks, lives and resumed runs agree.
+  // The picture in the file, scaled and cropped, to out[shape().elements()].
+  absl::Status Decode(const MappedFile& file, uint8_t* out) const;
+  // Picture i, or the next of its class that is whole, if damaged ones are replaced: then true.
+  // That is a function of the files: ranks, lives and resumed runs agree. A file that cannot be
+  // read is an error instead, because another host may be able to read it.
   absl::StatusOr<bool> DecodeWhole(size_t i, uint8_t* out) const;
   // After the last one the first.
   size_t NextOfClass(size_t i) const;

@@ -1,8 +1,10 @@
 #include "worker/data/pictures/picture.h"
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "tests/worker/data/pictures/picture_files.h"
+#include "worker/data/limits.h"
 #include "worker/data/pictures/exif.h"
 
 namespace leeway::picture {
@@ -174,6 +176,17 @@ TEST_CASE("A picture of too many pixels is refused before memory is taken for it
   std::fill_n(at + 5, 4, uint8_t{0xf0});  // 61680 x 61680
   const auto huge = DecodePicture("f", View(jpeg), 1, 1);
   RequireError(huge, StatusCode::kResourceExhausted, {"61680 x 61680"});
+}
+
+TEST_CASE("A file that is too long for a picture is refused by its name") {
+  const DataFolder folder;
+  folder.Write("long.png", "");
+  std::filesystem::resize_file(folder / "long.png", kMaxPictureBytes + 2);
+  const auto file = ReadPicture(folder.path(), "long.png");
+  REQUIRE(file.ok());
+  RequireError(DecodePicture(file->path, file->content.bytes(), 1, 1),
+               StatusCode::kResourceExhausted,
+               {"long.png: a file of more than 268435456 bytes", "move it out of the folder"});
 }
 
 }  // namespace
