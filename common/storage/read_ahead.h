@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,17 +24,21 @@ class ReadAhead {
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
 
-  // Behind those that were named before; one that waits already keeps its place.
+  // Behind those that were named before. One that waits already keeps its place; one that is being
+  // fetched is left alone.
   void WillNeed(const std::string& location) EXCLUDES(mutex_);
 
  private:
   void Run() EXCLUDES(mutex_);
+  // Waits for a file to fetch; nothing at the end.
+  std::optional<std::string> Next() EXCLUDES(mutex_);
 
   LocalCopies* const copies_;
   const uint32_t threads_max_;
   Mutex mutex_;
   CondVar changed_;
   std::deque<std::string> waiting_ GUARDED_BY(mutex_);
+  std::set<std::string> fetching_ GUARDED_BY(mutex_);
   bool ending_ GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_ GUARDED_BY(mutex_);
 };

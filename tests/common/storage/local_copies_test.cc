@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/clock.h"
 #include "common/files/files.h"
 #include "common/object_store/credential_source.h"
 #include "common/storage/object_storage.h"
@@ -47,6 +49,16 @@ std::string ReadCopy(LocalCopies& copies, const std::string& location) {
   return ReadFile(*path, 1 << 20).value();
 }
 
+// Waits 10 s at most.
+bool ComesTrue(const std::function<bool()>& condition) {
+  const Time end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 // Copies in the cache, without its lock.
 std::vector<std::filesystem::path> FilesIn(const std::string& cache) {
   std::vector<std::filesystem::path> files;
@@ -61,11 +73,17 @@ TEST_CASE("A file is fetched once, by whoever wants it first") {
   rig.Put("a/x", "content");
   LocalCopies copies(rig.cache());
   CHECK_FALSE(copies.Has("copied://a/x"));
+  // This asks which version there is.
+  REQUIRE(copies.Find("copied://a/x").ok());
+  REQUIRE(rig.opened == 1);
+  std::atomic<int> got = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&] { REQUIRE(copies.Get("copied://a/x").ok()); });
+    threads.emplace_back([&] { got += copies.Get("copied://a/x").ok() ? 1 : 0; });
   }
   for (std::thread& thread : threads) thread.join();
+  CHECK(got == 8);
+  CHECK(rig.opened == 2);
   CHECK(ReadCopy(copies, "copied://a/x") == "content");
   CHECK(copies.Has("copied://a/x"));
   CHECK(FilesIn(rig.cache()).size() == 1);
@@ -243,10 +261,31 @@ TEST_CASE("Files are fetched ahead in the order of need, and an error is left to
   {
     ReadAhead ahead(&copies, 1);
     for (const std::string& location : wanted) ahead.WillNeed(location);
-    while (!copies.Has("copied://b")) std::this_thread::yield();
+    CHECK(ComesTrue([&] { return copies.Has("copied://b"); }));
   }
   CHECK(order == wanted);
   for (const char* name : {"a", "b", "c"}) CHECK(copies.Has(absl::StrCat("copied://", name)));
+}
+
+TEST_CASE("A file that is being fetched is not fetched ahead once more") {
+  Rig rig;
+  std::atomic<bool> opened = false, goes_on = false;
+  rig.storage->fault = [&](const std::string& operation, const std::string& location) {
+    if (operation != "open" || location != "copied://slow") return absl::OkStatus();
+    opened = true;
+    while (!goes_on) std::this_thread::yield();
+    return absl::OkStatus();
+  };
+  for (const char* name : {"slow", "next"}) rig.Put(name, name);
+  LocalCopies copies(rig.cache());
+  ReadAhead ahead(&copies, 2);
+  ahead.WillNeed("copied://slow");
+  CHECK(ComesTrue([&] { return opened.load(); }));
+  // Fetched once more, it would keep the second thread from the next file.
+  ahead.WillNeed("copied://slow");
+  ahead.WillNeed("copied://next");
+  CHECK(ComesTrue([&] { return copies.Has("copied://next"); }));
+  goes_on = true;
 }
 
 TEST_CASE("The cache is where the environment says") {

@@ -105,7 +105,7 @@ TEST_CASE("Data in a store give the batches of a folder: files") {
   }
 }
 
-TEST_CASE("Data in a store give the batches of a folder: pictures, of which each is fetched once") {
+TEST_CASE("Data in a store give the batches of a folder: pictures") {
   const DataFolder folder;
   for (int i = 0; i < 12; ++i) {
     folder.Write(absl::StrCat("train/", i % 2 ? "elm" : "oak", "/", i, ".png"), Image(10 * i));
