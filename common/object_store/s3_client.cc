@@ -19,8 +19,8 @@
 namespace leeway {
 namespace {
 
-// Of a request without a body, and of each byte besides: 128 KiB a second.
-constexpr std::chrono::seconds kRequestDeadline(30);
+// The deadline of a request without bytes, and the rate at which its bytes extend it.
+constexpr std::chrono::seconds kEmptyRequestDeadline(30);
 constexpr uint64_t kBytesASecond = 128 << 10;
 // Listings, errors.
 constexpr uint64_t kDocumentBytesMax = 16 << 20;
@@ -32,15 +32,15 @@ bool EncryptsByKeys(const HttpAnswer& head) {
          !head.Header("x-amz-server-side-encryption-customer-algorithm").empty();
 }
 
-Duration DeadlineFor(uint64_t bytes) {
-  return kRequestDeadline + std::chrono::seconds(bytes / kBytesASecond);
-}
-
 std::span<const uint8_t> BytesIn(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
 }  // namespace
+
+Duration RequestDeadline(uint64_t bytes) {
+  return kEmptyRequestDeadline + std::chrono::seconds(bytes / kBytesASecond);
+}
 
 // What is asked.
 struct S3Client::Call {
@@ -74,7 +74,7 @@ HttpRequest S3Client::RequestOf(const Call& call, const Credentials& by) const {
                       .body = call.body,
                       .region = options_.settings.region,
                       .credentials = by,
-                      .deadline = DeadlineFor(call.body.size() + call.answer_bytes_max),
+                      .deadline = RequestDeadline(call.body.size() + call.answer_bytes_max),
                       .stall = options_.settings.stall,
                       .answer_bytes_max = std::max(call.answer_bytes_max, kDocumentBytesMax)};
   // It is under the signature: the store refuses a body that has changed on the way.

@@ -21,6 +21,9 @@
 
 namespace leeway {
 
+// How long a request may take whose body and answer have `bytes` bytes together.
+Duration RequestDeadline(uint64_t bytes);
+
 struct ObjectInfo {
   uint64_t size = 0;
   std::string etag;

@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kAskAgainAfter(5);
 
 CopyLock::CopyLock(const std::string& path, const std::string& name, Duration patience)
     : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR)) {
-  // A byte of the file for each name. Two names that share one wait for each other in vain.
+  // A byte of the file for each name. Two names that share a byte wait for each other needlessly.
   struct flock byte = {};
   byte.l_type = F_WRLCK;
   byte.l_whence = SEEK_SET;
@@ -29,8 +29,8 @@ CopyLock::CopyLock(const std::string& path, const std::string& name, Duration pa
     // A file system without locks.
     if (errno != EAGAIN && errno != EACCES && errno != EINTR) return;
     if (std::chrono::steady_clock::now() > end) {
-      spdlog::warn("another process has fetched {} for {} s; fetching it here, too", name,
-                   std::chrono::duration_cast<std::chrono::seconds>(patience).count());
+      spdlog::warn("another process has been fetching {} for {} s; this process fetches it, too",
+                   name, std::chrono::duration_cast<std::chrono::seconds>(patience).count());
       return;
     }
     std::this_thread::sleep_for(kAskAgainAfter);

@@ -8,11 +8,12 @@
 
 namespace leeway {
 
-// Held while it lives, and until the process ends at the latest. Only saves work: a file is whole
-// whoever writes it. So where the lock cannot be had, its owner goes on without it.
+// Held while it lives, and until the process ends at the latest. It only saves work: a file is
+// whole whichever process writes it. So an owner that cannot get the lock goes on without it.
 class CopyLock {
  public:
-  // One of the many locks of the file at `path`: `name`'s. Waits `patience` at most.
+  // Takes the lock for `name`, one of many in the file at `path`. Waits `patience` at most, then
+  // goes on without it and logs a warning that has `name`.
   CopyLock(const std::string& path, const std::string& name, Duration patience);
 
  private:

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -27,10 +28,8 @@ constexpr char kFolderVariable[] = "LEEWAY_DATA_CACHE";
 // Of a file that arrives damaged.
 constexpr int kAttempts = 3;
 constexpr uint64_t kPieceBytes = 4 << 20;
-// How long another process may take to fetch a file: as a request may (common/object_store), and
-// its retries besides.
-constexpr std::chrono::seconds kFetchAtMost(120);
-constexpr uint64_t kSlowestRate = 128 << 10;
+// The longest wait for another process that fetches a file, beyond a request's deadline.
+constexpr std::chrono::seconds kRetriesAtMost(90);
 
 // What the user has to correct, as opposed to what may pass. NOT_FOUND stays what it is.
 absl::Status AsReading(const absl::Status& status) {
@@ -110,9 +109,14 @@ absl::StatusOr<std::string> LocalCopies::Get(const std::string& location) {
 }
 
 bool LocalCopies::Has(const std::string& location) const {
+  const std::optional<StoredEntry> known = Known(location);
+  return known.has_value() && IsThere(PathOf(location, *known), known->size);
+}
+
+std::optional<StoredEntry> LocalCopies::Known(const std::string& location) const {
   MutexLock lock(mutex_);
   const auto known = entries_.find(location);
-  return known != entries_.end() && IsThere(PathOf(location, known->second), known->second.size);
+  return known == entries_.end() ? std::nullopt : std::optional(known->second);
 }
 
 absl::StatusOr<std::vector<StoredEntry>> LocalCopies::List(const std::string& folder) {
@@ -138,11 +142,7 @@ absl::Status LocalCopies::CheckRoom(std::span<const std::string> locations) {
 }
 
 absl::StatusOr<StoredEntry> LocalCopies::Find(const std::string& location) {
-  {
-    MutexLock lock(mutex_);
-    const auto known = entries_.find(location);
-    if (known != entries_.end()) return known->second;
-  }
+  if (std::optional<StoredEntry> known = Known(location)) return *std::move(known);
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(location));
   const auto file = storage->Open(location);
   if (absl::IsNotFound(file.status())) {
@@ -174,8 +174,7 @@ absl::Status LocalCopies::Fetch(const std::string& location, const StoredEntry& 
   RETURN_IF_ERROR(
       Annotate(MakeFolderOf(path), absl::StrCat("keeping a copy of ", location, " (",
                                                 kFolderVariable, " names another folder)")));
-  const Duration patience = kFetchAtMost + std::chrono::seconds(entry.size / kSlowestRate);
-  const CopyLock lock(folder_ + "/lock", path, patience);
+  const CopyLock lock(folder_ + "/lock", location, RequestDeadline(entry.size) + kRetriesAtMost);
   if (IsThere(path, entry.size)) return absl::OkStatus();
   RETURN_IF_ERROR(CheckFree(folder_, entry.size));
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(location));

@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,6 +48,8 @@ class LocalCopies {
   absl::Status CheckRoom(std::span<const std::string> locations) EXCLUDES(mutex_);
 
  private:
+  // What was found or listed before.
+  std::optional<StoredEntry> Known(const std::string& location) const EXCLUDES(mutex_);
   std::string PathOf(const std::string& location, const StoredEntry& entry) const;
   absl::Status Fetch(const std::string& location, const StoredEntry& entry,
                      const std::string& path) const;
