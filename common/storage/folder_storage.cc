@@ -1,6 +1,5 @@
 #include "common/storage/folder_storage.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -62,8 +61,7 @@ absl::StatusOr<std::vector<StoredEntry>> FolderStorage::Entries(const std::strin
     entries.push_back({entry->path().filename().string(), entry->is_directory(kind)});
   }
   if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("listing '", folder, "'"));
-  std::sort(entries.begin(), entries.end(),
-            [](const StoredEntry& a, const StoredEntry& b) { return a.name < b.name; });
+  SortByName(entries);
   return entries;
 }
 

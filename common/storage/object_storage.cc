@@ -1,6 +1,5 @@
 #include "common/storage/object_storage.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -82,8 +81,7 @@ absl::StatusOr<std::vector<StoredEntry>> ObjectStorage::Entries(const std::strin
   for (const std::string& below : listing.prefixes) {
     entries.push_back({below.substr(prefix.size(), below.size() - prefix.size() - 1), true});
   }
-  std::sort(entries.begin(), entries.end(),
-            [](const StoredEntry& a, const StoredEntry& b) { return a.name < b.name; });
+  SortByName(entries);
   return entries;
 }
 

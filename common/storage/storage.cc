@@ -56,6 +56,10 @@ Mounts& ProcessMounts() {
 
 }  // namespace
 
+void SortByName(std::vector<StoredEntry>& entries) {
+  std::ranges::sort(entries, {}, &StoredEntry::name);
+}
+
 absl::StatusOr<Storage*> StorageOf(const std::string& location) {
   static auto* const folders = new FolderStorage;
   if (const auto mounted = ProcessMounts().Find(location)) return mounted.get();

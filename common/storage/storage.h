@@ -30,6 +30,8 @@ struct StoredEntry {
   std::string version = {};
 };
 
+void SortByName(std::vector<StoredEntry>& entries);
+
 // A file that is read at any place. Thread-safe.
 class StoredFile {
  public:

@@ -1,6 +1,5 @@
 #include "worker/data/data_folder.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -37,23 +36,14 @@ absl::Status NoFolder(const std::string& path, const std::string& data_dir) {
                                           "', given by --data DIR or LEEWAY_DATA"));
 }
 
-absl::StatusOr<std::vector<StoredEntry>> ListHere(const std::string& path) {
-  std::vector<StoredEntry> entries;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(path, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    std::error_code kind;
-    entries.push_back({entry->path().filename().string(), entry->is_directory(kind)});
+// None if there is no such folder.
+absl::StatusOr<std::vector<StoredEntry>> EntriesOf(const std::string& path) {
+  if (IsObjectLocation(path)) {
+    ASSIGN_OR_RETURN(LocalCopies* const copies, ProcessCopies());
+    return copies->List(path);
   }
-  if (error) return absl::ErrnoToStatus(error.value(), path + ": reading the folder");
-  return entries;
-}
-
-absl::StatusOr<std::vector<StoredEntry>> ListInStore(const std::string& location) {
-  ASSIGN_OR_RETURN(LocalCopies* const copies, ProcessCopies());
-  ASSIGN_OR_RETURN(std::vector<StoredEntry> entries, copies->List(location));
-  if (entries.empty()) return absl::NotFoundError(location);
-  return entries;
+  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(path));
+  return storage->Entries(path);
 }
 
 absl::StatusOr<DataKind> KindInStore(const std::string& location) {
@@ -93,16 +83,18 @@ absl::StatusOr<DataKind> KindOfData(const std::string& data_dir, const std::stri
 
 absl::StatusOr<DataEntries> ListDataFolder(const std::string& data_dir, const std::string& folder) {
   ASSIGN_OR_RETURN(const std::string path, PathOfData(data_dir, folder));
-  auto listed = IsObjectLocation(path) ? ListInStore(path) : ListHere(path);
+  auto listed = EntriesOf(path);
   if (absl::IsNotFound(listed.status())) return NoFolder(path, data_dir);
   RETURN_IF_ERROR(listed.status());
+  if (listed->empty()) {
+    ASSIGN_OR_RETURN(const DataKind kind, KindOfData(data_dir, folder));
+    if (kind != DataKind::kFolder) return NoFolder(path, data_dir);
+  }
   DataEntries entries;
   for (StoredEntry& entry : *listed) {
     if (entry.name[0] == '.') continue;
     (entry.is_folder ? entries.folders : entries.files).push_back(std::move(entry.name));
   }
-  std::sort(entries.folders.begin(), entries.folders.end());
-  std::sort(entries.files.begin(), entries.files.end());
   return entries;
 }
 
