@@ -35,6 +35,29 @@ def free_address():
     return f"127.0.0.1:{holder.getsockname()[1]}"
 
 
+def digits_job(name, clocks, step_milliseconds=0):
+    """YAML of a sync job on optdigits: two workers, and two servers that hold each block twice."""
+    emulate = f", emulate: {{step_milliseconds: {step_milliseconds}}}" if step_milliseconds else ""
+    return f"""
+apiVersion: leeway/v1
+kind: TrainingJob
+metadata: {{name: {name}, seed: 5}}
+model:
+  layers: [{{flatten: {{}}}}, {{dense: {{units: 32}}}}, {{relu: {{}}}}, {{dense: {{units: 10}}}}]
+  loss: softmax_cross_entropy
+data:
+  train: {{type: csv, files: optdigits/optdigits.tra}}
+  batch_size: 32
+  normalize: {{mean: 0, std: 16}}
+exchange: {{type: gradient}}
+consistency: {{mode: sync}}
+update: {{type: sgd, learning_rate: 0.1}}
+servers: {{count: 2, replicas: 2, block_bytes: 1024}}
+workers: {{count: 2{emulate}}}
+stop: {{clocks: {clocks}}}
+"""
+
+
 @dataclasses.dataclass
 class Program:
     """One server or worker, through all its lives."""
@@ -106,12 +129,24 @@ class Cluster(runs.RunFolder):
     def find(self, role, number):
         return next(p for p in self.programs if (p.role, p.number) == (role, number))
 
+    def address(self, number):
+        """Where a server listens, as its command says."""
+        command = self.find("server", number).command
+        return command[command.index("--listen") + 1]
+
     def kill(self, *victims):
         """SIGKILL, all at the same moment; each is started again."""
         for role, number in victims:
             self.find(role, number).killed = True
             self.find(role, number).process.send_signal(signal.SIGKILL)
         self.say(f"killed {' and '.join(f'{role} {number}' for role, number in victims)}")
+
+    def terminate(self, role, number):
+        """SIGTERM. The program is started again, by the command that it has then."""
+        program = self.find(role, number)
+        program.killed = True
+        program.process.send_signal(signal.SIGTERM)
+        self.say(f"SIGTERM to {program}")
 
     def tend(self):
         """Starts again who has died. Raises where that does not help."""

@@ -59,6 +59,14 @@ def leeway(*arguments, **more):
                           **more)
 
 
+def ssh_with_nothing(folder):
+    """An ssh in the folder that runs the command here, with nothing of this environment."""
+    ssh = folder / "ssh"
+    ssh.write_text("#!/bin/sh\nexec env -i PATH=/usr/bin:/bin sh -c \"$2\"\n")
+    ssh.chmod(0o755)
+    return ssh
+
+
 def open_store():
     """A store in a folder of its own; its settings are in the environment of what is started from now on."""
     store = Store(pathlib.Path(tempfile.mkdtemp(prefix="leeway-store-")))

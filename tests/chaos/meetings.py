@@ -49,7 +49,7 @@ def taken_port():
     with with_ledger() as run:
         run.wait_for(lambda r: r.max_clock() >= 50, "the job to train")
         server = run.find("server", 0)
-        host, port = server.command[server.command.index("--listen") + 1].split(":")
+        host, port = run.address(0).split(":")
         with socket.socket() as taken:
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             run.kill(("server", 0))

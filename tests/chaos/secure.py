@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 
-from cluster import Cluster  # puts the folder of runs.py on the path
+from cluster import Cluster, digits_job  # puts the folder of runs.py on the path
 import references
 import runs
 
@@ -119,31 +119,17 @@ def serial(address, keys):
         return secured.getpeercert()["serialNumber"]
 
 
-JOB = """
-apiVersion: leeway/v1
-kind: TrainingJob
-metadata: {name: secure, seed: 5}
-model: {layers: [{flatten: {}}, {dense: {units: 10}}], loss: softmax_cross_entropy}
-data:
-  train: {type: csv, files: optdigits/optdigits.tra}
-  batch_size: 32
-  normalize: {mean: 0, std: 16}
-exchange: {type: gradient}
-consistency: {mode: sync}
-update: {type: sgd, learning_rate: 0.1}
-servers: {count: 2, replicas: 2, block_bytes: 1024}
-workers: {count: 2, emulate: {step_milliseconds: 20}}
-stop: {clocks: 1000}
-"""
+def training_job(clocks=1000):
+    return digits_job("secure", clocks, step_milliseconds=20)
 
 
 def rolled():
     """New certificates, twice, while the job trains: servers that go on show the new one, and so do those that are
     started again; nothing else restarts."""
-    with tempfile.TemporaryDirectory() as folder, secure_cluster(JOB, certificates(folder)) as run:
+    with tempfile.TemporaryDirectory() as folder, secure_cluster(training_job(), certificates(folder)) as run:
         keys = pathlib.Path(folder)
         run.wait_for(lambda r: r.max_clock() >= 50, "the job to train")
-        address = run.find("server", 0).command[run.find("server", 0).command.index("--listen") + 1]
+        address = run.address(0)
         for victim in ("worker", 1), ("server", 1):
             before = serial(address, keys)
             certificates(keys)
@@ -195,11 +181,10 @@ def overwrite(folder, pair):
 def damaged(rounds=1, whats=None, seconds=2.5):
     """Files of a role are damaged for longer than it takes to see it, while a process of the other role dies and comes
     back: nobody else dies, who has good files is let in, and a renewal that takes its time is taken in the end."""
-    with tempfile.TemporaryDirectory() as name, secure_cluster(JOB.replace("1000", "1000000"), certificates(name)) as run:
+    with tempfile.TemporaryDirectory() as name, secure_cluster(training_job(1_000_000), certificates(name)) as run:
         keys = pathlib.Path(name)
         run.wait_for(lambda r: r.max_clock() >= 20, "the job to train")
-        listen = run.find("server", 0).command
-        address = listen[listen.index("--listen") + 1]
+        address = run.address(0)
         lives = {str(program): program.lives for program in run.programs}
         for role, victim in [("server", ("worker", 1)), ("worker", ("server", 1))] * rounds:
             for what in whats or damages(keys, role):
@@ -271,10 +256,9 @@ def domains():
                           for job in ("vision", "speech"))
         runs.check(not (vision / "ca.key").exists() and (folder / "company/ca.key").exists(), "one authority has one key")
         certificates(vision, "--authority", folder / "company")
-        with secure_cluster(JOB.replace("1000", "1000000"), vision) as run:
+        with secure_cluster(training_job(1_000_000), vision) as run:
             run.wait_for(lambda r: r.max_clock() >= 20, "the job to train")
-            listen = run.find("server", 0).command
-            is_refused(listen[listen.index("--listen") + 1], vision, speech)
+            is_refused(run.address(0), vision, speech)
             run.wait_for(lambda r, at=run.max_clock() + 20: r.max_clock() >= at, "the job to train on", 60)
             run.stop_in_order()
         code, said = leeway("certificates", vision, "--trust-domain", "speech")
@@ -292,11 +276,10 @@ def certificates_kept():
 
 def token_rolled():
     """A new token in three steps, while the job trains and processes die in each of them: nobody is refused."""
-    with tempfile.TemporaryDirectory() as folder, secure_cluster(JOB, certificates(folder)) as run:
+    with tempfile.TemporaryDirectory() as folder, secure_cluster(training_job(), certificates(folder)) as run:
         keys = pathlib.Path(folder)
         run.wait_for(lambda r: r.max_clock() >= 50, "the job to train")
-        listen = run.find("server", 0).command
-        address = listen[listen.index("--listen") + 1]
+        address = run.address(0)
         old, new = (keys / "token").read_text().strip(), "0123456789abcdef-the-new-one"
         heard = lambda token: asked(address, keys, "status", token)[0].name == "OK"
         for step, (lines, victim) in enumerate([([old, new], ("worker", 1)), ([new, old], ("server", 1)),
@@ -338,7 +321,7 @@ def by_name():
 
 def reach_by_name(keys):
     folder = named_certificate(keys, "localhost")
-    run = Cluster(JOB, servers=1, workers=0)
+    run = Cluster(training_job(), servers=1, workers=0)
     reached = run.reached
     listen = reached(0)[1].replace("127.0.0.1", "localhost")
     run.reached = lambda number: ["--listen", listen, "--tls", "tls", "--tls-dir", str(folder)]

@@ -12,7 +12,7 @@ import tempfile
 import time
 
 from cluster import runs
-from in_store import CLOCKS, SETS, InStore, leeway, open_store, undisturbed
+from in_store import CLOCKS, SETS, InStore, leeway, open_store, ssh_with_nothing, undisturbed
 from store import Status
 
 DATA = runs.data_with("optdigits/optdigits.tra")
@@ -238,9 +238,7 @@ def hosts():
     """By ssh: servers of another machine get the credentials through its standard input, and need no shared folder."""
     store = open_store()
     run = StoredRun(store, "hosts")
-    ssh = run.parent / "ssh"
-    ssh.write_text("#!/bin/sh\nexec env -i PATH=/usr/bin:/bin sh -c \"$2\"\n")
-    ssh.chmod(0o755)
+    ssh = ssh_with_nothing(run.parent)
     summary = run.train(options=["--hosts", "a=127.0.0.1:2", "--ssh", str(ssh), "--remote-bin", str(runs.BIN),
                                  "--local-dir", str(run.parent / "logs of it")])
     same_bits(run, f"{summary['servers']} servers by ssh")

@@ -13,7 +13,7 @@ import tempfile
 import time
 
 from cluster import runs
-from in_store import BUCKET, leeway, open_store
+from in_store import BUCKET, leeway, open_store, ssh_with_nothing
 import references
 from store import Status
 
@@ -21,7 +21,6 @@ DIGITS = runs.data_with("optdigits/optdigits.tra")
 QUICKSTART = "quickstart.yaml"
 FILES = ["optdigits/optdigits.tra", "optdigits/optdigits.tes"]
 SETS = ["workers.count=2", "stop={clocks: 40}"]
-PICTURES = ["workers.count=2", "data.batch_size=4", "stop={epochs: 2}"]
 
 
 class Data:
@@ -55,8 +54,14 @@ class Data:
         self.store.__exit__()
 
 
-def in_folder(job, sets, folder):
-    run = runs.Run(job, sets, folder)
+def undisturbed(job, sets, folder):
+    """The digest of a run with the data in a folder."""
+    return references.undisturbed(job, sets, folder, learns=False)["weights_sha256"]
+
+
+def with_pictures_in(folder, job):
+    """The digest of a run with the pictures in a folder. It is not kept (references.py), because the job names no picture."""
+    run = runs.Run(job, [], folder)
     run.learns = False
     run.train()
     digest = run.summary()["weights_sha256"]
@@ -67,7 +72,7 @@ def in_folder(job, sets, folder):
 def digits():
     data = Data(DIGITS, FILES)
     _, digest = data.run(QUICKSTART, SETS)
-    expected = references.undisturbed(QUICKSTART, SETS, DIGITS, learns=False)["weights_sha256"]
+    expected = undisturbed(QUICKSTART, SETS, DIGITS)
     runs.check(digest == expected, "the bits of a run with the data in a folder")
     runs.check(set(data.fetched().values()) == {1}, f"each object was fetched once: {dict(data.fetched())}")
     where = ["--data", data.location]
@@ -98,14 +103,14 @@ def sources():
         folder = runs.data_with(names[0])
         data = Data(folder, names)
         _, digest = data.run(job, sets)
-        runs.check(digest == in_folder(job, sets, folder), f"{job}: the same bits")
+        runs.check(digest == undisturbed(job, sets, folder), f"{job}: the same bits")
         runs.check(sorted(data.fetched()) == sorted(f"data/{name}" for name in names), f"{job}: no other object was fetched")
         data.close()
     with tempfile.TemporaryDirectory() as folder:
         job = pictures_in(folder)
         data = Data(folder, names_below(folder))
         _, digest = data.run(job)
-        runs.check(digest == in_folder(job, [], folder), "pictures: the same bits")
+        runs.check(digest == with_pictures_in(folder, job), "pictures: the same bits")
         runs.check(len(data.fetched()) == 60 and set(data.fetched().values()) == {1}, "each picture was fetched once")
         data.close()
 
@@ -114,7 +119,7 @@ def trouble():
     """The store fails in the middle of the first epoch: for a while; for good; by what stays wrong."""
     with tempfile.TemporaryDirectory() as folder:
         job = pictures_in(folder)
-        expected = in_folder(job, [], folder)
+        expected = with_pictures_in(folder, job)
         names = names_below(folder)
 
         def fail(data, answer, seconds=float("inf"), first=20):
@@ -171,12 +176,9 @@ def refused():
 def hosts():
     """By ssh: workers of another machine get the credentials through its standard input."""
     data = Data(DIGITS, FILES)
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="leeway-ssh-"))
-    ssh = folder / "ssh"
-    ssh.write_text("#!/bin/sh\nexec env -i PATH=/usr/bin:/bin sh -c \"$2\"\n")
-    ssh.chmod(0o755)
+    ssh = ssh_with_nothing(pathlib.Path(tempfile.mkdtemp(prefix="leeway-ssh-")))
     _, digest = data.run(QUICKSTART, SETS, options=["--hosts", "a=127.0.0.1:2", "--ssh", str(ssh), "--remote-bin", str(runs.BIN)])
-    expected = references.undisturbed(QUICKSTART, SETS, DIGITS, learns=False)["weights_sha256"]
+    expected = undisturbed(QUICKSTART, SETS, DIGITS)
     runs.check(digest == expected, "workers by ssh: the same bits")
     data.close()
 

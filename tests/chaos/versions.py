@@ -9,30 +9,15 @@ import pathlib
 import re
 import subprocess
 import tempfile
+import time
 
-from cluster import Cluster  # puts the folder of runs.py on the path
+from cluster import Cluster, digits_job  # puts the folder of runs.py on the path
 import references
 import runs
 
 DATA = "optdigits/optdigits.tra"
 PROGRAMS = ("leeway", "leeway-server", "leeway-worker")
-JOB = """
-apiVersion: leeway/v1
-kind: TrainingJob
-metadata: {name: versions, seed: 5}
-model: {layers: [{flatten: {}}, {dense: {units: 32}}, {relu: {}}, {dense: {units: 10}}], loss: softmax_cross_entropy}
-data:
-  train: {type: csv, files: optdigits/optdigits.tra}
-  test: {type: csv, files: optdigits/optdigits.tes}
-  batch_size: 32
-  normalize: {mean: 0, std: 16}
-exchange: {type: gradient}
-consistency: {mode: sync}
-update: {type: sgd, learning_rate: 0.1}
-servers: {count: 2, replicas: 2, block_bytes: 1024}
-workers: {count: 2, emulate: {step_milliseconds: 15}}
-stop: {clocks: 600}
-"""
+CLOCKS = 600
 
 
 def version_of(folder):
@@ -68,9 +53,14 @@ def of_other(command, folder):
     return [str(folder / pathlib.Path(word).name) if pathlib.Path(word).name in PROGRAMS[1:] else word for word in command]
 
 
-def job(folder):
+def cluster():
+    return Cluster(digits_job("versions", CLOCKS, step_milliseconds=15),
+                   worker=[str(runs.BIN / "leeway-worker"), "--data", str(runs.data_with(DATA))])
+
+
+def half_of_other(folder):
     """A cluster of which server 1 and worker 1 are the others'."""
-    run = Cluster(JOB, worker=[str(runs.BIN / "leeway-worker"), "--data", str(runs.data_with(DATA))])
+    run = cluster()
     own = {role: getattr(run, f"{role}_command") for role in ("server", "worker")}
     for role in own:
         setattr(run, f"{role}_command", lambda number, role=role: of_other(own[role](number), folder) if number == 1
@@ -81,30 +71,42 @@ def job(folder):
 def bits():
     with tempfile.TemporaryDirectory() as name:
         path = pathlib.Path(name, "job.yaml")
-        path.write_text(JOB.replace(", emulate: {step_milliseconds: 15}", ""), encoding="utf-8")
+        path.write_text(digits_job("versions", CLOCKS), encoding="utf-8")
         return references.undisturbed(path, [], runs.data_with(DATA))["weights_sha256"]
+
+
+def train_on(run):
+    run.wait_for(lambda r, at=run.max_clock() + 50: r.max_clock() >= at, "the job to train", 60)
+
+
+def has_come_back(run, since):
+    return any(e["time"] > since for e in run.events("server_registered")) and run.whole(since)
 
 
 def mixed():
     """Half of the processes are of the other version, and come back as that: the bits of one version."""
-    with others() as folder, job(folder) as run:
+    with others() as folder, half_of_other(folder) as run:
         for victim in ("worker", 1), ("server", 1):
-            clock = run.max_clock()
-            run.wait_for(lambda r, at=clock + 50: r.max_clock() >= at, "the job to train", 60)
+            train_on(run)
             run.kill(victim)
         runs.check(run.finish()["weights_sha256"] == bits(), "two versions: the bits of one")
 
 
 def rolled():
-    """Each process in turn is replaced by one of the other version: servers by SIGTERM, server 0 the last one."""
-    with others() as folder, job(folder) as run:
-        for place in ("worker", 0), ("server", 0):
-            clock = run.max_clock()
-            run.wait_for(lambda r, at=clock + 50: r.max_clock() >= at, "the job to train", 60)
-            program = run.find(*place)
+    """Each process in turn gets SIGTERM and comes back as the other version, server 0 last. The next one follows when the job
+    trains and each server holds its blocks again. The job never goes back, and its bits are those of one version."""
+    with others() as folder, cluster() as run:
+        for place in ("worker", 0), ("worker", 1), ("server", 1), ("server", 0):
+            train_on(run)
+            since, program = time.time(), run.find(*place)
             program.command = of_other(program.command, folder)
-            run.kill(place)
+            run.terminate(*place)
+            run.wait_for(lambda r, p=program: p.lives == 2, f"{program} to be started again")
+            if program.role == "server":
+                run.wait_for(lambda r, at=since: has_come_back(r, at), f"{program} to hold its blocks again")
         runs.check(run.finish()["weights_sha256"] == bits(), "from one version to the other: the bits of one")
+        runs.check(all(p.lives == 2 for p in run.programs), f"lives: {[p.lives for p in run.programs]}")
+        runs.check(not run.events("went_back"), "nothing went back")
 
 
 CASES = {"mixed": mixed, "rolled": rolled}
