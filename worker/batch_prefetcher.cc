@@ -85,7 +85,8 @@ absl::Status BatchPrefetcher::Take(uint64_t key, Duration limit, Batch& batch) {
       if (!changed_.WaitUntil(mutex_, end)) {
         return absl::DeadlineExceededError(absl::StrCat(
             "a batch is not loaded after ", Seconds(limit),
-            " s (limits.exchange_seconds): does the disk answer, or the object store?"));
+            " s (limits.exchange_seconds): check that the disk or the object store of the data "
+            "answers"));
       }
       slot = Find(key);
     }

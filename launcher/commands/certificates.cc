@@ -69,10 +69,10 @@ absl::StatusOr<std::string> TrustDomainFor(const std::string& folder, const std:
 absl::StatusOr<CertificateAuthority> LoadAuthority(const std::string& certificate,
                                                    const std::string& key) {
   if (!std::filesystem::exists(key)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        key,
-        " is not there: this authority issues nothing any more. Take another folder, and give "
-        "all processes certificates of its authority"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(key,
+                     " is not there: this authority can issue no more certificates. Take another "
+                     "folder, and give all processes certificates of its authority"));
   }
   CertificateAndKey own;
   ASSIGN_OR_RETURN(own.certificate, ReadFile(certificate, kPemBytesMax));
@@ -92,7 +92,8 @@ absl::StatusOr<CertificateAuthority> TakeAuthority(const std::string& folder, bo
   ASSIGN_OR_RETURN(CertificateAuthority made, CertificateAuthority::Make(kAuthorityDays));
   RETURN_IF_ERROR(WritePrivateFile(certificate, made.own().certificate));
   if (!keeps) {
-    std::cout << "authority: " << certificate << ", whose key is nowhere: it issues nothing more\n";
+    std::cout << "authority: " << certificate
+              << ", whose key is nowhere: it can issue no more certificates\n";
     return made;
   }
   RETURN_IF_ERROR(WritePrivateFile(key, made.own().key));
@@ -172,7 +173,7 @@ void AddCertificatesCommand(CLI::App& app, int& exit_code) {
                           "Folder of the authority, which is made if there is none (default: DIR)");
   command
       ->add_flag("!--no-keep-authority", options->keeps_authority,
-                 "Leave the authority's key nowhere: it issues nothing more")
+                 "Leave the authority's key nowhere: it can issue no more certificates")
       ->excludes(authority);
   command->callback([options, &exit_code] { exit_code = ShowResult(MakeCertificates(*options)); });
 }

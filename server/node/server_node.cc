@@ -277,7 +277,10 @@ absl::Status ServerNode::CheckJob(uint64_t job) const {
 
 absl::Status ServerNode::CheckJoined(uint64_t job) {
   MutexLock lock(mutex_);
-  if (!joined_) return absl::UnavailableError("the server still registers, or tries out the store");
+  if (!joined_) {
+    return absl::UnavailableError(
+        "the server is not ready yet: it is registering or trying out the object store");
+  }
   return CheckJob(job);
 }
 
@@ -404,11 +407,12 @@ void ServerNode::Await(ServerQueue* queue) {
       queue, this, "leeway.v1.ShardControl.Configure",
       [this, queue](const v1::ConfigureRequest& request, auto done) {
         queue->Later([this, request, done = std::move(done)] {
-          // Asked again and again until then: no news.
+          // The coordinator retries until the server has joined, so that is not logged.
           const absl::Status joined = CheckJoined(request.job());
           const absl::Status status = joined.ok() ? Configure(request) : joined;
-          if (joined.ok() && !status.ok())
+          if (joined.ok() && !status.ok()) {
             spdlog::error("configuring: {}", std::string(status.message()));
+          }
           done(Reply<v1::ConfigureReply>(status));
         });
       });

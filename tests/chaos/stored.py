@@ -228,7 +228,7 @@ def joining():
     run.wait(expect=runs.TEMPORARY, whole=False)
     end = run.said().rpartition("the job failed:")[2]
     runs.check(f"trying out {run.location}" in end and "SlowDown" in end, f"the end names the store: {end}")
-    runs.check("still registers" not in run.said(), "and nothing else")
+    runs.check("not ready yet" not in run.said(), "and nothing else")
     runs.check("does not respond" not in run.said() and "hung" not in run.said(), "no server was taken for hung")
     run.clean()
     store.__exit__()
