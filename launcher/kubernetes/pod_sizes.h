@@ -1,4 +1,4 @@
-// How much a run's pods ask for. Pure.
+// How much a run's pods ask for, and how many servers a drain leaves. Pure.
 #pragma once
 
 #include <cstdint>

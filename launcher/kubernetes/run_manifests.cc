@@ -1,6 +1,7 @@
 #include "launcher/kubernetes/run_manifests.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -52,6 +53,18 @@ absl::StatusOr<std::string> Fill(absl::string_view name, const TemplateValues& v
   return filled;
 }
 
+std::string Named(absl::string_view pattern, const std::string& name) {
+  return absl::StrReplaceAll(pattern, {{"${name}", name}});
+}
+
+std::string FileLines(const std::map<std::string, std::string>& files) {
+  std::string lines;
+  for (const auto& [name, content] : files) {
+    absl::StrAppend(&lines, name, ": ", InOneLine(content), "\n");
+  }
+  return lines;
+}
+
 // What all templates share.
 TemplateValues ValuesOf(const KubernetesRun& run) {
   return {
@@ -63,8 +76,7 @@ TemplateValues ValuesOf(const KubernetesRun& run) {
       {"workers", absl::StrCat(run.workers)},
       {"pods", absl::StrCat(run.servers + run.workers)},
       {"servers_stay", absl::StrCat(ServersThatStay(run.servers, run.replicas))},
-      // A StatefulSet has a scale.
-      {"scales", If(run.shape->name == "statefulset")},
+      {"scales", If(run.shape->scales)},
       {"storage", run.storage},
       {"storage_class", run.storage_class},
       {"access_mode", run.access_mode},
@@ -76,36 +88,29 @@ TemplateValues ValuesOf(const KubernetesRun& run) {
       {"data_store", run.data_store},
       {"secrets", run.secrets},
       {"keys", If(!run.secrets.empty())},
-      {"plain", If(run.secrets.empty())},
       {"grpc_protocol", run.secrets.empty() ? "kubernetes.io/h2c" : "https"},
       {"queue", run.queue},
       {"volcano_queue", run.queue.empty() ? "default" : run.queue},
       {"restart_job", If(run.restart_job)},
-      {"program", If(!run.program.empty())},
-      {"program_files", ""},
+      {"program_files", FileLines(run.program_files)},
+      {"coordinator", Named(run.shape->coordinator, run.name)},
+      {"advertise", Named(run.shape->advertise, run.name)},
+      {"grpc_port", std::string(run.shape->server_port)},
   };
 }
 
-std::string Named(absl::string_view pattern, const std::string& name) {
-  return absl::StrReplaceAll(pattern, {{"${name}", name}});
-}
-
-// What a server's pod has besides.
-void AddServer(const KubernetesRun& run, TemplateValues& values) {
+// `values`, and those of a server's pod.
+TemplateValues ServerValues(const KubernetesRun& run, TemplateValues values) {
   const Shape& shape = *run.shape;
   values.insert({
       {"role", "server"},
       {"server", If(true)},
-      {"worker", ""},
       {"container", std::string(shape.server_container)},
       {"image", run.image},
       {"ends", If(shape.servers_end)},
       {"subdomain", ""},
       {"rank_label", std::string(shape.server_rank)},
-      {"pod_name", If(shape.name == "volcano")},
-      {"coordinator", Named(shape.coordinator, run.name)},
-      {"advertise", Named(shape.advertise, run.name)},
-      {"grpc_port", shape.name == "tfjob" ? "tfjob-port" : "grpc"},
+      {"pod_name", If(absl::StrContains(shape.advertise, "$(POD)"))},
       {"readiness", If(shape.readiness)},
       {"resume", If(run.resume)},
       {"cpu", std::string(kServerProcessors)},
@@ -116,11 +121,18 @@ void AddServer(const KubernetesRun& run, TemplateValues& values) {
       {"data_path", ""},
       {"data_cache", ""},
       {"store_keys", If(!run.store.empty())},
+      {"program", ""},
       {"command", ""},
       {"program_environment", ""},
       {"startup_tries", absl::StrCat(kStartupTries)},
       {"tmp_size", "64Mi"},
   });
+  return values;
+}
+
+std::string DataPath(const KubernetesRun& run) {
+  if (!run.data_store.empty()) return run.data_store;
+  return std::string(run.data_claim.empty() ? kSamples : kDataMount);
 }
 
 std::string EnvironmentLines(const std::vector<std::pair<std::string, std::string>>& variables) {
@@ -131,56 +143,36 @@ std::string EnvironmentLines(const std::vector<std::pair<std::string, std::strin
   return lines;
 }
 
-void TurnIntoWorker(const KubernetesRun& run, TemplateValues& values) {
+// `values`, and those of a worker's pod.
+TemplateValues WorkerValues(const KubernetesRun& run, TemplateValues values) {
   const Shape& shape = *run.shape;
   const bool program = !run.program.empty();
-  for (const char* of_servers :
-       {"server", "pod_name", "readiness", "resume", "store", "run_volume"}) {
-    values[of_servers].clear();
-  }
-  values["role"] = "worker";
-  values["worker"] = If(true);
-  values["container"] = std::string(shape.worker_container);
-  values["image"] = run.worker_image;
-  values["ends"] = If(shape.workers_end);
-  values["subdomain"] = If(shape.name == "statefulset");
-  values["rank_label"] = std::string(shape.worker_rank);
-  values["cpu"] = absl::StrCat(run.worker_processors);
-  values["memory"] = run.worker_memory;
-  values["gpus"] = run.gpus == 0 ? "" : absl::StrCat(run.gpus);
-  values["data_claim"] = run.data_claim;
-  values["data"] = If(!program || !run.data_claim.empty());
-  values["data_path"] = !run.data_store.empty()  ? run.data_store
-                        : run.data_claim.empty() ? std::string(kSamples)
-                                                 : std::string(kDataMount);
-  values["data_cache"] = values["store_keys"] = If(!run.data_store.empty());
-  values["command"] = InOneLine(Literally(run.program));
-  values["program_environment"] = EnvironmentLines(run.program_environment);
-  if (!program) return;
-  values["startup_tries"] = absl::StrCat(kProgramStartupTries);
-  values["tmp_size"] = "4Gi";
-}
-
-std::string FileLines(const std::map<std::string, std::string>& files) {
-  std::string lines;
-  for (const auto& [name, content] : files) {
-    absl::StrAppend(&lines, name, ": ", InOneLine(content), "\n");
-  }
-  return lines;
-}
-
-// Adds the templates of both kinds of pods, and the files of a program.
-absl::Status AddPods(const KubernetesRun& run, TemplateValues& values) {
-  TemplateValues pod = values;
-  pod["program"].clear();
-  AddServer(run, pod);
-  ASSIGN_OR_RETURN(values["server_pod"], Fill("pod", pod));
-  values["program_files"] = FileLines(run.program_files);
-  pod["program_files"] = values["program_files"];
-  pod["program"] = values["program"];
-  TurnIntoWorker(run, pod);
-  ASSIGN_OR_RETURN(values["worker_pod"], Fill("pod", pod));
-  return absl::OkStatus();
+  values.insert({
+      {"role", "worker"},
+      {"server", ""},
+      {"container", std::string(shape.worker_container)},
+      {"image", run.worker_image},
+      {"ends", If(shape.workers_end)},
+      {"subdomain", If(shape.worker_names)},
+      {"rank_label", std::string(shape.worker_rank)},
+      {"pod_name", ""},
+      {"readiness", ""},
+      {"resume", ""},
+      {"cpu", absl::StrCat(run.worker_processors)},
+      {"memory", run.worker_memory},
+      {"gpus", run.gpus == 0 ? "" : absl::StrCat(run.gpus)},
+      {"data", If(!program || !run.data_claim.empty())},
+      {"data_claim", run.data_claim},
+      {"data_path", DataPath(run)},
+      {"data_cache", If(!run.data_store.empty())},
+      {"store_keys", If(!run.data_store.empty())},
+      {"program", If(program)},
+      {"command", InOneLine(Literally(run.program))},
+      {"program_environment", EnvironmentLines(run.program_environment)},
+      {"startup_tries", absl::StrCat(program ? kProgramStartupTries : kStartupTries)},
+      {"tmp_size", program ? "4Gi" : "64Mi"},
+  });
+  return values;
 }
 
 absl::Status CheckName(const KubernetesRun& run) {
@@ -271,7 +263,10 @@ absl::StatusOr<std::string> RunManifests(const KubernetesRun& run) {
     ASSIGN_OR_RETURN(secrets, Fill("secrets", with_keys));
     absl::StrAppend(&secrets, kNext);
   }
-  RETURN_IF_ERROR(AddPods(run, values));
+  ASSIGN_OR_RETURN(std::string server, Fill("pod", ServerValues(run, values)));
+  ASSIGN_OR_RETURN(std::string worker, Fill("pod", WorkerValues(run, values)));
+  values["server_pod"] = std::move(server);
+  values["worker_pod"] = std::move(worker);
   ASSIGN_OR_RETURN(const std::string common, Fill("common", values));
   ASSIGN_OR_RETURN(const std::string workload, Fill(run.shape->name, values));
   if (run.alerts) {

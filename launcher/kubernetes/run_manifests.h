@@ -1,5 +1,6 @@
 // A run on Kubernetes, as the objects that `kubectl apply` takes: what `leeway kubernetes` prints.
-// To see what they are, open deploy/kubernetes: a template a shape, and what all shapes share.
+// The objects are templates in deploy/kubernetes/templates: one for each shape, and those that all
+// shapes share.
 #pragma once
 
 #include <cstdint>

@@ -28,10 +28,11 @@ const std::vector<Shape>& Shapes() {
        .worker_rank = kCompletionIndex,
        .coordinator = "${name}-server-0.${name}-server",
        .advertise = "${name}-server-$(LEEWAY_RANK).${name}-server",
-       // The label controller-revision-hash, or the pod of a worker.
-       .longest = "-server-#-abcdefghij",
+       .longest = "-server-#-abcdefghij",  // the label controller-revision-hash, or a worker's pod
        .servers_end = false,
-       .queue = false},
+       .queue = false,
+       .scales = true,
+       .worker_names = true},
       {.name = "kubeflow",
        .worker_container = "node",
        .server_container = "server",
@@ -50,6 +51,7 @@ const std::vector<Shape>& Shapes() {
       {.name = "tfjob",
        .worker_container = "tensorflow",
        .server_container = "tensorflow",
+       .server_port = "tfjob-port",
        .longest = "-worker-#",
        .servers_end = false,
        .workers_end = false,

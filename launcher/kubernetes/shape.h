@@ -19,6 +19,8 @@ struct Shape {
   // Host names, with ${name} for the run's; empty: a variable that its controller sets has all.
   absl::string_view coordinator = {};
   absl::string_view advertise = {};
+  // The name of the port for calls to a server.
+  absl::string_view server_port = "grpc";
   // What follows the run's name in the longest name of a pod or label, with a # for the rank.
   absl::string_view longest;
   // Pods are not restarted by their controller in place.
@@ -31,6 +33,10 @@ struct Shape {
   bool restart_job = false;
   // JobSet labels all pods with the coordinator's address.
   bool coordinator_is_label = false;
+  // The number of servers can be changed while the run goes on.
+  bool scales = false;
+  // A Service of their own gives the workers host names, because their Job has none.
+  bool worker_names = false;
 };
 
 const std::vector<Shape>& Shapes();
