@@ -38,7 +38,7 @@ absl::Status CheckRule(const v1::TrainingJob& job);
 absl::Status CheckInitial(const v1::TrainingJob& job, const JobPlaces& places,
                           const std::string& data_dir, const Model& model);
 
-// Both.
+// CheckJob, then CheckInitial.
 absl::StatusOr<CheckedJob> CheckJobAndInitial(const PlacedJob& placed, const std::string& data_dir);
 
 // What is likely a mistake, a line each, with their ends: "leeway: workers 2 and 3 have no examples

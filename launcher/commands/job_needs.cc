@@ -14,10 +14,6 @@
 namespace leeway {
 namespace {
 
-bool OnGpu(const v1::TrainingJob& job) {
-  return ParseDevice(job.workers().device())->kind == DeviceChoice::Kind::kCuda;
-}
-
 // Batches that a worker loads ahead, and the one that it trains on.
 uint64_t BytesAhead(const v1::TrainingJob& job, const TrainingData& data) {
   if (job.data().loader_threads() == 0 || !data.worth_prefetching(OnGpu(job))) return 0;
@@ -74,6 +70,10 @@ std::vector<ServerShare> SharesOf(const v1::TrainingJob& job, const BlockLayout&
 
 uint64_t MemoryOf(const ServerShare& share, uint64_t slots) {
   return (share.elements + share.replicated) * (2 + slots) * sizeof(float) + share.replies;
+}
+
+bool OnGpu(const v1::TrainingJob& job) {
+  return ParseDevice(job.workers().device())->kind == DeviceChoice::Kind::kCuda;
 }
 
 absl::StatusOr<WorkerNeeds> NeedsOfWorker(const v1::TrainingJob& job, const CheckedJob& checked,

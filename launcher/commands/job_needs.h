@@ -28,6 +28,9 @@ std::vector<ServerShare> SharesOf(const v1::TrainingJob& job, const BlockLayout&
 // Bytes of a share with so many optimizer slots.
 uint64_t MemoryOf(const ServerShare& share, uint64_t slots);
 
+// Whether workers.device says a GPU; `auto` does not.
+bool OnGpu(const v1::TrainingJob& job);
+
 // Of the host's memory, in bytes.
 struct WorkerNeeds {
   // Vectors of the model's size, and what they take.

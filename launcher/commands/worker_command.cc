@@ -39,12 +39,8 @@ absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::str
                    "for each rank, with LEEWAY_COORDINATOR and LEEWAY_RANK (docs/operations.md)"));
 }
 
-Environment CommandEnvironment(const v1::TrainingJob& job, const std::string& run_dir,
-                               const std::string& data_dir, const EnvironmentLookup& look_up) {
-  std::error_code error;
-  Environment environment = {
-      {"LEEWAY_RUN_DIR", std::filesystem::absolute(run_dir, error).string()}};
-  if (!data_dir.empty()) environment.emplace_back("LEEWAY_DATA", data_dir);
+Environment ProgramEnvironment(const v1::TrainingJob& job, const EnvironmentLookup& look_up) {
+  Environment environment;
   const auto unless_said = [&](const char* name, std::string value) {
     if (!look_up(name)) environment.emplace_back(name, std::move(value));
   };
@@ -55,6 +51,18 @@ Environment CommandEnvironment(const v1::TrainingJob& job, const std::string& ru
   unless_said("MALLOC_MMAP_THRESHOLD_", std::to_string(kMmapThreshold));
   unless_said("MALLOC_TRIM_THRESHOLD_", std::to_string(kKeptBytes));
   unless_said("MALLOC_TOP_PAD_", std::to_string(kKeptBytes));
+  return environment;
+}
+
+Environment CommandEnvironment(const v1::TrainingJob& job, const std::string& run_dir,
+                               const std::string& data_dir, const EnvironmentLookup& look_up) {
+  std::error_code error;
+  Environment environment = {
+      {"LEEWAY_RUN_DIR", std::filesystem::absolute(run_dir, error).string()}};
+  if (!data_dir.empty()) environment.emplace_back("LEEWAY_DATA", data_dir);
+  for (auto& variable : ProgramEnvironment(job, look_up)) {
+    environment.push_back(std::move(variable));
+  }
   return environment;
 }
 

@@ -28,9 +28,12 @@ SplitCommandLine SplitAtCommand(int argc, const char* const* argv);
 absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::string>& command,
                           absl::string_view line = "leeway train JOB");
 
-// What every worker of the job finds in its environment beside its place: the run folder, the data
-// folder where one was given, and, unless the launcher's own environment says them, the number of
-// threads and that Python is not to keep back what it prints.
+// What a program of one's own finds in its environment wherever it runs, unless `look_up` finds it
+// there already: the number of threads, that Python is not to keep back what it prints, and how
+// glibc keeps memory.
+Environment ProgramEnvironment(const v1::TrainingJob& job,
+                               const EnvironmentLookup& look_up = LookUpEnvironment);
+// ProgramEnvironment, the run folder, and the data folder where one was given.
 Environment CommandEnvironment(const v1::TrainingJob& job, const std::string& run_dir,
                                const std::string& data_dir,
                                const EnvironmentLookup& look_up = LookUpEnvironment);
