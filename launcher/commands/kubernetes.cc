@@ -1,4 +1,5 @@
 // leeway kubernetes: a job as the objects of a cluster.
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <map>
@@ -8,13 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/counted.h"
 #include "common/files/files.h"
+#include "common/job_key.h"
 #include "common/object_store/address.h"
 #include "common/status.h"
+#include "common/storage/storage.h"
 #include "common/utf8.h"
+#include "config/device.h"
 #include "config/external.h"
 #include "config/job.h"
 #include "launcher/commands/checked_job.h"
@@ -22,6 +25,7 @@
 #include "launcher/commands/commands.h"
 #include "launcher/commands/job_needs.h"
 #include "launcher/commands/worker_command.h"
+#include "launcher/kubernetes/names.h"
 #include "launcher/kubernetes/pod_sizes.h"
 #include "launcher/kubernetes/run_manifests.h"
 #include "worker/data/data_folder.h"
@@ -64,12 +68,7 @@ absl::StatusOr<std::map<std::string, std::string>> ReadProgramFiles(
   uint64_t bytes = 0;
   for (const std::string& file : files) {
     const std::string name = file.substr(file.rfind('/') + 1);
-    if (name.empty() ||
-        name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                               "0123456789-_.") != name.npos) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--file ", file, ": its name may have letters, digits, '-', '_' and '.' only"));
-    }
+    RETURN_IF_ERROR(CheckFileName("--file", name));
     ASSIGN_OR_RETURN(std::string text, ReadFile(file, kFileBytesMax));
     RETURN_IF_ERROR(CheckText(file, text));
     bytes += text.size();
@@ -84,22 +83,24 @@ absl::StatusOr<std::map<std::string, std::string>> ReadProgramFiles(
                                                  ": put them into the image"));
 }
 
-// How many GPUs a worker gets. A job of Leeway's own says by its device whether it uses one, and a
-// pod that has asked for one is not to compute without.
-absl::StatusOr<uint32_t> GpusOf(int64_t asked, bool external, v1::TrainingJob& job) {
-  const std::string& device = job.workers().device();
-  if (external) return asked < 0 ? 0 : asked;
-  if (asked < 0) return device.rfind("cuda", 0) == 0 ? 1 : 0;
+// Sets how many GPUs a worker gets. A job with a model of Leeway's own says by its device whether
+// it uses one. A pod that has a GPU must compute on it.
+absl::Status TakeGpus(int64_t asked, v1::TrainingJob& job, KubernetesRun& run) {
+  if (IsExternal(job)) {
+    run.gpus = std::max<int64_t>(asked, 0);
+    return absl::OkStatus();
+  }
   if (asked > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--gpus ", asked, ": a worker computes on one GPU; say workers.count for more of them"));
   }
-  if (asked == 1 && device.rfind("cuda", 0) != 0) job.mutable_workers()->set_device("cuda");
-  if (asked == 0 && device.rfind("cuda", 0) == 0) {
+  if (asked == 0 && OnGpu(job)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--gpus 0: the job says workers.device: ", device));
+        absl::StrCat("--gpus 0: the job says workers.device: ", job.workers().device()));
   }
-  return asked;
+  if (asked == 1 && !OnGpu(job)) job.mutable_workers()->set_device("cuda");
+  run.gpus = OnGpu(job) ? 1 : 0;
+  return absl::OkStatus();
 }
 
 // What a job says that no two pods, or no pod at all, can do.
@@ -109,10 +110,10 @@ absl::Status CheckPods(const v1::TrainingJob& job) {
     return absl::InvalidArgumentError(
         "transport.type: pods share no memory and no sockets; take auto or tcp");
   }
-  const std::string& device = job.workers().device();
-  if (device.rfind("cuda:", 0) == 0 && device != "cuda:0") {
+  const std::optional<DeviceChoice> device = ParseDevice(job.workers().device());
+  if (device.has_value() && device->index.value_or(0) != 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("workers.device: ", device, ": a pod's only GPU is cuda:0"));
+        absl::StrCat("workers.device: ", job.workers().device(), ": a pod's only GPU is cuda:0"));
   }
   for (const std::string& file : FileNames(job)) {
     if (!IsAbsoluteData(file)) continue;
@@ -143,7 +144,28 @@ absl::Status PlanMemory(const KubernetesOptions& options, const PlacedJob& place
   return absl::OkStatus();
 }
 
-absl::Status TakeKeys(const KubernetesOptions& options, KubernetesRun& run) {
+// What a job says of security that its pods would not do, or could not.
+absl::Status CheckSecurity(const PlacedJob& placed, const KubernetesRun& run) {
+  const v1::Security& security = placed.job.security();
+  const bool plain = security.tls().mode() == v1::TLS_MODE_NONE;
+  const auto refuse = [&](const char* key, const char* why) {
+    return placed.places.Place(AtKey(absl::InvalidArgumentError(why), key));
+  };
+  if (run.secrets.empty()) {
+    constexpr char kWhy[] = "with --insecure the pods mount no such file: leave out one of the two";
+    if (!plain) return refuse("security.tls.mode", kWhy);
+    if (security.has_token_file()) return refuse("security.token_file", kWhy);
+    return absl::OkStatus();
+  }
+  // Certificates turn TLS on. A resolved job with a token says `none` even where nobody chose it.
+  if (!placed.job.has_security() || !plain || security.has_token_file()) return absl::OkStatus();
+  return refuse("security.tls.mode",
+                "is none, and the pods have certificates: say --insecure, or leave `security` out "
+                "of the job (--set security=)");
+}
+
+absl::Status TakeKeys(const KubernetesOptions& options, const PlacedJob& placed,
+                      KubernetesRun& run) {
   if (options.secrets.has_value()) {
     if (options.secrets->empty()) {
       return absl::InvalidArgumentError(
@@ -155,8 +177,16 @@ absl::Status TakeKeys(const KubernetesOptions& options, KubernetesRun& run) {
   } else if (!options.keys.empty()) {
     run.secrets = run.name;
   }
+  RETURN_IF_ERROR(CheckSecurity(placed, run));
   if (options.keys.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(run.keys, RunSecrets::Read(options.keys));
+  return absl::OkStatus();
+}
+
+absl::Status TakeLocation(absl::string_view flag, const std::string& given, std::string& location) {
+  const auto normal = NormalLocation(given);
+  if (!normal.ok()) return Annotate(normal.status(), flag);
+  location = *normal;
   return absl::OkStatus();
 }
 
@@ -170,9 +200,7 @@ absl::Status TakeData(const KubernetesOptions& options, KubernetesRun& run) {
   if (!run.program.empty()) {
     return absl::InvalidArgumentError("--data: a program reads its data by itself");
   }
-  run.data_store = options.job.data;
-  while (absl::EndsWith(run.data_store, "/")) run.data_store.pop_back();
-  return absl::OkStatus();
+  return TakeLocation("--data", options.job.data, run.data_store);
 }
 
 absl::Status TakeProgram(const KubernetesOptions& options, const v1::TrainingJob& job,
@@ -184,10 +212,7 @@ absl::Status TakeProgram(const KubernetesOptions& options, const v1::TrainingJob
   }
   ASSIGN_OR_RETURN(run.program_files, ReadProgramFiles(options.files));
   const auto unset = [](const std::string&) { return std::optional<std::string>(); };
-  run.program_environment = CommandEnvironment(job, "/", "", unset);
-  // Of the launcher's run folder, which no pod of a worker has.
-  std::erase_if(run.program_environment,
-                [](const auto& variable) { return variable.first == "LEEWAY_RUN_DIR"; });
+  run.program_environment = ProgramEnvironment(job, unset);
   // What libraries keep for their user goes where it can be written.
   run.program_environment.emplace_back("HOME", "/tmp");
   return absl::OkStatus();
@@ -201,11 +226,11 @@ absl::Status ShowManifests(const KubernetesOptions& options) {
   if (run.name.empty()) run.name = job.metadata().name();
   if (run.worker_image.empty()) run.worker_image = run.image;
   RETURN_IF_ERROR(TakeData(options, run));
-  while (absl::EndsWith(run.store, "/")) run.store.pop_back();
+  RETURN_IF_ERROR(TakeLocation("--run-dir", run.store, run.store));
   RETURN_IF_ERROR(CheckPods(job));
-  ASSIGN_OR_RETURN(run.gpus, GpusOf(options.gpus, IsExternal(job), job));
+  RETURN_IF_ERROR(TakeGpus(options.gpus, job, run));
   RETURN_IF_ERROR(TakeProgram(options, job, run));
-  RETURN_IF_ERROR(TakeKeys(options, run));
+  RETURN_IF_ERROR(TakeKeys(options, placed, run));
   RETURN_IF_ERROR(PlanMemory(options, placed, run));
   run.job = ToYaml(job);
   run.servers = job.servers().count();

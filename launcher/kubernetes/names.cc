@@ -4,13 +4,12 @@
 
 #include <re2/re2.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 
 namespace leeway {
 namespace {
-
-constexpr size_t kSubdomainLength = 253;
 
 bool Fits(absl::string_view text, const RE2& pattern) {
   return RE2::FullMatch(re2::StringPiece(text.data(), text.size()), pattern);
@@ -24,7 +23,7 @@ absl::Status CheckLength(absl::string_view what, absl::string_view text, size_t 
   if (text.size() <= longest) return absl::OkStatus();
   return Unfit(what, text,
                absl::StrCat("has ", text.size(), " characters, and may have ", longest,
-                            ": names of pods and labels begin with it"));
+                            ": take a shorter one"));
 }
 
 }  // namespace
@@ -39,14 +38,24 @@ absl::Status CheckHostLabel(absl::string_view what, absl::string_view name, size
   return CheckLength(what, name, longest);
 }
 
-absl::Status CheckObjectName(absl::string_view what, absl::string_view name) {
+absl::Status CheckObjectName(absl::string_view what, absl::string_view name, size_t longest) {
   static const RE2 pattern("[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*");
   if (!Fits(name, pattern)) {
     return Unfit(what, name,
                  "must have small letters, digits, hyphens and dots only, and letters or digits "
                  "beside each dot and at both ends (RFC 1123)");
   }
-  return CheckLength(what, name, kSubdomainLength);
+  return CheckLength(what, name, longest);
+}
+
+absl::Status CheckFileName(absl::string_view what, absl::string_view name) {
+  static const RE2 pattern("[-._a-zA-Z0-9]+");
+  if (!Fits(name, pattern) || name == "." || absl::StartsWith(name, "..")) {
+    return Unfit(what, name,
+                 "must have letters, digits, '-', '_' and '.' only, and may neither be \".\" nor "
+                 "begin with \"..\"");
+  }
+  return CheckLength(what, name, kObjectNameLength);
 }
 
 absl::Status CheckImage(absl::string_view what, absl::string_view image) {

@@ -21,7 +21,8 @@ namespace {
 
 // Between two documents.
 constexpr char kNext[] = "---\n";
-constexpr size_t kLabelLength = 63;
+// What follows --secrets in the longest name of a Secret.
+constexpr absl::string_view kSecretEnd = "-server-tls";
 constexpr absl::string_view kSamples = "/usr/share/leeway/data";
 constexpr absl::string_view kDataMount = "/data";
 // Half a processor: a server takes what is free.
@@ -60,7 +61,7 @@ std::string Named(absl::string_view pattern, const std::string& name) {
 std::string FileLines(const std::map<std::string, std::string>& files) {
   std::string lines;
   for (const auto& [name, content] : files) {
-    absl::StrAppend(&lines, name, ": ", InOneLine(content), "\n");
+    absl::StrAppend(&lines, InOneLine(name), ": ", InOneLine(content), "\n");
   }
   return lines;
 }
@@ -178,12 +179,16 @@ TemplateValues WorkerValues(const KubernetesRun& run, TemplateValues values) {
 absl::Status CheckName(const KubernetesRun& run) {
   const std::string rank = absl::StrCat(std::max(run.servers, run.workers) - 1);
   const std::string longest = absl::StrReplaceAll(run.shape->longest, {{"#", rank}});
-  size_t most = kLabelLength - longest.size();
+  size_t most = kHostLabelLength - longest.size();
   if (run.shape->coordinator_is_label) {
     const size_t once = Named(run.shape->coordinator, "").size();
-    most = std::min(most, (kLabelLength - once) / 2);
+    most = std::min(most, (kHostLabelLength - once) / 2);
   }
-  RETURN_IF_ERROR(CheckHostLabel("--name", run.name, most));
+  const absl::Status fits = CheckHostLabel("--name", run.name, most);
+  if (!fits.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(fits.message(), "; names of pods and labels begin with it"));
+  }
   for (const absl::string_view end : {"-server", "-worker", "-job", "-program", "-run"}) {
     if (!absl::EndsWith(run.name, end)) continue;
     return absl::InvalidArgumentError(
@@ -232,8 +237,9 @@ absl::Status CheckShape(const KubernetesRun& run) {
   return absl::OkStatus();
 }
 
-absl::Status CheckOptionalName(absl::string_view what, const std::string& name) {
-  return name.empty() ? absl::OkStatus() : CheckObjectName(what, name);
+absl::Status CheckOptionalName(absl::string_view what, const std::string& name,
+                               size_t longest = kObjectNameLength) {
+  return name.empty() ? absl::OkStatus() : CheckObjectName(what, name, longest);
 }
 
 }  // namespace
@@ -248,7 +254,8 @@ absl::Status CheckRun(const KubernetesRun& run) {
   RETURN_IF_ERROR(CheckBytes("--worker-memory", run.worker_memory));
   RETURN_IF_ERROR(CheckOptionalName("--storage-class", run.storage_class));
   RETURN_IF_ERROR(CheckOptionalName("--data-claim", run.data_claim));
-  RETURN_IF_ERROR(CheckOptionalName("--secrets", run.secrets));
+  RETURN_IF_ERROR(
+      CheckOptionalName("--secrets", run.secrets, kObjectNameLength - kSecretEnd.size()));
   if (!run.queue.empty()) RETURN_IF_ERROR(CheckHostLabel("--queue", run.queue));
   RETURN_IF_ERROR(CheckStore(run));
   return CheckShape(run);

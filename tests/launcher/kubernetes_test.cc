@@ -65,15 +65,28 @@ TEST_CASE("names are those that Kubernetes takes") {
     CHECK(absl::IsInvalidArgument(CheckHostLabel("--name", bad)));
   }
   CHECK(CheckHostLabel("--name", std::string(63, 'a')).ok());
-  CHECK(
-      CheckHostLabel("--name", std::string(64, 'a')).message() ==
-      absl::StrCat("--name ", std::string(64, 'a'),
-                   ": has 64 characters, and may have 63: names of pods and labels begin with it"));
+  CHECK(CheckHostLabel("--name", std::string(64, 'a')).message() ==
+        absl::StrCat("--name ", std::string(64, 'a'),
+                     ": has 64 characters, and may have 63: take a shorter one"));
   for (const char* good : {"data", "9a.b-c"}) CHECK(CheckObjectName("--x", good).ok());
   for (const char* bad : {"", "a..b", "a.-b", "a b", "a: b", "{a}"}) {
     INFO(bad);
     CHECK(absl::IsInvalidArgument(CheckObjectName("--x", bad)));
   }
+}
+
+TEST_CASE("files of a program have names that a ConfigMap takes as keys") {
+  for (const char* good : {"train.py", "on", "123", ".env", "a..b", "A_b-c.txt"}) {
+    INFO(good);
+    CHECK(CheckFileName("--file", good).ok());
+  }
+  for (const char* bad : {"", ".", "..", "..data", "a b", "a:b", "a/b", "\xc3\xa9.py", "a\n"}) {
+    INFO(bad);
+    CHECK(absl::IsInvalidArgument(CheckFileName("--file", bad)));
+  }
+  CHECK(CheckFileName("--file", std::string(253, 'a')).ok());
+  CHECK_THAT(std::string(CheckFileName("--file", std::string(254, 'a')).message()),
+             Catch::Contains("has 254 characters, and may have 253: take a shorter one"));
 }
 
 KubernetesRun RunOf(const std::string& name, absl::string_view shape = "jobset") {
@@ -95,8 +108,10 @@ std::string Printed(const KubernetesRun& run) {
 TEST_CASE("a run's name leaves room for what begins with it, and is no other run's object") {
   // JobSet's label has the coordinator's address: the name twice, and -server-0-0.
   CHECK(CheckRun(RunOf(std::string(25, 'a'))).ok());
-  CHECK_THAT(std::string(CheckRun(RunOf(std::string(26, 'a'))).message()),
-             Catch::Contains("has 26 characters, and may have 25"));
+  CHECK_THAT(
+      std::string(CheckRun(RunOf(std::string(26, 'a'))).message()),
+      Catch::Contains("has 26 characters, and may have 25: take a shorter one; names of pods "
+                      "and labels begin with it"));
   CHECK(CheckRun(RunOf(std::string(40, 'a'), "statefulset")).ok());
   for (const char* end : {"-server", "-worker", "-job", "-program", "-run"}) {
     INFO(end);
@@ -111,11 +126,24 @@ TEST_CASE("names that are words of YAML stay names") {
   run.space = run.queue = "on";
   run.storage_class = "true";
   run.data_claim = "123";
+  run.program = {"python3", "on"};
+  run.program_files = {{"on", "1"}, {"123", "2"}};
   const std::string printed = Printed(run);
-  for (const char* text : {"name: \"no\"", "namespace: \"on\"", "queue-name: \"on\"",
-                           "storageClassName: \"true\"", "claimName: \"123\""}) {
+  for (const char* text :
+       {"\"on\": \"1\"", "\"123\": \"2\"", "name: \"no\"", "namespace: \"on\"",
+        "queue-name: \"on\"", "storageClassName: \"true\"", "claimName: \"123\""}) {
     CHECK_THAT(printed, Catch::Contains(text));
   }
+}
+
+TEST_CASE("the names of Secrets leave room for what follows") {
+  KubernetesRun run = RunOf("first");
+  run.secrets = std::string(242, 'a');
+  CHECK(CheckRun(run).ok());
+  run.secrets += "a";
+  CHECK(CheckRun(run).message() ==
+        absl::StrCat("--secrets ", run.secrets,
+                     ": has 243 characters, and may have 242: take a shorter one"));
 }
 
 TEST_CASE("a program's words reach it as they are") {
