@@ -54,8 +54,10 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--rank", flags.worker.rank,
                  "Place among the workers, from 0. Default: LEEWAY_RANK or what an orchestrator "
                  "says (docs/operations.md), or a free one");
-  app.add_option("--data", flags.worker.data_dir,
-                 "Folder that the job's files are below, or s3://BUCKET/PREFIX")
+  app.add_option(
+         "--data", flags.worker.data_dir,
+         "Folder that the job's files are below, or s3://BUCKET/PREFIX; copies of those files "
+         "are kept in LEEWAY_DATA_CACHE")
       ->capture_default_str()
       ->envname("LEEWAY_DATA");
   app.add_flag("--absolute-paths", flags.worker.absolute_paths,

@@ -66,13 +66,26 @@ def strangers(one, other):
 
 
 def two_runs():
-    """Of each shape, with the components that need objects of the namespace: in order under another name, and apart."""
+    """Of each shape, with the features that need objects of the namespace: in order under another name, and apart."""
     for shape in manifests.SHAPES:
         first, second = (manifests.compose(shape, ["data", "tls"], run=run) for run in ("leeway", "second-leeway"))
         for text in [*findings(second), *strangers(first, second), *strangers(second, first)]:
             yield f"{shape} under another name: {text}"
         if not list(strangers(first, manifests.compose(shape))):
             yield f"{shape}: two runs of one name are not told apart from two of two"
+
+
+def optional():
+    """Sets with the flags that need more than a stock installation: schemas.py says what of them is refused where."""
+    for flag, needs in admission.table()["optional"].items():
+        for shape in ("jobset", "kubeflow"):
+            objects = manifests.render(manifests.DIGITS, "--name", "leeway", "--data", runs.SOURCE / "data",
+                                       *manifests.flags_of(shape, ["tls"]), flag)
+            found = findings(objects, needs["gates"])
+            gated = [text for text in found if any(f"needs the gate {gate}:" in text for gate in needs["gates"])]
+            yield from (f"{shape} with {flag}: {text}" for text in found if text not in gated)
+            if not gated:
+                yield f"{shape} with {flag}: needs no gate"
 
 
 def images():
@@ -90,7 +103,7 @@ def main():
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     rendered = manifests.everything()
     wrong = [f"{name}: {text}" for name, objects in rendered.items() for text in findings(objects)]
-    wrong += [*two_runs(), *images()]
+    wrong += [*two_runs(), *optional(), *images()]
     return manifests.verdict(wrong, f"{len(rendered)} sets of manifests are in order")
 
 

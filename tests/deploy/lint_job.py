@@ -5,7 +5,7 @@ import json
 
 import programs
 from environment import Missing, environment
-from lint_pods import GRPC_PORT
+from lint_objects import GRPC_PORT
 from manifests import NAMESPACE, job_of, matches, of_kind, runs
 from workloads import host_names
 

@@ -14,6 +14,7 @@ CLUSTER_WIDE = {"Namespace", "ClusterTrainingRuntime"}
 FOR_GOOD = {2, 3, 4}
 QUEUE = "kueue.x-k8s.io/queue-name"
 SUFFIX = len("-xxxxx")
+GRPC_PORT = 7100
 
 
 def check_identity(owner, objects):
@@ -29,6 +30,12 @@ def check_identity(owner, objects):
         yield f"is in no namespace of these manifests: {meta.get('namespace')}"
 
 
+def protocol_of(port, pod):
+    """What a Service says of a port: calls to servers are in TLS where pods have certificates, and health never is."""
+    mounts = any(entry["name"] == "LEEWAY_TLS_DIR" for entry in pod.container.get("env", []))
+    return "https" if port == GRPC_PORT and mounts else "kubernetes.io/h2c"
+
+
 def check_service(owner, pods):
     spec = owner["spec"]
     selected = [pod for pod in pods if matches(spec.get("selector"), pod.labels)]
@@ -42,8 +49,8 @@ def check_service(owner, pods):
             found = [p for p in pod.container.get("ports", []) if target in (p["containerPort"], p.get("name"))]
             if not found or found[0]["containerPort"] != port["port"]:
                 yield f"port {port['port']} is not {target} of {pod.name}"
-        if port.get("appProtocol") not in ("kubernetes.io/h2c", "https"):
-            yield f"port {port['port']} does not say that it is HTTP/2"
+            if port.get("appProtocol") != (wanted := protocol_of(port["port"], pod)):
+                yield f"port {port['port']} says {port.get('appProtocol')}, and {pod.name} speaks {wanted}"
 
 
 def check_statefulset(owner, objects):

@@ -1,13 +1,15 @@
 """What must hold of each pod, and of the pods of a job together, that no schema says."""
 
+import pathlib
 import re
 
 import programs
 from environment import Missing, command, environment
-from manifests import INSTANCE, NAMESPACE, SECRETS, find, version
+from lint_objects import GRPC_PORT
+from manifests import INSTANCE, NAMESPACE, SECRETS, find, job_of, runs, version
 from workloads import host_names, is_published
 
-GRPC_PORT, HEALTH_PORT = 7100, 7101
+HEALTH_PORT = 7101
 USER = 65532
 SERVICE = "leeway.v1.ParameterServer"
 GRACE_SECONDS = 25  # --grace-seconds
@@ -191,11 +193,24 @@ def check_security_of_calls(pod, values, objects):
         yield f"has no certificate of a {pod.component}"
 
 
+def check_store(location, values):
+    for name in "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY":
+        if name not in values:
+            yield f"nothing has the keys of {location}: no {name}"
+
+
+def check_data(pod, data, values, objects):
+    if data.startswith("s3://"):
+        yield from check_store(data, values)
+        if not file_at(pod, values.get("LEEWAY_DATA_CACHE", "/"), objects):
+            yield f"nowhere to keep copies of {data}"
+    elif data != SAMPLES and not file_at(pod, data, objects):
+        yield f"no data at {data}"
+
+
 def check_files(pod, values, objects):
     if pod.component == "worker":
-        data = values.get("LEEWAY_DATA", SAMPLES)
-        if data != SAMPLES and not file_at(pod, data, objects):
-            yield f"no data at {data}"
+        yield from check_data(pod, values.get("LEEWAY_DATA", SAMPLES), values, objects)
         return
     if not file_at(pod, values.get("LEEWAY_JOB", ""), objects):
         yield f"no job at {values.get('LEEWAY_JOB')}"
@@ -204,28 +219,32 @@ def check_files(pod, values, objects):
     if not run.endswith(f"/{pod.labels.get(INSTANCE)}"):
         yield f"the run folder {run} is not of its run's name"
     if run.startswith("s3://"):
-        if "AWS_ACCESS_KEY_ID" not in values:
-            yield f"nothing has the keys of {run}"
+        yield from check_store(run, values)
         return
     at = [m for m in pod.container.get("volumeMounts", []) if run.startswith(m["mountPath"] + "/")]
     if not at or "persistentVolumeClaim" not in volumes.get(at[0]["name"], {}) or at[0].get("readOnly"):
         yield f"the run folder {run} is not on a claim that can be written"
 
 
+def is_external(objects):
+    """Whether the workers run a program of one's own. A job that is not there is said elsewhere."""
+    try:
+        return job_of(objects)["model"].get("type") == "external"
+    except (runs.Failed, KeyError):
+        return False
+
+
 def check_words(pod, words, values, objects):
     folder = pod.container.get("workingDir", "/")
     if folder != "/" and not file_at(pod, f"{folder}/{words[-1]}", objects):
         yield f"no file {words[-1]} in its folder {folder}"
-    if pod.component == "worker" and not words[0].startswith("/"):
-        # A program of one's own, found by the PATH of its image.
-        yield from check_ports(pod, values)
-        yield from check_probes(pod)
+    if pod.component == "worker" and is_external(objects):
+        if pathlib.PurePath(words[0]).name.startswith("leeway"):
+            yield f"the job wants a program of one's own, not {words[0]}"
         return
     yield from programs.wrong_words(words, values)
     if words[0] != f"/usr/bin/leeway-{pod.component}":
         yield f"a {pod.component} that runs {words[0]}"
-    yield from check_ports(pod, values)
-    yield from check_probes(pod)
 
 
 def check_pod(pod, objects):
@@ -249,6 +268,8 @@ def check_pod(pod, objects):
         if re.search(r"\$\([\w.-]+\)", text):
             yield f"{text} names a variable that is not set, or below"
     yield from check_words(pod, words, values, objects)
+    yield from check_ports(pod, values)
+    yield from check_probes(pod)
     yield from check_names(pod, objects)
     yield from check_volumes(pod, objects)
     yield from check_security(pod)

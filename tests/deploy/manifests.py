@@ -6,6 +6,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "training"))
 import runs  # noqa: E402
@@ -22,7 +23,12 @@ DIGITS = DEPLOY / "digits.yaml"
 # Flags by what they are for. A StatefulSet and a Job are in no queue: Kueue would admit one without the other.
 FEATURES = {"data": ["--data-claim", "leeway-data"], "tls": [], "gpu": ["--gpus", "1"], "queue": ["--queue", "leeway"],
             "alerts": ["--alerts"], "resume": ["--resume"],
-            "store": ["--run-dir", "s3://models/runs", "--store-secret", "store", "--store-port", "9000"]}
+            "store": ["--run-dir", "s3://models/runs", "--store-secret", "store", "--store-port", "9000"],
+            "class": ["--storage-class", "fast", "--access-mode", "ReadWriteOnce", "--storage", "1Gi"]}
+# A run in a store has no claim, and so no class.
+ALL = [feature for feature in FEATURES if feature != "class"]
+# Nobody reads the data of a store for the memory.
+STORED = ["--data", "s3://models/data", "--store-secret", "store", "--server-memory", "512Mi", "--worker-memory", "1Gi"]
 # A script of PyTorch's, and its job.
 PROGRAM = runs.SOURCE / "examples/python/torch_mnist.yaml"
 OWN = ["--server-memory", "512Mi", "--worker-memory", "2Gi", "--file", PROGRAM.with_suffix(".py"), "--", "python3",
@@ -89,13 +95,27 @@ def compose(shape, features=(), run="leeway", job=DIGITS, sets=()):
     return render(job, "--name", run, "--data", runs.SOURCE / "data", *flags_of(shape, features), *words)
 
 
+def stored(shape):
+    """The objects of a run whose data are in an object store."""
+    return render(DIGITS, "--name", "leeway", *flags_of(shape, ["tls"]), *STORED)
+
+
+def with_keys(shape):
+    """The objects of a run with its Secrets."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([str(runs.BIN / "leeway"), "certificates", folder], check=True, capture_output=True)
+        return render(DIGITS, "--name", "leeway", "--data", runs.SOURCE / "data", *flags_of(shape, ["tls"]), "--keys", folder)
+
+
 def everything():
     """{name: objects} of each shape, each shape with each feature and with all."""
     found = {shape: compose(shape) for shape in SHAPES}
     for shape, feature in itertools.product(SHAPES, FEATURES):
         found[f"{shape} with {feature}"] = compose(shape, [feature])
     for shape in SHAPES:
-        found[f"{shape} with all"] = compose(shape, FEATURES)
+        found[f"{shape} with all"] = compose(shape, ALL)
+        found[f"{shape} with data of a store"] = stored(shape)
+        found[f"{shape} with keys"] = with_keys(shape)
         found[f"{shape} with a program"] = render(PROGRAM, "--name", "leeway", *flags_of(shape, ["tls", "data"]), *OWN)
     return found
 

@@ -20,11 +20,14 @@ SETS = {"jobset": lambda: manifests.compose("jobset", ["tls", "data"]) + manifes
         "kubeflow": lambda: manifests.compose("kubeflow") + manifests.shared(),
         "volcano": lambda: manifests.compose("volcano") + manifests.shared(),
         "tfjob": lambda: manifests.compose("tfjob") + manifests.shared(),
+        "stored": lambda: manifests.stored("jobset") + manifests.shared(),
         "program": lambda: manifests.render(manifests.PROGRAM, "--name", "leeway", *manifests.flags_of(
             "jobset", ["tls", "store"]), *manifests.OWN) + manifests.shared()}
 # Where the pod of a role is, in each kind.
 ROLES = {("program", "server"): "JobSet.spec.replicatedJobs.0.template.spec.template.spec",
          ("program", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",
+         ("stored", "server"): "JobSet.spec.replicatedJobs.0.template.spec.template.spec",
+         ("stored", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",
          ("jobset", "server"): "JobSet.spec.replicatedJobs.0.template.spec.template.spec",
          ("jobset", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",
          ("statefulset", "server"): "StatefulSet.spec.template.spec",

@@ -18,7 +18,8 @@ import workloads
 from manifests import SECRETS, runs
 
 PAGE = runs.SOURCE / "docs/kubernetes.md"
-KINDS = {"jobset": "JobSet", "statefulset": "StatefulSet", "pvc": "PersistentVolumeClaim"}
+KINDS = {"jobset": "JobSet", "statefulset": "StatefulSet", "pvc": "PersistentVolumeClaim",
+         "configmap": "ConfigMap"}
 WORKLOADS = ("JobSet", "StatefulSet", "Job", "TrainJob", "TFJob")
 ROW = re.compile(r"^\| `(\w+)` \| `(\S+):7100` \| `(\w+)/(\S+)`.* \| `([^`]+)` \|$", re.MULTILINE)
 MINUTES = "## Five minutes to a running job"
@@ -35,6 +36,11 @@ def words_of(command):
     """Without `kubectl` and its namespace."""
     words = command[1:]
     return words[2:] if words[:1] == ["-n"] else words
+
+
+def before(words, *ends):
+    """The words before the first of `ends`."""
+    return words[: next((i for i, word in enumerate(words) if word in ends), len(words))]
 
 
 class Page:
@@ -121,8 +127,8 @@ def check_names(found):
     for command in found:
         words = words_of(command)
         if command[0] == "kubectl" and words[0] in ("exec", "scale", "rollout", "delete"):
-            target = next(word for word in words if "/" in word)
-            runs.check(target in targets, f"{words[0]} of {target}")
+            named = [word for word in before(words, "--") if re.fullmatch(r"[a-z]+/[\w.-]+", word)]
+            runs.check(named and set(named) <= targets, f"{words[0]} of {' and '.join(named)}")
         for word in words:
             if re.fullmatch(r"[\w.-]+:7100", word):
                 runs.check(word in addresses, f"{word} is a server")
@@ -148,12 +154,12 @@ def check_shapes(text):
 
 
 def check_flags(found):
-    """The lines of `leeway kubernetes` print something in order, of jobs and files that are there."""
+    """`leeway kubernetes` takes each of its lines; job, script, Secret and bucket of the reader's have stand-ins."""
     stands_for = {"job.yaml": manifests.DIGITS, "SCRIPT": manifests.PROGRAM.with_suffix(".py"), "NAME": "store",
                   "s3://BUCKET/PREFIX": "s3://bucket/prefix"}
     lines = [command[2:] for command in found if command[:2] == ["leeway", "kubernetes"]]
     for words in lines:
-        words = words[: next((i for i, word in enumerate(words) if word in ("|", ">")), len(words))]
+        words = before(words, "|", ">")
         names = {**stands_for, "job.yaml": manifests.PROGRAM} if "--" in words else stands_for
         named = [names.get(word, word) for word in words]
         # Nobody reads the data where the memory is said.
