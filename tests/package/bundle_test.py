@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """A thin bundle runs where it is unpacked: on a machine, made of a bare folder, that has glibc and nothing else, its
-`leeway train` trains the quickstart job. Its list of packages (SBOM) is whole.
+`leeway train` trains the quickstart job. Its list of packages (SBOM) is whole, and NVIDIA's libraries can be in it.
 
 Usage: bundle_test.py BUILD_FOLDER"""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -69,6 +70,21 @@ def check_list_of_packages(unpacked):
     print(f"SBOM: {len(linked)} packages linked, {len(versions) - len(linked) - 1} to build")
 
 
+def check_nvidia(scratch):
+    """A library of NVIDIA's, which no Debian package owns, is a package with its file's version and checksum."""
+    file, link = scratch / "libcudnn_ops.so.9.1.0", scratch / "libcudnn_ops.so.9"
+    file.write_bytes(b"compiled")
+    link.symlink_to(file)
+    listed = json.loads(run(ROOT / "scripts/sbom", "--leeway", "1", f"--nvidia={link}", LIBRARIES / "libz.so.1"))
+    found = [each for each in listed["packages"] if each["name"] == "libcudnn_ops"]
+    digest = hashlib.sha256(b"compiled").hexdigest()
+    if [(each["versionInfo"], each["checksums"]) for each in found] != [
+            ("9.1.0", [{"algorithm": "SHA256", "checksumValue": digest}])]:
+        sys.exit(f"FAILED: the SBOM has {found} for {file.name}")
+    if not any(each["relatedSpdxElement"] == found[0]["SPDXID"] for each in listed["relationships"]):
+        sys.exit(f"FAILED: the SBOM does not say what {file.name} is for")
+
+
 def main():
     build = pathlib.Path(sys.argv[1])
     for tool in ("patchelf", "objdump", "unshare", "chroot"):
@@ -79,6 +95,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="leeway-bundle-") as scratch:
         began = time.monotonic()
         scratch = pathlib.Path(scratch)
+        check_nvidia(scratch)
         archive = pathlib.Path(run(ROOT / "scripts/bundle", build, "thin", scratch).split()[-1])
         print(f"{archive.name}: {archive.stat().st_size / 1e6:.0f} MB, made in {time.monotonic() - began:.0f} s")
         root = scratch / "root"
