@@ -15,7 +15,7 @@ import time
 UNITS = {
     "server/core": [("core_test", None), ("coordinator_test", None), ("server_test", "server/shard")],
     "server/coordinator/core": [("coordinator_test", None)],
-    "common/update": [("common_test", "common/update"), ("server_test", "server/shard")],
+    "common/update": [("common_test", "common/update"), ("common_test", "common/plugins"), ("server_test", "server/shard")],
 }
 WORLDS = [[], ["--mode", "sync"], ["--mode", "bounded"], ["--mode", "async"], ["--whole"], ["--replicas"], ["--sets"],
           ["--sets", "--replicas"], ["--resizes"], ["--resizes", "--sets", "--replicas"]]

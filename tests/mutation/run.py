@@ -14,10 +14,10 @@ mutant that lives why it may; a run fails if one lives without a reason, or if f
 
 import argparse
 import collections
+import hashlib
 import json
 import os
 import pathlib
-import random
 import sys
 
 sys.dont_write_bytecode = True
@@ -68,11 +68,14 @@ class Run:
         self.seconds, self.originals = {}, {}
 
     def drawn(self):
-        """All mutants of what is wanted, in the order of the seed."""
+        """All mutants of what is wanted, with their keys, in an order by the seed and each one's own key: a change of the
+        product leaves the others where they were."""
         wanted = [f for f in self.texts if not self.options.only or f in self.options.only]
-        found = [m for file in wanted for m in mutants.mutants_of(file, self.texts[file])]
-        random.Random(self.options.seed).shuffle(found)
-        return found
+        found, named = {}, collections.Counter()
+        for mutant in (m for file in wanted for m in mutants.mutants_of(file, self.texts[file])):
+            named[mutant.name] += 1
+            found[f"{mutant.name} #{named[mutant.name]}"] = mutant
+        return sorted(found.items(), key=lambda each: hashlib.sha256(f"{self.options.seed} {each[0]}".encode()).digest())
 
     def original(self, file):
         """The bytes of the original's object, compiled as a mutant's is."""
@@ -101,11 +104,11 @@ class Run:
         return "survived", ""
 
     def go(self):
-        counted = 0
-        for mutant in self.drawn():
+        """The results."""
+        counted, results = 0, []
+        for key, mutant in self.drawn():
             if counted >= self.options.count:
                 break
-            key = f"{mutant.line}: {mutant.name}"
             result = self.state.results.get(key)
             if result is None or self.options.again and result["fate"] == "survived":
                 fate, by = self.judge(mutant)
@@ -113,7 +116,9 @@ class Run:
                           "rule": mutant.rule, "fate": fate, "by": by}
                 self.state.add(result)
             counted += result["fate"] in ("killed", "survived")
+            results.append(result)
             print(f"{counted:4} {result['fate']:8} {key}  {result['by']}", flush=True)
+        return results
 
 
 def report(results):
@@ -134,7 +139,7 @@ def report(results):
     print(f"not counted: {counts['all']['broken']} that do not compile, {counts['all']['same']} that are the same program")
     lives = [r for r in results if r["fate"] == "survived"]
     for result in lives:
-        print(f"lives: {result['key']}\n       {explained.get(result['name'], 'NO REASON')}")
+        print(f"lives: line {result['line']} of {result['key']}\n       {explained.get(result['name'], 'NO REASON')}")
     killed = counts["all"]["unit tests"] + counts["all"]["simulator"]
     share = killed / max(1, killed + len(lives))
     return share >= KILLED_MIN and all(r["name"] in explained for r in lives)
@@ -159,9 +164,7 @@ def main():
     if options.report:
         results = State(options.scratch / "results.jsonl").results.values()
     else:
-        run = Run(options)
-        run.go()
-        results = run.state.results.values()
+        results = Run(options).go()
     return 0 if report(list(results)) else 1
 
 

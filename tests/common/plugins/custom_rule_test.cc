@@ -3,6 +3,7 @@
 #include <limits>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/job_key.h"
 #include "common/update/job_rule.h"
 #include "tests/common/plugins/support.h"
@@ -57,6 +58,18 @@ TEST_CASE("what is not finite is found, also in a gradient of which the rule mak
   CHECK(Values{{0, 0}, {0, 0}, {}}.Apply(*step, {.learning_rate = 1}));
 }
 
+TEST_CASE("what is not finite is found in each slot of a rule") {
+  const auto rule = *Rule("rule: 'two_slots'");
+  for (int bad = -1; bad < 2; ++bad) {
+    std::vector<float> weights(2), gradient(2), slots[2] = {{0, 0}, {0, 0}};
+    if (bad >= 0) slots[bad][1] = std::nanf("");
+    float* all[] = {slots[0].data(), slots[1].data()};
+    CAPTURE(bad);
+    CHECK(rule->Apply({.learning_rate = 1},
+                      {2, weights.data(), weights.data(), gradient.data(), all, all}) == (bad < 0));
+  }
+}
+
 TEST_CASE("a rule that cannot be made is an error that names it") {
   const std::pair<std::string, std::string> table[] = {
       {"rule: 'step' options { key: 'fault' value: 1 }", "rule 'step': this does not fit"},
@@ -69,6 +82,10 @@ TEST_CASE("a rule that cannot be made is an error that names it") {
       {"rule: 'unread'",
        "rule 'unread': the plugin reads the option 'fault', but does not register it"},
   };
+  for (const char* taken : {"weights", "shadow", "average"}) {
+    CHECK_THAT(Rule(absl::StrCat("rule: '", taken, "_slot'")).status().ToString(),
+               Catch::Contains("slot 0 needs a name of its own"));
+  }
   for (const auto& [text, error] : table) {
     const auto rule = Rule(text);
     REQUIRE_FALSE(rule.ok());
@@ -86,6 +103,8 @@ TEST_CASE("a job's rules are at their keys, and need its plugins only if they ar
   CHECK(KeyOf(MakeLocalRule(job).status()) == "exchange.optimizer.options.beta");
   *job.mutable_update() = job.exchange().delta().optimizer();
   CHECK(KeyOf(MakeServerRule(job).status()) == "update.options.beta");
+  *job.mutable_exchange()->mutable_elastic()->mutable_optimizer() = job.update();
+  CHECK(KeyOf(MakeLocalRule(job).status()) == "exchange.optimizer.options.beta");
   job.mutable_exchange()->mutable_gradient();
   CHECK(*MakeLocalRule(job) == nullptr);
 }

@@ -1,5 +1,6 @@
 // A plugin whose layers, losses and rules do what they must not, as their option `fault` says.
 #include <cmath>
+#include <string>
 
 #include "leeway/plugin.h"
 
@@ -123,6 +124,14 @@ LEEWAY_PLUGIN(registry) {
   registry.Add(RuleSpec{"same_slots", {}, [](const Options&) {
                           return std::make_unique<Rule>(std::vector<Slot>{{"a", 0}, {"a", 0}});
                         }});
+  registry.Add(RuleSpec{"two_slots", {}, [](const Options&) {
+                          return std::make_unique<Rule>(std::vector<Slot>{{"a", 0}, {"b", 0}});
+                        }});
+  for (const char* taken : {"weights", "shadow", "average"}) {
+    registry.Add(RuleSpec{std::string(taken) + "_slot", {}, [taken](const Options&) {
+                            return std::make_unique<Rule>(std::vector<Slot>{{taken, 0}});
+                          }});
+  }
   registry.Add(RuleSpec{"unread", {}, [](const Options& options) {
                           return MakeUnless<Rule>(FaultOf(options), std::vector<Slot>{});
                         }});

@@ -95,6 +95,13 @@ TEST_CASE("a tensor's own factors are multiplied with those of its kind") {
   CHECK(UpdatePartsOf(schema, Parse("")).empty());
 }
 
+TEST_CASE("the parts end with the last tensor that is trained, whatever its factors") {
+  const v1::ModelSchema schema =
+      Schema({{v1::TENSOR_KIND_WEIGHT, 4}, {v1::TENSOR_KIND_NORM, 3}, {v1::TENSOR_KIND_NORM, 2}});
+  CHECK(Plain(UpdatePartsOf(schema, Parse("factors { norms { weight_decay: 0 } }"))) ==
+        std::vector<Part>{{4, 1, 1}, {7, 1, 0}});
+}
+
 TEST_CASE("elements of no tensor have no factors, nor have tensors of a kind not known here") {
   v1::ModelSchema schema = Mixed();
   schema.mutable_tensors()->DeleteSubrange(3, 4);

@@ -15,7 +15,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::unique_ptr<UpdateRule> Rule(const v1::Update& update) { return *MakeUpdateRule(update); }
 
-std::vector<std::unique_ptr<UpdateRule>> AllRules() {
+std::vector<std::unique_ptr<UpdateRule>> TrainingRules() {
   v1::Update sgd, momentum, nesterov, adagrad, adam, adamw, lion;
   sgd.mutable_sgd();
   momentum.mutable_sgd()->set_momentum(0.9);
@@ -33,16 +33,22 @@ std::vector<std::unique_ptr<UpdateRule>> AllRules() {
   for (const auto& update : {sgd, momentum, nesterov, adagrad, adam, adamw, lion}) {
     rules.push_back(Rule(update));
   }
+  return rules;
+}
+
+std::vector<std::unique_ptr<UpdateRule>> AllRules() {
+  std::vector<std::unique_ptr<UpdateRule>> rules = TrainingRules();
   rules.push_back(MakeAverageRule());
   rules.push_back(MakeReplaceRule());
   rules.push_back(MakeElasticRule(0.5));
   return rules;
 }
 
-// One update of weights 1 and slots 0.
-bool Apply(const UpdateRule& rule, float rate, const std::vector<float>& gradient) {
+// One update of weights that are alike and slots 0.
+bool Apply(const UpdateRule& rule, float rate, const std::vector<float>& gradient,
+           float weight = 1) {
   const size_t count = gradient.size();
-  const std::vector<float> weights(count, 1);
+  const std::vector<float> weights(count, weight);
   std::vector<float> weights_out(count);
   std::vector<std::vector<float>> in(rule.slots().size(), std::vector<float>(count)), out = in;
   std::vector<const float*> slots_in;
@@ -72,6 +78,11 @@ TEST_CASE("every rule says whether all that it wrote is finite, whichever gradie
       }
     }
   }
+}
+
+TEST_CASE("a weight that overflows is told, although all that it is made of is finite") {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  for (const auto& rule : TrainingRules()) CHECK_FALSE(Apply(*rule, kMost, {-1, -1, -1}, kMost));
 }
 
 TEST_CASE("optimizer state that overflows is told, too, although the weights do not") {

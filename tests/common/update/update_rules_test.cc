@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/philox.h"
+#include "common/update/formula.h"
 #include "common/update/rule.h"
 #include "leeway/v1/job.pb.h"
 #include "tests/catch.h"
@@ -169,6 +170,31 @@ TEST_CASE("every rule follows its paper's formula in double precision, in place 
     for (bool in_place : {false, true}) {
       INFO(c.name << (in_place ? " in place" : ""));
       CheckFormula(c, in_place, {});
+    }
+  }
+}
+
+TEST_CASE("a rule's step as numbers gives the bits of the rule") {
+  for (const Case& c : Cases()) {
+    INFO(c.name);
+    const auto rule = MakeUpdateRule(c.update);
+    REQUIRE(rule.ok());
+    State state(**rule, Draw(101, 0));
+    for (uint64_t t = 1; t <= 3; ++t) {
+      const State before = state;
+      const std::vector<float> gradient = Draw(101, t);
+      const UpdatePart part{.rate = 0.5, .decay = 3};
+      state.Step(gradient, t, 101, true, part);
+      const UpdateFormula formula = (*rule)->formula(UpdateStep{kRate, t}.In(part));
+      for (size_t i = 0; i < gradient.size(); ++i) {
+        UpdateFormula::Element in{.weight = before.x[i]};
+        for (size_t s = 0; s < before.slots.size(); ++s) in.slots[s] = before.slots[s][i];
+        const UpdateFormula::Element out = formula.Apply(in, gradient[i]);
+        REQUIRE(out.weight == state.x[i]);
+        for (size_t s = 0; s < before.slots.size(); ++s) {
+          REQUIRE(out.slots[s] == state.slots[s][i]);
+        }
+      }
     }
   }
 }

@@ -211,6 +211,27 @@ TEST_CASE("up to eight who are missing are named, and nobody counted") {
                        Catch::Matchers::EndsWith("worker 7 (at clock 0)"));
 }
 
+TEST_CASE("who is no rank is not taken for one") {
+  BlockCore core = Started(Sync(2));
+  for (const uint32_t rank : {2u, 3u, 1u << 31}) {
+    const Decisions decisions = core.OnSetLive(rank, false);
+    CHECK(decisions.answers.empty());
+    CHECK_FALSE(decisions.update);
+  }
+  core.OnContribution({0, 1, 0}, 1, true, 0);
+  CHECK(core.OnContribution({1, 1, 0}, 2, true, 0).update);
+}
+
+TEST_CASE("a set that was said once stays, whatever is said of its clock later") {
+  ConsistencyRules rules = Sync(3);
+  rules.committed_sets = true;
+  BlockCore core = Started(rules);
+  core.OnContribution({0, 1, 0}, 1, true, 0);
+  core.OnContribution({1, 1, 0}, 2, true, 0);
+  CHECK_FALSE(core.OnCommitted(0, {0, 1, 2}).update);
+  CHECK_FALSE(core.OnCommitted(0, {0, 1}).update);
+}
+
 TEST_CASE("with committed sets who waits is told whether its set is known") {
   ConsistencyRules rules = Sync(2);
   rules.committed_sets = true;

@@ -177,6 +177,7 @@ TEST_CASE("cut book: the last cut wants every shard anew, and forgets why it fai
   book.BeginLast(4, kBegin);
   book.BeginLast(3, kBegin);
   CHECK_FALSE(book.Writing(4));
+  REQUIRE(book.AddState(4, 0, File("late")).ok());
   CHECK(book.Expire(kBegin + seconds(99), seconds(10)).empty());
 }
 

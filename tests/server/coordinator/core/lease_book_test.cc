@@ -34,6 +34,13 @@ TEST_CASE("leases: batches go out in order, as many as a worker wants to hold") 
   CHECK(book.leased() == 6);
 }
 
+TEST_CASE("leases: who holds more than it wants keeps it, and gets no more") {
+  LeaseBook book = Book();
+  book.Lease(0, 4, 2);
+  book.Lease(0, 2, 2);
+  CHECK(book.Held(0) == Runs{{0, 4}});
+}
+
 TEST_CASE("leases: what a lost worker has not done is handed out before anything else") {
   LeaseBook book = Book();
   book.Lease(0, 4, 2);
@@ -207,7 +214,7 @@ TEST_CASE("leases: what no book has said is refused by its field, and changes no
   const std::vector<std::pair<v1::DataProgress, std::string>> bad = {
       {Progress(10, kMost, {}), "next"},
       {Progress(10, 50, {{49, 2}}), "open[0]"},
-      {Progress(10, 50, {{3, 0}}), "open[0]"},
+      {Progress(10, 50, {{3, 0}}), "open[0] has 0 batches from 3 on, behind 0"},
       // Wraps around.
       {Progress(10, 50, {{0, 1}, {3, kMost - 1}}), "open[1]"},
       {Progress(10, 50, {{kMost, 2}}), "open[0]"},
@@ -225,6 +232,7 @@ TEST_CASE("leases: what no book has said is refused by its field, and changes no
   CHECK_THAT(other.ToString(),
              Catch::Matchers::Contains("is 9,") && Catch::Matchers::Contains("has 10 batches now"));
   CHECK(book.At({}).SerializeAsString() == before);
+  CHECK(book.Restore(Progress(10, LeaseBook::kBatchMax, {})).ok());
 }
 
 TEST_CASE(

@@ -71,7 +71,10 @@ TEST_CASE("membership: who was replaced has nothing any more, and does not win t
   CHECK(members[0].seen == kBegin + seconds(3));
   CHECK(members.Holder({}, Process(100)) == std::nullopt);
   CHECK(members.Holder({}, Process(200)) == 0);
-  CHECK(absl::IsAborted(members.Claim(0, Process(100), false, kBegin).status()));
+  const absl::Status replaced = members.Claim(0, Process(100), false, kBegin).status();
+  CHECK(absl::IsAborted(replaced));
+  CHECK(replaced.message() ==
+        "process 100 on host was worker 0 once; process 200 on host has taken its place: stop");
   CHECK(members[0].incarnation == 52);
 }
 

@@ -28,6 +28,9 @@ TEST_CASE("at first every server owns its shard and has its neighbour's replica"
   }
   const Placement single(3, 3, 1);
   CHECK_FALSE(At(single, 1).has_replica());
+  // Nobody has a replica of its own.
+  const Placement alone(3, 1, 2);
+  for (int shard = 0; shard < 3; ++shard) CHECK_FALSE(At(alone, shard).has_replica());
 }
 
 TEST_CASE("what a lost server owned goes to its replica, and what it had of others is gone") {
@@ -65,6 +68,22 @@ TEST_CASE("who comes keeps what has no replica, but not its own") {
   CHECK(At(placement, 1).replica() == 0);
   CHECK_FALSE(placement.Join(0));
   CHECK_FALSE(placement.Lose(1));
+}
+
+TEST_CASE("a shard that comes home while its second one is away keeps a replica where it was") {
+  Placement placement(3, 3, 2);
+  SyncAll(placement);
+  REQUIRE(placement.Lose(0));
+  REQUIRE(placement.Join(2));
+  SyncAll(placement);
+  REQUIRE(placement.Lose(1));
+  REQUIRE(placement.Join(0));
+  SyncAll(placement);
+  REQUIRE(placement.owner(0) == 2);
+  REQUIRE(At(placement, 0).replica() == 0);
+  CHECK(placement.Rebalance({0, 2}).owners.count(2) == 1);
+  CHECK(placement.owner(0) == 0);
+  CHECK(At(placement, 0).replica() == 2);
 }
 
 TEST_CASE("only the replica that is meant can be said to be synced") {

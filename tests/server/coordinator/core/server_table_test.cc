@@ -53,6 +53,17 @@ TEST_CASE("servers: a lease ends after its length, not with it, and a sign of li
   CHECK(table.Expire(kBegin + seconds(41)) == Indices{1});
 }
 
+TEST_CASE("servers: each one's lease is its own, and server 0 is never silent") {
+  ServerTable table = Registered(4);
+  CHECK_FALSE(table.Seen(1, kBegin + seconds(5)));
+  const Time late = kBegin + kLease + seconds(1);
+  Silence silence;
+  table.CountSilent(late, silence);
+  CHECK(silence.held == 3);
+  CHECK(silence.half == 3);
+  CHECK(table.Expire(late) == Indices{2, 3});
+}
+
 TEST_CASE("servers: who is missing, not ready, absent and here") {
   ServerTable table(4, 3, kLease);
   CHECK(table.Missing() == Indices{0, 1, 2});
