@@ -6,12 +6,14 @@ A job in trouble has no end of its own, so that it outlasts the trouble on any m
 and finished, at the next of few clocks, at which an undisturbed one has ended (references.py).
 
     tests/chaos/kills.py CASE                     one of the cases below, as ctest runs them
-    tests/chaos/kills.py random --runs 100 --seed 1 [--mode sync] [--report FILE]
+    tests/chaos/kills.py random --runs 100 --seed 1 [--mode sync] [--odd] [--report FILE]
                                                   random victims at random times; prints how long each kind of
-                                                  process took from its death to the next applied contribution
+                                                  process took from its death to the next applied contribution. --odd:
+                                                  the coordinator is deaf meanwhile, and the wall clock jumps
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -266,11 +268,14 @@ CASES = {
 
 # ---- many runs with random victims
 
+LEASE_SECONDS = 3
 MNIST = ["servers.count=2", "workers.count=2", "checkpoint={every: {clocks: 50}}"]
 
 
 def mnist(options, name="run"):
     sets = [*MNIST, f"servers.replicas={options.replicas}", f"stop={{clocks: {options.clocks}}}"]
+    if options.odd:
+        sets.append(f"limits.lease_seconds={LEASE_SECONDS}")
     return runs.Run(f"mnist-{options.mode}.yaml", sets, runs.data_with("mnist/train-images-idx3-ubyte.gz"), name)
 
 
@@ -290,6 +295,22 @@ def seconds_to_next_step(run, blow):
     return next((at - blow["time"] for at in steps if at > dealt[0]), None)
 
 
+@contextlib.contextmanager
+def deaf_coordinator(run, draw):
+    """Server 0 stands still for one to two leases; what is done within it happens during the first."""
+    pid = run.process_of("server", 0)
+    until = time.monotonic() + LEASE_SECONDS * (1 + draw.random())
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        time.sleep(LEASE_SECONDS * draw.random())
+        yield
+        time.sleep(max(0, until - time.monotonic()))
+    finally:
+        # It may be who was killed.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
 def random_run(options, seed, wanted):
     """One run with one death: its record. In sync mode the weights must be `wanted`."""
     draw = random.Random(seed)
@@ -302,7 +323,8 @@ def random_run(options, seed, wanted):
     if run.process.poll() is not None:
         return {"seed": seed, "skipped": "it was over before the blow"}
     try:
-        blow = kill(run, role, number)
+        with deaf_coordinator(run, draw) if options.odd else contextlib.nullcontext():
+            blow = kill(run, role, number)
     except (runs.Failed, ProcessLookupError):
         run.wait()
         return {"seed": seed, "skipped": "it was over before the blow"}
@@ -312,8 +334,10 @@ def random_run(options, seed, wanted):
     if options.mode == "sync" and summary["weights_sha256"] != wanted["weights_sha256"]:
         raise runs.Failed(f"seed {seed}: other weights than undisturbed; kept in {run.dir}")
     record = {"seed": seed, "role": "coordinator" if (role, number) == ("server", 0) else role, "clock": blow["clock"],
-              "seconds": seconds_to_next_step(run, blow), "went_back": len(run.events("went_back")),
-              "accuracy": summary["test_accuracy"]}
+              "seconds": None if options.odd else seconds_to_next_step(run, blow),
+              "went_back": len(run.events("went_back")), "accuracy": summary["test_accuracy"]}
+    if record["went_back"] and options.replicas > 1:
+        raise runs.Failed(f"seed {seed}: it went back, with two holders of each block; kept in {run.dir}")
     run.clean()
     return record
 
@@ -339,8 +363,11 @@ def random_runs(arguments):
     parser.add_argument("--mode", choices=MODES, default="sync")
     parser.add_argument("--replicas", type=int, default=2)
     parser.add_argument("--clocks", type=int, default=600)
+    parser.add_argument("--odd", action="store_true", help="a deaf coordinator and a clock that jumps besides")
     parser.add_argument("--report", help="file for the records, as JSON")
     options = parser.parse_args(arguments)
+    if options.odd:
+        os.environ |= {"LD_PRELOAD": runs.preloadable(runs.BIN / "libleeway_set_back.so"), "LEEWAY_CLOCK_JUMPS": "1"}
     run = mnist(options, "undisturbed")
     whole = run.train()
     run.clean()

@@ -73,16 +73,18 @@ class Tree:
     def copy(self, repository):
         """What has changed only, so that little is built again."""
         archive = subprocess.run(["git", "-C", repository, "archive", "HEAD"], check=True, capture_output=True)
+        gone = {path for path in self.root.rglob("*") if path.is_file() and not path.is_relative_to(self.root / "build")}
         with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
             for entry in filter(tarfile.TarInfo.isfile, files):
+                gone.discard(self.root / entry.name)
                 path, content = self.root / entry.name, files.extractfile(entry).read()
                 if path.exists() and path.read_bytes() == content:
                     continue
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
                 path.chmod(entry.mode)
-        for made in self.work.glob("*.gch"):
-            made.unlink()
+        for stale in [*gone, *self.work.glob("*.gch")]:
+            stale.unlink()
 
     def link_command(self, target):
         said = subprocess.run(["ninja", "-C", self.build, "-t", "commands", f"bin/{target}"], check=True,
