@@ -14,6 +14,11 @@ constexpr char kKeys[] =
     "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN or "
     "AWS_PROFILE, and that they are this store's (AWS_ENDPOINT_URL)";
 constexpr char kPolicy[] = "give these credentials the permissions that docs/storage.md lists";
+// To HEAD a store says no more than the number.
+constexpr char kKeysOrPolicy[] =
+    "the store does not say why: the credentials may be another store's, have expired, or lack the "
+    "permissions that docs/storage.md lists";
+constexpr char kNoStore[] = "this is no answer of an S3 store: check AWS_ENDPOINT_URL";
 constexpr char kRegion[] = "set AWS_REGION to the bucket's region";
 constexpr char kRoom[] = "make room in the store, or raise its quota";
 
@@ -60,7 +65,7 @@ Meaning ByStatus(int status) {
     case 401:
       return {"", StatusCode::kUnauthenticated, kKeys};
     case 403:
-      return {"", StatusCode::kPermissionDenied, kPolicy};
+      return {"", StatusCode::kPermissionDenied, kKeysOrPolicy};
     case 404:
       return {"", StatusCode::kNotFound, ""};
     case 405:
@@ -95,7 +100,12 @@ absl::Status StatusOfAnswer(const std::string& asked, const HttpAnswer& answer,
                             const S3Error& error) {
   const bool good = answer.status >= 200 && answer.status < 300;
   if (good && error.code.empty()) return absl::OkStatus();
-  const Meaning meaning = S3ErrorMeaning(answer.status, error.code);
+  Meaning meaning = S3ErrorMeaning(answer.status, error.code);
+  // A store that gives a reason at all gives its name. Servers in front of it may have trouble.
+  const bool foreign = error.code.empty() && !answer.body.empty();
+  if (foreign && meaning.code != StatusCode::kUnavailable) {
+    meaning = {"", StatusCode::kFailedPrecondition, kNoStore};
+  }
   std::string text = absl::StrCat(
       asked, ": ", RefusalText(answer.status, error.code, error.message, meaning.advice));
   const std::string region = error.region.empty()

@@ -109,6 +109,19 @@ TEST_CASE("errors are typed, and say what, where and what to do, but no secret")
   rig.script.Answer(404);
   CHECK(absl::IsNotFound(rig.client->Head("k").status()));
   rig.script.answers.clear();
+  rig.script.Answer(403);
+  const absl::Status unexplained = rig.client->Head("k").status();
+  CHECK(absl::IsPermissionDenied(unexplained));
+  CHECK_THAT(std::string(unexplained.message()),
+             Catch::Contains("the credentials may be another store's"));
+  rig.script.answers.clear();
+  for (const int http : {403, 404}) {
+    rig.script.Answer(http, "<html>Not here</html>");
+    const absl::Status foreign = rig.client->List("", "").status();
+    CHECK(absl::IsFailedPrecondition(foreign));
+    CHECK_THAT(std::string(foreign.message()), Catch::Contains("check AWS_ENDPOINT_URL"));
+    rig.script.answers.clear();
+  }
   rig.script.Answer(301, "", {{"x-amz-bucket-region", "eu-west-3"}});
   CHECK_THAT(std::string(rig.client->Head("k").status().message()), Catch::Contains("eu-west-3"));
 }
