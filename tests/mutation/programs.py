@@ -99,7 +99,8 @@ class Tree:
         del words[where:where + 2]
         where = words.index("-c")
         del words[where:where + 2]
-        words += ["-O1", "-g0", "-w", *more, "-c", str(source), "-o", str(out)]
+        # An index beyond a vector's end ends the program.
+        words += ["-O1", "-g0", "-w", "-D_GLIBCXX_ASSERTIONS", *more, "-c", str(source), "-o", str(out)]
         return subprocess.run(words, cwd=entry["directory"], capture_output=True, preexec_fn=limits,
                               check=False).returncode == 0
 

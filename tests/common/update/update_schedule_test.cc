@@ -148,6 +148,9 @@ TEST_CASE("each of W contributions has a W-th of the rate, and with linear scali
   CHECK(share(v1::RATE_SCALING_LINEAR, 0, 3) == 0.8f);
   CHECK(share(v1::RATE_SCALING_SQUARE_ROOT, 0, 4) == 0.4f);
   CHECK(share(v1::RATE_SCALING_LINEAR, 2, 4) == 0.4f);
+  update.mutable_schedule()->mutable_warm_up()->set_clocks(2);
+  CHECK(share(v1::RATE_SCALING_NONE, 0, 4) == 0.1f);
+  CHECK(share(v1::RATE_SCALING_NONE, 1, 4) == 0.2f);
 }
 
 }  // namespace

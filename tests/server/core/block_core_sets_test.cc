@@ -35,6 +35,18 @@ TEST_CASE("committed sets: nothing is applied before the set is known, not even 
   CHECK(core.OnApplied().answers.size() == 2);
 }
 
+TEST_CASE("committed sets: a set that was known beforehand takes no others when its clock comes") {
+  BlockCore core = Started(Sets(3));
+  core.OnContribution({2, 1, 0}, 102, true, 0);
+  core.OnContribution({0, 1, 0}, 100, true, 0);
+  REQUIRE(core.OnCommitted(0, {0, 2}).update);
+  core.OnCommitted(1, {0, 2});
+  core.OnApplied();
+  CHECK_FALSE(core.OnContribution({1, 1, 1}, 201, true, 0).accepted);
+  CHECK_FALSE(core.OnContribution({0, 1, 1}, 200, true, 0).update);
+  CHECK(core.OnContribution({2, 1, 1}, 202, true, 0).update);
+}
+
 TEST_CASE("committed sets: what is held and not in the set is dropped, and its sender told") {
   BlockCore core = Started(Sets(3));
   core.OnContribution({2, 1, 0}, 102, true, 0);

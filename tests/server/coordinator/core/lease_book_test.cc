@@ -235,6 +235,14 @@ TEST_CASE("leases: what no book has said is refused by its field, and changes no
   CHECK(book.Restore(Progress(10, LeaseBook::kBatchMax, {})).ok());
 }
 
+TEST_CASE("leases: what was done before a book is restored is not done in it") {
+  LeaseBook book = Book();
+  book.Lease(0, 1, 1);
+  book.Done(0, {0, 1}, 0);
+  REQUIRE(book.Restore(Progress(10, 50, {{3, 2}})).ok());
+  CHECK(book.At({0}).SerializeAsString() == Progress(10, 50, {{3, 2}}).SerializeAsString());
+}
+
 TEST_CASE(
     "leases: a job that is shorter than its checkpoint is over when what it has left is done") {
   LeaseBook book = Book(20);
@@ -265,6 +273,7 @@ TEST_CASE(
   // One that has all of it has all of it.
   CHECK(book.At({kMany, kMany}).open_size() == 0);
   CHECK(book.At({kMany, kMany / 2 - 1}).open(0).first() + 1 >= kMany - 1);
+  CHECK(book.At({kMany, 0}).open(0).first() == 0);
   book.Forget({kMany, kMany});
   CHECK(book.At({0, 0}).open_size() == 0);
 }

@@ -60,6 +60,13 @@ TEST_CASE("membership: a registration that is repeated is the same life, by numb
   CHECK(absl::IsInvalidArgument(members.Claim(3, Process(9), false, kBegin).status()));
 }
 
+TEST_CASE("membership: a rank that nobody has had has no incarnation") {
+  Membership members(2, 50, kLease);
+  CHECK(members.Incarnations() == std::vector<uint64_t>{0, 0});
+  REQUIRE(members.Claim(1, Process(100), false, kBegin).ok());
+  CHECK(members.Incarnations() == std::vector<uint64_t>{0, 51});
+}
+
 TEST_CASE("membership: who was replaced has nothing any more, and does not win the rank back") {
   Membership members = Held(2);
   members.Leave(0, RankState::kLost, 0, kBegin);

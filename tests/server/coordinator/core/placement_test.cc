@@ -86,6 +86,26 @@ TEST_CASE("a shard that comes home while its second one is away keeps a replica 
   CHECK(At(placement, 0).replica() == 2);
 }
 
+TEST_CASE("shards that come home have their replicas at the second one at once, if it is there") {
+  Placement placement(6, 3, 2);
+  SyncAll(placement);
+  REQUIRE(placement.Lose(0));
+  REQUIRE(placement.Join(0));
+  SyncAll(placement);
+  REQUIRE(placement.Lose(1));
+  REQUIRE(placement.Join(1));
+  SyncAll(placement);
+  for (const int shard : {0, 3}) REQUIRE(At(placement, shard).owner() == 0);
+  REQUIRE(placement.Lose(0));
+  REQUIRE(placement.Join(0));
+  SyncAll(placement);
+  placement.Rebalance({0, 1, 2});
+  for (const int shard : {0, 3}) {
+    CHECK(At(placement, shard).owner() == 0);
+    CHECK(At(placement, shard).replica() == 1);
+  }
+}
+
 TEST_CASE("only the replica that is meant can be said to be synced") {
   Placement placement(2, 2, 2);
   const uint64_t first = At(placement, 0).since_epoch();

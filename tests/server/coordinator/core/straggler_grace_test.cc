@@ -127,6 +127,14 @@ TEST_CASE("grace: steady workers: the wait is short, but never nothing") {
   CHECK(clocks.Wait(milliseconds(25)) == Approx(1));
 }
 
+TEST_CASE("grace: one deviation is a grace, none is none") {
+  for (const double deviations : {0.0, 1.0}) {
+    Clocks clocks({.deviations = deviations, .limit = seconds(1)});
+    for (int i = 0; i < 40; ++i) clocks.Pass(Of({20, 20, 20, 20}), 3);
+    CHECK((clocks.Wait(milliseconds(20)) > 0) == (deviations > 0));
+  }
+}
+
 TEST_CASE("grace: bursty workers get what they usually take, and few are dropped") {
   Clocks clocks;
   RandomStream draws(7, RandomPurpose::kEmulate, {1});
