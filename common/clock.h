@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 
 namespace leeway {
 
@@ -22,6 +23,10 @@ struct BootClock {
   static time_point now();
 };
 using BootTime = BootClock::time_point;
+
+// Tells the seconds since 1970, as the system's clock had them when this was called and by the time
+// that has passed since: a clock that is set meanwhile makes no day of a second.
+std::function<double()> WallClock();
 
 inline double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 inline Duration FromSeconds(double seconds) {

@@ -130,6 +130,7 @@ int RunWorkerProgram(int argc, char** argv) {
   std::signal(SIGTERM, OnTerminate);
   TameMalloc();
   AllowManyFiles();
+  SurviveWrites();
   PrepareGrpc();
   Flags flags;
   CLI::App app("A worker of a Leeway training job.", "leeway-worker");

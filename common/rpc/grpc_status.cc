@@ -81,6 +81,11 @@ absl::Status SaidOnTheWay(const absl::Status& status) {
   if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
     return absl::Status(status.code(), InPlainWords(status.message()));
   }
+  if (absl::IsUnimplemented(status)) {
+    return absl::UnavailableError(
+        "whoever is there does not answer such calls: is this server 0's address, and are both "
+        "builds of one protocol?");
+  }
   return absl::UnavailableError(absl::StrCat(
       "the connection, not the other side, says ", absl::StatusCodeToString(status.code()),
       status.message().empty() ? "" : ": ", status.message()));

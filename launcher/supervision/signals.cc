@@ -13,6 +13,7 @@ namespace leeway {
 
 absl::StatusOr<std::unique_ptr<SignalSource>> SignalSource::Create() {
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   sigset_t set;
   sigemptyset(&set);
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) {

@@ -8,8 +8,9 @@
 namespace leeway {
 
 // Blocks SIGINT, SIGTERM, SIGHUP and SIGWINCH in the calling thread, and so in all that it starts
-// later, and ignores SIGPIPE (a closed standard output does not end a run). What was ignored before
-// stays so: under nohup SIGHUP does not come. Make it before any other thread.
+// later, and ignores SIGPIPE and SIGXFSZ (a closed standard output does not end a run, nor does a
+// file that may not grow). What was ignored before stays so: under nohup SIGHUP does not come. Make
+// it before any other thread.
 class SignalSource {
  public:
   static absl::StatusOr<std::unique_ptr<SignalSource>> Create();

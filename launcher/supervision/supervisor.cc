@@ -24,6 +24,8 @@ constexpr Duration kEndGrace = std::chrono::seconds(5);
 constexpr Duration kWorkerGrace = std::chrono::seconds(15);
 // The same after Ctrl-C, where somebody waits: who is still here has missed the stop.
 constexpr Duration kStoppedGrace = std::chrono::seconds(3);
+// timeout(1), and whoever else signals a process and its group, asks once.
+constexpr Duration kSameRequest = std::chrono::seconds(1);
 // Of a crashed process's log, for the message.
 constexpr size_t kLogLines = 8;
 
@@ -261,6 +263,7 @@ void Supervisor::OnSignal(int signal) {
     SignalAll(SIGKILL);
     return;
   }
+  if (!first && signal == SIGTERM && Now() - stop_asked_at_ < kSameRequest) return;
   if (!first) {
     observer_.OnEvent(absl::StrCat(name, ": killing the job's processes"));
     if (outcome_.failure.empty()) outcome_.failure = absl::StrCat("killed by ", name);
@@ -269,6 +272,7 @@ void Supervisor::OnSignal(int signal) {
     return;
   }
   outcome_.stop_requested = true;
+  stop_asked_at_ = Now();
   view_.notice = "Stopping in order, with a checkpoint. Ctrl-C again kills the job.";
   observer_.OnEvent(
       absl::StrCat(name, ": stopping in order, with a checkpoint; again kills the job"));

@@ -176,6 +176,7 @@ class Supervisor {
   bool began_ = false;
   // Server 0 has ended in order.
   bool job_over_ = false;
+  Time stop_asked_at_{};
   // When the time for processes that still run is over.
   std::optional<Time> end_at_;
   std::optional<Time> kill_at_;

@@ -44,9 +44,7 @@ struct CoordinatorHostOptions {
   CoordinatorOptions core;
   // The sources of time: for durations, and in seconds since 1970 for metrics.jsonl.
   std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
-  std::function<double()> wall_seconds = [] {
-    return Seconds(std::chrono::system_clock::now().time_since_epoch());
-  };
+  std::function<double()> wall_seconds = WallClock();
 };
 
 // Thread-safe.

@@ -244,6 +244,7 @@ int RunServer(int argc, char** argv) {
   Signals signals;
   TameMalloc();
   AllowManyFiles();
+  SurviveWrites();
   PrepareGrpc();
   Flags flags;
   CLI::App app("A server of a Leeway training job.", "leeway-server");

@@ -33,6 +33,7 @@
 #include "server/node/ended_job.h"
 #include "server/node/job_network.h"
 #include "server/node/listening.h"
+#include "server/node/run_lock.h"
 #include "server/outcome/history.h"
 #include "server/outcome/run_files.h"
 #include "server/outcome/run_outcome.h"
@@ -228,6 +229,7 @@ absl::Status ServerProcess::StartCoordinator() {
   if (folder && options_.job.metadata().private_()) {
     RETURN_IF_ERROR(KeepFolderPrivate(options_.run_dir));
   }
+  if (folder) RETURN_IF_ERROR(AwaitRun());
   CoordinatorHostOptions options;
   options.now = options_.now;
   options.core.job = options_.job;
@@ -332,6 +334,14 @@ absl::Status ServerProcess::AwaitAddress() const {
     if (!taken || !ServesRunOf(options_)) return status;
     return absl::AbortedError(absl::StrCat("another process is server 0 of ", options_.run_dir,
                                            " already, at ", options_.listen));
+  });
+}
+
+absl::Status ServerProcess::AwaitRun() {
+  return TryFor(options_.start_within, options_.pause, [this]() -> absl::Status {
+    ASSIGN_OR_RETURN(Descriptor lock, LockRun(options_.run_dir));
+    run_lock_.emplace(std::move(lock));
+    return absl::OkStatus();
   });
 }
 

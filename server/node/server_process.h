@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "common/descriptor.h"
 #include "common/rpc/connection_table.h"
 #include "common/rpc/local_listener.h"
 #include "common/rpc/tcp_port.h"
@@ -110,6 +111,8 @@ class ServerProcess {
   absl::Status GoOnAfter(const v1::CoordinatorRecord& record, CoordinatorOptions& options);
   // Waits until it can listen. ABORTED if another process serves this run there.
   absl::Status AwaitAddress() const;
+  // Waits until no other process runs a job in the run folder.
+  absl::Status AwaitRun();
   absl::Status Listen();
   absl::Status Join();
   // Of a server that has not got into the job.
@@ -128,6 +131,8 @@ class ServerProcess {
   // unix-abstract:NAME, for workers of this host; empty: not listening there.
   std::string local_address_;
   std::string coordinator_;
+  // Server 0's; none where the run is in an object store.
+  std::optional<Descriptor> run_lock_;
   // In the order of construction: the gRPC server is destroyed before the services, and they before
   // the sink.
   std::unique_ptr<CheckpointSink> sink_;

@@ -16,6 +16,8 @@ namespace {
 // To ask the coordinator for a stop; one attempt is waited for at the end.
 constexpr Duration kAskAttempt = std::chrono::seconds(1);
 constexpr Duration kAskWithin = std::chrono::seconds(60);
+// timeout(1), and whoever else signals a process and its group, asks once.
+constexpr Duration kSameRequest = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -53,7 +55,10 @@ void Signals::Watch(ServerProcess& process, Duration grace) {
 void Signals::Answer(ServerProcess& process, Duration grace, int signal) {
   if (signal != SIGTERM) return AskForStop(process.coordinator(), signal);
   spdlog::info("signal {}: leaving", strsignal(signal));
-  const bool drained = process.Drain(grace, [this](Duration pause) { return Sleep(pause); });
+  const Time asked = SteadyNow();
+  const bool drained = process.Drain(grace, [this, asked](Duration pause) {
+    return Sleep(pause) || SteadyNow() - asked < kSameRequest;
+  });
   // Nobody waits for what a process holds that has been told twice, or holds nothing yet.
   if (!drained && !ending_) _exit(kExitTerminated);
 }

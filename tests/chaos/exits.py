@@ -7,6 +7,7 @@
 import os
 import signal
 import subprocess
+import tempfile
 import time
 
 import kills
@@ -29,6 +30,10 @@ def stopped_by(*numbers):
         run = running()
         reached = run.max_clock()
         run.process.send_signal(number)
+        if number == signal.SIGTERM:
+            # To the process and then to its group, as timeout(1) does.
+            time.sleep(0.2)
+            run.process.send_signal(number)
         summary = run.wait(expect=runs.STOPPED)
         runs.check(summary["state"] == "stopped" and summary["clock"] >= reached,
                    f"{number.name}: exit code 4, a checkpoint at clock {summary['clock']}")
@@ -191,6 +196,23 @@ def by_hand_asked():
     folder.clean()
 
 
+def closed_output():
+    """Nobody reads what server 0 says any more, as when Ctrl-C has ended `2>&1 | tee log`: it ends in order. Meanwhile its run
+    folder is its own."""
+    with tempfile.TemporaryDirectory(prefix="leeway-closed-") as folder:
+        command = [str(runs.BIN / "leeway-server"), "--listen", "127.0.0.1:0", "--job", str(runs.JOBS / "quickstart.yaml"),
+                   "--run-dir", f"{folder}/run", "--start-seconds", "0.1"]
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        server.stdout.readline()
+        server.stdout.close()
+        second = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        runs.check(second.returncode == runs.TEMPORARY and "another server 0 runs a job in --run-dir" in second.stderr,
+                   f"a second server 0, at another port: {second.stderr.strip()[-200:]}")
+        server.send_signal(signal.SIGINT)
+        code = server.wait(60)
+        runs.check(code == runs.STOPPED, f"it stops in order: exit code {code}")
+
+
 def by_hand_failed():
     with ByHand(kills.ENDLESS, "update={type: sgd, learning_rate: 1000000}") as run:
         ended = codes(run)
@@ -213,7 +235,7 @@ CASES = {"signals": lambda: stopped_by(signal.SIGINT, signal.SIGTERM, signal.SIG
          "hung-up": lambda: stopped_by(signal.SIGHUP), "second-signal": signalled_twice, "dies-too-often": dies_too_often,
          "fails-for-good": fails_for_good, "usage": usage, "child-signals-ignored": child_signals_ignored,
          "by-hand-finished": by_hand_finished, "by-hand-stopped": by_hand_stopped, "by-hand-paused": by_hand_paused,
-         "by-hand-asked": by_hand_asked,
+         "by-hand-asked": by_hand_asked, "closed-output": closed_output,
          "by-hand-failed": by_hand_failed, "by-hand-replaced": by_hand_replaced}
 
 if __name__ == "__main__":

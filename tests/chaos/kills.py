@@ -331,6 +331,8 @@ def random_run(options, seed, wanted):
     summary = run.wait()
     if summary["state"] != "finished":
         raise runs.Failed(f"seed {seed}: {summary['state']}: {summary.get('message')}\n{run.tail()}")
+    if not 0 < summary["seconds"] < 3600:
+        raise runs.Failed(f"seed {seed}: it took {summary['seconds']} s by its summary")
     if options.mode == "sync" and summary["weights_sha256"] != wanted["weights_sha256"]:
         raise runs.Failed(f"seed {seed}: other weights than undisturbed; kept in {run.dir}")
     record = {"seed": seed, "role": "coordinator" if (role, number) == ("server", 0) else role, "clock": blow["clock"],
