@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The hooks of leeway.torch against plain torch, over a session without servers that is stricter than they are."""
 
+import functools
 import unittest
 from unittest import mock
 
@@ -10,6 +11,36 @@ import torch
 from torch import nn
 
 import leeway.torch as leeway
+from leeway.torch.gradients import _same_bits
+
+
+def clamped(model):
+    for parameter in model.parameters():
+        parameter.grad.data.clamp_(-0.02, 0.02)
+
+
+def doubled(model):
+    for parameter in model.parameters():
+        parameter.grad.data.mul_(2)
+
+
+def doubled_in_numpy(model):
+    for parameter in model.parameters():
+        parameter.grad.numpy()[...] *= 2
+
+
+def one_element_in_numpy(model):
+    list(model.parameters())[-1].grad.numpy()[1] += 0.01
+
+
+def clipped_norm(model):
+    norm = sum(float(parameter.grad.data.norm()) ** 2 for parameter in model.parameters()) ** 0.5
+    for parameter in model.parameters():
+        parameter.grad.data.mul_(min(1, 0.05 / norm))
+
+
+#: Changes of gradients that torch does not count.
+CHANGES_BY_VALUE = (clamped, doubled, doubled_in_numpy, one_element_in_numpy, clipped_norm)
 
 
 class Steps(unittest.TestCase):
@@ -170,6 +201,58 @@ class Steps(unittest.TestCase):
                     nn.utils.clip_grad_norm_(model.parameters(), 0.1)
                 optimizer.step()
         self.assertEqual(job.clock, 2)
+
+    def changed_by(self, change, first=0, overlap="backward"):
+        """Trains as PyTorch does, with `change(model)` between backward() and step() from the step `first` on."""
+        def loop(model, optimizer, batches):
+            for number, (x, y) in enumerate(batches):
+                optimizer.zero_grad()
+                loss_of(model, x, y).backward()
+                if number >= first:
+                    change(model)
+                optimizer.step()
+        return self.check(loop=loop, reference=loop, overlap=overlap)
+
+    def test_changes_that_begin_late(self):
+        """An error by name; with overlap="none" they count."""
+        for change in CHANGES_BY_VALUE:
+            for overlap in ("backward", "forward"):
+                with self.subTest(change.__name__, overlap=overlap):
+                    with self.assertRaisesRegex(leeway.Misuse, "parameter .*changed after it had left.*overlap=\"none\""):
+                        self.changed_by(change, first=3, overlap=overlap)
+            self.changed_by(change, first=3, overlap="none")
+
+    def test_one_change_in_the_first_step_holds_all_back(self):
+        """It may change others later, such as by a clip whose limit only one gradient exceeds at first."""
+        for change in CHANGES_BY_VALUE:
+            with self.subTest(change.__name__):
+                steps = []
+
+                def one_first(model):
+                    steps.append(0)
+                    change(model[2:3] if len(steps) % 10 == 1 else model)
+                job = self.changed_by(one_first)
+                self.assertFalse([entry for entry in job._session.log if entry[0] == "final"])
+
+    def test_gradients_in_another_order_of_memory(self):
+        def loop(change_from, model, optimizer, batches):
+            for number, (x, y) in enumerate(batches):
+                optimizer.zero_grad(set_to_none=False)
+                for parameter in model.parameters() if number == 0 else ():
+                    parameter.grad = torch.zeros(parameter.shape[::-1]).permute(*reversed(range(parameter.ndim)))
+                loss_of(model, x, y).backward()
+                if number >= change_from:
+                    model[0].weight.grad.data[1, 2] += 0.01
+                optimizer.step()
+        job = self.check(loop=functools.partial(loop, 99))
+        self.assertEqual(len([entry for entry in job._session.log if entry[0] == "final"]), 9 * 6)
+        with self.assertRaisesRegex(leeway.Misuse, "parameter 0.weight.*changed after it had left"):
+            self.check(loop=functools.partial(loop, 4))
+
+    def test_a_gradient_that_is_not_a_number_is_no_change(self):
+        view = torch.tensor([1.0, float("nan"), 0.0])
+        self.assertTrue(_same_bits(view, view.clone()))
+        self.assertFalse(_same_bits(view, torch.tensor([1.0, float("nan"), 1e-30])))
 
     def test_accumulation(self):
         def loop(model, optimizer, batches):
@@ -369,7 +452,9 @@ class Steps(unittest.TestCase):
         def make():
             torch.manual_seed(3)
             return Bag()
-        self.check(make, {"lr": 0.1})
+        job = self.check(make, {"lr": 0.1})
+        finals = [entry for entry in job._session.log if entry[0] == "final"]
+        self.assertEqual(len(finals), 9 * 2, "the table's gradient leaves at step()")
 
     def test_closure(self):
         def loop(model, optimizer, batches):
