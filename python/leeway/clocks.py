@@ -80,7 +80,8 @@ class Clocks:
         if self.ended is not None or isinstance(self.session, AloneSession):
             return ""
         return (f"rank {self.info.rank} ends at clock {max(self.clock, 0)}, before the job does. The others take it "
-                "for lost, until it is started again")
+                "for lost, until it is started again. To end a job early give it `evaluation.early_stop`, or call "
+                "`leeway stop`")
 
     def _between(self) -> None:
         if self.session.state_wanted():
