@@ -1,11 +1,15 @@
 #!/usr/bin/python3
 """What leeway.torch refuses, by a typed error that says what is wrong and what to do. The folder habits has more refusals."""
 
+import collections
+import contextlib
+import copy
 import os
 import unittest
 
 from fake_job import close, data, join, mlp, plain, sgd, step
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -142,6 +146,9 @@ class Optimizers(unittest.TestCase):
 class Steps(unittest.TestCase):
     """Refused while it trains."""
 
+    #: As fake sessions have no other rule than SGD.
+    UPDATE = {"update": {"type": "sgd", "learning_rate": 0.1}}
+
     def joined(self, **options):
         model = mlp()
         optimizer = sgd(model)
@@ -184,6 +191,75 @@ class Steps(unittest.TestCase):
             with self.assertRaisesRegex(leeway.Misuse, "parameter 2.weight: the script has changed it.*before join.*delta"):
                 step(model, optimizer)
         self.assertEqual(job.clock, 2, "nothing was sent")
+
+    def test_a_state_that_the_script_writes(self):
+        """By all ways; the moments of the servers would go on. In a delta exchange it is the script's."""
+        def replace(optimizer, _):
+            optimizer.state = collections.defaultdict(dict)
+        ways = (lambda o, state: o.load_state_dict(state), lambda o, _: o.load_state_dict(o.state_dict()),
+                lambda o, state: type(o).load_state_dict(o, state), lambda o, _: o.state.clear(), replace,
+                lambda o, _: o.state.update({}), lambda o, _: o.state[o.param_groups[0]["params"][0]]["step"])
+        for exchange in ("gradient", "delta"):
+            for way in ways[:-1] if exchange == "delta" else ways:
+                model = mlp()
+                optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+                initial = copy.deepcopy(optimizer.state_dict())
+                join(model, optimizer, {"exchange": exchange, **self.UPDATE})
+                step(model, optimizer, 2)
+                if exchange == "delta":
+                    way(optimizer, initial)
+                    step(model, optimizer)
+                    continue
+                with self.assertRaisesRegex(leeway.Misuse, "the optimizer's state is on the servers.*delta.*--resume"):
+                    way(optimizer, initial)
+                    step(model, optimizer)
+
+    def test_a_state_from_before_join_comes_back(self):
+        """Adagrad has one before its first step. A copy of the optimizer is a plain one."""
+        model = mlp()
+        optimizer = torch.optim.Adagrad(model.parameters(), lr=0.1)
+        own = optimizer.state
+        join(model, optimizer, {"clocks": 1, **self.UPDATE})
+        step(model, optimizer)
+        self.assertEqual(len(optimizer.state), 0)
+        self.assertIs(type(copy.deepcopy(optimizer).state), collections.defaultdict)
+        with self.assertRaises(leeway.Finished):
+            step(model, optimizer)
+        join(model, sgd(model))
+        self.assertIs(optimizer.state, own)
+
+    def test_numbers_of_groups(self):
+        """All of them but the rate, however they are changed; what a scheduler notes there is its own."""
+        def adam(model):
+            return torch.optim.Adam(model.parameters(), lr=0.01, betas=[0.9, 0.999])
+
+        def momentum(model):
+            return sgd(model, momentum=0.9, nesterov=True)
+        for text, make, change in (
+                ("nesterov.*is False, and was True", momentum, lambda g: g.update(nesterov=False)),
+                ("momentum.*is 0.5", momentum, lambda g: g.update(momentum=np.float32(0.5))),
+                ("dampening", momentum, lambda g: g.update(dampening=0.5)), ("maximize", adam, lambda g: g.update(maximize=True)),
+                ("eps.*is 0.1", adam, lambda g: g.update(eps=0.1)), ("amsgrad", adam, lambda g: g.update(amsgrad=True)),
+                ("betas", adam, lambda g: g["betas"].__setitem__(0, 0.5)), ("scale", adam, lambda g: g.update(scale=0.1)),
+                ("clip", adam, lambda g: g.update(clip=object())), ("", adam, lambda g: g.update(foreach=True, fused=None)),
+                ("", adam, lambda g: g.update(lr=0.02, max_lr=0.1)), ("", adam, lambda g: g.update(amsgrad=None))):
+            model = mlp()
+            optimizer = make(model)
+            join(model, optimizer, self.UPDATE)
+            step(model, optimizer)
+            change(optimizer.param_groups[0])
+            refused = self.assertRaisesRegex(leeway.InvalidArgument, f"changed since join: {text}.*the servers update")
+            with refused if text else contextlib.nullcontext():
+                step(model, optimizer)
+
+    def test_groups_of_other_objects(self):
+        """The rates are those of the groups that the optimizer has now."""
+        model, optimizer, job = self.joined()
+        told, own = [], job._session.rates
+        job._session.rates = lambda parts: (told.append(parts[0][1]), own(parts))
+        optimizer.param_groups = [{**group, "lr": 0.05} for group in optimizer.param_groups]
+        step(model, optimizer)
+        self.assertEqual(told, [0.5])
 
     def test_weights_that_are_put_back(self):
         """As where a script evaluates with averaged weights; and what is only read is read."""

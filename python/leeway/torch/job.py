@@ -18,6 +18,7 @@ from ..errors import Finished, Misuse
 from ..session import Session
 from .gate import Gate, Hook
 from .gradients import Gradients
+from .held import Held
 from .kept import Kept
 from .layout import Layout
 from .loop import Loop
@@ -56,6 +57,7 @@ class TorchJob(Loop):
         self._measures = Measures((lambda: self._clocks.is_open) if self._local else None)
         self._gate = Gate(model, layout, self._weights.vector, self._ready, self._wait)
         self._gradients = None if self._local else self._hook_gradients(translation)
+        self._held = Held(session.info.rank, [] if self._local else optimizers)
         self._own_steps = [optimizer.step for optimizer in optimizers]
         for number, optimizer in enumerate(optimizers):
             optimizer.step = types.MethodType(self._make_step(number), optimizer)  # Schedulers ask for a bound method.
@@ -80,6 +82,7 @@ class TorchJob(Loop):
         change = self._structure.change()
         if change:
             raise Misuse(f"rank {self.rank}: {change}")
+        self._held.check()
         self._weights.check(self._clocks.is_open)
 
     # ---- a clock
@@ -372,6 +375,7 @@ class TorchJob(Loop):
         """After the job's end: the model and the optimizers are the script's again, for another join."""
         for optimizer, own_step in zip(self._optimizers, self._own_steps):
             optimizer.step = own_step  # type: ignore[method-assign]
+        self._held.let_go()
         for hook in self._state_hooks:
             hook.remove()
         if self._gradients is not None:

@@ -63,4 +63,4 @@ class Kept:
 
     def load(self, saved: Optional[bytes]) -> None:
         if saved:
-            self.schedulers.load(state.load(saved, self._optimizers, self._layout.trained, self._integers))
+            self.schedulers.load(state.load(saved, self._optimizers, self._layout.trained, self._integers, self._local))

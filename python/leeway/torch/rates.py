@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Callable, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 import torch
 
 from ..errors import InvalidArgument, Misuse
 from .layout import Layout
-from .optimizers import ELSEWHERE, Translation, Untranslatable
+from .optimizers import COMMON, ELSEWHERE, NOTED, Translation, Untranslatable
+from .schedulers import CONSTANT, state_of
 
 Factors = tuple[float, ...]
 
+#: What a script and its schedulers may change in a group: it moves no weight but by the rate.
+FREE = COMMON - {"lr", "weight_decay", "maximize"} | NOTED
+
 RATES_ONLY = f"Schedulers may move lr only (OneCycleLR and CyclicLR with cycle_momentum=False); {ELSEWHERE}"
+
+
+def _shown(value: Any) -> str:
+    return "another object" if value is CONSTANT else str(value)
 
 
 def why_fixed(has_schedule: bool, refusal: Optional[Untranslatable]) -> Optional[str]:
@@ -31,7 +39,7 @@ class Rates:
 
     def __init__(self, rank: int, optimizers: Sequence[torch.optim.Optimizer], translation: Optional[Translation],
                  fixed: Optional[str], layout: Layout) -> None:
-        self._rank, self._groups = rank, [group for optimizer in optimizers for group in optimizer.param_groups]
+        self._rank, self._optimizers = rank, optimizers
         self._why_fixed, self._known = fixed, translation.rates if translation and not fixed else None
         number = {id(parameter): number for number, group in enumerate(self._groups) for parameter in group["params"]}
         #: For each trained tensor: where its elements end, and its group.
@@ -46,19 +54,28 @@ class Rates:
         self._seen: Optional[Factors] = None
         self._told: Optional[Factors] = None
 
+    @property
+    def _groups(self) -> list[dict]:
+        return [group for optimizer in self._optimizers for group in optimizer.param_groups]
+
     def _fixed(self) -> list[dict]:
-        names = ("weight_decay", "momentum", "betas") + (() if self._known else ("lr",))
-        return [{name: group.get(name) for name in names} for group in self._groups]
+        """All that a rule could read."""
+        free = FREE if self._known is None else FREE | {"lr"}
+        return [{key: state_of(value) for key, value in group.items() if key not in free} for group in self._groups]
 
     def _check_fixed(self) -> None:
         """What the servers were told at join, and what no step can say."""
         for number, (old, new) in enumerate(zip(self._first, self._fixed())):
-            for name, before in old.items():
-                if before == new[name]:
+            if old == new:
+                continue
+            for name in {**old, **new}:
+                before, now = old.get(name), new.get(name)
+                if before == now or not before and not now:  # None is as good as a switch that is off.
                     continue
                 remedy = self._why_fixed if name == "lr" else RATES_ONLY
-                raise InvalidArgument(f"rank {self._rank}: the optimizer has changed since join: {name} of param group {number} "
-                                      f"is {new[name]}, and was {before}. In a gradient exchange the servers update. {remedy}")
+                raise InvalidArgument(f"rank {self._rank}: the optimizer has changed since join: {name} of param group {number} is "
+                                      f"{_shown(now)}, and was {_shown(before)}. In a gradient exchange the servers update. "
+                                      f"{remedy}")
 
     def _now(self) -> Factors:
         if self._known is None:

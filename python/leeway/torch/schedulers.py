@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 from typing import Any, Optional, Sequence
 
+import numpy as np
 import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
@@ -29,7 +30,7 @@ def count_step(optimizer: torch.optim.Optimizer) -> None:
 
 def state_of(value: Any) -> Any:
     """As JSON has it; CONSTANT for what the script makes."""
-    if isinstance(value, torch.Tensor) and value.numel() == 1:
+    if isinstance(value, np.generic) or isinstance(value, torch.Tensor) and value.numel() == 1:
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -56,7 +57,6 @@ class Schedulers:
 
     def __init__(self, rank: int, optimizers: Sequence[torch.optim.Optimizer]) -> None:
         self._rank, self._optimizers = rank, optimizers
-        self._groups = [group for optimizer in optimizers for group in optimizer.param_groups]
         self._kept: list[Any] = []
         #: The rates at the last search for a scheduler that sets them, and how many more searches there may be.
         self._looked_at: list[float] = []
@@ -75,6 +75,11 @@ class Schedulers:
         #: States of a checkpoint for schedulers that the script has not made yet, and the rates that go with them.
         self._waiting: list[dict] = []
         self._rates: list[dict] = []
+
+    @property
+    def _groups(self) -> list[dict]:
+        """As they are now: load_state_dict makes new ones."""
+        return [group for optimizer in self._optimizers for group in optimizer.param_groups]
 
     def keep(self, scheduler: Any) -> None:
         if not hasattr(scheduler, "state_dict") or not hasattr(scheduler, "load_state_dict"):

@@ -61,23 +61,26 @@ def save(optimizers: Sequence[torch.optim.Optimizer], names: Mapping[int, str],
 
 
 def load(data: bytes, optimizers: Sequence[torch.optim.Optimizer], parameters: Mapping[str, nn.Parameter],
-         buffers: Mapping[str, torch.Tensor]) -> list:
-    """Gives the states of schedulers. Raises InvalidArgument if the state is another optimizer's or model's."""
+         buffers: Mapping[str, torch.Tensor], local: bool = True) -> list:
+    """Gives the states of schedulers. Raises InvalidArgument if the state is another optimizer's or model's. `local`: the
+    optimizers step here, and have states."""
     tensors, metadata = safetensors.loads(data)
     if metadata.get("format") != FORMAT or metadata.get("class") not in ("", _class_of(optimizers)):
         raise InvalidArgument(f"the checkpoint's state is of the optimizer {metadata.get('class')!r}, and this is "
                               f"{_class_of(optimizers)}")
-    for optimizer in optimizers:
+    for optimizer in optimizers if local else ():
         optimizer.state.clear()
     owners = {id(parameter): optimizer for optimizer in optimizers for group in optimizer.param_groups
               for parameter in group["params"]}
-    for place, length in json.loads(metadata.get("lists", "{}")).items():
+    for place, length in json.loads(metadata.get("lists", "{}")).items() if local else ():
         owner, _, key = place.rpartition("/")
         _owner(owner, owners, parameters).state[parameters[owner]][key] = [None] * length
     for name, value in tensors.items():
         kind, _, rest = name.partition("/")
         if kind == "buffer":
             _load_buffer(rest, value, buffers)
+        elif not local:
+            continue
         elif kind == "list":
             place, _, index = rest.rpartition("/")
             owner, _, key = place.rpartition("/")

@@ -32,9 +32,9 @@ class Structure:
         self._addresses = [(name, p, p.data_ptr()) for name, p in layout.trained.items()]
         self._still = [(name, p) for name, p in layout.frozen.items() if not p.requires_grad]
 
-    def _grouped(self) -> list[int]:
-        return [id(parameter) for optimizer in self._optimizers for group in optimizer.param_groups
-                for parameter in group["params"]]
+    def _grouped(self) -> list[list[int]]:
+        return [[id(parameter) for parameter in group["params"]] for optimizer in self._optimizers
+                for group in optimizer.param_groups]
 
     def change(self) -> Optional[str]:
         """What has changed since join, in words, with what to do."""
