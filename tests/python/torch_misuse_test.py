@@ -4,8 +4,10 @@
 import collections
 import contextlib
 import copy
+import io
 import os
 import unittest
+import warnings
 
 from fake_job import close, data, join, mlp, plain, sgd, step
 
@@ -227,6 +229,53 @@ class Steps(unittest.TestCase):
             step(model, optimizer)
         join(model, sgd(model))
         self.assertIs(optimizer.state, own)
+
+    def test_a_state_that_was_left_on_servers(self):
+        """What is saved of an optimizer says so, and a job that begins anew does not take it, nor a script without a job."""
+        def adam(model):
+            return torch.optim.Adam(model.parameters(), lr=0.01)
+
+        def loaded(saved):
+            model = mlp()
+            optimizer = adam(model)
+            optimizer.load_state_dict(saved(optimizer))
+            return model, optimizer
+        model = mlp()
+        optimizer = adam(model)
+        own = copy.deepcopy(optimizer.state_dict())
+        join(model, optimizer, {"clocks": 1, **self.UPDATE})
+        step(model, optimizer)
+        with self.assertWarnsRegex(UserWarning, "state is on the servers and not in its state_dict.*--resume"):
+            saved = io.BytesIO()
+            torch.save(optimizer.state_dict(), saved)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            optimizer.state_dict()
+        for kept in (lambda _: torch.load(io.BytesIO(saved.getvalue())), lambda _: copy.deepcopy(optimizer).state_dict()):
+            for session in ({"exchange": "delta"}, self.UPDATE):
+                model, other = loaded(kept)
+                join(model, other, session)
+                with self.assertRaisesRegex(leeway.InvalidArgument, "rank 0: .*has no moments. Go on with that run.*anew"):
+                    step(model, other)
+            model, other = loaded(kept)
+            with self.assertRaisesRegex(leeway.InvalidArgument, "has no moments"):
+                leeway.join(model, other)
+            join(model, other, {"first": 3, **self.UPDATE})
+            step(model, other)
+        model, other = loaded(lambda _: own)
+        join(model, other, self.UPDATE)
+        step(model, other)
+
+    def test_a_rule_without_state_leaves_none(self):
+        model, optimizer, _ = self.joined()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            saved = optimizer.state_dict()
+        model = mlp()
+        optimizer = sgd(model)
+        optimizer.load_state_dict(saved)
+        join(model, optimizer)
+        step(model, optimizer)
 
     def test_numbers_of_groups(self):
         """All of them but the rate, however they are changed; what a scheduler notes there is its own."""

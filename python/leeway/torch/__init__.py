@@ -23,6 +23,7 @@ from ..errors import (DeadlineExceeded, Error, FailedPrecondition, Finished, For
 from ..job import update_text
 from ..session import LibrarySession
 from .alone import AloneJob
+from .held import LOST, has_left
 from .job import OVERLAPS, TorchJob, note
 from .layout import Layout, plan
 from .optimizers import Translation, Untranslatable, as_list, translate
@@ -91,6 +92,8 @@ def join(model: nn.Module, optimizer: Union[torch.optim.Optimizer, Sequence[torc
         raise InvalidArgument(f"leeway.torch.join: overlap is {overlap!r}; it is one of {', '.join(OVERLAPS)}")
     _check_unjoined(model)
     if coordinator is None and not has_coordinator():
+        if has_left(optimizers):
+            raise InvalidArgument(f"leeway.torch.join: {LOST}")
         say_so("as plain PyTorch")
         return AloneJob(model, alone or Alone())
     translation, refusal = None, None

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import collections
 import types
+import warnings
 from typing import Any, Iterable
 
 import torch
 
 from ..errors import Misuse
-from .optimizers import ELSEWHERE
+from .optimizers import ELSEWHERE, MARK
 
 HELD = (f"the optimizer's state is on the servers, and what a script does to it counts for nothing. To begin a moment anew, or to "
         f"read or load one while it trains, {ELSEWHERE}; a job that was stopped goes on with its own (leeway train --resume)")
+
+SAVED = ("leeway: the optimizer's state is on the servers and not in its state_dict. leeway train --resume goes on with it; a new run "
+         "that loads this state_dict is refused")
+LOST = ("the optimizer is one whose state was on servers: what it loaded, or was copied from, was saved in a gradient exchange and "
+        "has no moments. Go on with that run (leeway train --resume). If moments are to begin anew, make the optimizer without "
+        "load_state_dict, and load the model alone")
+
+
+def has_left(optimizers: Iterable[torch.optim.Optimizer]) -> bool:
+    """Whether the state of one of them was left on servers."""
+    return any(MARK in group for optimizer in optimizers for group in optimizer.param_groups)
 
 
 class _State(collections.defaultdict):
@@ -37,18 +49,28 @@ class _State(collections.defaultdict):
 
 
 class Held:
-    """The states of the optimizers of a job whose servers step."""
+    """The states of the optimizers of a job whose servers step. `has_state`: the servers' rule keeps one. Then groups are marked,
+    and all copies, pickles and state_dicts of the optimizers with them."""
 
-    def __init__(self, rank: int, optimizers: Iterable[torch.optim.Optimizer]) -> None:
-        self._rank = rank
+    def __init__(self, rank: int, optimizers: Iterable[torch.optim.Optimizer], has_state: bool) -> None:
+        self._rank, self._has_told = rank, not has_state
         #: Each, with its own state from before join, and the empty one.
         self._held = [(optimizer, optimizer.state, _State()) for optimizer in optimizers]
         for optimizer, _, empty in self._held:
             optimizer.state = empty
             optimizer.load_state_dict = types.MethodType(self._refuse, optimizer)  # type: ignore[method-assign]
+            optimizer.state_dict = types.MethodType(self._save, optimizer)  # type: ignore[method-assign]
+            for group in optimizer.param_groups if has_state else ():
+                group[MARK] = "on servers"
 
     def _refuse(self, optimizer: torch.optim.Optimizer, *_: Any, **__: Any) -> None:
         raise Misuse(f"rank {self._rank}: {type(optimizer).__name__}.load_state_dict after join: {HELD}")
+
+    def _save(self, optimizer: torch.optim.Optimizer, *given: Any, **named: Any) -> dict:
+        if not self._has_told:
+            self._has_told = True
+            warnings.warn(SAVED, stacklevel=2)
+        return type(optimizer).state_dict(optimizer, *given, **named)
 
     def check(self) -> None:
         """At step(): no other state is in its place."""
@@ -59,4 +81,5 @@ class Held:
     def let_go(self) -> None:
         for optimizer, own, _ in self._held:
             optimizer.state = own
-            vars(optimizer).pop("load_state_dict", None)
+            for name in ("load_state_dict", "state_dict"):
+                vars(optimizer).pop(name, None)

@@ -14,11 +14,11 @@ from torch import nn
 
 from .. import safetensors
 from ..clocks import Clocks
-from ..errors import Finished, Misuse
+from ..errors import Finished, InvalidArgument, Misuse
 from ..session import Session
 from .gate import Gate, Hook
 from .gradients import Gradients
-from .held import Held
+from .held import Held, LOST, has_left
 from .kept import Kept
 from .layout import Layout
 from .loop import Loop
@@ -57,7 +57,8 @@ class TorchJob(Loop):
         self._measures = Measures((lambda: self._clocks.is_open) if self._local else None)
         self._gate = Gate(model, layout, self._weights.vector, self._ready, self._wait)
         self._gradients = None if self._local else self._hook_gradients(translation)
-        self._held = Held(session.info.rank, [] if self._local else optimizers)
+        self._has_left = has_left(optimizers)
+        self._held = Held(session.info.rank, [] if self._local else optimizers, translation is None or translation.has_state)
         self._own_steps = [optimizer.step for optimizer in optimizers]
         for number, optimizer in enumerate(optimizers):
             optimizer.step = types.MethodType(self._make_step(number), optimizer)  # Schedulers ask for a bound method.
@@ -103,6 +104,8 @@ class TorchJob(Loop):
             self._gate.finish()
             unwatch(self._measures)
             return False
+        if first and self.clock == 0 and self._has_left:
+            raise InvalidArgument(f"rank {self.rank}: {LOST}")
         if first and self.clock > 0 and not self._has_state:
             self._begin_late()
         self._examples_told = False

@@ -26,6 +26,11 @@ class Translation:
     #: By group: the rate that the servers have of it. A step may have another one (rates.py).
     rates: list[float]
 
+    @property
+    def has_state(self) -> bool:
+        """Whether the servers keep more than the weights."""
+        return self.update["type"] != "sgd" or bool(self.update.get("momentum"))
+
     def ignores_zeros(self, parameter: torch.Tensor) -> bool:
         """Whether a gradient of zeros leaves the parameter and what the rule keeps of it as they are."""
         keeps = self.update["type"] in ("adam", "adamw") or self.update.get("momentum")
@@ -70,9 +75,11 @@ READ = {
     torch.optim.Adam: {"amsgrad", "betas", "eps", "decoupled_weight_decay"},
     torch.optim.AdamW: {"amsgrad", "betas", "eps", "decoupled_weight_decay"},
 }
+#: In each group of an optimizer whose state is on servers (held.py).
+MARK = "leeway_state"
 #: Of each group: what translate() reads, names, and how torch computes, which the servers need not know.
 COMMON = {"params", "lr", "weight_decay", "maximize", "name", "param_names", "foreach", "fused", "capturable",
-          "differentiable"}
+          "differentiable", MARK}
 #: What schedulers note there for themselves.
 NOTED = {"initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum"}
 
