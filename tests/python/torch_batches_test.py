@@ -60,7 +60,8 @@ class Batches(unittest.TestCase):
             loss_of(model, x, y).backward()
             optimizer.step()
         self.assertEqual(job.ended, "finished")
-        self.assertEqual(list(job.over(job.batches(dataset, **options))), [])
+        with self.assertRaisesRegex(leeway.Misuse, "the job is over"):
+            list(job.over(job.batches(dataset, **options)))
         return seen, job
 
     def numbered(self, count):

@@ -21,6 +21,12 @@ def numbered(count):
     return x, y
 
 
+def step(model, optimizer, batch):
+    optimizer.zero_grad()
+    loss_of(model, *batch).backward()
+    optimizer.step()
+
+
 class Epochs(unittest.TestCase):
     def train(self, session, dataset=None, count=1, after=None):
         """(epoch, examples' numbers) of each batch, and the job."""
@@ -197,6 +203,36 @@ class Epochs(unittest.TestCase):
             with self.assertRaisesRegex(leeway.Misuse, "no step|before pass 0 was.*stop"):
                 for _ in job.epochs():
                     body(job)
+
+    def test_a_second_loop(self):
+        """In a round or after the job it would be empty, and what it counts 0 of 0."""
+        for exchange in ("gradient", "delta"):
+            for again in (lambda job, loader: list(loader), lambda job, loader: next(iter(loader)),
+                          lambda job, loader: list(job.over(loader)), lambda job, loader: list(job.over([data(4)]))):
+                model, refusals = mlp(), []
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.0001)
+                job = join(model, optimizer, {"examples": 12, "clocks": 6, "exchange": exchange})
+                loader = job.batches(numbered(12))
+
+                def refused(text):
+                    with self.assertRaisesRegex(leeway.Misuse, f"rank 0: {text} is over.*the script's own DataLoader"):
+                        again(job, loader)
+                    refusals.append(text)
+                for epoch in job.epochs():
+                    for batch in loader:
+                        step(model, optimizer, batch)
+                    refused(f"pass {epoch}" if epoch == 0 else "pass 1|the job")
+                refused("the job")
+                self.assertEqual(len(refusals), 3)
+                self.assertEqual(job.ended, "finished")
+
+    def test_an_empty_loop_that_is_right(self):
+        """Of a worker that finds the job over, as after a restart, and of a rank without a batch in what is left of a pass."""
+        model = mlp()
+        job = join(model, torch.optim.SGD(model.parameters(), lr=0.1), {"examples": 12, "clocks": 6, "first": 6})
+        self.assertEqual(list(job.over([data(4)])), [])
+        seen, _ = self.train({"examples": 20, "clocks": 6, "workers": 2, "rank": 1, "first": 2})
+        self.assertEqual([epoch for epoch, _ in seen], [1, 1])
 
     def test_another_number(self):
         for count, said in ((1, ""), (2, ""), (5, "2 passes over its data (stop), and not the 5")):

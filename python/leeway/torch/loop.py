@@ -74,6 +74,8 @@ class Loop(ClockedJob):
         #: The pass that epochs() has given, and whether all of its batches have been taken. None: outside of epochs().
         self._pass: Optional[int] = None
         self._passed = False
+        #: Whether a loop over batches has begun.
+        self._looped = False
         #: The pass was left because the job went back: the weights of the clock that has begun.
         self._went_back: Optional[torch.Tensor] = None
         #: The loader that over() is in, and its batches that are to come.
@@ -141,6 +143,15 @@ class Loop(ClockedJob):
             print(f"leeway: the job has {passes} passes over its data (stop), and not the {count} of job.epochs({count})",
                   file=sys.stderr, flush=True)
 
+    def _begin_loop(self) -> None:
+        """Over what batches() or over() gives. One that would have no batch is refused; but a worker that finds the job over has
+        none from the start, and one that finds its pass over lacks them in the pass's first loop."""
+        if self.ended is not None and self._looped or self._pass is not None and self._passed:
+            what = f"pass {self._pass}" if self.ended is None else "the job"
+            raise Misuse(f"rank {self.info.rank}: {what} is over, and another loop over what the job gives has no batch: each round "
+                         "of job.epochs() has one loop. For an evaluation go over the script's own DataLoader")
+        self._looped = True
+
     def _stand(self) -> Optional[int]:
         """The pass of the next batch, whose clock is open then. None: the job is over."""
         info = self.info
@@ -204,6 +215,7 @@ class Loop(ClockedJob):
         """Goes over a loader again and again: within epochs() to the end of the pass, as data.examples says it, and outside
         to the job's end. A loader of one's own reads by job.rank, and after a restart by job.clock. What job.batches gives
         is gone over to the job's end."""
+        self._begin_loop()
         if isinstance(loader, _Batches):
             yield from loader.steps()
             return
@@ -253,6 +265,7 @@ class _Batches:
             raise Misuse(f"rank {self._job.info.rank}: the loop over job.batches(...) is not in job.epochs(): each of its rounds "
                          "is one pass over the data, and the job says how many there are. Write `for epoch in job.epochs():` "
                          "around it; or, for all passes as one loop, `for batch in job.over(loader):`")
+        self._job._begin_loop()
         return self.steps()
 
     def steps(self) -> Iterator[Any]:
