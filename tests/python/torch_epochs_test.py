@@ -3,6 +3,7 @@
 
 import contextlib
 import io
+import itertools
 import unittest
 
 from fake_job import close, data, join, loss_of, mlp
@@ -174,19 +175,36 @@ class Epochs(unittest.TestCase):
             self.assertEqual([epoch for epoch, _ in seen], epochs)
 
     def test_over_goes_by_passes_too(self):
-        model = mlp()
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.0001)
-        job = join(model, optimizer, {"examples": 12, "clocks": 6})
-        x, y = numbered(16)
-        own = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 16, 4)]
-        seen = []
-        for epoch in job.epochs():
-            for a, b in job.over(own):
-                seen.append((epoch, int(a[0, 0])))
-                loss_of(model, a, b).backward()
-                optimizer.step()
-        # The loader's own passes are longer than the job's, and none of it is left out.
-        self.assertEqual(seen, [(0, 0), (0, 4), (0, 8), (1, 12), (1, 0), (1, 4)])
+        """Wrapped anew in each round, once before them, in each of them what was wrapped, and batch by batch."""
+        def anew(job, own):
+            while True:
+                yield job.over(own)
+
+        def once(job, own):
+            return itertools.repeat(job.over(own))
+
+        def wrapped(job, own):
+            while True:
+                own = job.over(own)
+                yield own
+
+        def by_hand(job, own):
+            batches = job.over(own)
+            while True:
+                yield iter(lambda: next(batches, None), None)
+        for rounds in (anew, once, wrapped, by_hand):
+            with self.subTest(rounds.__name__):
+                model = mlp()
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.0001)
+                job = join(model, optimizer, {"examples": 12, "clocks": 6})
+                x, y = numbered(16)
+                seen = []
+                for epoch, loader in zip(job.epochs(), rounds(job, [(x[i:i + 4], y[i:i + 4]) for i in range(0, 16, 4)])):
+                    for batch in loader:
+                        seen.append((epoch, int(batch[0][0, 0])))
+                        step(model, optimizer, batch)
+                # The loader's own passes are longer than the job's, and none of it is left out.
+                self.assertEqual(seen, [(0, 0), (0, 4), (0, 8), (1, 12), (1, 0), (1, 4)])
 
     def test_a_loop_of_its_own(self):
         """`for epoch in range(2)` around it would count wrong after a restart."""

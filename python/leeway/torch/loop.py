@@ -211,17 +211,19 @@ class Loop(ClockedJob):
                                   "job.rank and job.workers; or give the examples as torch.utils.data.Subset")
         return type(loader.batch_sampler.sampler) is RandomSampler
 
-    def over(self, loader: Iterable[Any]) -> Iterator[Any]:
-        """Goes over a loader again and again: within epochs() to the end of the pass, as data.examples says it, and outside
-        to the job's end. A loader of one's own reads by job.rank, and after a restart by job.clock. What job.batches gives
-        is gone over to the job's end."""
-        self._begin_loop()
+    def over(self, loader: Iterable[Any]) -> "_Over":
+        """Goes over a loader again and again: within epochs() each loop over it goes to the end of the pass, as data.examples
+        says it, and outside to the job's end. A loader of one's own reads by job.rank, and after a restart by job.clock. What
+        job.batches gives is gone over to the job's end."""
+        if self.info.batches_per_epoch and not isinstance(loader, (_Batches, _Over)):
+            raise InvalidArgument(f"rank {self.info.rank}: job.over(loader) reads what the loader chooses, and the job leases its "
+                                  "batches (data.assignment): take them from job.batches")
+        return loader if isinstance(loader, _Over) else _Over(self, loader)
+
+    def _go_over(self, loader: Iterable[Any]) -> Iterator[Any]:
         if isinstance(loader, _Batches):
             yield from loader.steps()
             return
-        if self.info.batches_per_epoch:
-            raise InvalidArgument(f"rank {self.info.rank}: job.over(loader) reads what the loader chooses, and the job leases its "
-                                  "batches (data.assignment): take them from job.batches")
         if self._over is None or self._over[0] is not loader:
             self._over = loader, self._again(loader)
         batches = self._over[1]
@@ -245,6 +247,27 @@ class Loop(ClockedJob):
                 raise InvalidArgument(f"job.over: the loader gave no batch in pass {passes - first}: a generator can be gone "
                                       "over only once; give a loader, or a list")
             passes += 1
+
+
+class _Over:
+    """Each loop over it goes on where the one before has ended. next() goes on in a loop of its own."""
+
+    def __init__(self, job: Loop, loader: Iterable[Any]) -> None:
+        self._job, self._loader = job, loader
+        self._loop: Optional[Iterator[Any]] = None
+
+    def __iter__(self) -> Iterator[Any]:
+        self._job._begin_loop()
+        return self._job._go_over(self._loader)
+
+    def __next__(self) -> Any:
+        if self._loop is None:
+            self._loop = iter(self)
+        try:
+            return next(self._loop)
+        except StopIteration:
+            self._loop = None
+            raise
 
 
 class _Batches:
