@@ -283,6 +283,8 @@ class Epochs(unittest.TestCase):
         tuples = job.batches(data(12))
         self.assertEqual(len(tuples), 1)
         self.assertEqual([job.epoch for _ in job.epochs(2) for _ in tuples], [0, 1])
+        before = job.clock
+        self.assertEqual([(job.clock - before, job.epoch) for _ in range(2) for _ in job.over(tuples)], [(1, 1), (2, 2)])
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class AloneJob:
 
     def over(self, loader: Iterable[Any]) -> Iterable[Any]:
         """The loader's batches, once an iteration."""
-        return _Counted(self, loader)
+        return loader if isinstance(loader, _Counted) else _Counted(self, loader)
 
     def loss(self, value: Any) -> None:
         """Nobody asks for it here."""
