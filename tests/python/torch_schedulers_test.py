@@ -75,7 +75,8 @@ class Kept(unittest.TestCase):
                 job.keep(make(optimizer))
             plain(model, optimizer, job.over([data(4)]))
             self.assertEqual(len(job._session.saved), saved)
-        with self.assertRaisesRegex(leeway.InvalidArgument, "at clock 3, and no checkpoint has the state of its scheduler.*every"):
+        with self.assertRaisesRegex(leeway.InvalidArgument, "at clock 3, and no checkpoint has the state of its scheduler.*every.*"
+                                    "ended this worker's life before is further up in its log .logs/worker-0.log"):
             self.rates(self.SCHEDULERS["steps"], {"exchange": "gradient", "steps_per_clock": 1, "first": 3})
 
     def test_a_scheduler_steps_where_there_is_no_batch(self):

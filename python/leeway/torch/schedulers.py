@@ -97,7 +97,8 @@ class Schedulers:
     def begin_late(self, clock: int) -> None:
         """This worker begins in the middle of the job, and there is no state for it."""
         self._lost = (f"rank {self._rank} goes on at clock {clock}, and no checkpoint has the state of its scheduler: its rates "
-                      "would be those of the first clocks. Give the job `checkpoint: {every: ...}`")
+                      "would be those of the first clocks. Give the job `checkpoint: {every: ...}`. What ended this worker's life "
+                      f"before is further up in its log (logs/worker-{self._rank}.log in the run's folder)")
 
     def check(self) -> None:
         """At a step. A scheduler that is not kept would begin anew after a restart. All of torch's leave a mark on the groups
