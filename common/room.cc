@@ -1,7 +1,10 @@
 #include "common/room.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <exception>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,17 +13,19 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/control_groups.h"
+#include "common/exit_code.h"
 #include "common/status.h"
 
 namespace leeway {
 namespace {
 
-// For a few buffers and the heap, beside the stacks.
-constexpr size_t kHeapBytes = 64 << 20;
+// For a few buffers and the heap (common/memory.h), beside the stacks.
+constexpr size_t kHeapBytes = 128 << 20;
 constexpr size_t kSmallStackBytes = 64 << 10;
 
 rlim_t LimitOf(int resource) {
@@ -91,7 +96,31 @@ bool HasHeap() {
   return heap != MAP_FAILED && munmap(heap, kHeapBytes) == 0;
 }
 
+// Needs no memory.
+void TellOfMemory() {
+  const rlim_t space = LimitOf(RLIMIT_AS);
+  std::fprintf(stderr, "%s: no memory is left", program_invocation_short_name);
+  if (space != RLIM_INFINITY) {
+    std::fprintf(stderr, ": ulimit -v is %llu", static_cast<unsigned long long>(space >> 10));
+  }
+  std::fputc('\n', stderr);
+}
+
+void EndForMemory() {
+  try {
+    if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    TellOfMemory();
+    _exit(kExitTemporary);
+  } catch (...) {
+    // As it would be without this handler.
+    __gnu_cxx::__verbose_terminate_handler();
+  }
+}
+
 }  // namespace
+
+void NameLimitsOfMemory() { std::set_terminate(EndForMemory); }
 
 absl::Status CheckRoom(const Room& needed) {
   RETURN_IF_ERROR(CheckFiles(needed.files));

@@ -17,6 +17,10 @@ struct Room {
   uint32_t files = 0;
 };
 
+// Once, at the start of a program: where memory is refused and nobody deals with that, the program
+// ends with kExitTemporary and names the limits that are set.
+void NameLimitsOfMemory();
+
 // RESOURCE_EXHAUSTED, naming the limits that are set: threads cannot be started, address space is
 // short, or the limit of open files is below what is needed. Starts the threads, and ends them.
 absl::Status CheckRoom(const Room& needed);

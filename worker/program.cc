@@ -129,6 +129,7 @@ int RunWorkerProgram(int argc, char** argv) {
   // First: a process 1 that gets the signal before does not hear it.
   std::signal(SIGTERM, OnTerminate);
   TameMalloc();
+  NameLimitsOfMemory();
   AllowManyFiles();
   SurviveWrites();
   PrepareGrpc();

@@ -6,6 +6,7 @@
 #include "common/command_line/command_line.h"
 #include "common/exit_code.h"
 #include "common/protocol.h"
+#include "common/room.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/worker_command.h"
 
@@ -25,6 +26,7 @@ int CodeOf(int code) {
 int RunLeeway(int argc, const char* const* argv) {
   // A parent that ignores SIGCHLD passes that on, and the kernel then drops children's exit codes.
   signal(SIGCHLD, SIG_DFL);
+  NameLimitsOfMemory();
   CLI::App app("Leeway: training with parameter servers. A job is one YAML file.", "leeway");
   int exit_code = kExitDone;
   const std::string version = absl::StrCat("leeway ", kVersion, ", protocol ", kProtocol);

@@ -243,6 +243,7 @@ int RunServer(int argc, char** argv) {
   // First: a process 1 that gets SIGTERM before, as in a container, does not hear it.
   Signals signals;
   TameMalloc();
+  NameLimitsOfMemory();
   AllowManyFiles();
   SurviveWrites();
   PrepareGrpc();

@@ -10,6 +10,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/codec/choose.h"
 #include "common/exit_code.h"
@@ -415,6 +416,8 @@ absl::Status ServerProcess::Join() {
 }
 
 ServerEnd ServerProcess::Run() {
+  // Another process may go on with the run from then on.
+  const absl::Cleanup unlock = [this] { run_lock_.reset(); };
   if (ended_) {
     spdlog::info("the job of this run folder is over");
     const ServerEnd end = EndJob(ended_->outcome(), ended_->message());

@@ -136,8 +136,8 @@ def few_files():
 
 
 def little_address_space():
-    for megabytes in (150, 200):
-        refuses(f"{megabytes} MB of address space", [f"ulimit -v is {megabytes << 10}"],
+    for megabytes in (98, 150, 200, 293):
+        refuses(f"{megabytes} MB of address space", ["leeway: ", f"ulimit -v is {megabytes << 10}"],
                 before=limited(resource.RLIMIT_AS, megabytes << 20))
     trains("1 GB of address space", before=limited(resource.RLIMIT_AS, 1 << 30))
 
