@@ -115,7 +115,7 @@ def rates_resumed():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name) / "job"
         with job_of(yaml_of(), folder=folder) as job:
-            started(job, PLATEAU)
+            started(job, PLATEAU, SLOW_SECONDS="0.1")
             job.wait_until(lambda: "clock 33 " in job.said(0), "clock 33")
             job.stop()
         with job_of(yaml_of(), folder=folder, start=False) as job:
@@ -131,7 +131,8 @@ def rates_more():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name) / "job"
         with job_of(yaml_of(), folder=folder) as job:
-            started(job, COSINE)
+            # So that it trains still when the stop comes.
+            started(job, COSINE, SLOW_SECONDS="0.1")
             job.wait_until(lambda: "clock 33 " in job.said(0), "clock 33")
             job.stop()
             for output in job.outputs.values():
@@ -141,8 +142,9 @@ def rates_more():
             started(job, COSINE, (0, 1, 2))
             job.wait()
             rates = [dict(rates_of(job, rank)) for rank in (0, 1, 2)]
-            first = min(map(int, rates[0]))
-            check(first > 30 and len(rates[2]) > 10 and float(rates[2][str(first)]) < 0.1, f"goes on at clock {first}")
+            # Rank 2 may have no batch in a pass's last clock.
+            first, joined = min(map(int, rates[0])), min(map(int, rates[2]))
+            check(first > 30 and joined - first < 2 and float(rates[2][str(joined)]) < 0.1, f"goes on at clock {first}")
             alike = all(rates[0][clock] == rate for each in rates for clock, rate in each.items())
             check(alike and len(rates[2]) < len(rates[0]), f"three ranks have the same rates, and rank 2 has {len(rates[2])} batches")
 
