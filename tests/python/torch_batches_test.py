@@ -132,6 +132,28 @@ class Batches(unittest.TestCase):
             for one, other in zip(before, model.parameters()):
                 self.assertTrue(torch.equal(one, other))
 
+    def test_skip_after_backward(self):
+        """Blocks may have left then."""
+        def trained(overlap, skipped):
+            model = mlp()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            job = join(model, optimizer, {"clocks": 4}, overlap=overlap)
+            kept = []
+            for number, (a, b) in enumerate(job.over(job.batches(self.numbered(16)))):
+                optimizer.zero_grad()
+                kept.append([p.detach().clone() for p in model.parameters()])
+                loss_of(model, a, b).backward()
+                if number == skipped:
+                    job.skip()
+                else:
+                    optimizer.step()
+            for one, other in zip(kept[skipped], kept[skipped + 1]):
+                self.assertTrue(torch.equal(one, other))
+        trained("none", 2)
+        trained("backward", 0)
+        with self.assertRaisesRegex(leeway.Misuse, "parameter .*: its gradient has left, and job.skip.*overlap=\"none\""):
+            trained("backward", 2)
+
     def test_random_numbers_are_the_steps(self):
         def draws(rank):
             model = mlp()

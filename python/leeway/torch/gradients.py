@@ -181,7 +181,11 @@ class Gradients:
             gradient.fired, gradient.gone = 0, False
 
     def zero(self) -> None:
-        """A contribution of nothing."""
+        """A contribution of nothing. What has left is on the servers."""
+        for gradient in self._gradients:
+            if gradient.gone:
+                raise Misuse(f"parameter {gradient.place.name}: its gradient has left, and job.skip() cannot call it back: skip before "
+                             "backward(), or join with overlap=\"none\"")
         for view in self._memory().values():
             view.zero_()
         self.forget()
