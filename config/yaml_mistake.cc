@@ -2,170 +2,47 @@
 
 #include <cstddef>
 #include <utility>
-#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace leeway {
 namespace {
 
-bool IsBlank(char c) { return c == ' ' || c == '\t'; }
-bool IsSpace(char c) { return IsBlank(c) || c == '\n' || c == '\r'; }
+constexpr std::string_view kWrongClose = "illegal flow end";
 
-// Reads over tokens as YAML 1.2 delimits them (chapters 6 and 7), and keeps the brackets that are
-// open. It need not understand the text, only not mistake a bracket in a text for one.
-class Scan {
- public:
-  Scan(std::string_view text, int line_max) : text_(text), line_max_(line_max) {}
+YamlMistake WrongClose(const YamlMistake& noticed, const std::optional<OpenBracket>& open) {
+  if (!open) return {noticed.line, noticed.column, "this bracket closes nothing; remove it"};
+  const char closing = open->character == '{' ? '}' : ']';
+  return {noticed.line, noticed.column,
+          absl::StrCat("this bracket does not close the '", std::string(1, open->character),
+                       "' of line ", open->line + 1, ", column ", open->column + 1, "; write '",
+                       std::string(1, closing), "'")};
+}
 
-  std::optional<YamlMistake> Run() {
-    StartLine();
-    while (!AtEnd() && !wrong_close_.has_value()) Token();
-    if (wrong_close_.has_value() && wrong_close_->line <= line_max_) return wrong_close_;
-    if (!open_.empty() && open_.back().line <= line_max_) return NeverClosed(open_.back());
-    return tab_;
+// A bracket whose content ended in a way that the parser did not expect.
+YamlMistake NotClosed(const YamlMistake& noticed, const OpenBracket& open) {
+  const char* closing = open.character == '{' ? "}" : "]";
+  const std::string opening(1, open.character);
+  // At the end of the text, yaml-cpp's place may be the beginning.
+  if (noticed.line != open.line || noticed.column <= open.column) {
+    return {
+        open.line, open.column,
+        absl::StrCat("the '", opening, "' that opens here is never closed; add a '", closing, "'")};
   }
+  return {noticed.line, noticed.column,
+          absl::StrCat("this does not continue the '", opening, "' of column ", open.column + 1,
+                       "; add a ',' or '", closing, "', or put a text that holds ': ' in quotes")};
+}
 
- private:
-  struct Bracket {
-    char character;
-    int line;
-    int column;
-  };
-
-  static char ClosingOf(char open) { return open == '{' ? '}' : ']'; }
-
-  static YamlMistake NeverClosed(const Bracket& bracket) {
-    return {bracket.line, bracket.column,
-            absl::StrCat("the '", std::string(1, bracket.character),
-                         "' that opens here is never closed; add a '",
-                         std::string(1, ClosingOf(bracket.character)), "'")};
-  }
-
-  bool AtEnd() const { return at_ >= text_.size(); }
-  char Here(size_t further = 0) const {
-    return at_ + further < text_.size() ? text_[at_ + further] : '\n';
-  }
-
-  void Next() {
-    const char passed = text_[at_++];
-    // A byte that continues a character has no column of its own.
-    if ((static_cast<unsigned char>(Here()) & 0xC0) != 0x80 || AtEnd()) ++column_;
-    if (passed != '\n') return;
-    ++line_;
-    column_ = 0;
-    StartLine();
-  }
-
-  void StartLine() {
-    line_start_ = at_;
-    size_t end = at_;
-    while (end < text_.size() && IsBlank(text_[end])) ++end;
-    indentation_ = end - at_;
-  }
-
-  // Only spaces indent. A tab before nothing or a comment, or between brackets, is no harm.
-  void NoteTab() {
-    const size_t first = line_start_ + indentation_;
-    if (at_ >= first || first >= text_.size() || !open_.empty() || line_ > line_max_) return;
-    const char c = text_[first];
-    if (c == '\n' || c == '\r' || c == '#') return;
-    if (tab_.has_value() && tab_->line == line_) return;
-    tab_ = {line_, column_, "a tab in the indentation; YAML takes spaces only"};
-  }
-
-  void Token() {
-    const char c = Here();
-    if (c == '\t') NoteTab();
-    const bool indicates = (c == '-' || c == '?' || c == ':') && IsSpace(Here(1));
-    if (indicates || IsSpace(c) || c == ',') {
-      Next();
-    } else if (c == '#') {
-      SkipLine();
-    } else if (c == '"' || c == '\'') {
-      SkipQuoted(c);
-    } else if (c == '{' || c == '[') {
-      open_.push_back({c, line_, column_});
-      Next();
-    } else if (c == '}' || c == ']') {
-      Close(c);
-    } else if ((c == '|' || c == '>') && open_.empty()) {
-      SkipBlock();
-    } else {
-      SkipPlain();
-    }
-  }
-
-  void Close(char c) {
-    if (!open_.empty() && ClosingOf(open_.back().character) == c) {
-      open_.pop_back();
-      Next();
-      return;
-    }
-    wrong_close_ = {line_, column_, ""};
-    if (open_.empty()) {
-      wrong_close_->message = absl::StrCat("this '", std::string(1, c), "' closes nothing");
-    } else {
-      const Bracket& open = open_.back();
-      wrong_close_->message = absl::StrCat("this '", std::string(1, c), "' does not close the '",
-                                           std::string(1, open.character), "' of line ",
-                                           open.line + 1, ", column ", open.column + 1);
-    }
-  }
-
-  void SkipLine() {
-    while (!AtEnd() && Here() != '\n') Next();
-  }
-
-  // Up to the closing quote, or the end of the text.
-  void SkipQuoted(char quote) {
-    for (Next(); !AtEnd(); Next()) {
-      if (quote == '"' && Here() == '\\') {
-        Next();
-        if (AtEnd()) return;
-      } else if (Here() == quote) {
-        Next();
-        if (quote == '"' || Here() != quote) return;
-      }
-    }
-  }
-
-  // A text in lines that are indented further than the line that announces it.
-  void SkipBlock() {
-    const size_t around = indentation_;
-    do {
-      SkipLine();
-      if (!AtEnd()) Next();
-    } while (!AtEnd() && (indentation_ > around || Here(indentation_) == '\n'));
-  }
-
-  // A plain text: up to ": ", " #" or a line's end, and in brackets to the next of them.
-  void SkipPlain() {
-    for (; !AtEnd() && Here() != '\n'; Next()) {
-      if (Here() == ':' && IsSpace(Here(1))) return;
-      if (IsBlank(Here()) && Here(1) == '#') return;
-      const bool ends_item = std::string_view(",[]{}").find(Here()) != std::string_view::npos;
-      if (ends_item && !open_.empty()) return;
-    }
-  }
-
-  const std::string_view text_;
-  const int line_max_;
-  size_t at_ = 0;
-  int line_ = 0;
-  int column_ = 0;
-  // Of the line, in bytes.
-  size_t line_start_ = 0;
-  size_t indentation_ = 0;
-  std::vector<Bracket> open_;
-  std::optional<YamlMistake> wrong_close_;
-  std::optional<YamlMistake> tab_;
-};
-
-}  // namespace
-
-std::optional<YamlMistake> FindYamlMistake(std::string_view text, int line) {
-  return Scan(text, line).Run();
+// The column of a tab in the indentation of `line`.
+std::optional<int> TabOf(std::string_view text, int line) {
+  size_t begin = 0;
+  for (; line > 0 && begin < text.size(); --line) begin = text.find('\n', begin) + 1;
+  const size_t end = text.find_first_not_of(" \t", begin);
+  const size_t tab = text.substr(0, end).find('\t', begin);
+  if (tab == std::string_view::npos) return std::nullopt;
+  return static_cast<int>(tab - begin);
 }
 
 std::string_view InPlainWords(std::string_view message) {
@@ -185,6 +62,22 @@ std::string_view InPlainWords(std::string_view message) {
     if (message == known) return plain;
   }
   return message;
+}
+
+}  // namespace
+
+YamlMistake CauseOf(YamlMistake noticed, std::string_view text,
+                    const std::optional<OpenBracket>& open) {
+  if (noticed.message == kWrongClose) return WrongClose(noticed, open);
+  if (open && (absl::EndsWith(noticed.message, "flow not found") ||
+               noticed.message == "illegal block entry")) {
+    return NotClosed(noticed, *open);
+  }
+  if (const std::optional<int> tab = TabOf(text, noticed.line)) {
+    return {noticed.line, *tab, "a tab in the indentation; YAML takes spaces only"};
+  }
+  noticed.message = std::string(InPlainWords(noticed.message));
+  return noticed;
 }
 
 }  // namespace leeway

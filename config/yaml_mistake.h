@@ -1,7 +1,7 @@
-// The cause of a YAML syntax error.
+// The cause of a YAML syntax error, in plain words.
 //
-// yaml-cpp names what it missed, at the place where it noticed: for a bracket that is never closed
-// that is some later line. This looks for the cause itself: brackets and tabs.
+// yaml-cpp says what it missed and where it noticed. For a bracket that is never closed, that is
+// some later line.
 #pragma once
 
 #include <optional>
@@ -10,18 +10,23 @@
 
 namespace leeway {
 
+// Lines and columns count from 0, as in yaml-cpp.
 struct YamlMistake {
-  // From 0, as yaml-cpp counts.
   int line = 0;
   int column = 0;
   std::string message;
 };
 
-// What is wrong in `text`, which is UTF-8 and which the parser refused in `line` (from 0). Nothing,
-// if no bracket and no tab up to that line explains it.
-std::optional<YamlMistake> FindYamlMistake(std::string_view text, int line);
+struct OpenBracket {
+  // '{' or '['.
+  char character = '{';
+  int line = 0;
+  int column = 0;
+};
 
-// What a message of yaml-cpp's means, and what to do; itself where it says enough.
-std::string_view InPlainWords(std::string_view message);
+// What is wrong in `text`, what to do, and where. `noticed` is yaml-cpp's error. `open` is the
+// innermost bracket that was open at that point.
+YamlMistake CauseOf(YamlMistake noticed, std::string_view text,
+                    const std::optional<OpenBracket>& open);
 
 }  // namespace leeway

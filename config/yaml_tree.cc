@@ -1,6 +1,7 @@
 #include "config/yaml_tree.h"
 
 #include <exception>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -32,6 +33,16 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   YamlNode TakeRoot() { return std::move(root_); }
+
+  // The innermost bracket that is still open: '{' or '['.
+  std::optional<OpenBracket> InnermostBracket() const {
+    for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
+      const size_t begin = static_cast<size_t>(frame->begin.pos);
+      if (begin >= text_.size() || (text_[begin] != '{' && text_[begin] != '[')) continue;
+      return OpenBracket{text_[begin], frame->begin.line, frame->begin.column};
+    }
+    return std::nullopt;
+  }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1) throw Refused{mark, "more than one YAML document; give one"};
@@ -69,6 +80,7 @@ class TreeBuilder : public YAML::EventHandler {
   // A list or map that is not complete yet.
   struct Frame {
     YamlNode node;
+    YAML::Mark begin;
     YamlEntry entry;
     bool has_key = false;
   };
@@ -118,7 +130,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (frames_.size() >= kYamlDepthMax) {
       throw Refused{mark, absl::StrCat("nested deeper than ", kYamlDepthMax, " levels")};
     }
-    frames_.push_back({Make(kind, mark), {}, false});
+    frames_.push_back({Make(kind, mark), mark, {}, false});
   }
 
   void Close() {
@@ -212,11 +224,6 @@ Origin CauseOfGap(const YamlNode& map, const Origin& around) {
   return around;
 }
 
-YamlMistake CauseOf(const YAML::Exception& error, std::string_view text) {
-  if (auto mistake = FindYamlMistake(text, error.mark.line)) return *std::move(mistake);
-  return {error.mark.line, error.mark.column, std::string(InPlainWords(error.msg))};
-}
-
 }  // namespace
 
 const YamlEntry* YamlNode::Find(std::string_view key) const {
@@ -253,7 +260,8 @@ absl::StatusOr<YamlNode> ReadYaml(std::string_view text, std::shared_ptr<const S
   } catch (const Refused& refused) {
     return refuse(refused.mark.line, refused.mark.column, refused.message);
   } catch (const YAML::Exception& error) {
-    const YamlMistake cause = CauseOf(error, text);
+    const YamlMistake cause =
+        CauseOf({error.mark.line, error.mark.column, error.msg}, text, builder.InnermostBracket());
     return refuse(cause.line, cause.column, absl::StrCat("not YAML: ", cause.message));
   } catch (const std::exception& error) {
     return refuse(-1, 0, absl::StrCat("not YAML: ", error.what()));

@@ -209,7 +209,7 @@ TEST_CASE("what is no plain YAML is refused at its place") {
       {"stop: {epochs: 2}", "stop: {epochs: 2",
        "job.yaml:15:7: not YAML: the '{' that opens here is never closed; add a '}'"},
       {"stop: {epochs: 2}", "stop: {epochs: 2}}",
-       "job.yaml:15:18: not YAML: this '}' closes nothing"},
+       "job.yaml:15:18: not YAML: this bracket closes nothing; remove it"},
       {"kind: TrainingJob", "kind: 'TrainingJob",
        "job.yaml:2:7: the quote that opens here is never closed"},
       {"  batch_size: 32", "\tbatch_size: 32",
@@ -231,8 +231,12 @@ TEST_CASE("a mistake in brackets or tabs is named where it is, not where the par
        "job.yaml:7:14: not YAML: the '{' that opens here is never closed; add a '}'"},
       {"units: 10}", "units: [10, {}",
        "job.yaml:7:22: not YAML: the '[' that opens here is never closed; add a ']'"},
+      {"units: 10}", "units: 10: 3}",
+       "job.yaml:7:24: not YAML: this does not continue the '{' of column 14; add a ',' or '}', or "
+       "put a text that holds ': ' in quotes"},
       {"units: 10}", "units: [10}",
-       "job.yaml:7:25: not YAML: this '}' does not close the '[' of line 7, column 22"},
+       "job.yaml:7:25: not YAML: this bracket does not close the '[' of line 7, column 22; write "
+       "']'"},
       {"sample}", "'{[', seed: \"]\" # {{\n",
        "job.yaml:3:11: not YAML: the '{' that opens here is never closed; add a '}'"},
       {"metadata: {name: sample}", "metadata:\n\tname: sample",
