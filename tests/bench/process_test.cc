@@ -118,9 +118,9 @@ TEST_CASE("A child inherits the environment, but for what changes a job and what
 
 TEST_CASE("The ready line arrives through its descriptor") {
   const TempFolder folder;
-  // The shell is given --ready-fd N after its own arguments: $2 is N.
-  const auto process =
-      Start(folder, {"/bin/sh", "-c", "echo 127.0.0.1:4711 >&$2; sleep 1000", "sh"}, true);
+  // The shell gets --ready-fd N after its own arguments: $2 is N. It cannot write >&N from 10 on.
+  const auto process = Start(
+      folder, {"/bin/sh", "-c", "echo 127.0.0.1:4711 >/proc/self/fd/$2; sleep 1000", "sh"}, true);
   AwaitReadable(process->ready_fd());
   bool complete = false;
   const auto line = process->ReadReady(&complete);
