@@ -4,12 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/base/percentiles_json.h"
-#include "bench/base/process_usage.h"
 #include "bench/leeway_transfer.h"
 #include "bench/ping.h"
 #include "bench/raw/raw_ring.h"
 #include "bench/raw/raw_transfer.h"
 #include "common/identity.h"
+#include "common/process/process_usage.h"
 #include "common/rpc/transport_security.h"
 #include "common/status.h"
 

@@ -9,9 +9,9 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/host.h"
 #include "common/rpc/local_sockets.h"
+#include "common/service/server_queue.h"
 #include "common/status.h"
 #include "config/job.h"
-#include "server/rpc/server_queue.h"
 #include "server/service/parameter_service.h"
 #include "server/shard/shard.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "bench/base/transfer.h"
-#include "client/parameter_client.h"
+#include "client/calls/parameter_client.h"
 #include "leeway/v1/job.pb.h"
 
 namespace leeway {

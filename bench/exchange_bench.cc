@@ -8,7 +8,7 @@
 #include "bench/base/bench_job.h"
 #include "bench/exchange_figures.h"
 #include "bench/exchange_job.h"
-#include "client/parameter_client.h"
+#include "client/calls/parameter_client.h"
 #include "common/blocks.h"
 #include "common/status.h"
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "bench/base/process_usage.h"
 #include "bench/exchange_worker.h"
+#include "common/process/process_usage.h"
 #include "common/status.h"
 
 namespace leeway {

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "bench/base/contribution.h"
-#include "client/client_options.h"
-#include "client/coordinator_session.h"
-#include "client/parameter_client.h"
+#include "client/calls/client_options.h"
+#include "client/calls/parameter_client.h"
+#include "client/session/coordinator_session.h"
 #include "common/identity.h"
 #include "common/rpc/channel.h"
 #include "common/status.h"

@@ -4,13 +4,13 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "bench/base/format.h"
 #include "bench/base/statistics.h"
 #include "bench/bench_server.h"
 #include "bench/ping.h"
 #include "bench/raw/cipher_rate.h"
-#include "client/parameter_client.h"
+#include "client/calls/parameter_client.h"
 #include "common/status.h"
+#include "common/text/format.h"
 
 namespace leeway {
 namespace {

@@ -1,9 +1,9 @@
 #include "bench/transport_report.h"
 
 #include "absl/strings/str_cat.h"
-#include "bench/base/format.h"
 #include "bench/base/percentiles_json.h"
-#include "bench/base/table.h"
+#include "common/text/format.h"
+#include "common/text/table.h"
 
 namespace leeway {
 namespace {

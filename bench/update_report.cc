@@ -1,8 +1,8 @@
 #include "bench/update_report.h"
 
 #include "absl/strings/str_cat.h"
-#include "bench/base/format.h"
-#include "bench/base/table.h"
+#include "common/text/format.h"
+#include "common/text/table.h"
 
 namespace leeway {
 

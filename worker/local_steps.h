@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "client/leased_batches.h"
+#include "client/session/leased_batches.h"
 #include "common/clock.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/contribution_memory.h"
-#include "client/coordinator_session.h"
+#include "client/calls/contribution_memory.h"
 #include "client/participant/participant.h"
-#include "client/transport.h"
+#include "client/session/coordinator_session.h"
+#include "client/transport/transport.h"
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "leeway/v1/coordinator.pb.h"

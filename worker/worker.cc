@@ -9,9 +9,9 @@
 
 #include <spdlog/spdlog.h>
 
-#include "client/contribution_memory.h"
-#include "client/coordinator_session.h"
-#include "client/link_probe.h"
+#include "client/calls/contribution_memory.h"
+#include "client/session/coordinator_session.h"
+#include "client/transport/link_probe.h"
 #include "common/codec/choose.h"
 #include "common/counted.h"
 #include "common/log.h"

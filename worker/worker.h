@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "absl/status/status.h"
-#include "client/transport.h"
+#include "client/transport/transport.h"
 #include "common/clock.h"
 #include "common/rpc/host.h"
 #include "worker/device/make_backend.h"

@@ -5,8 +5,8 @@
 #include <poll.h>
 
 #include "absl/strings/str_cat.h"
-#include "bench/base/process_usage.h"
 #include "common/files/files.h"
+#include "common/process/process_usage.h"
 #include "common/status.h"
 
 namespace leeway {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "bench/base/process.h"
 #include "common/files/temporary_folder.h"
+#include "common/process/process.h"
 
 namespace leeway {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "client/block_range.h"
+#include "client/calls/block_range.h"
 #include "common/blocks.h"
 
 namespace leeway {

@@ -1,6 +1,6 @@
 // The exchange of one clock, from its first block's departure to its last block's answer.
 //
-// Where workers of one host combine their contributions (client/host_group.h), a block leaves in
+// Where workers of one host combine their contributions (client/calls/host_group.h), a block leaves in
 // one of two other ways. The leader keeps it until the others have published theirs, and then sends
 // the sum: it looks in Send and in Poll, and SendRest waits for what is left. Another worker
 // publishes the block, and the servers hear from it only that its contribution is combined.
@@ -13,10 +13,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/block_range.h"
+#include "client/calls/block_range.h"
+#include "client/calls/host_group.h"
+#include "client/calls/parameter_client.h"
 #include "client/exchange/clock_exchange.h"
-#include "client/host_group.h"
-#include "client/parameter_client.h"
 #include "common/blocks.h"
 #include "common/clock.h"
 #include "common/update/rule.h"

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "absl/status/statusor.h"
-#include "client/parameter_client.h"
+#include "client/calls/parameter_client.h"
 
 namespace leeway {
 

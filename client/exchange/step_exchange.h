@@ -13,8 +13,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/calls/parameter_client.h"
 #include "client/exchange/clock_exchange.h"
-#include "client/parameter_client.h"
 #include "common/blocks.h"
 #include "common/clock.h"
 #include "common/update/rule.h"

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "client/call_breaker.h"
-#include "client/coordinator_session.h"
+#include "client/session/call_breaker.h"
+#include "client/session/coordinator_session.h"
 
 namespace leeway {
 

@@ -12,11 +12,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/call_breaker.h"
-#include "client/coordinator_session.h"
 #include "client/exchange/step_exchange.h"
 #include "client/library/job.h"
 #include "client/participant/participant.h"
+#include "client/session/call_breaker.h"
+#include "client/session/coordinator_session.h"
 #include "common/buffer.h"
 #include "common/mutex.h"
 #include "leeway/v1/coordinator.pb.h"

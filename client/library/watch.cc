@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/call_breaker.h"
-#include "client/client_options.h"
-#include "client/coordinator_session.h"
+#include "client/calls/client_options.h"
+#include "client/calls/parameter_client.h"
 #include "client/library/job_messages.h"
 #include "client/library/process.h"
 #include "client/library/schema.h"
 #include "client/library/slow_call.h"
-#include "client/parameter_client.h"
+#include "client/session/call_breaker.h"
+#include "client/session/coordinator_session.h"
 #include "common/address.h"
 #include "common/buffer.h"
 #include "common/command_line/environment_place.h"

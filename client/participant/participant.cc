@@ -7,7 +7,7 @@
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
-#include "client/client_options.h"
+#include "client/calls/client_options.h"
 #include "common/clock.h"
 #include "common/first_step.h"
 #include "common/status.h"

@@ -43,7 +43,7 @@ class ConnectionTable {
     std::function<void(int socket)> let_in = [](int /*socket*/) {};
   };
   // More than gRPC lets a peer send before the server reads its first message, 16 MiB: a peer that
-  // may call is let in by the metadata of its first call (server/rpc/unary_call.h), which a busy
+  // may call is let in by the metadata of its first call (common/service/unary_call.h), which a busy
   // server may look at late.
   static constexpr uint64_t kStrangerBytes = 20 << 20;
   // A peer that may call does not bring so much for a second before it is let in.

@@ -20,7 +20,7 @@ struct ClockBatches {
   double Of(uint64_t examples) const {
     return std::ceil(static_cast<double>(examples) / batch_examples);
   }
-  // Of the sum of several workers' contributions to a clock (client/host_group.h). They were made
+  // Of the sum of several workers' contributions to a clock (client/calls/host_group.h). They were made
   // side by side, so they count as no more batches than the clock has steps.
   double OfSum(uint64_t clock, uint64_t examples) const {
     const uint64_t before = FirstStep(length, clock), steps = length.steps();

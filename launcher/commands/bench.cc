@@ -4,8 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/base/bench_options.h"
-#include "bench/base/format.h"
-#include "bench/base/process.h"
 #include "bench/exchange_bench.h"
 #include "bench/exchange_report.h"
 #include "bench/transport_bench.h"
@@ -13,7 +11,9 @@
 #include "bench/update_report.h"
 #include "common/files/files.h"
 #include "common/machine.h"
+#include "common/process/process.h"
 #include "common/status.h"
+#include "common/text/format.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 

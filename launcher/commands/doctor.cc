@@ -5,9 +5,9 @@
 #include <memory>
 #include <optional>
 
-#include "bench/base/process.h"
 #include "common/command_line/command_line.h"
 #include "common/files/files.h"
+#include "common/process/process.h"
 #include "common/status.h"
 #include "config/external.h"
 #include "launcher/commands/command_support.h"

@@ -3,9 +3,9 @@
 #include <iostream>
 #include <memory>
 
-#include "bench/base/format.h"
 #include "common/object_store/address.h"
 #include "common/status.h"
+#include "common/text/format.h"
 #include "config/external.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "bench/base/format.h"
 #include "common/counted.h"
 #include "common/status.h"
+#include "common/text/format.h"
 #include "config/external.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"

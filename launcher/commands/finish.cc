@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "bench/base/format.h"
 #include "common/counted.h"
 #include "common/exit_code.h"
 #include "common/status.h"
 #include "common/storage/storage.h"
+#include "common/text/format.h"
 #include "config/external.h"
 #include "config/job.h"
 #include "launcher/commands/learning.h"

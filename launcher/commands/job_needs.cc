@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "client/parameter_client.h"
+#include "client/calls/parameter_client.h"
 #include "common/status.h"
 #include "config/device.h"
 #include "config/length.h"

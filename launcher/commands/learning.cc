@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "bench/base/format.h"
+#include "common/text/format.h"
 
 namespace leeway {
 namespace {

@@ -11,7 +11,7 @@
 namespace leeway {
 
 // What compressed contributions have lost, before and after the latest of them
-// (client/contribution_encoder.h): vectors of the model's size.
+// (client/calls/contribution_encoder.h): vectors of the model's size.
 inline constexpr uint64_t kResiduals = 2;
 
 // Optimizer state that the servers keep for each element. MakeServerRule's error.

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "bench/base/format.h"
-#include "bench/base/table.h"
 #include "common/counted.h"
+#include "common/text/format.h"
+#include "common/text/table.h"
 #include "config/model/layer_tree.h"
 #include "worker/model/memory_plan.h"
 

@@ -5,10 +5,10 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "bench/base/format.h"
 #include "common/clock.h"
 #include "common/command_line/security_flags.h"
 #include "common/status.h"
+#include "common/text/format.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/run_keys.h"

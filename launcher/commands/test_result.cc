@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "bench/base/format.h"
 #include "common/plugins/label_loss.h"
 #include "common/status.h"
+#include "common/text/format.h"
 #include "worker/data/dataset.h"
 #include "worker/data/sources/test_data.h"
 #include "worker/device/make_backend.h"

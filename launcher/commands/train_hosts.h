@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bench/base/process.h"
 #include "common/environment.h"
+#include "common/process/process.h"
 #include "common/security/settings.h"
 #include "launcher/commands/run_folder.h"
 #include "launcher/commands/run_keys.h"

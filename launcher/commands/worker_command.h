@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "bench/base/process.h"
 #include "common/environment.h"
+#include "common/process/process.h"
 #include "leeway/v1/job.pb.h"
 
 namespace leeway {

@@ -1,8 +1,8 @@
 // What `leeway doctor` says, in words and as JSON.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "bench/base/format.h"
 #include "common/counted.h"
+#include "common/text/format.h"
 #include "launcher/doctor/doctor.h"
 
 namespace leeway {

@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "bench/base/format.h"
 #include "common/printable.h"
 #include "common/status.h"
+#include "common/text/format.h"
 #include "worker/device/link_rates.h"
 #include "worker/device/placement.h"
 

@@ -7,7 +7,6 @@
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
-#include "bench/base/format.h"
 #include "bench/base/statistics.h"
 #include "bench/bench_pair.h"
 #include "bench/interleave.h"
@@ -20,6 +19,7 @@
 #include "common/machine.h"
 #include "common/security/key_folder.h"
 #include "common/status.h"
+#include "common/text/format.h"
 
 namespace leeway {
 namespace {

@@ -16,12 +16,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "bench/base/process.h"
 #include "common/clock.h"
 #include "common/exit_code.h"
 #include "common/files/files.h"
 #include "common/files/private_files.h"
 #include "common/files/temporary_folder.h"
+#include "common/process/process.h"
 #include "common/protocol.h"
 #include "common/status.h"
 #include "launcher/hosts/remote_messages.h"

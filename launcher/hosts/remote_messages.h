@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include "absl/status/statusor.h"
-#include "bench/base/process.h"
+#include "common/process/process.h"
 
 namespace leeway {
 

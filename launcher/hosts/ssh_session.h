@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "bench/base/process.h"
+#include "common/process/process.h"
 #include "launcher/hosts/remote_messages.h"
 #include "launcher/supervision/event_set.h"
 

@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "bench/base/format.h"
 #include "common/counted.h"
 #include "common/printable.h"
 #include "common/status.h"
+#include "common/text/format.h"
 #include "launcher/inspect/guess_source.h"
 #include "launcher/inspect/model_yaml.h"
 #include "launcher/inspect/source_yaml.h"

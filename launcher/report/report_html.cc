@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "bench/base/format.h"
 #include "common/protocol.h"
+#include "common/text/format.h"
 #include "launcher/report/markup.h"
 #include "launcher/report/report_style.h"
 

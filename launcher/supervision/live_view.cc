@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "bench/base/format.h"
+#include "common/text/format.h"
 #include "launcher/supervision/progress.h"
 #include "launcher/supervision/worsening.h"
 

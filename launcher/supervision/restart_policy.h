@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/base/process.h"
 #include "common/clock.h"
 #include "common/exit_code.h"
+#include "common/process/process.h"
 
 namespace leeway {
 

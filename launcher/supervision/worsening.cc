@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "bench/base/format.h"
+#include "common/text/format.h"
 
 namespace leeway {
 namespace {

@@ -23,7 +23,7 @@ namespace leeway {
 
 // Thread-safe. A thread of its own makes the calls and runs the callbacks. Between two calls it
 // does not wait on the network, which belongs to the server's own queue
-// (server/rpc/server_queue.h).
+// (common/service/server_queue.h).
 class ControlLink {
  public:
   ControlLink(std::shared_ptr<grpc::Channel> channel, std::function<Time()> now);

@@ -6,9 +6,9 @@
 #include "absl/strings/str_split.h"
 #include "common/address.h"
 #include "common/rpc/host.h"
+#include "common/service/unary_call.h"
 #include "server/coordinator/coordinator_host.h"
 #include "server/coordinator/worker_state_streams.h"
-#include "server/rpc/unary_call.h"
 
 namespace leeway {
 namespace {

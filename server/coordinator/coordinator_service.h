@@ -2,9 +2,9 @@
 // state go between the network and the checkpoint sink.
 #pragma once
 
+#include "common/service/admitted_service.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
 #include "server/coordinator/worker_state_streams.h"
-#include "server/rpc/admitted_service.h"
 
 namespace leeway {
 

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
+#include "common/service/server_queue.h"
 #include "common/status.h"
 #include "server/coordinator/coordinator_host.h"
-#include "server/rpc/server_queue.h"
 
 namespace leeway {
 namespace {

@@ -1,7 +1,7 @@
 #include "server/node/ended_job.h"
 
 #include "absl/strings/str_cat.h"
-#include "server/rpc/unary_call.h"
+#include "common/service/unary_call.h"
 
 namespace leeway {
 

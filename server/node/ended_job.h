@@ -8,11 +8,11 @@
 #include "absl/status/status.h"
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "common/service/admitted_service.h"
+#include "common/service/server_queue.h"
 #include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
 #include "leeway/v1/job.pb.h"
-#include "server/rpc/admitted_service.h"
-#include "server/rpc/server_queue.h"
 
 namespace leeway {
 

@@ -11,11 +11,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/service/server_queue.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "server/node/cut_writer.h"
 #include "server/replica/replica_link.h"
 #include "server/replica/replica_store.h"
-#include "server/rpc/server_queue.h"
 #include "server/service/shard_table.h"
 #include "server/shard/shard.h"
 

@@ -13,12 +13,12 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/patient_call.h"
+#include "common/service/unary_call.h"
 #include "common/status.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/restore.h"
 #include "server/coordinator/core/schema.h"
 #include "server/node/configuration_check.h"
-#include "server/rpc/unary_call.h"
 
 namespace leeway {
 namespace {

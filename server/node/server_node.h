@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "common/mutex.h"
+#include "common/service/admitted_service.h"
+#include "common/service/server_queue.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
 #include "server/node/held_model.h"
-#include "server/rpc/admitted_service.h"
-#include "server/rpc/server_queue.h"
 #include "server/service/parameter_service.h"
 
 namespace leeway {

@@ -14,14 +14,14 @@
 #include "common/rpc/connection_table.h"
 #include "common/rpc/local_listener.h"
 #include "common/rpc/tcp_port.h"
+#include "common/service/connection_guard.h"
+#include "common/service/doorkeeper.h"
+#include "common/service/server_queue.h"
 #include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/job.pb.h"
 #include "server/coordinator/coordinator_host.h"
 #include "server/node/ended_job.h"
 #include "server/node/server_node.h"
-#include "server/rpc/connection_guard.h"
-#include "server/rpc/doorkeeper.h"
-#include "server/rpc/server_queue.h"
 
 namespace grpc {
 class Server;

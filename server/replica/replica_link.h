@@ -15,9 +15,9 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include "common/mutex.h"
+#include "common/service/server_queue.h"
 #include "common/shm/shared_memory.h"
 #include "leeway/v1/parameter_server.pb.h"
-#include "server/rpc/server_queue.h"
 #include "server/shard/shard.h"
 
 namespace leeway {

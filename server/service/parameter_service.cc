@@ -9,11 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/counted.h"
 #include "common/rpc/grpc_status.h"
+#include "common/service/unary_call.h"
 #include "common/status.h"
 #include "common/wire/wire.h"
 #include "config/contributors.h"
 #include "config/shards.h"
-#include "server/rpc/unary_call.h"
 #include "server/service/stream_session.h"
 
 namespace leeway {

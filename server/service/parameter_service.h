@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "common/clock.h"
+#include "common/service/admitted_service.h"
+#include "common/service/server_queue.h"
 #include "leeway/v1/parameter_server.grpc.pb.h"
-#include "server/rpc/admitted_service.h"
-#include "server/rpc/server_queue.h"
 #include "server/service/byte_budget.h"
 #include "server/service/shard_table.h"
 #include "server/service/stream_list.h"

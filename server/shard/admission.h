@@ -9,7 +9,7 @@
 // server whose version is the lowest of all and it can read version v everywhere, so it computes
 // clock v and sends it. Nothing that the server refuses keeps it from sending D: what it sends
 // before D may be refused, but a refusal is an answer, and a client that limits what is under way
-// lets the lowest block go first (client/call_queue.h); blocks lower than D are complete and
+// lets the lowest block go first (client/calls/call_queue.h); blocks lower than D are complete and
 // are answered. So D completes, whatever is held, and its contributions are freed; the next block
 // is the oldest then. A client of one's own that waits for each block before it sends the next must
 // go upwards (docs/protocol.md).

@@ -6,7 +6,7 @@
 #include "bench/base/transfer.h"
 #include "bench/interleave.h"
 #include "bench/transport_bench.h"
-#include "client/parameter_client.h"
+#include "client/calls/parameter_client.h"
 #include "config/job.h"
 #include "tests/catch.h"
 

@@ -17,9 +17,9 @@
 #include <CLI/CLI.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "bench/base/format.h"
-#include "bench/base/table.h"
 #include "common/codec/codec.h"
+#include "common/text/format.h"
+#include "common/text/table.h"
 #include "leeway/v1/job.pb.h"
 #include "worker/compute/backend.h"
 #include "worker/device/link_rates.h"

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
-#include "client/client_options.h"
-#include "client/coordinator_session.h"
-#include "client/parameter_client.h"
+#include "client/calls/client_options.h"
+#include "client/calls/parameter_client.h"
+#include "client/session/coordinator_session.h"
 #include "common/rpc/channel.h"
 #include "common/status.h"
 #include "tests/chaos/ledger.h"

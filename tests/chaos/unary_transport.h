@@ -12,8 +12,8 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/completion_queue.h>
 
-#include "client/stream_transport.h"
-#include "client/transport.h"
+#include "client/transport/stream_transport.h"
+#include "client/transport/transport.h"
 #include "common/mutex.h"
 
 namespace leeway::testing {

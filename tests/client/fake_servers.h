@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "client/operations.h"
-#include "client/transport.h"
+#include "client/calls/operations.h"
+#include "client/transport/transport.h"
 #include "common/blocks.h"
 #include "common/codec/encoded.h"
 #include "common/mutex.h"

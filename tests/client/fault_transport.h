@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "client/stream_transport.h"
-#include "client/transport.h"
+#include "client/transport/stream_transport.h"
+#include "client/transport/transport.h"
 #include "common/mutex.h"
 
 namespace leeway::testing {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/host_group.h"
+#include "client/calls/host_group.h"
 #include "tests/catch.h"
 
 namespace leeway::testing {

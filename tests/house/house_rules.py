@@ -16,15 +16,20 @@ MAY_INCLUDE = {
     # Users compile with it what is not ours: the standard library, and nothing else.
     "plugin": [],
     "common": ["proto", "plugin"],
+    "common/text": ["common"],
+    "common/process": ["common"],
     "config": ["proto", "plugin", "common"],
     "client": ["proto", "config", "common"],
     "client/core": ["proto", "common"],
+    "client/transport": ["proto", "common"],
+    "client/calls": ["proto", "common", "client/core", "client/transport"],
+    "client/session": ["proto", "common", "client/core", "client/transport", "client/calls"],
     "server": ["proto", "config", "common"],
     "server/core": ["common"],
     "server/store": ["common"],
     "server/shard": ["proto", "config", "common", "server/core", "server/store"],
     "server/checkpoint": ["proto", "common", "server/core"],
-    "server/coordinator": ["proto", "config", "common", "server/checkpoint", "server/rpc"],
+    "server/coordinator": ["proto", "config", "common", "server/checkpoint"],
     "server/coordinator/core": ["proto", "config", "common", "server/core"],
     "worker": ["proto", "config", "common", "client"],
     "worker/data": ["proto", "common"],
@@ -39,7 +44,8 @@ MAY_INCLUDE = {
 
 # gRPC appears in these folders only; what lies below one of them is another folder.
 GRPC_IN = {
-    "common/rpc", "common/wire", "client", "client/library", "server/rpc", "server/service", "server/replica", "server/node",
+    "common/rpc", "common/service", "common/wire", "client", "client/transport", "client/calls", "client/session",
+    "client/library", "server/service", "server/replica", "server/node",
     "server/coordinator", "worker", "bench", "bench/base", "launcher/supervision",
 }
 GRPC = re.compile(r'#include [<"](grpc|grpcpp)/|#include ".*\.grpc\.pb\.h"')

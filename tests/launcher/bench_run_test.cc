@@ -11,8 +11,6 @@
 #include <unistd.h>
 
 #include "bench/base/contribution.h"
-#include "bench/base/process.h"
-#include "bench/base/process_usage.h"
 #include "bench/bench_pair.h"
 #include "bench/exchange_bench.h"
 #include "bench/exchange_job.h"
@@ -21,6 +19,8 @@
 #include "bench/transport_bench.h"
 #include "bench/transport_report.h"
 #include "common/files/files.h"
+#include "common/process/process.h"
+#include "common/process/process_usage.h"
 #include "config/job.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"

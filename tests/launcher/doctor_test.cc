@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "bench/base/process.h"
 #include "bench/raw/raw_socket.h"
+#include "common/process/process.h"
 #include "config/job.h"
 #include "launcher/doctor/peer.h"
 #include "tests/catch.h"

@@ -1,6 +1,6 @@
 #include "launcher/supervision/live_view.h"
 
-#include "bench/base/format.h"
+#include "common/text/format.h"
 #include "tests/catch.h"
 
 namespace leeway::live_view {

@@ -1,7 +1,7 @@
 // What need not be sent is not.
 #include <atomic>
 
-#include "client/stream_transport.h"
+#include "client/transport/stream_transport.h"
 #include "tests/client/fault_transport.h"
 #include "tests/whole/job_rig.h"
 

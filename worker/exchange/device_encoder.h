@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/block_range.h"
-#include "client/contribution_encoder.h"
+#include "client/calls/block_range.h"
+#include "client/calls/contribution_encoder.h"
 #include "common/blocks.h"
 #include "common/codec/plan.h"
 #include "worker/compute/backend.h"

@@ -11,10 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/calls/host_group.h"
+#include "client/calls/parameter_client.h"
 #include "client/exchange/clock_exchange.h"
 #include "client/exchange/clock_span.h"
-#include "client/host_group.h"
-#include "client/parameter_client.h"
 #include "common/clock.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "client/block_range.h"
+#include "client/calls/block_range.h"
 #include "common/blocks.h"
 
 namespace leeway {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "client/block_range.h"
+#include "client/calls/block_range.h"
 #include "client/exchange/finite.h"
 #include "client/exchange/read_weights.h"
 #include "common/buffer.h"

@@ -23,7 +23,7 @@ struct AutoBasis {
 // Not thread-safe.
 class LinkBook {
  public:
-  // A worker's probe (client/link_probe.h) on one processor moves about so many bytes a
+  // A worker's probe (client/transport/link_probe.h) on one processor moves about so many bytes a
   // second whatever the wire: from here on it says what the processor does.
   static constexpr double kProbeMax = 500e6;
   static constexpr double kOneHost = std::numeric_limits<double>::infinity();

@@ -1,5 +1,5 @@
 // Which workers reach each other's memory, and where each has its contributions, for jobs whose
-// workers combine them (workers.per_host: combine; client/host_group.h). Owns this; must be told of
+// workers combine them (workers.per_host: combine; client/calls/host_group.h). Owns this; must be told of
 // each registration, and when the job begins: from then on the groups stay as they are. In other
 // jobs there are no groups.
 #pragma once

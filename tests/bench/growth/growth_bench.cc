@@ -23,9 +23,9 @@
 #include "bench/base/bench_job.h"
 #include "bench/base/bench_process.h"
 #include "bench/base/percentiles_json.h"
-#include "bench/base/process.h"
 #include "bench/base/real_servers.h"
 #include "common/files/files.h"
+#include "common/process/process.h"
 #include "common/status.h"
 #include "tests/bench/growth/light_workers.h"
 

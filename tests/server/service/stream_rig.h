@@ -11,9 +11,9 @@
 
 #include "common/rpc/channel.h"
 #include "common/rpc/local_sockets.h"
+#include "common/service/server_queue.h"
 #include "common/shm/shared_memory.h"
 #include "leeway/v1/parameter_server.grpc.pb.h"
-#include "server/rpc/server_queue.h"
 #include "server/service/parameter_service.h"
 #include "tests/catch.h"
 #include "tests/server/shard/no_cuts.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "client/residuals.h"
+#include "client/calls/residuals.h"
 #include "tests/worker/device/fake_device.h"
 #include "tests/worker/device/seeds.h"
 #include "tests/worker/model/support.h"

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "absl/strings/match.h"
-#include "client/parameter_client.h"
+#include "client/calls/parameter_client.h"
 #include "tests/client/fake_servers.h"
 #include "tests/worker/device/fake_device.h"
 #include "tests/worker/device/seeds.h"

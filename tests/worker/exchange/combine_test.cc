@@ -2,7 +2,7 @@
 #include <atomic>
 #include <thread>
 
-#include "client/host_group.h"
+#include "client/calls/host_group.h"
 #include "tests/catch.h"
 #include "tests/worker/exchange/exchange_rig.h"
 

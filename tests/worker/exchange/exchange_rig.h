@@ -7,7 +7,7 @@
 #include <map>
 #include <memory>
 
-#include "client/parameter_client.h"
+#include "client/calls/parameter_client.h"
 #include "common/codec/plan.h"
 #include "common/status.h"
 #include "tests/catch.h"

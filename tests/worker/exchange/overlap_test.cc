@@ -8,7 +8,7 @@
 #include <memory>
 #include <set>
 
-#include "client/parameter_client.h"
+#include "client/calls/parameter_client.h"
 #include "common/codec/plan.h"
 #include "common/mutex.h"
 #include "common/philox.h"

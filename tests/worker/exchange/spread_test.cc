@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "client/parameter_client.h"
+#include "client/calls/parameter_client.h"
 #include "tests/catch.h"
 #include "tests/client/fake_servers.h"
 #include "tests/log_capture.h"

@@ -3,7 +3,7 @@
 #include <deque>
 #include <utility>
 
-#include "client/parameter_client.h"
+#include "client/calls/parameter_client.h"
 #include "tests/catch.h"
 
 namespace leeway::steps {

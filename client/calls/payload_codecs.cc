@@ -1,0 +1,137 @@
+#include "client/calls/payload_codecs.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/buffer.h"
+#include "common/codec/encoded.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+// What comes as it is.
+absl::Status TakeRaw(const FloatPayload& payload, std::span<float> target) {
+  if (payload.bytes() != target.size_bytes()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the server answered ", payload.size(), " values instead of ", target.size()));
+  }
+  payload.CopyTo(target);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+PayloadCodecs::PayloadCodecs(const BlockLayout& layout, std::shared_ptr<const CodecPlan> plan,
+                             bool weights_stay)
+    : plan_(std::move(plan)),
+      weights_stay_(weights_stay),
+      residuals_(plan_ != nullptr && plan_->compresses_contributions()
+                     ? std::make_unique<Residuals>(layout)
+                     : nullptr),
+      encoder_(residuals_.get()),
+      held_(layout.blocks()) {}
+
+void PayloadCodecs::EncodeBy(ContributionEncoder& encoder) {
+  residuals_.reset();
+  encoder_ = &encoder;
+}
+
+v1::Encoding PayloadCodecs::contribution_encoding(uint32_t block) const {
+  return plan_ == nullptr ? v1::ENCODING_RAW : plan_->contribution(block).encoding();
+}
+
+std::optional<EncodedContribution> PayloadCodecs::EncodeContribution(
+    uint32_t block, uint64_t clock, uint64_t examples, std::span<const float> values) const {
+  if (contribution_encoding(block) == v1::ENCODING_RAW) return std::nullopt;
+  const Codec& codec = plan_->contribution(block);
+  if (examples == 0) return EncodeBytes(codec, values, FloatBuffer(values.size()).span());
+  return encoder_->Encode(codec, block, clock, values);
+}
+
+v1::Encoding PayloadCodecs::weights_encoding(uint32_t block) const {
+  return plan_ == nullptr ? v1::ENCODING_RAW : plan_->weights(block).encoding();
+}
+
+bool PayloadCodecs::TakesChanges(uint32_t block) const {
+  return CarriesChanges(weights_encoding(block));
+}
+
+bool PayloadCodecs::Remembers(uint32_t block) const {
+  const v1::Encoding encoding = weights_encoding(block);
+  return CarriesChanges(encoding) || (weights_stay_ && encoding == v1::ENCODING_RAW);
+}
+
+std::optional<uint64_t> PayloadCodecs::HeldAt(uint32_t block, const float* where) const {
+  MutexLock lock(mutex_);
+  if (held_[block].where != where) return std::nullopt;
+  return held_[block].version;
+}
+
+void PayloadCodecs::Ask(const float* target, TransportRequest& request) const {
+  v1::ExchangeHeader& header = request.header;
+  const bool changes = TakesChanges(header.block());
+  // What lies there is no version of the weights.
+  if (request.reads == ReadKind::kAverage) return;
+  const bool latest = request.reads == ReadKind::kLatest;
+  // Whatever is current is read as it is: the weights themselves.
+  if (latest && changes) return;
+  if (!latest) header.set_reply_encoding(weights_encoding(header.block()));
+  // A contribution makes another version than the one that is here.
+  const bool adds = request.kind != TransportRequest::Kind::kPull;
+  if (adds && !changes) return;
+  if (const auto version = HeldAt(header.block(), target); version.has_value()) {
+    header.set_have_version(*version);
+  }
+}
+
+absl::Status PayloadCodecs::NotHere(uint64_t version) const {
+  const std::string text = absl::StrCat("the server answered that version ", version, " is here, ");
+  // It was, when the call named it; another call has brought the block to another vector.
+  if (weights_stay_) return absl::UnavailableError(absl::StrCat(text, "no more; asking again"));
+  return absl::InvalidArgumentError(absl::StrCat(text, "which it is not"));
+}
+
+absl::Status PayloadCodecs::Take(const TransportReply& reply, ReadKind reads,
+                                 std::span<float> target) {
+  const v1::VersionHeader& version = reply.version;
+  // What is known of the weights, in another vector, stays known.
+  if (reads == ReadKind::kAverage) return TakeRaw(reply.payload, target);
+  const std::optional<uint64_t> held = HeldAt(version.block(), target.data());
+  if (version.unchanged()) {
+    return held == version.version() ? absl::OkStatus() : NotHere(version.version());
+  }
+  Forget(version.block());
+  if (version.encoding() == v1::ENCODING_RAW) {
+    RETURN_IF_ERROR(TakeRaw(reply.payload, target));
+  } else {
+    ASSIGN_OR_RETURN(const auto values,
+                     EncodedValues::Open(version.encoding(), reply.payload.owner(),
+                                         reply.payload.pieces(), target.size()));
+    const bool change = CarriesChanges(version.encoding());
+    if (!change) {
+      values->Read(0, target);
+    } else if (version.has_since_version() && held == version.since_version()) {
+      values->AddTo(target);
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the server answered changes since version ", version.since_version(),
+                       " to a client that has ", held.has_value() ? absl::StrCat(*held) : "none"));
+    }
+  }
+  // Changes do not refer to the weights themselves.
+  const bool remembers =
+      Remembers(version.block()) && !(reads == ReadKind::kLatest && TakesChanges(version.block()));
+  if (!remembers) return absl::OkStatus();
+  MutexLock lock(mutex_);
+  held_[version.block()] = {target.data(), version.version()};
+  return absl::OkStatus();
+}
+
+void PayloadCodecs::Forget(uint32_t block) {
+  if (!Remembers(block)) return;
+  MutexLock lock(mutex_);
+  held_[block] = {};
+}
+
+}  // namespace leeway

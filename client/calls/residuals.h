@@ -1,0 +1,40 @@
+// Contributions that the host encodes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "client/calls/contribution_encoder.h"
+#include "common/blocks.h"
+#include "common/buffer.h"
+#include "common/codec/codec.h"
+
+namespace leeway {
+
+// Different blocks may be used by different threads at once; one block, and all of Read, Undo and
+// Set, by one at a time. `layout` outlives it. Its Read and Set have no errors.
+class Residuals final : public ContributionEncoder {
+ public:
+  explicit Residuals(const BlockLayout& layout);
+
+  EncodedContribution Encode(const Codec& codec, uint32_t block, uint64_t clock,
+                             std::span<const float> values) override;
+  absl::Status Read(uint64_t clock, std::span<float> out) const override;
+  void Undo(uint64_t clock) override;
+  absl::Status Set(std::span<const float> values) override;
+
+ private:
+  const BlockLayout& layout_;
+  FloatBuffer after_;
+  FloatBuffer before_;
+  // By block, the latest encoded.
+  std::vector<std::optional<uint64_t>> clocks_;
+};
+
+// Values + residual in bytes of its own, and in `residual` what that loses (Codec::Encode).
+EncodedContribution EncodeBytes(const Codec& codec, std::span<const float> values,
+                                std::span<float> residual);
+
+}  // namespace leeway

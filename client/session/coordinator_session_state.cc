@@ -1,0 +1,109 @@
+// What a worker keeps from clock to clock, on its way to the coordinator and back: it is part of
+// checkpoints (server/checkpoint/worker_state.h).
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/session/coordinator_session.h"
+#include "common/status.h"
+
+namespace leeway {
+namespace {
+
+// Of a state's stream.
+constexpr size_t kChunkBytes = 1 << 20;
+
+}  // namespace
+
+absl::StatusOr<v1::HeartbeatReply> CoordinatorSession::Tell(const std::string& what,
+                                                            const v1::HeartbeatRequest& request) {
+  v1::HeartbeatReply reply;
+  RETURN_IF_ERROR(Call(what, Patient(), [&](grpc::ClientContext& context) {
+    return stub_->Heartbeat(&context, request, &reply);
+  }));
+  return reply;
+}
+
+absl::Status CoordinatorSession::ReportLossScale(const v1::LossScale& scale) {
+  v1::HeartbeatRequest request;
+  {
+    MutexLock lock(mutex_);
+    request = Greeting();
+  }
+  *request.add_loss_scales() = scale;
+  return Tell("reporting a loss scale", request).status();
+}
+
+absl::Status CoordinatorSession::KeepState() {
+  v1::HeartbeatRequest request;
+  {
+    MutexLock lock(mutex_);
+    request = Greeting();
+  }
+  request.set_keeps_state(true);
+  return Tell("saying that the worker keeps state", request).status();
+}
+
+absl::Status CoordinatorSession::ReportNow(const v1::EvaluationMetrics& metrics) {
+  v1::HeartbeatRequest request;
+  {
+    MutexLock lock(mutex_);
+    request = Greeting();
+  }
+  *request.add_evaluations() = metrics;
+  ASSIGN_OR_RETURN(const v1::HeartbeatReply reply, Tell("reporting an evaluation", request));
+  MutexLock lock(mutex_);
+  stop_requested_ |= reply.stop_requested();
+  return absl::OkStatus();
+}
+
+absl::Status CoordinatorSession::SaveWorkerState(uint64_t clock, const std::string& state) {
+  const auto attempt = [&](grpc::ClientContext& context) {
+    v1::SaveWorkerStateReply reply;
+    auto writer = stub_->SaveWorkerState(&context, &reply);
+    v1::WorkerStateChunk chunk;
+    chunk.set_job(job_);
+    chunk.set_rank(rank_);
+    chunk.set_incarnation(incarnation_);
+    chunk.set_generation(generation_);
+    chunk.set_clock(clock);
+    chunk.set_size(state.size());
+    for (size_t position = 0; position == 0 || position < state.size(); position += kChunkBytes) {
+      chunk.set_data(state.substr(position, kChunkBytes));
+      // A broken stream says why in Finish().
+      if (!writer->Write(chunk)) break;
+      chunk.Clear();
+    }
+    writer->WritesDone();
+    return writer->Finish();
+  };
+  return Move(absl::StrCat("saving the worker's state at clock ", clock), attempt);
+}
+
+absl::StatusOr<WorkerState> CoordinatorSession::LoadWorkerState() {
+  WorkerState state;
+  const auto attempt = [&](grpc::ClientContext& context) {
+    v1::LoadWorkerStateRequest request;
+    request.set_job(job_);
+    request.set_rank(rank_);
+    request.set_incarnation(incarnation_);
+    state = {};
+    auto reader = stub_->LoadWorkerState(&context, request);
+    v1::WorkerStateChunk chunk;
+    uint64_t size = 0;
+    for (bool first = true; reader->Read(&chunk); first = false) {
+      if (first) state.clock = chunk.clock();
+      if (first) size = chunk.size();
+      state.bytes += chunk.data();
+    }
+    const grpc::Status status = reader->Finish();
+    // Of one that ends early not every relay says so.
+    if (!status.ok() || state.bytes.size() >= size) return status;
+    return grpc::Status(
+        grpc::StatusCode::UNAVAILABLE,
+        absl::StrCat(state.bytes.size(), " of ", size, " bytes of the state arrived"));
+  };
+  RETURN_IF_ERROR(Move("loading the worker's state", attempt));
+  return state;
+}
+
+}  // namespace leeway

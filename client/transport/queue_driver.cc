@@ -1,0 +1,130 @@
+#include "client/transport/queue_driver.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "common/clock.h"
+#include "common/rpc/queue_event.h"
+
+namespace leeway {
+namespace {
+
+// Nobody waits and nothing is under way: so long until the driver's thread takes the queue.
+constexpr Duration kLeftAlone = std::chrono::milliseconds(2);
+// Who drove so short a time ago will drive again: waking another thread costs more.
+constexpr Duration kBackSoon = std::chrono::microseconds(50);
+
+gpr_timespec At(Time deadline) {
+  if (deadline == Time::max()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+  const Duration left = deadline - SteadyNow();
+  // Of what lies in the future gRPC makes whole milliseconds, also of this moment.
+  if (left <= Duration::zero()) return gpr_inf_past(GPR_CLOCK_MONOTONIC);
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(left).count();
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_micros(us, GPR_TIMESPAN));
+}
+
+}  // namespace
+
+void QueueDriver::Start() {
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void QueueDriver::Stop() {
+  {
+    MutexLock lock(mutex_);
+    over_ = true;
+    background_.NotifyOne();
+    free_.NotifyAll();
+  }
+  queue_.Shutdown();
+  thread_.join();
+}
+
+void QueueDriver::CallBegan(uint64_t bytes) {
+  ++open_calls_;
+  open_bytes_ += bytes;
+}
+
+void QueueDriver::CallsEnded(uint64_t calls, uint64_t bytes) {
+  open_calls_ -= calls;
+  open_bytes_ -= bytes;
+}
+
+bool QueueDriver::RunNext(Time deadline) {
+  void* tag = nullptr;
+  bool ok = false;
+  poller_.ExpectSmall(open_bytes_ <= QueuePoller::kSmallBytes);
+  if (poller_.Next(&tag, &ok, At(deadline)) != grpc::CompletionQueue::GOT_EVENT) return false;
+  QueueEvent::RunTag(tag, ok);
+  return true;
+}
+
+// Between two exchanges of a thread that waits for each, the queue is left alone: waking the
+// driver's thread would cost more than the exchange. It looks after the queue by itself.
+bool QueueDriver::TakeInBackground() {
+  MutexLock lock(mutex_);
+  while (!over_) {
+    const Time now = SteadyNow();
+    const Time left_alone = given_back_ + (open_calls_ > 0 ? kBackSoon : kLeftAlone);
+    const bool free = !driven_ && waiting_ == 0;
+    if (free && now >= left_alone) {
+      driven_ = true;
+      return true;
+    }
+    background_.WaitUntil(mutex_, free ? left_alone : now + kLeftAlone);
+  }
+  // To take what is left.
+  driven_ = true;
+  return true;
+}
+
+void QueueDriver::GiveBack() {
+  poller_.RunAtRest();
+  MutexLock lock(mutex_);
+  driven_ = false;
+  given_back_ = SteadyNow();
+  if (waiting_ > 0) {
+    free_.NotifyAll();
+  } else if (open_calls_ > 0 && !back_soon_) {
+    background_.NotifyOne();
+  }
+}
+
+void QueueDriver::Drive(const std::function<bool()>& done, Time deadline) {
+  {
+    MutexLock lock(mutex_);
+    const Time now = SteadyNow();
+    // Who only looks will look again.
+    back_soon_ = now - given_back_ < kBackSoon || deadline <= now;
+    ++waiting_;
+    // Whoever drives gives the queue back after each event for as long as others wait for it.
+    while (driven_ && !over_ && !done()) {
+      if (deadline == Time::max()) {
+        free_.Wait(mutex_);
+      } else if (!free_.WaitUntil(mutex_, deadline)) {
+        break;
+      }
+    }
+    --waiting_;
+    if (driven_ || over_) return;
+    driven_ = true;
+  }
+  while (!done() && RunNext(deadline)) {
+    MutexLock lock(mutex_);
+    if (waiting_ > 0) free_.NotifyAll();
+  }
+  GiveBack();
+}
+
+void QueueDriver::Loop() {
+  while (TakeInBackground()) {
+    while (true) {
+      if (!RunNext(Time::max())) return;
+      MutexLock lock(mutex_);
+      if (waiting_ > 0) break;
+    }
+    GiveBack();
+  }
+}
+
+}  // namespace leeway
