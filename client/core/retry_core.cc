@@ -10,7 +10,9 @@
 namespace leeway {
 
 RetryCore::RetryCore(const RetryLimits& limits, RandomStream jitter)
-    : limits_(limits), jitter_(std::move(jitter)) {}
+    : limits_(limits),
+      jitter_(std::move(jitter)),
+      backoff_(limits.backoff_min, limits.backoff_max) {}
 
 RetryDecision RetryCore::OnFailure(const absl::Status& status, Duration took, Duration elapsed) {
   // Without a hint it is not for want of room that will be there: a full disk, a message too large.
@@ -27,20 +29,16 @@ RetryDecision RetryCore::OnFailure(const absl::Status& status, Duration took, Du
   }
   // It was held, and has waited already; who was refused has not.
   if (!hint && took >= limits_.held) {
-    quick_ = 0;
+    backoff_.Reset();
     return {absl::OkStatus(), Duration::zero()};
   }
   // The hint is what the other side knows; that it was not enough, it does not.
   const Duration at_least = std::min(hint.value_or(Duration::zero()), limits_.hint_max);
-  return {absl::OkStatus(), std::min(std::max(at_least, NextBackoff()), limits_.total - elapsed)};
+  return {absl::OkStatus(), std::min(std::max(at_least, NextPause()), limits_.total - elapsed)};
 }
 
-Duration RetryCore::NextBackoff() {
-  Duration backoff = limits_.backoff_min;
-  for (uint32_t i = 0; i < quick_ && backoff < limits_.backoff_max; ++i) backoff *= 2;
-  ++quick_;
-  backoff = std::min(backoff, limits_.backoff_max);
-  return FromSeconds(Seconds(backoff) * (0.5 + 0.5 * jitter_.Uniform()));
+Duration RetryCore::NextPause() {
+  return FromSeconds(Seconds(backoff_.Next()) * (0.5 + 0.5 * jitter_.Uniform()));
 }
 
 }  // namespace leeway

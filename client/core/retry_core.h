@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "common/backoff.h"
 #include "common/clock.h"
 #include "common/philox.h"
 #include "common/retry_hint.h"
@@ -55,12 +56,13 @@ class RetryCore {
   const std::string& told() const { return told_; }
 
  private:
-  Duration NextBackoff();
+  // The next pause, times a draw.
+  Duration NextPause();
 
   const RetryLimits limits_;
   RandomStream jitter_;
-  // Quick failures in a row.
-  uint32_t quick_ = 0;
+  // Grows with quick failures in a row.
+  Backoff backoff_;
   std::string told_;
 };
 

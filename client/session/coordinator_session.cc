@@ -10,6 +10,7 @@
 
 #include "absl/algorithm/container.h"
 #include "client/calls/client_options.h"
+#include "common/backoff.h"
 #include "common/protocol.h"
 #include "common/rpc/grpc_status.h"
 #include "common/status.h"
@@ -401,7 +402,7 @@ absl::Status CoordinatorSession::Leave(v1::LeaveReason reason, uint64_t clock,
 
 absl::Status CoordinatorSession::SayLeave(const v1::LeaveRequest& request) {
   RetryLimits limits = Within(kLeaveWithin, "the limit");
-  Duration pause = kSealedPauseMin;
+  Backoff pause(kSealedPauseMin, kSealedPauseMax);
   bool answered = false;
   while (true) {
     v1::LeaveReply reply;
@@ -414,8 +415,7 @@ absl::Status CoordinatorSession::SayLeave(const v1::LeaveRequest& request) {
     // It stays until this worker has heard of the end, or comes back and may need it.
     answered = true;
     limits = Within(start_limit_, "limits.start_seconds");
-    options_.sleep(pause);
-    pause = std::min(2 * pause, kSealedPauseMax);
+    options_.sleep(pause.Next());
   }
 }
 

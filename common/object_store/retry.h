@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/backoff.h"
 #include "common/clock.h"
 #include "common/philox.h"
 
@@ -21,7 +22,8 @@ struct StoreRetryLimits {
 // The life of one request. Not thread-safe.
 class StoreRetry {
  public:
-  StoreRetry(const StoreRetryLimits& limits, RandomStream draws) : limits_(limits), draws_(draws) {}
+  StoreRetry(const StoreRetryLimits& limits, RandomStream draws)
+      : limits_(limits), draws_(draws), bound_(limits.pause_first, limits.pause_max) {}
 
   // An attempt has failed, `elapsed` after the first one began. How long to wait before the next
   // one; nothing: there is to be none. `asked`: what the store said (Retry-After), which is then
@@ -33,6 +35,7 @@ class StoreRetry {
  private:
   const StoreRetryLimits limits_;
   RandomStream draws_;
+  Backoff bound_;
   uint32_t attempts_ = 0;
 };
 

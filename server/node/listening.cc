@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/address.h"
+#include "common/backoff.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -134,7 +135,7 @@ absl::Status TryToListen(const std::string& address) {
 
 absl::Status TryFor(Duration limit, const std::function<bool(Duration)>& pause,
                     const std::function<absl::Status()>& attempt) {
-  Duration next = kPauseMin;
+  Backoff backoff(kPauseMin, kPauseMax);
   Duration paused{};
   while (true) {
     const absl::Status status = attempt();
@@ -146,10 +147,9 @@ absl::Status TryFor(Duration limit, const std::function<bool(Duration)>& pause,
     if (paused == Duration::zero()) {
       spdlog::warn("{}; trying for {:.3g} s", std::string(status.message()), Seconds(limit));
     }
-    next = std::min(next, limit - paused);
+    const Duration next = std::min(backoff.Next(), limit - paused);
     if (!pause(next)) return absl::CancelledError("stopped by a signal");
     paused += next;
-    next = std::min(2 * next, kPauseMax);
   }
 }
 
