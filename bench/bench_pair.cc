@@ -30,7 +30,7 @@ absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Leeway(Wire wire, const st
                                                              const TransferPlan& plan,
                                                              const KeyFolder* keys) {
   ASSIGN_OR_RETURN(const v1::TrainingJob job, MakeBenchJob(wire, codec));
-  // Each in a process of its own.
+  // Each process sets its own role.
   const auto be = [keys](v1::Role role) -> absl::Status {
     if (keys == nullptr) return absl::OkStatus();
     ASSIGN_OR_RETURN(SecuritySettings security, keys->SettingsFor(role));
@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Raw(Wire wire, const Trans
   return Start(
       "raw",
       [&] {
-        // An end that this child kept would hide from it that the other process has gone.
+        // If this child kept the other end, it would not notice that the other process has gone.
         ends.first = RawSocket();
         return RawTransferServer(std::move(ends.second), plan);
       },
@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Raw(Wire wire, const Trans
 }
 
 absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Ping(Wire wire) {
-  // No name of Leeway's: its sockets stay as gRPC has them (common/rpc/local_sockets.h).
+  // Without a Leeway name, its sockets stay as gRPC makes them (common/rpc/local_sockets.h).
   const std::string address = wire == Wire::kUnix
                                   ? absl::StrCat("unix-abstract:ping-", absl::Hex(RandomIdentity()))
                                   : "127.0.0.1:0";

@@ -14,13 +14,14 @@ namespace leeway {
 // Not thread-safe.
 class BenchPair {
  public:
-  // Leeway's own path. `keys`: with mutual TLS.
+  // Measures Leeway's own path. With `keys` it uses mutual TLS.
   static absl::StatusOr<std::unique_ptr<BenchPair>> Leeway(Wire wire, const std::string& codec,
                                                            const TransferPlan& plan,
                                                            const KeyFolder* keys = nullptr);
-  // The same work on a bare socket (tcp, unix; for auto: tcp) or through a ring in shared memory.
+  // Does the same work on a bare socket (tcp, unix; for auto: tcp) or through a ring in shared
+  // memory.
   static absl::StatusOr<std::unique_ptr<BenchPair>> Raw(Wire wire, const TransferPlan& plan);
-  // A bare unary gRPC call (bench/ping.h) over tcp or unix.
+  // Measures a bare unary gRPC call (bench/ping.h) over tcp or unix.
   static absl::StatusOr<std::unique_ptr<BenchPair>> Ping(Wire wire);
 
   // Moves messages for `seconds`.
@@ -31,7 +32,7 @@ class BenchPair {
 
  private:
   using Make = std::function<absl::StatusOr<BenchService>()>;
-  // The server first, whose hello the client may want.
+  // Starts the server first, because the client may need its hello.
   static absl::StatusOr<std::unique_ptr<BenchPair>> Start(
       const std::string& name, const Make& server,
       const std::function<absl::StatusOr<BenchService>(const Json& hello)>& client);
@@ -39,7 +40,7 @@ class BenchPair {
   double CpuSeconds() const;
 
   bool resets_ = false;
-  // The client goes first.
+  // Declared last, so that the client is destroyed first.
   std::unique_ptr<BenchProcess> server_;
   std::unique_ptr<BenchProcess> client_;
 };

@@ -11,11 +11,11 @@
 
 namespace leeway {
 
-// Where a bench server is reached.
+// Where to reach a bench server.
 struct BenchServerAddress {
-  // host:port.
+  // The address as host:port.
   std::string tcp;
-  // unix-abstract:NAME.
+  // The address as unix-abstract:NAME.
   std::string local;
 };
 
@@ -26,20 +26,20 @@ class BenchServer {
   virtual BenchServerAddress address() const = 0;
 };
 
-// The job of a transport benchmark: one server, one worker, async, plain SGD, over `wire`, as a job
-// file would say it: contributions encoded with `codec` ("none", "bf16", ...), weights with
-// ReplyCodec(codec).
+// The job of a transport benchmark, as a job file gives it: one server, one worker, async, plain
+// SGD, over `wire`. Contributions are encoded with `codec` (such as "none" or "bf16"), and weights
+// with ReplyCodec(codec).
 absl::StatusOr<v1::TrainingJob> MakeBenchJob(Wire wire, const std::string& codec);
 
-// `codec` itself, but "none" for top_k and sign: their answers are changes, which only the readers
-// of sync mode can be sent.
+// Returns `codec` itself, but "none" for top_k and sign. Their answers are changes, which a server
+// can send only to the readers of sync mode.
 std::string ReplyCodec(const std::string& codec);
 
-// Serves blocks for `plan`, as a server of `job` would once it is configured.
+// Serves blocks for `plan`, as a configured server of `job` would.
 absl::StatusOr<std::unique_ptr<BenchServer>> StartBenchServer(const v1::TrainingJob& job,
                                                               const TransferPlan& plan);
 
-// Connected and initialized.
+// Returns a client that is connected and has initialized the blocks.
 absl::StatusOr<std::unique_ptr<ParameterClient>> OpenBenchClient(const v1::TrainingJob& job,
                                                                  const TransferPlan& plan,
                                                                  const BenchServerAddress& server);

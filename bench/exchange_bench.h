@@ -1,5 +1,5 @@
-// `leeway bench exchange`: sync exchanges of whole vectors between real processes of a real job,
-// beside the same bytes through bare sockets in the same pattern, in the same run.
+// `leeway bench exchange`: sync exchanges of whole vectors between the processes of a real job. In
+// the same run, bare sockets move the same bytes in the same pattern.
 #pragma once
 
 #include <cstdint>
@@ -17,29 +17,29 @@ namespace leeway {
 struct ExchangeBenchOptions {
   uint32_t servers = 1;
   uint32_t workers = 2;
-  // Of the models.
+  // The sizes of the models, in parameters.
   std::vector<uint64_t> parameters = {1'000'000, 25'000'000, 100'000'000};
   std::vector<Wire> wires = {Wire::kTcp, Wire::kAuto};
   // What the servers keep: "sgd" (no slots), "momentum" (one), "adam" (two).
   std::string update = "sgd";
-  // As in job.compression.
+  // A name as in job.compression.
   std::string codec = "none";
   // 0: the job's default.
   uint64_t block_bytes = 0;
   uint32_t rounds = 5;
-  // Of a round, about: as many clocks as fit, at least two.
+  // The approximate length of a round. It has as many clocks as fit, and at least two.
   double seconds = 1;
-  // Whether the raw limit is measured too.
+  // True if the raw limit is measured, too.
   bool raw = true;
-  // Where leeway-server is.
+  // The folder of leeway-server.
   std::string program_folder;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
 
-// The raw limit of a result.
+// The raw limit beside a result.
 struct RawLimit {
   ExchangeFigures raw;
-  // Leeway / raw; medians of the ratios of neighbouring rounds.
+  // Leeway / raw: the medians of the ratios of neighbouring rounds.
   double share = 0;
   double cpu_ratio = 0;
 };
@@ -49,18 +49,18 @@ struct ExchangeResult {
   Wire wire = Wire::kTcp;
   uint64_t block_bytes = 0;
   ExchangeFigures leeway;
-  // If it was measured.
+  // Set if the raw limit was measured.
   std::optional<RawLimit> limit;
-  // Of the server with most of it; what of that is the workers' own, mapped from their shared
-  // memory; and what it had before it had a model.
+  // Memory of the server with the highest peak: the peak; the part of it that is mapped from the
+  // workers' shared memory; and what the server had before it had a model.
   uint64_t server_peak_bytes = 0;
   uint64_t server_peers_bytes = 0;
   uint64_t server_idle_bytes = 0;
-  // Its parameters x (2 + slots) x 1.15 + what may be in flight to it.
+  // The server's parameters x (2 + slots) x 1.15, plus what may be in flight to it.
   uint64_t server_bound_bytes = 0;
 };
 
-// After an error `results` has what was measured before it; nothing is measured after it.
+// After an error nothing more is measured, and `results` has what was measured before it.
 absl::Status BenchExchange(const ExchangeBenchOptions& options,
                            std::vector<ExchangeResult>& results);
 

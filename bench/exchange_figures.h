@@ -1,4 +1,4 @@
-// Rounds of exchanges in figures.
+// Turns rounds of exchanges into figures.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@
 
 namespace leeway {
 
-// One side's steps.
+// The steps of one side: Leeway or the raw limit.
 struct ExchangeFigures {
   Percentiles step_seconds;
-  // All workers' contributions and weights, over the whole step; the median round.
+  // Contributions and weights of all workers, over the whole step, in the median round.
   double gigabytes_per_second = 0;
-  // Of processor time, all processes added.
+  // Processor time of all processes together.
   double cpu_seconds_per_gigabyte = 0;
   std::vector<double> rates;
   std::vector<double> cpu;
 };
-// `gigabytes`: of a round.
+// `gigabytes` is the amount of one round.
 ExchangeFigures FiguresOf(const std::vector<ExchangeRound>& rounds, double gigabytes);
 
-// Up and down, of all workers; 1e9 bytes of floats, also where a codec sends fewer.
+// The sum of both directions and all workers, in 1e9 bytes of floats. A codec may send fewer bytes.
 double ExchangedGigabytes(uint64_t parameters, uint32_t workers, uint64_t clocks);
 
 inline constexpr uint64_t kWarmUpClocks = 2;
-// Runs a few clocks, and says how many take about `seconds`: two at least.
+// Runs a few clocks, and returns how many take about `seconds`: at least two.
 absl::StatusOr<uint64_t> WarmUp(ExchangeGroup& group, double seconds);
 
 }  // namespace leeway

@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// Tells all processes to begin, then waits for all.
+// Tells all processes to begin, then waits for all of them.
 absl::StatusOr<std::vector<Json>> CallAll(const std::vector<BenchProcess*>& processes,
                                           const Json& request, double seconds) {
   for (BenchProcess* process : processes) RETURN_IF_ERROR(process->Send(request));
@@ -111,8 +111,8 @@ absl::StatusOr<std::unique_ptr<RawExchangeGroup>> RawExchangeGroup::Start(
       servers_end.push_back(std::move(ends.second));
     }
   }
-  // In a child: its own ends. Those that it kept of the others would hide from it that they have
-  // gone.
+  // In a child: takes the child's own ends. If it kept ends of other processes, it would not notice
+  // that these have gone.
   const auto take = [&](std::vector<RawSocket>& of_child) {
     std::vector<RawSocket> own = std::move(of_child);
     of_server.clear();

@@ -15,46 +15,46 @@
 
 namespace leeway {
 
-// Steps of all workers, and how long the slowest of them took for all.
+// The steps of all workers, and the time that the slowest worker took for all its steps.
 struct ExchangeRound {
   std::vector<double> step_seconds;
   double seconds = 0;
   double cpu_seconds = 0;
 };
 
-// Processes that are told to exchange; all are gone when it is. Not thread-safe.
+// Processes that exchange when they are told to. They end when this object does. Not thread-safe.
 class ExchangeGroup {
  public:
   virtual ~ExchangeGroup() = default;
-  // It should take about `seconds`, for the time limit.
+  // Runs `clocks` exchanges. They should take about `seconds`, which sets the time limit.
   virtual absl::StatusOr<ExchangeRound> Run(uint64_t clocks, double seconds) = 0;
 };
 
 struct ExchangeJobSpec {
   std::string program_folder;
-  // The job, of so many servers and workers.
+  // The YAML of a job with this number of servers and workers.
   std::string yaml;
   uint32_t servers = 1;
   uint32_t workers = 1;
-  // Of the model that the workers register, which need not be the job's.
+  // The model that the workers register. It need not be the job's.
   v1::ModelSchema schema;
 };
 
-// A flat vector.
+// The schema of a flat vector.
 v1::ModelSchema VectorSchema(uint64_t parameters);
 
-// Leeway's.
+// The processes of a Leeway job.
 class ExchangeJob : public ExchangeGroup {
  public:
   static absl::StatusOr<std::unique_ptr<ExchangeJob>> Start(const ExchangeJobSpec& spec);
 
   absl::StatusOr<ExchangeRound> Run(uint64_t clocks, double seconds) override;
-  // Of the server with the highest peak.
+  // Memory of the server with the highest peak.
   struct ServerMemory {
     uint64_t peak_bytes = 0;
-    // Of the peak, what lies in the workers' shared memory.
+    // The part of the peak that is in the workers' shared memory.
     uint64_t peers_bytes = 0;
-    // Before it had a model.
+    // The memory before the server had a model.
     uint64_t idle_bytes = 0;
   };
   ServerMemory server_memory() const;
@@ -68,12 +68,12 @@ class ExchangeJob : public ExchangeGroup {
   uint64_t block_bytes_ = 0;
   // By server.
   std::vector<uint64_t> idle_bytes_;
-  // The workers go first.
+  // Declared last, so that the workers are destroyed first.
   std::unique_ptr<RealServers> servers_;
   std::vector<std::unique_ptr<BenchProcess>> workers_;
 };
 
-// The same bytes on bare sockets: unix sockets for unix, else TCP.
+// Moves the same bytes on bare sockets: unix sockets for unix, TCP for the others.
 class RawExchangeGroup : public ExchangeGroup {
  public:
   static absl::StatusOr<std::unique_ptr<RawExchangeGroup>> Start(const RawExchangePlan& plan,

@@ -19,7 +19,7 @@ Json ExchangeSideJson(const ExchangeFigures& figures) {
           {"rounds_gigabytes_per_second", figures.rates}};
 }
 
-// What the raw limit adds to a row, or that it was not measured.
+// What the raw limit adds to a row. "-" if it was not measured.
 struct LimitTexts {
   std::string step = "-", rate = "-", share = "-", cpu = "-", cpu_ratio = "-";
 };
@@ -38,7 +38,7 @@ std::string ExchangeTable(const ExchangeBenchOptions& options,
                           const std::vector<ExchangeResult>& results) {
   Table table({"parameters", "transport", "block", "step p50 ms", "p90", "p99", "GB/s",
                "raw p50 ms", "raw GB/s", "share", "CPU s/GB", "raw", "ratio", "server peak",
-               "of it workers'", "idle", "bound"},
+               "workers' part", "idle", "bound"},
               2);
   for (const ExchangeResult& row : results) {
     const LimitTexts limit = TextsOf(row.limit);
@@ -55,10 +55,9 @@ std::string ExchangeTable(const ExchangeBenchOptions& options,
       Counted(options.workers, "worker"), ", update ", options.update,
       "; GB = 1e9 bytes, contributions and weights of all workers.\nRaw: the same "
       "bytes through bare sockets, without arithmetic. Bound: parameters x (2 + "
-      "slots) x 1.15 + what is in flight;\nidle: the server before it had a model; workers': "
-      "what of the peak is mapped from their shared memory. Share, ratio: medians of the rounds' "
-      "own, "
-      "not of the medians beside them.\n",
+      "slots) x 1.15 + bytes in flight;\nidle: the server before it had a model; workers' part: "
+      "the part of the peak that is mapped from their shared memory.\nShare, ratio: medians over "
+      "the rounds, not quotients of the medians in the table.\n",
       table.ToString());
 }
 

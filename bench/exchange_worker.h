@@ -1,4 +1,4 @@
-// A worker of a real job that computes nothing: it registers, attaches and exchanges the whole
+// A worker of a real job that computes nothing. It registers, attaches and exchanges the whole
 // vector, clock after clock.
 #pragma once
 
@@ -12,15 +12,15 @@
 namespace leeway {
 
 struct ExchangeWorkerOptions {
-  // host:port.
+  // The address as host:port.
   std::string coordinator;
   uint32_t rank = 0;
-  // Of the model that it registers.
+  // The schema of the model that it registers.
   v1::ModelSchema schema;
 };
 
-// Told {"open": true} it joins the job, which takes until all workers have; told {"clocks": n} it
-// makes as many exchanges and answers {"seconds": [of each], "block_bytes"}.
+// On {"open": true} it joins the job, which takes until all workers have joined. On {"clocks": n}
+// it makes n exchanges and answers {"seconds": [one for each exchange], "block_bytes"}.
 BenchService ExchangeWorker(const ExchangeWorkerOptions& options);
 
 }  // namespace leeway

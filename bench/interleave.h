@@ -1,5 +1,5 @@
-// Rounds of several subjects in turn, so that a machine that is slower for a while is slower for
-// all.
+// Runs rounds of several subjects in turn. If the machine is slower for a while, it is slower for
+// all of them.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,25 @@
 namespace leeway {
 
 struct RoundOptions {
-  // Each subject's; one more, shorter, goes first to warm up and is not counted.
+  // Rounds of each subject. A shorter round goes first to warm up, and is not counted.
   uint32_t rounds = 5;
   double seconds = 0.3;
 };
 
-// By subject, then by round. Every second round goes through the subjects backwards.
+// By subject, then by round. Every second round goes through the subjects in reverse order.
 absl::StatusOr<std::vector<std::vector<TransferRound>>> RunInterleaved(
     const std::vector<BenchPair*>& subjects, const RoundOptions& options);
 
-// One subject's rounds in figures; medians over the rounds.
+// The figures of one subject: medians over its rounds.
 struct TransferFigures {
   double messages_per_second = 0;
-  // 1e9 bytes, all directions added.
+  // In 1e9 bytes, as the sum of all directions.
   double gigabytes_per_second = 0;
-  // Of processor time, client and server added.
+  // Processor time of client and server together.
   double cpu_seconds_per_gigabyte = 0;
-  // Seconds of a call; absent where calls were not timed.
+  // Seconds of a call. Absent if calls were not timed.
   std::optional<Percentiles> latency;
-  // Every round's.
+  // The values of every round.
   std::vector<double> rates;
   std::vector<double> cpu;
 };

@@ -14,7 +14,7 @@
 namespace leeway {
 namespace {
 
-// A single worker waits for nobody.
+// A single worker does not wait for others, so a longer wait means that it is stuck.
 constexpr Duration kStuckAfter = std::chrono::seconds(30);
 
 class Client {
@@ -76,8 +76,8 @@ class Client {
       case TransferMethod::kPush:
         return client_->Push(clock_, 1, contribution_.span(), blocks);
       case TransferMethod::kPull:
-        // As a worker reads: what is read as it is now is never encoded. Of a clock that it stays
-        // at, for without contributions there is no other.
+        // Reads as a worker does, because a read of the latest weights is never encoded. It stays
+        // at clock 0, because without contributions no other clock comes.
         return client_->Pull(0, weights_.span(), blocks);
       case TransferMethod::kPushPull:
         break;
@@ -85,7 +85,7 @@ class Client {
     return client_->PushPull(clock_, 1, contribution_.span(), weights_.span(), blocks);
   }
 
-  // The last float of each block: a pull writes it, if it writes anything.
+  // The last float of each block. A pull with values overwrites it.
   float& LastOf(uint32_t block) {
     return weights_.data()[client_->layout().Range(block).end() - 1];
   }

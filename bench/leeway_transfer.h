@@ -1,5 +1,5 @@
-// Leeway's own path in a transport benchmark: the data plane in one process, a ParameterClient in
-// another.
+// Leeway's own path in a transport benchmark: the data plane in one process, and a ParameterClient
+// in another.
 #pragma once
 
 #include <string>
@@ -11,13 +11,14 @@
 
 namespace leeway {
 
-// The hello is {"tcp", "local"}: the client's address.
+// The hello is {"tcp", "local"}: the addresses for the client.
 absl::StatusOr<BenchService> LeewayServer(const v1::TrainingJob& job, const TransferPlan& plan);
 BenchServerAddress AddressFrom(const Json& hello);
 
-// Answers {"round": seconds} with {"messages", "seconds", "latency", "travelled_bytes"}. A call is
-// plan.call_blocks blocks, the next ones in turn; plan.open_calls of them are open at once.
-// DATA_LOSS if a pull left weights as they were: an answer without values would measure nothing.
+// Answers {"round": seconds} with {"messages", "seconds", "latency", "travelled_bytes"}. A call
+// covers plan.call_blocks blocks, and successive calls go through the vector in turn.
+// plan.open_calls calls are open at once. DATA_LOSS if a pull left weights unchanged: an answer
+// without values would measure nothing.
 absl::StatusOr<BenchService> LeewayClient(const v1::TrainingJob& job, const TransferPlan& plan,
                                           const BenchServerAddress& server);
 

@@ -39,7 +39,8 @@ absl::StatusOr<BenchService> PingServer(const std::string& address) {
   builder.RegisterService(&parts->echo);
   parts->server = builder.BuildAndStart();
   if (parts->server == nullptr) {
-    return absl::UnavailableError(absl::StrCat("the ping's server cannot listen on ", address));
+    return absl::UnavailableError(
+        absl::StrCat("the server of the ping cannot listen on ", address));
   }
   const bool local = absl::StartsWith(address, "unix");
   const std::string where = local ? address : absl::StrCat("127.0.0.1:", parts->port);

@@ -51,7 +51,7 @@ absl::StatusOr<TransferResult> MeasureTransfer(Wire wire, const std::string& cod
   return result;
 }
 
-// What is in flight, in words and in calls.
+// What is in flight, as a text and in calls.
 struct Load {
   const char* name;
   uint32_t window;
@@ -101,7 +101,7 @@ absl::Status CheckCodecs(const TransportBenchOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("codec ", codec,
                      ", method pull: the benchmark's server answers it in float32, so "
-                     "that no codec would be measured; push and push_pull can be"));
+                     "that no codec would be measured; use push or push_pull"));
   }
   return absl::OkStatus();
 }
@@ -145,7 +145,8 @@ TransferPlan PlanFor(TransferMethod method, uint64_t block_bytes) {
   plan.method = method;
   plan.message_bytes = block_bytes;
   const auto fitting = static_cast<uint32_t>(kWorkingSetBytes / block_bytes);
-  // Two calls of half the blocks each: while one is waited for, the other keeps the wire busy.
+  // Two calls of half the blocks each: while the client waits for one, the other keeps the wire
+  // busy.
   plan.blocks = std::clamp<uint32_t>(fitting, 4, block_bytes < (1 << 20) ? 64 : 16) & ~1u;
   plan.call_blocks = plan.blocks / 2;
   plan.open_calls = 2;

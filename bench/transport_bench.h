@@ -1,6 +1,6 @@
-// `leeway bench transport`: pushes, pulls and both at once through Leeway's data plane, each beside
-// the raw limit of its transport, in the same run; and small exchanges a second beside a bare gRPC
-// call.
+// `leeway bench transport`: pushes, pulls and both at once through Leeway's data plane. Each is
+// measured beside the raw limit of its transport, in the same run. It also measures small exchanges
+// a second, beside a bare gRPC call.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@ struct TransportBenchOptions {
   std::vector<Wire> wires = {Wire::kTcp, Wire::kUnix, Wire::kShm, Wire::kAuto};
   std::vector<TransferMethod> methods = {TransferMethod::kPush, TransferMethod::kPull,
                                          TransferMethod::kPushPull};
-  // Of a block.
+  // Sizes of a block.
   std::vector<uint64_t> sizes = {4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20};
-  // As in job.compression; of transfers, exchanges have none.
+  // Names as in job.compression, for transfers. Exchanges use no codec.
   std::vector<std::string> codecs = {"none"};
-  // Whole transfers; small exchanges a second.
+  // What to measure: whole transfers, and small exchanges a second.
   bool transfers = true;
   bool exchanges = true;
-  // Over TCP with mutual TLS, beside Leeway's plain TCP instead of the raw limit.
+  // Measures TCP with mutual TLS, beside Leeway's plain TCP instead of the raw limit.
   bool tls = false;
   RoundOptions rounds;
   // Called before each measurement, with its name.
   std::function<void(const std::string&)> progress = [](const std::string&) {};
-  // Called after each, with its name and its figures in a line.
+  // Called after each measurement, with its name and its figures in one line.
   std::function<void(const std::string&)> measured = [](const std::string&) {};
 };
 
@@ -38,49 +38,51 @@ struct TransportBenchOptions {
 struct TransferResult {
   TransferPlan plan;
   Wire wire = Wire::kTcp;
-  // Of contributions, and of what is answered.
+  // The codec of contributions, and that of answers.
   std::string codec;
   std::string reply_codec;
-  // What travelled, headers included, of the floats' bytes: 1 and a little without a codec.
+  // The travelled bytes, with headers, as a share of the floats' bytes: slightly above 1 without a
+  // codec.
   double travel_share = 0;
   TransferFigures leeway;
-  // The same floats, not encoded.
-  // With `tls`: over plain TCP.
+  // The same floats without a codec. With `tls`: over plain TCP.
   TransferFigures raw;
-  // Leeway / raw; medians of the ratios of neighbouring rounds.
+  // Leeway / raw: the medians of the ratios of neighbouring rounds.
   double share = 0;
   double cpu_ratio = 0;
-  // Of Leeway's server, and what two versions of the parameters (plain SGD has no slots) and the
-  // messages in flight take.
+  // The peak memory of Leeway's server, and two parts of it: two versions of the parameters (plain
+  // SGD has no slots), and the messages in flight.
   uint64_t server_peak_bytes = 0;
   uint64_t parameter_bytes = 0;
   uint64_t in_flight_bytes = 0;
 };
 
-// 4 KiB there and back.
+// The rate of exchanges of 4 KiB in each direction.
 struct ExchangeRateResult {
   Wire wire = Wire::kTcp;
-  // "1 call", "64 calls" of one block each, "a call of 64 blocks".
+  // "1 call", "64 calls" of one block each, or "a call of 64 blocks".
   std::string in_flight;
   TransferFigures leeway;
-  // Bare unary gRPC, one at a time, on the same transport; over a unix socket for shm and auto.
+  // Bare unary gRPC calls, one at a time, on the same transport. For shm and auto they use a unix
+  // socket.
   TransferFigures ping;
   double ratio = 0;
 };
 
 struct TransportBenchResult {
   bool tls = false;
-  // Bytes a second that one processor encrypts (CipherRate); 0 without TLS.
+  // The bytes a second that one processor encrypts (CipherRate). 0 without TLS.
   double cipher_rate = 0;
   std::vector<TransferResult> transfers;
   std::vector<ExchangeRateResult> exchanges;
 };
 
-// After an error `result` has what was measured before it; nothing is measured after it.
-// INVALID_ARGUMENT for pulls with top_k or sign, which would be answered without a codec.
+// After an error nothing more is measured, and `result` has what was measured before it.
+// INVALID_ARGUMENT for pulls with top_k or sign, because the server would answer them without a
+// codec.
 absl::Status BenchTransport(const TransportBenchOptions& options, TransportBenchResult& result);
 
-// The working set: enough blocks for several to be in flight, in not too much memory.
+// The working set: enough blocks to have several in flight, without too much memory.
 TransferPlan PlanFor(TransferMethod method, uint64_t block_bytes);
 
 }  // namespace leeway

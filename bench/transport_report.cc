@@ -44,14 +44,14 @@ std::string TransfersTable(const TransportBenchResult& result) {
   return absl::StrCat(
       "Transfers, one worker, one server; GB = 1e9 bytes of floats, both directions added. "
       "Travels: "
-      "what a codec\nleaves of them, headers included. ",
+      "the share\nof them that is sent, headers included. ",
       result.tls ? absl::StrCat("Plain: the same over TCP without TLS. One processor encrypts ",
                                 Fixed(result.cipher_rate / 1e9, 2),
                                 " GB/s with\nAES-256-GCM in records of 16 KiB. Share, ratio: ")
                  : "Raw: two processes, one connection (tcp, unix; for auto: tcp) or a ring in\n"
                    "shared memory, doing the same work. Share, ratio: ",
-      "medians of the rounds' own, not of the medians "
-      "beside them.\nTimes are of a call of half the blocks.\n",
+      "medians over the rounds, not quotients of the "
+      "medians in the table.\nTimes are for a call of half the blocks.\n",
       table.ToString());
 }
 
@@ -65,7 +65,7 @@ std::string ExchangesTable(const TransportBenchResult& result) {
                Rate(row.ping.messages_per_second), CallTime(row.ping, &Percentiles::p50),
                Fixed(row.ratio, 2)});
   }
-  return absl::StrCat("\nExchanges of 4 KiB, there and back, one worker, without a codec\n",
+  return absl::StrCat("\nExchanges of 4 KiB in each direction, one worker, without a codec\n",
                       table.ToString());
 }
 

@@ -28,7 +28,7 @@ namespace {
 constexpr char kCheck[] = "check";
 constexpr char kElastic[] = "elastic";
 
-// Null for a name that is none; "check" gets any rule, since it runs none.
+// Null for an unknown name. "check" gets any rule, because it runs none.
 std::unique_ptr<UpdateRule> RuleNamed(const std::string& name) {
   if (name == kElastic) return MakeElasticRule(0.01);
   v1::Update update;
@@ -52,7 +52,7 @@ std::unique_ptr<UpdateRule> RuleNamed(const std::string& name) {
   return rule.ok() ? *std::move(rule) : nullptr;
 }
 
-// Seconds until `work(i)` has returned on all of so many threads.
+// Seconds until `work(i)` has returned on all `threads`.
 double TimeOnThreads(uint32_t threads, const std::function<void(uint32_t)>& work) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::thread> others;
@@ -62,8 +62,8 @@ double TimeOnThreads(uint32_t threads, const std::function<void(uint32_t)>& work
   return Seconds(std::chrono::steady_clock::now() - start);
 }
 
-// Contributions of one block each, used in turn: together so large that none is cached when its
-// turn comes again.
+// Contributions of one block each, used in turn. Together they are so large that none is cached
+// when its turn comes again.
 class Arrivals {
  public:
   Arrivals(uint64_t floats, uint64_t block, bool pieces) {
@@ -80,10 +80,10 @@ class Arrivals {
   const FloatPayload* At(uint64_t index) const { return &payloads_[index % payloads_.size()]; }
 
  private:
-  // What the memory that the contribution before lies in had room for (common/rpc/channel.cc).
+  // The room in memory after the previous contribution (common/rpc/channel.cc).
   static constexpr uint64_t kFirstPieceBytesMax = 256 << 10;
   static constexpr uint64_t kLineBytes = 64;
-  // Where pieces begin and what is left behind them, of two.
+  // Room for where the two pieces begin, and for what is left after them.
   static constexpr uint64_t kSlackFloats = 4 * kLineBytes / sizeof(float);
 
   void Add(const std::vector<float>& values, bool pieces, RandomStream& random) {
@@ -107,14 +107,14 @@ class Arrivals {
   std::vector<FloatPayload> payloads_;
 };
 
-// What the memory gives, on the contributions' own memory.
+// The rates of the memory, measured on the contributions' own memory.
 class Limit {
  public:
   explicit Limit(std::span<float> memory)
       : x_(memory.first(memory.size() / 2)), y_(memory.last(memory.size() / 2)) {}
 
   struct Rates {
-    // Bytes a second: of `y += a x`, which reads two streams and writes one; and of reading two.
+    // Bytes a second for `y += a x`, which reads two streams and writes one, and for reading two.
     double axpy = 0;
     double read = 0;
   };
@@ -132,7 +132,7 @@ class Limit {
   size_t Begin(uint32_t thread, uint32_t threads) const { return x_.size() * thread / threads; }
 
   void Axpy(size_t begin, size_t end) {
-    // So small that the values stay what they are.
+    // The factor is so small that the values do not change.
     AddScaled(1e-12f, x_.subspan(begin, end - begin), y_.subspan(begin, end - begin));
   }
 
@@ -147,11 +147,11 @@ class Limit {
 
   const std::span<float> x_;
   const std::span<float> y_;
-  // Keeps the reading from being optimised away.
+  // Keeps the compiler from removing the reads.
   std::atomic<float> sink_{0};
 };
 
-// One way to update a shard, and what it took by round.
+// One way to update a shard, and its times by round.
 struct Case {
   uint32_t contributions = 0;
   const Arrivals* arrivals = nullptr;
@@ -183,8 +183,8 @@ class Subject {
   double moved_bytes(uint32_t contributions) const {
     return (contributions + fetched() + 2 * state()) * gradient_bytes();
   }
-  // The rate at which the memory could move them: a written stream and two that are read at
-  // `y += a x`, what is read beyond that as reading alone.
+  // The rate at which the memory could move these streams. Each written stream and two that are
+  // read count at the rate of `y += a x`, and further reads at the rate of reading alone.
   double bound(uint32_t contributions, const Limit::Rates& rates) const {
     const double read = contributions + fetched() + state();
     const double rest = std::max(read - 2 * state(), 0.0);
@@ -217,12 +217,12 @@ class Subject {
  private:
   // A processor fetches the lines that it writes, here those of the next version.
   double fetched() const { return keep_previous_ && !check_only_ ? 1 : 0; }
-  // Streams that are read and written.
+  // Streams that are both read and written.
   double state() const {
     return check_only_ ? 0 : 1 + static_cast<double>(store_.slot_names().size());
   }
 
-  // What makes a time long enough to be measured: threads have to start.
+  // The least bytes for a time that can be measured: starting threads takes time.
   static constexpr double kBytesMin = 50e6;
 
   void Update(uint32_t block, const std::vector<const FloatPayload*>& contributions,
@@ -242,7 +242,7 @@ class Subject {
   const bool keep_previous_;
   const BlockLayout layout_;
   BlockStore store_;
-  // Keeps the check from being optimised away.
+  // Keeps the compiler from removing the check.
   std::atomic<bool> bad_{false};
 };
 

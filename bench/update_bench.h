@@ -1,5 +1,5 @@
-// The server's arithmetic, measured block after block through the BlockStore, as the server does
-// it, beside `y += a x` and plain reading over memory of the same size in the same run.
+// Measures the server's arithmetic, block after block through the BlockStore, as the server does
+// it. In the same run it measures `y += a x` and plain reading, over memory of the same size.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,23 @@
 namespace leeway {
 
 struct UpdateBenchOptions {
-  // Parameters of the shard, at least a kilobyte; also about the size of each of the limit's two
-  // arrays. So large that nothing is found in a cache.
+  // Bytes of the shard's parameters, at least a kilobyte. This is also about the size of each of
+  // the two arrays of the limit. It must be too large for the caches.
   uint64_t shard_bytes = 100'000'000;
   uint64_t block_bytes = 1 << 20;
-  // The median of so many counts, after one to warm up. In each round the limit is measured before
-  // and after every update.
+  // The result is the median of this number of rounds, after one to warm up. In each round the
+  // limit is measured before and after every update.
   uint32_t rounds = 5;
-  // Some of UpdateBenchRules(); other names are left out.
+  // Some of UpdateBenchRules(). Other names are ignored.
   std::vector<std::string> rules = {"sgd",  "momentum", "nesterov", "adagrad",
                                     "adam", "adamw",    "elastic"};
   std::vector<uint32_t> contributions = {1, 2, 8};
   std::vector<uint32_t> threads = {1, 2};
-  // Contributions as the network leaves them, in two pieces that split a float and begin anywhere;
-  // and contiguous ones, as they lie in shared memory.
+  // Whether contributions are in pieces. Pieces are as the network leaves them: two pieces that
+  // split a float and begin anywhere. Contiguous contributions are as in shared memory.
   std::vector<bool> pieces = {false, true};
-  // Updates into another buffer, so that the previous version stays (sync); and in place.
+  // True: updates go into another buffer, so that the previous version stays (sync). False: in
+  // place.
   std::vector<bool> keep_previous = {false, true};
 };
 
@@ -34,27 +35,29 @@ struct UpdateResult {
   bool pieces = false;
   bool keep_previous = false;
   uint32_t threads = 0;
-  // Of each contribution.
+  // Bytes of each contribution.
   double gradient_bytes_per_second = 0;
-  // Contributions and state read, state written: every stream counts once for each. Where the
-  // previous version stays, the memory of the next one is fetched before it is written, and counts.
+  // Contributions and state that are read, and state that is written. Every stream counts once for
+  // each. If the previous version stays, the memory of the next version is fetched before it is
+  // written, and counts too.
   double moved_bytes_per_second = 0;
-  // Of `y += a x` on as many threads, two streams read and one written.
+  // The rate of `y += a x` on the same number of threads, with two streams read and one written.
   double axpy_bytes_per_second = 0;
-  // What the memory allows for the update's streams: those of `y += a x` at its rate, and what is
-  // read beyond two streams for one written at the rate of reading alone.
+  // What the memory allows for the update's streams. Two streams read for each one written count at
+  // the rate of `y += a x`. Further reads count at the rate of reading alone.
   double limit_bytes_per_second = 0;
-  // Median over the rounds of moved / limit.
+  // The median over the rounds of moved / limit.
   double share = 0;
-  // One update of one block, all in all: what counts for small blocks.
+  // One update of one block, with everything. This is what counts for small blocks.
   double seconds_per_block = 0;
 };
 
-// What can be measured: the update rules, and "check", the search for values that are not finite
-// that every contribution goes through on arrival.
+// What can be measured: the update rules, and "check". "check" is the search for values that are
+// not finite, which every contribution goes through on arrival.
 const std::vector<std::string>& UpdateBenchRules();
 
-// Takes about shard_bytes x 10 of memory and half a second a result. Not to be run twice at once.
+// Takes memory of about shard_bytes x 10, and half a second for each result. Do not run two at
+// once.
 std::vector<UpdateResult> BenchUpdates(const UpdateBenchOptions& options);
 
 }  // namespace leeway

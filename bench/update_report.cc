@@ -19,9 +19,10 @@ std::string UpdateTable(const std::vector<UpdateResult>& results) {
                Fixed(1e-9 * row.axpy_bytes_per_second, 1), Fixed(1e6 * row.seconds_per_block, 1)});
   }
   return absl::StrCat(
-      "Updates of a shard, block after block. Moved: every stream that is read or written, once.\n"
-      "Limit: what the memory allows for these streams, by the rates of y += a x (two read, one\n"
-      "written) and of reading alone, over as much of it on as many threads in the same run.\n",
+      "Updates of a shard, block after block. Moved: every stream read or written, once.\n"
+      "Limit: what the memory allows for these streams, from the rates of y += a x (two read, one\n"
+      "written) and of reading alone, over memory of this size on as many threads in the same "
+      "run.\n",
       table.ToString());
 }
 

@@ -33,13 +33,13 @@ absl::StatusOr<HostPort> SplitAddress(const std::string& address) {
     const bool bracketed =
         parts.host.size() > 2 && parts.host[0] == '[' && parts.host.back() == ']';
     if (bracketed) parts.host = parts.host.substr(1, parts.host.size() - 2);
-    // gRPC would take the rest for the name of a resolver, or a path.
+    // gRPC would take the rest for a resolver's name or a path.
     good = parts.host.find(':') == std::string::npos ? !bracketed : bracketed;
     good = good && parts.host.find('/') == std::string::npos;
   }
   if (good) return parts;
   return absl::InvalidArgumentError(absl::StrCat(
-      address, ": not an address; HOST:PORT is wanted, with a port of 0 (any) to 65535"));
+      address, ": not an address; expected HOST:PORT, with a port of 0 (any) to 65535"));
 }
 
 absl::Status CheckAddressToReach(const std::string& address) {
@@ -47,7 +47,7 @@ absl::Status CheckAddressToReach(const std::string& address) {
   uint32_t port = 0;
   if (parts.ok() && absl::SimpleAtoi(parts->port, &port) && port > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      address, ": not an address to connect to; HOST:PORT is wanted, with a port of 1 to 65535"));
+      address, ": not an address to connect to; expected HOST:PORT, with a port of 1 to 65535"));
 }
 
 std::optional<Reach> ReachOfNumber(const std::string& host) {
@@ -55,7 +55,7 @@ std::optional<Reach> ReachOfNumber(const std::string& host) {
   in6_addr six;
   if (inet_pton(AF_INET6, number.c_str(), &six) == 1) return ReachOfSix(six);
   in_addr four;
-  // The short forms, too, which the resolver takes: 127.1, 0.
+  // The resolver also accepts short forms: 127.1, 0.
   if (inet_aton(number.c_str(), &four) != 1) return std::nullopt;
   const uint32_t first = ntohl(four.s_addr) >> 24;
   if (first == 0) return Reach::kNobody;

@@ -1,5 +1,5 @@
-// Addresses on which servers listen, and which they give to others: HOST:PORT. An IPv6 HOST is in
-// brackets.
+// Addresses at which servers listen, and which they give to other processes: HOST:PORT. An IPv6
+// HOST is in brackets.
 #pragma once
 
 #include <optional>
@@ -14,24 +14,24 @@ struct HostPort {
   std::string host;
   std::string port;
 };
-// INVALID_ARGUMENT if it is no address.
+// INVALID_ARGUMENT if `address` is not an address.
 absl::StatusOr<HostPort> SplitAddress(const std::string& address);
-// INVALID_ARGUMENT if nobody can connect there: no address, or one of port 0.
+// INVALID_ARGUMENT if no client can connect to the address: its form is wrong, or its port is 0.
 absl::Status CheckAddressToReach(const std::string& address);
 
-// Which processes reach a server at an address.
+// Which processes can reach a server at an address.
 enum class Reach {
   // No other host: a server may listen on 0.0.0.0 and [::], but a client that connects to them
   // reaches itself.
   kNobody,
   // Processes of its own host: 127.0.0.0/8, [::1], localhost.
   kOwnHost,
-  // Everybody, as far as one can tell.
+  // All processes, as far as the address tells.
   kAnybody,
 };
-// Looks nothing up.
+// Does not resolve names.
 Reach ReachOf(const HostPort& address);
-// Nothing: `host` is a name.
+// Returns nothing if `host` is a name.
 std::optional<Reach> ReachOfNumber(const std::string& host);
 
 }  // namespace leeway

@@ -8,7 +8,7 @@
 namespace leeway {
 namespace {
 
-// A cache line of floats: no two blocks share one.
+// A cache line of floats, so that two blocks do not share one.
 constexpr uint64_t kElementsAlign = 16;
 constexpr uint64_t kBlockElementsMax = (64 << 20) / sizeof(float);
 
@@ -42,7 +42,7 @@ absl::StatusOr<BlockLayout> BlockLayout::FromWire(uint64_t total, uint32_t serve
   if (CeilDivide(total, block_elements) > std::numeric_limits<uint32_t>::max()) {
     return absl::InvalidArgumentError(absl::StrCat("block layout: ", total,
                                                    " elements in blocks of ", block_elements,
-                                                   " are more than 2^32 - 1 blocks"));
+                                                   " make more than 2^32 - 1 blocks"));
   }
   if (block_elements > kBlockElementsMax) {
     return absl::InvalidArgumentError(absl::StrCat("block layout: block_elements ", block_elements,

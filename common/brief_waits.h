@@ -1,40 +1,41 @@
-// Whether a waiting thread should poll or sleep.
+// Decides whether a waiting thread polls or sleeps.
 #pragma once
 
 #include "common/clock.h"
 
 namespace leeway {
 
-// A sleeping thread is woken late by the scheduler, and on virtual machines by the hypervisor: tens
-// of microseconds, as long as a whole small exchange takes. So after a short wait the next one is
-// expected to be short, too, and begins by polling. If that was in vain, or another thread needed
-// the processor meanwhile, the next wait sleeps at once. Pure.
+// The scheduler wakes a sleeping thread late, and so does a hypervisor: by tens of microseconds,
+// the time of a whole small exchange. So after a short wait the next wait is expected to be short,
+// too, and begins by polling. If polling was in vain, or another thread needed the processor
+// meanwhile, the next wait sleeps at once. Pure.
 class BriefWaits {
  public:
-  // How long to poll: as long as a small exchange takes that wakes nobody.
+  // How long to poll: the time of a small exchange in which no thread has to be woken.
   static constexpr Duration kLook = std::chrono::microseconds(50);
-  // A wait up to this is short: as long as a small exchange takes that wakes both sides.
+  // A wait up to this time is short: the time of a small exchange in which both sides have to be
+  // woken.
   static constexpr Duration kShort = std::chrono::microseconds(100);
-  // One poll takes a microsecond, or some tens if it takes a message from a socket. If one took
-  // this long, another thread had the processor in between.
+  // One poll takes a microsecond, or tens of microseconds if it reads a message from a socket. If a
+  // poll took this long, another thread had the processor meanwhile.
   static constexpr Duration kInterrupted = std::chrono::microseconds(200);
   static constexpr Duration kCalm = std::chrono::milliseconds(100);
 
   bool expected() const { return expected_; }
-  // One poll.
+  // Records one poll.
   void Looked(Time begun, Time ended) {
     if (ended - begun <= kInterrupted) return;
     calm_until_ = ended + kCalm;
     expected_ = false;
   }
-  // A wait that may have slept; `in_vain`: until its deadline.
+  // Records a wait that may have slept. `in_vain`: it lasted until its deadline.
   void Waited(Time begun, Time ended, bool in_vain) {
     expected_ = !in_vain && ended - begun < kShort && ended >= calm_until_;
   }
 
  private:
   bool expected_ = false;
-  // Others need the processor until then.
+  // Other threads need the processor until this time.
   Time calm_until_{};
 };
 

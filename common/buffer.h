@@ -14,12 +14,12 @@ namespace leeway {
 // Floats aligned to 64 bytes. Movable, not copyable; empty once moved from.
 class FloatBuffer {
  public:
-  // Of a page.
+  // The number of floats in a page.
   static constexpr size_t kPageFloats = 4096 / sizeof(float);
 
   FloatBuffer() = default;
-  // On the heap, zeroed. From kPageFloats on it shares no page with others, so that it can be
-  // pinned.
+  // Allocates zeroed floats on the heap. From kPageFloats on, the buffer shares no page with other
+  // data, so that it can be pinned.
   explicit FloatBuffer(size_t size) : size_(size) {
     const size_t align = size < kPageFloats ? kAlign : kPageFloats * sizeof(float);
     const size_t bytes = (size * sizeof(float) + align - 1) / align * align;
@@ -28,8 +28,8 @@ class FloatBuffer {
     if (data_ == nullptr) throw std::bad_alloc();
     std::memset(data_.get(), 0, bytes);
   }
-  // In memory of somebody else's (common/shm/shared_memory.h), which goes back with the last
-  // reference to `data`. At least `size` floats on a 64-byte boundary, as they are.
+  // Uses memory of another owner (common/shm/shared_memory.h), which the last reference to `data`
+  // returns. The memory has at least `size` floats on a 64-byte boundary, and keeps its content.
   FloatBuffer(std::shared_ptr<float> data, size_t size) : data_(std::move(data)), size_(size) {}
 
   FloatBuffer(FloatBuffer&& other) noexcept

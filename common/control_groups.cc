@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kGroups[] = "/sys/fs/cgroup";
 
-// The files `name` of a group and of each above it.
+// Appends the path of file `name` in a group and in each group above it.
 void AddFiles(const std::string& hierarchy, std::string group, const std::string& name,
               std::vector<std::string>& files) {
   while (!group.empty()) {
@@ -28,7 +28,7 @@ std::vector<std::string> FilesOfGroups(const std::string& root, const std::strin
   std::vector<std::string> files;
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
-    // NUMBER:CONTROLLER,...:PATH; of version 2 without controllers.
+    // The form is NUMBER:CONTROLLER,...:PATH. Version 2 has no controllers there.
     const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (parts.size() != 3) continue;
     const std::vector<std::string> controllers = absl::StrSplit(parts[1], ',');
@@ -44,7 +44,7 @@ std::vector<std::string> FilesOfGroups(const std::string& root, const std::strin
 std::optional<ProcessLimit> ProcessLimitOfGroups(const std::string& root) {
   std::optional<ProcessLimit> tightest;
   for (const std::string& file : FilesOfGroups(root, "pids", "pids.max", "pids.max")) {
-    // A number, or "max".
+    // The file has a number, or "max".
     uint64_t limit = 0;
     if (!(std::ifstream(file) >> limit)) continue;
     if (!tightest || limit < tightest->processes) tightest = {limit, file};

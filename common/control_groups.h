@@ -1,4 +1,5 @@
-// What bounds this process's control group and those above it, in either version of the hierarchy.
+// The limits of this process's control group and of the groups above it, in both versions of the
+// hierarchy.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +9,19 @@
 
 namespace leeway {
 
-// `root` is where /proc and /sys are looked for: a test's folder.
+// `root` is the folder that contains /proc and /sys, for tests.
 
-// Of this process's groups: `name` in the hierarchy of version 2, and `older_name` in that of
-// version 1 that has `controller`. Some may not be there: the top of the whole machine bounds
-// nothing, and a container may see less of the hierarchy than the path says.
+// Returns the paths of files in this process's groups: `name` in the hierarchy of version 2, and
+// `older_name` in the hierarchy of version 1 that has `controller`. Some may not exist: the root
+// group has no limits, and a container may see a part of the hierarchy only.
 std::vector<std::string> FilesOfGroups(const std::string& root, const std::string& controller,
                                        const std::string& name, const std::string& older_name);
 
-// Processes and threads that the tightest group may have, and which it is; absent: as many as the
-// system can.
+// How many processes and threads the tightest group may have, and the group. Absent: no group sets
+// a limit.
 struct ProcessLimit {
   uint64_t processes = 0;
-  // Its file: ".../pids.max".
+  // The group's file: ".../pids.max".
   std::string file;
 };
 std::optional<ProcessLimit> ProcessLimitOfGroups(const std::string& root = "");

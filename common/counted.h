@@ -9,7 +9,7 @@
 
 namespace leeway {
 
-// "1 server", "3 servers", "0 batches". `noun`: one of them.
+// Returns "1 server", "3 servers", "0 batches". `noun` is singular.
 inline std::string Counted(uint64_t count, absl::string_view noun) {
   const bool hisses = noun.size() >= 2 && (noun.substr(noun.size() - 2) == "ch" ||
                                            noun.back() == 's' || noun.back() == 'x');

@@ -1,5 +1,5 @@
-// CRC-32 as zlib and gzip have it (polynomial 0x04c11db7): finds every error of up to 32 bits in a
-// row.
+// CRC-32 as in zlib and gzip (polynomial 0x04c11db7). It finds each error of up to 32 consecutive
+// bits.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace leeway {
 
-// `before`: the CRC of what comes before these bytes.
+// `before`: the CRC of the bytes that precede these bytes.
 uint32_t Crc32(std::span<const uint8_t> bytes, uint32_t before = 0);
 
 }  // namespace leeway

@@ -9,7 +9,7 @@ namespace leeway {
 
 class Descriptor {
  public:
-  // Takes it over; below 0: none, as the system calls answer.
+  // Takes ownership of the descriptor. A number below 0 means none, as system calls return it.
   explicit Descriptor(int number) : number_(number) {}
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   Descriptor& operator=(Descriptor&&) = delete;
@@ -18,7 +18,7 @@ class Descriptor {
   }
 
   int operator*() const { return number_; }
-  // Gives it away: it stays open.
+  // Gives up ownership: the descriptor stays open.
   int Release() { return std::exchange(number_, -1); }
 
  private:

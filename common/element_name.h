@@ -1,4 +1,4 @@
-// The elements of a model's tensors: how many there are, and how a message names one.
+// The elements of a model's tensors: their number, and the name of an element in messages.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace leeway {
 // The product of the tensor's shape; 1 for a scalar.
 uint64_t ElementsOf(const v1::TensorSpec& tensor);
 
-// "dense_1/weight[12]": the element's place in its tensor, as a flat index; "element 515" where the
-// schema names no tensor that could hold it.
+// Returns "dense_1/weight[12]", with the element's flat index in its tensor, or "element 515" if
+// the schema has no tensor that could contain it.
 std::string ElementName(const v1::ModelSchema& schema, uint64_t element);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// Variables of the process's environment, in a form in which tests bring their own.
+// Access to environment variables that tests can replace.
 #pragma once
 
 #include <functional>
@@ -7,9 +7,9 @@
 
 namespace leeway {
 
-// The value of a variable; nothing if it is not set, or empty.
+// Returns the value of a variable; nothing if it is not set, or empty.
 using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;
-// In the process's own.
+// Looks in the environment of the process.
 std::optional<std::string> LookUpEnvironment(const std::string& name);
 
 }  // namespace leeway

@@ -1,4 +1,5 @@
-// Where a worker's clocks lie among its steps, and so in the epochs: the one place that says so.
+// Maps a worker's clocks to its steps, and so to the epochs. All code uses these functions for
+// that.
 #pragma once
 
 #include <algorithm>
@@ -8,14 +9,14 @@
 
 namespace leeway {
 
-// The step that clock `clock` begins with; the clock is not before length.first_clock, where all
+// Returns the first step of clock `clock`. The clock is not before length.first_clock, where all
 // workers of a job with these numbers began.
 inline uint64_t FirstStep(const v1::JobLength& length, uint64_t clock) {
   const uint64_t since = clock - std::min(clock, length.first_clock());
   return length.first_step() + since * length.steps_per_clock();
 }
 
-// The clock that a step belongs to.
+// Returns the clock to which a step belongs.
 inline uint64_t ClockOfStep(const v1::JobLength& length, uint64_t step) {
   const uint64_t since = step - std::min(step, length.first_step());
   return length.first_clock() + since / std::max<uint64_t>(length.steps_per_clock(), 1);

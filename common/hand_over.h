@@ -1,5 +1,6 @@
-// What passes from one thread to another through a library that is not instrumented (gRPC): the
-// library orders the two, and ThreadSanitizer is told so here. Nothing without it.
+// Marks objects that pass between threads through a library without instrumentation (gRPC). The
+// library orders the two threads, and these functions tell ThreadSanitizer so. Without
+// ThreadSanitizer they do nothing.
 #pragma once
 
 #include "absl/base/config.h"
@@ -10,14 +11,14 @@
 
 namespace leeway {
 
-// By the thread that gives `what` to the library, before it does.
+// The thread that gives `what` to the library calls this before it does.
 inline void HandOver([[maybe_unused]] void* what) {
 #ifdef ABSL_HAVE_THREAD_SANITIZER
   __tsan_release(what);
 #endif
 }
 
-// By the thread that has it from the library, before it looks into it.
+// The thread that gets `what` from the library calls this before it uses the object.
 inline void TakeOver([[maybe_unused]] void* what) {
 #ifdef ABSL_HAVE_THREAD_SANITIZER
   __tsan_acquire(what);

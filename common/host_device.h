@@ -1,5 +1,5 @@
-// Functions that a GPU's kernels call, too: nvcc compiles them for both sides, other compilers for
-// the host.
+// Marks functions that GPU kernels also call: nvcc compiles them for both sides, other compilers
+// for the host only.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -8,7 +8,7 @@
 #define LEEWAY_HOST_DEVICE
 #endif
 
-// Before a loop: a GPU has so many of its passes under way at once.
+// Goes before a loop. For a GPU the compiler unrolls this number of its passes.
 #if defined(__CUDA_ARCH__)
 #define LEEWAY_PRAGMA(text) _Pragma(#text)
 #define LEEWAY_UNROLL(passes) LEEWAY_PRAGMA(unroll passes)

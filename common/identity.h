@@ -1,11 +1,11 @@
-// Names for processes and jobs: the one thing that must differ between two runs of the same seed.
+// Names for processes and jobs, the only thing that differs between two runs of one seed.
 #pragma once
 
 #include <cstdint>
 
 namespace leeway {
 
-// 64 random bits from the system.
+// Returns 64 random bits from the system.
 uint64_t RandomIdentity();
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// A set of whole numbers that come in long runs.
+// A set of whole numbers that occur in long runs.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace leeway {
 
-// From `first` up to, not with, `end`.
+// The numbers from `first` to `end` - 1.
 struct Interval {
   uint64_t first = 0;
   uint64_t end = 0;
@@ -18,8 +18,8 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
-// Not thread-safe. Every operation takes the logarithm of the number of runs, and the runs that it
-// touches. Empty and reversed intervals are nothing.
+// Not thread-safe. The time of an operation grows with the logarithm of the number of runs, and
+// with the number of runs that it touches. Empty and reversed intervals are ignored.
 class IntervalSet {
  public:
   void Add(Interval added) {
@@ -39,7 +39,7 @@ class IntervalSet {
     }
   }
 
-  // What was there of it, rising.
+  // Returns the parts of the interval that were in the set, in ascending order.
   std::vector<Interval> Remove(Interval removed) {
     std::vector<Interval> parts;
     if (removed.end <= removed.first) return parts;
@@ -57,7 +57,8 @@ class IntervalSet {
     return parts;
   }
 
-  // Removes the lowest run, `most` (above 0) of it at most; nothing if the set is empty.
+  // Removes and returns the beginning of the lowest run, at most `most` (above 0) numbers; nothing
+  // if the set is empty.
   std::optional<Interval> TakeFirst(uint64_t most) {
     if (runs_.empty()) return std::nullopt;
     const auto [first, end] = *runs_.begin();
@@ -68,7 +69,7 @@ class IntervalSet {
 
   uint64_t size() const { return size_; }
   bool empty() const { return runs_.empty(); }
-  // Of a set that is not empty.
+  // The set must not be empty.
   uint64_t lowest() const { return runs_.begin()->first; }
   std::vector<Interval> runs() const {
     std::vector<Interval> all;
@@ -77,7 +78,7 @@ class IntervalSet {
   }
 
  private:
-  // First to end; apart from each other.
+  // The runs, from first to end. They do not touch.
   std::map<uint64_t, uint64_t> runs_;
   uint64_t size_ = 0;
 };

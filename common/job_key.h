@@ -1,5 +1,5 @@
-// The key of the job that an error is about, such as data.train.files.0. Whoever finds the error
-// knows the key; whoever read the job's file knows the line (config/job.h, JobPlaces).
+// The key of the job that an error is about, such as data.train.files.0. The code that finds an
+// error knows the key; the code that read the job's file knows the line (config/job.h, JobPlaces).
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace leeway {
 
-// The error with its key, which begins the message: "label_column: <message>". The key of an error
-// that has one grows: AtKey(AtKey(error, "label_column"), "data.train") is about
+// Returns the error with its key, which begins the message: "label_column: <message>". A second
+// call prepends to the key: AtKey(AtKey(error, "label_column"), "data.train") is about
 // data.train.label_column. OK stays OK.
 absl::Status AtKey(const absl::Status& status, absl::string_view key);
 
-// Of AtKey; empty if there is none.
+// Returns the key that AtKey set; empty if none was set.
 std::string KeyOf(const absl::Status& status);
 
-// The message without the key before it.
+// Returns the message without the key at its beginning.
 std::string MessageWithoutKey(const absl::Status& status);
 
 }  // namespace leeway

@@ -16,10 +16,10 @@
 namespace leeway {
 namespace {
 
-// More than any message of this build's.
+// Longer than any message of this build.
 constexpr size_t kLineBytesMax = 8192;
 
-// The level in capitals, five wide.
+// The level in capitals, padded to five characters.
 class LevelFlag : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
@@ -35,7 +35,7 @@ class LevelFlag : public spdlog::custom_flag_formatter {
   }
 };
 
-// The text, which does nothing to the terminal that shows the log.
+// The text, made harmless to a terminal that shows the log.
 class Text : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,

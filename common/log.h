@@ -1,6 +1,6 @@
-// Log lines of every process, through spdlog:
+// Log lines of all processes, through spdlog:
 //   2026-11-20T10:27:55.123Z INFO  worker 2: connected to 2 servers
-// Log with spdlog::info and its like; this only sets up the form and the place.
+// Log with spdlog::info and similar functions; this file only sets the form and the destination.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@
 namespace leeway {
 
 struct LogOptions {
-  // "server 0", "worker 2", "launcher"; printed in each line.
+  // "server 0", "worker 2" or "launcher"; printed in each line.
   std::string role;
-  // Appended to; empty: stderr.
+  // The log is appended to this file; empty: stderr.
   std::string file;
   bool verbose = false;
 };
 
-// Once, at the start of a program, before other threads log. Each line is flushed.
+// Call it once, at the start of a program, before other threads log. Each line is flushed.
 absl::Status SetUpLog(const LogOptions& options);
 
-// Once the process knows who it is (a worker learns its rank from the coordinator).
+// Sets the role once the process knows it (a worker learns its rank from the coordinator).
 void SetLogRole(const std::string& role);
 
 }  // namespace leeway

@@ -1,11 +1,11 @@
-// Where processes of one machine reach each other.
+// The address at which processes of one machine reach each other.
 #pragma once
 
 #include <string>
 
 namespace leeway {
 
-// 127.0.0.1, or [::1] on a machine that has no IPv4.
+// Returns 127.0.0.1, or [::1] on a machine without IPv4.
 std::string LoopbackHost();
 
 }  // namespace leeway

@@ -1,7 +1,7 @@
-// workers.precision: fp16. What a worker multiplies its loss by, so that small gradients do not
-// vanish in the products of the backward pass (Micikevicius et al. 2018, arXiv:1710.03740, section
-// 3.2): a power of two, which is halved when a gradient overflows, and doubled when none has for
-// long.
+// workers.precision: fp16. A worker multiplies its loss by this scale, so that small gradients do
+// not vanish in the products of the backward pass (Micikevicius et al. 2018, arXiv:1710.03740,
+// section 3.2). The scale is a power of two. It is halved when a gradient overflows, and doubled
+// after a long time without overflow.
 #pragma once
 
 #include <cmath>
@@ -18,56 +18,57 @@ inline bool ScalesLoss(const v1::TrainingJob& job) {
   return job.workers().precision() == v1::PRECISION_FP16;
 }
 
-// As exponents of two. At the least an overflow is no longer the scale's fault.
+// Exponents of two. At the minimum (0) an overflow is not caused by the scale.
 inline constexpr uint32_t kLossScaleStart = 16;
 inline constexpr uint32_t kLossScaleMost = 24;
-// Clocks or steps without an overflow after which the scale is doubled.
+// The scale is doubled after this number of clocks or steps without an overflow.
 inline constexpr uint64_t kLossScaleDoublesAfter = 2000;
 
 inline float LossScaleOf(uint32_t log2) { return std::ldexp(1.0f, static_cast<int>(log2)); }
 
-// The scale of a worker that keeps nothing between clocks: a function of the clock, by the
-// overflows that the rank's lives have met. So a new life, and one that goes back to a checkpoint,
-// finds the same scales. Pure.
+// The scale of a worker that keeps no state between clocks. It is a function of the clock and of
+// the overflows that the rank's lives have met. So a new life, or one that goes back to a
+// checkpoint, computes the same scales. Pure.
 class LossScaleHistory {
  public:
-  // More than a job goes back over: the scale takes kLossScaleDoublesAfter clocks to overflow
-  // again.
+  // Covers more than a job goes back: after a halving the scale needs kLossScaleDoublesAfter clocks
+  // to overflow again.
   static constexpr size_t kEntriesMax = 256;
 
-  // From `clock` on the scale is 2^log2, but for what it doubles.
+  // From `clock` on the scale is 2^log2, until it doubles.
   struct Entry {
     uint64_t clock = 0;
     uint32_t log2 = 0;
     bool operator==(const Entry&) const = default;
   };
 
-  // Its exponent. Entries of later clocks say nothing of this one.
+  // Returns the exponent at `clock`. Entries of later clocks do not affect it.
   uint32_t At(uint64_t clock) const;
-  // False: it is known. An entry that contradicts what is known takes the place of that and of all
-  // later ones, which followed from it. Beyond kEntriesMax the oldest goes.
+  // Returns false if the entry is known. An entry that contradicts a known one replaces it and all
+  // later ones, which followed from it. Beyond kEntriesMax the oldest entry is dropped.
   bool Add(const Entry& entry);
-  // The scale of `clock`, which is above 1, has overflowed: adds and returns what holds next.
+  // Call it when the scale of `clock`, which is above 1, has overflowed. Adds and returns the entry
+  // that applies next.
   Entry Halve(uint64_t clock);
 
   const std::vector<Entry>& entries() const { return entries_; }
   bool operator==(const LossScaleHistory&) const = default;
 
  private:
-  // By rising clock.
+  // Entries in ascending order of clocks.
   std::vector<Entry> entries_;
 };
 
-// The scale of a worker that takes steps of its own, which keeps it with its weights. Pure.
+// The scale of a worker that takes local steps. The worker keeps it with its weights. Pure.
 struct StepLossScale {
   uint32_t log2 = kLossScaleStart;
-  // Steps since it has changed.
+  // The number of steps since the scale last changed.
   uint64_t clean = 0;
 
   float factor() const { return LossScaleOf(log2); }
-  // A step has overflowed; the scale is above 1.
+  // Call it when a step has overflowed; the scale must be above 1.
   void Halve();
-  // A step has not.
+  // Call it when a step has not overflowed.
   void Keep();
   bool operator==(const StepLossScale&) const = default;
 };

@@ -14,8 +14,8 @@
 namespace leeway {
 namespace {
 
-// "QUOTA PERIOD" in microseconds, or "max PERIOD"; of version 1 in files of their own, with a quota
-// of -1 where there is none. 0: no bound.
+// The file has "QUOTA PERIOD" in microseconds, or "max PERIOD". Version 1 has separate files, and a
+// quota of -1 means no limit. Returns 0 without a limit.
 double ProcessorsPaid(const std::string& file) {
   double quota = 0, period = 0;
   std::ifstream numbers(file);
@@ -28,8 +28,8 @@ double ProcessorsPaid(const std::string& file) {
   return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-// Those that the affinity (taskset, a cpuset) permits; of more than a cpu_set_t holds, all there
-// are.
+// The number of processors that the affinity (taskset, a cpuset) permits. If the machine has more
+// than a cpu_set_t can represent, returns the number of all processors.
 uint32_t PermittedProcessors() {
   cpu_set_t permitted;
   if (sched_getaffinity(0, sizeof(permitted), &permitted) == 0) {
@@ -45,7 +45,7 @@ uint64_t MachineMemoryBytes(const std::string& root) {
       static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   for (const std::string& file :
        FilesOfGroups(root, "memory", "memory.max", "memory.limit_in_bytes")) {
-    // A number, or "max".
+    // The file has a number, or "max".
     uint64_t limit = 0;
     if (std::ifstream(file) >> limit) bytes = std::min(bytes, limit);
   }

@@ -1,4 +1,4 @@
-// What of this machine a process may use: all of it, or what a container leaves.
+// The part of this machine that a process may use: all of it, or the limits of a container.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 
 namespace leeway {
 
-// As control groups (memory.max and cpu.max of this process's group and of those above it, or what
-// they are called in version 1) bound what the system has. `root` is where /proc
-// and /sys are looked for: a test's folder.
+// Returns the system's memory, as limited by the control groups: memory.max of this process's group
+// and of the groups above it, or the equivalent in version 1. `root` is the folder that contains
+// /proc and /sys, for tests.
 uint64_t MachineMemoryBytes(const std::string& root = "");
-// Those of the process's affinity, as far as its groups pay for them; a part of a processor counts
-// as one.
+// Returns the number of processors in the process's affinity, as limited by the quota of its groups
+// (cpu.max). A part of a processor counts as one.
 uint32_t MachineProcessors(const std::string& root = "");
 
 }  // namespace leeway

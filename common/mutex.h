@@ -1,6 +1,6 @@
-// std::mutex with clang's thread-safety annotations, so that a field read without its
-// lock is a compile error (-Wthread-safety). absl::Mutex is not used: ThreadSanitizer
-// reports the distribution's uninstrumented one as a race.
+// std::mutex with clang's thread-safety annotations, so that reading a field without its lock is a
+// compile error (-Wthread-safety). absl::Mutex is not used, because ThreadSanitizer reports the
+// distribution's uninstrumented build as a race.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 #define LEEWAY_THREAD_ANNOTATION(x)
 #endif
 
-// Abseil defines some of these for its own use; ours mean the same.
+// Abseil defines some of these for its own use, with the same meaning.
 #undef GUARDED_BY
 #undef PT_GUARDED_BY
 #undef NO_THREAD_SAFETY_ANALYSIS
@@ -57,8 +57,8 @@ class SCOPED_CAPABILITY MutexLock {
   Mutex& mutex_;
 };
 
-// Waits are loops in the caller (`while (!ready_) cv_.WaitUntil(mutex_, deadline)`), because the
-// analysis cannot look into a predicate.
+// Callers wait in loops (`while (!ready_) cv_.WaitUntil(mutex_, deadline)`), because the analysis
+// cannot look into a predicate.
 class CondVar {
  public:
   void Wait(Mutex& mutex) REQUIRES(mutex) NO_THREAD_SAFETY_ANALYSIS {
@@ -67,7 +67,7 @@ class CondVar {
     lock.release();
   }
 
-  // False if the deadline passed.
+  // Returns false if the deadline has passed.
   bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline)
       REQUIRES(mutex) NO_THREAD_SAFETY_ANALYSIS {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);

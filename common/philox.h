@@ -1,5 +1,5 @@
-// Counter-based random numbers: every draw of a job is a pure function of (seed, stream, index), so
-// that a restarted worker draws what the dead one drew.
+// Counter-based random numbers: each draw of a job is a pure function of (seed, stream, index), so
+// that a restarted worker draws the same numbers as its predecessor.
 //
 // Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC
 // 2011). The standard library's distributions are not used, because their results differ between
@@ -15,10 +15,10 @@
 
 namespace leeway {
 
-// One Philox4x32-10 block: four words from a 128-bit counter and a 64-bit key.
+// Returns one Philox4x32-10 block: four words from a 128-bit counter and a 64-bit key.
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-// What a stream of draws is for; streams of different purposes never overlap.
+// The purpose of a stream of draws. Streams of different purposes never overlap.
 enum class RandomPurpose : uint32_t {
   kShuffle = 1,     // {epoch, rank}
   kPartition = 2,   // {class or file}
@@ -28,11 +28,11 @@ enum class RandomPurpose : uint32_t {
   kGenerate = 6,    // {split, what}
   kHoldout = 7,     // {file}
   kEmulate = 8,     // {step, rank}
-  kRetry = 10,      // {rank, incarnation, call}: when to try again; no bearing on results
+  kRetry = 10,      // {rank, incarnation, call}: when to retry; does not affect results
   kMix = 11,        // {step, rank}
 };
 
-// A stream of draws named by (seed, purpose, key...). Cheap to make; copyable; no thread safety.
+// A stream of draws named by (seed, purpose, key...). Cheap to make, copyable, not thread-safe.
 class RandomStream {
  public:
   RandomStream(uint64_t seed, RandomPurpose purpose, std::initializer_list<uint64_t> keys = {});
@@ -48,7 +48,7 @@ class RandomStream {
   // Gamma(shape, 1), shape > 0 (Marsaglia and Tsang 2000).
   double Gamma(double shape);
 
-  // Fisher-Yates.
+  // Fisher-Yates shuffle.
   template <typename T>
   void Shuffle(std::vector<T>& values) {
     for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[Below(i)]);

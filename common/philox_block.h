@@ -1,4 +1,4 @@
-// One Philox4x32-10 block (common/philox.h has the paper), where it may run on a GPU.
+// One Philox4x32-10 block (common/philox.h names the paper), for hosts and GPUs.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace leeway {
 
-// Turns the counter c into the block's four words.
+// Replaces the counter `c` by the block's four words.
 LEEWAY_HOST_DEVICE inline void PhiloxRounds(uint32_t (&c)[4], uint32_t k0, uint32_t k1) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53} * c[0];

@@ -12,7 +12,7 @@ namespace {
 
 bool IsHarmless(uint32_t code) {
   const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
-  // Line and paragraph separators, and what turns the direction of the text after it.
+  // Line and paragraph separators, and marks that change the direction of the following text.
   const bool turns = (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
                      code == 0x200e || code == 0x200f;
   return !control && !turns;
@@ -48,9 +48,9 @@ std::string Printable(absl::string_view text, size_t max) {
 
 absl::Status CheckPrintable(absl::string_view field, absl::string_view text, size_t max) {
   if (text.size() <= max && Printable(text) == text) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(field, ": '", Printable(text, 40), "' (",
-                                                 text.size(), " bytes) is none: at most ", max,
-                                                 " bytes without control characters"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      field, ": '", Printable(text, 40), "' (", text.size(), " bytes) is not allowed: use at most ",
+      max, " bytes without control characters"));
 }
 
 void MakePrintable(google::protobuf::Message& message) {

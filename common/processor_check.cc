@@ -1,5 +1,5 @@
-// The programs are built for x86-64-v3 (CMake: LEEWAY_ARCH). On an older processor they would die
-// of an illegal instruction; this says so before anything else runs.
+// The programs are built for x86-64-v3 (CMake: LEEWAY_ARCH). An older processor would kill them
+// with an illegal instruction. This check reports that before any other code runs.
 #include <cstring>
 
 #include <unistd.h>
@@ -15,8 +15,7 @@ namespace {
   }
   const char message[] =
       "leeway: this processor lacks AVX2, FMA or BMI2 (x86-64-v3), which this build needs; build "
-      "with "
-      "cmake -DLEEWAY_ARCH=x86-64 for it\n";
+      "with cmake -DLEEWAY_ARCH=x86-64 for it\n";
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, std::strlen(message));
   _exit(78);
 }

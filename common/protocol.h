@@ -1,4 +1,4 @@
-// Which protocol and version this build speaks; peers of another protocol are refused.
+// The protocol and version of this build. A process refuses peers of another protocol.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace leeway {
 
 inline constexpr uint32_t kProtocol = 2;
-// CMakeLists.txt reads it here, for packages.
+// CMakeLists.txt reads the version from this line, for packages.
 inline constexpr char kVersion[] = "0.2.0";
 
 inline v1::Build ThisBuild() {

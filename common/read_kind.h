@@ -1,4 +1,4 @@
-// Which values of a block a read is for (PullRequest).
+// Which version of a block's values a read returns (PullRequest).
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,15 @@
 namespace leeway {
 
 enum class ReadKind : uint8_t {
-  // The version that a worker starting its clock may see; waits for it.
+  // The version that a worker starting its clock may see; the read waits for it.
   kAtClock,
-  // The current version, whatever it is.
+  // The current version.
   kLatest,
-  // The moving average of the weights (update.average), as of the current version.
+  // The moving average of the weights (update.average) at the current version.
   kAverage,
 };
 
-// What a PullRequest or a StreamRequest reads.
+// Returns the kind of a PullRequest or a StreamRequest.
 template <typename Request>
 ReadKind ReadKindOf(const Request& request) {
   if (!request.latest()) return ReadKind::kAtClock;

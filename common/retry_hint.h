@@ -1,6 +1,6 @@
-// Whether to send a request again, and when. When is said with the refusal. On a stream it travels
-// in the reply (StreamReply.retry_after_ms), with a unary call as the trailing metadata that gRPC's
-// own retry policy honours (gRFC A6, server pushback).
+// Says whether and when to send a request again. A refusal carries the time: on a stream in the
+// reply (StreamReply.retry_after_ms), for a unary call in the trailing metadata that gRPC's own
+// retry policy honours (gRFC A6, server pushback).
 #pragma once
 
 #include <chrono>
@@ -11,17 +11,18 @@
 
 namespace leeway {
 
-// Worth sending again unchanged: UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED, each of which may mean
-// that the request was carried out and the answer lost, which the server recognises by the
-// request's identity. (So is RESOURCE_EXHAUSTED that says when: there is no room for it now.) What
-// was said on the way to the server is among them, whatever its code (grpc_status.h).
+// True for UNAVAILABLE, DEADLINE_EXCEEDED and CANCELLED: sending the request again unchanged may
+// succeed. Each of these codes may also mean that the request was carried out and the answer lost;
+// the server then recognises the request by its identity. Errors that arose on the way to the
+// server have one of these codes (grpc_status.h). RESOURCE_EXHAUSTED with a hint is also worth a
+// retry: the server has no room now.
 bool IsRetryable(absl::StatusCode code);
 
 inline constexpr char kRetryPushbackKey[] = "grpc-retry-pushback-ms";
 
-// `status`, not OK, with the hint; whole milliseconds, at least one.
+// Returns `status`, which is not OK, with the hint in whole milliseconds, at least one.
 absl::Status WithRetryHint(absl::Status status, Duration after);
-// Nothing: it has none.
+// Returns nothing if the status has no hint.
 std::optional<std::chrono::milliseconds> RetryHintOf(const absl::Status& status);
 
 }  // namespace leeway

@@ -24,7 +24,7 @@
 namespace leeway {
 namespace {
 
-// For a few buffers and the heap (common/memory.h), beside the stacks.
+// Room for a few buffers and the heap (common/memory.h), besides the stacks.
 constexpr size_t kHeapBytes = 128 << 20;
 constexpr size_t kSmallStackBytes = 64 << 10;
 
@@ -33,7 +33,7 @@ rlim_t LimitOf(int resource) {
   return getrlimit(resource, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
-// The limits that are set, for a person.
+// Returns the limits that are set, as a text for people.
 std::string LimitsSet() {
   std::vector<std::string> set;
   if (const std::optional<ProcessLimit> groups = ProcessLimitOfGroups()) {
@@ -46,7 +46,7 @@ std::string LimitsSet() {
   return absl::StrJoin(set, ", ");
 }
 
-// Threads that wait until this object goes.
+// Threads that wait until this object is destroyed.
 class WaitingThreads {
  public:
   WaitingThreads() { pthread_mutex_lock(&held_); }
@@ -55,7 +55,8 @@ class WaitingThreads {
     for (const pthread_t thread : threads_) pthread_join(thread, nullptr);
   }
 
-  // What pthread_create said to the first that could not be started; 0: all were.
+  // Returns the error of pthread_create for the first thread that could not start; 0 if all
+  // started.
   int Add(uint32_t count, std::optional<size_t> stack_bytes) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -87,7 +88,7 @@ absl::Status CheckFiles(uint32_t files) {
   const rlim_t limit = LimitOf(RLIMIT_NOFILE);
   if (limit >= files) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("the limit of open files (ulimit -n) is ", limit,
-                                                   ", and at least ", files, " are needed"));
+                                                   ", but at least ", files, " are needed"));
 }
 
 bool HasHeap() {
@@ -96,10 +97,10 @@ bool HasHeap() {
   return heap != MAP_FAILED && munmap(heap, kHeapBytes) == 0;
 }
 
-// Needs no memory.
+// Allocates no memory.
 void TellOfMemory() {
   const rlim_t space = LimitOf(RLIMIT_AS);
-  std::fprintf(stderr, "%s: no memory is left", program_invocation_short_name);
+  std::fprintf(stderr, "%s: out of memory", program_invocation_short_name);
   if (space != RLIM_INFINITY) {
     std::fprintf(stderr, ": ulimit -v is %llu", static_cast<unsigned long long>(space >> 10));
   }
@@ -113,7 +114,7 @@ void EndForMemory() {
     TellOfMemory();
     _exit(kExitTemporary);
   } catch (...) {
-    // As it would be without this handler.
+    // Does what would happen without this handler.
     __gnu_cxx::__verbose_terminate_handler();
   }
 }

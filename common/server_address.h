@@ -1,4 +1,4 @@
-// Addresses as servers say them of themselves.
+// Addresses that servers announce.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,7 +8,7 @@ namespace leeway {
 
 // INVALID_ARGUMENT, naming the field, unless it is HOST:PORT, printable, with a port of 1 to 65535.
 absl::Status CheckServerAddress(absl::string_view field, absl::string_view address);
-// The same for unix-abstract:NAME.
+// INVALID_ARGUMENT, naming the field, unless it is unix-abstract:NAME.
 absl::Status CheckLocalAddress(absl::string_view field, absl::string_view address);
 
 }  // namespace leeway

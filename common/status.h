@@ -1,5 +1,6 @@
-// Error handling: absl::Status everywhere inside; common/rpc/grpc_status.h turns it into gRPC's at
-// the borders. A message says what was being done, to what, by whom, and what to do.
+// Error handling: all code inside uses absl::Status, and common/rpc/grpc_status.h converts it to
+// gRPC's status at the borders. A message says what was being done, to what, by whom, and what to
+// do.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,7 +9,7 @@
 
 namespace leeway {
 
-// The same code, with `context` and a colon before the message.
+// Returns the status with `context` and a colon before the message.
 inline absl::Status Annotate(const absl::Status& status, absl::string_view context) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(context, ": ", status.message()));

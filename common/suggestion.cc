@@ -10,8 +10,8 @@
 namespace leeway {
 namespace {
 
-// Insertions, deletions, substitutions and swaps of neighbours (Damerau and Levenshtein, in the
-// restricted form).
+// The number of insertions, deletions, substitutions and swaps of neighbours (Damerau and
+// Levenshtein, in the restricted form).
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) above[j] = j;
@@ -33,7 +33,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string Suggestion(std::string_view word, const std::vector<std::string>& known) {
-  // A long word is near nothing, and the distance is quadratic.
+  // Ignore long words: they match nothing, and the distance takes quadratic time.
   constexpr size_t kWordMax = 64;
   const std::string lower = absl::AsciiStrToLower(std::string(word.substr(0, kWordMax + 1)));
   const std::string* best = nullptr;
@@ -48,8 +48,8 @@ std::string Suggestion(std::string_view word, const std::vector<std::string>& kn
     }
   }
   if (best != nullptr) return absl::StrCat("; did you mean '", *best, "'?");
-  if (known.empty()) return "; no key is known here";
-  return absl::StrCat("; known are ", absl::StrJoin(known, ", "));
+  if (known.empty()) return "; no key is allowed here";
+  return absl::StrCat("; use one of ", absl::StrJoin(known, ", "));
 }
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// The word that was meant.
+// Suggests the word that the user meant.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace leeway {
 
-// "; did you mean 'staleness'?" if a known word is near, else "; known are a, b, c".
+// Returns "; did you mean 'staleness'?" if a known word is similar, else "; use one of a, b, c".
 std::string Suggestion(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace leeway

@@ -6,8 +6,8 @@
 namespace leeway {
 namespace {
 
-// Bytes of a character that begins with `first`, and the bits of it that are the character's; 0
-// bytes if none begins so.
+// The number of bytes of a character that begins with a given byte, and the bits of that byte that
+// belong to the character. 0 bytes: no character begins with this byte.
 struct Head {
   size_t bytes;
   uint32_t bits;
@@ -44,7 +44,7 @@ absl::Status CheckPathIsUtf8(const std::string& path) {
     const std::optional<Character> first = FirstCharacter(rest);
     if (!first) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "the path '", Printable(path), "' is not UTF-8: rename the folder, or take another"));
+          "the path '", Printable(path), "' is not UTF-8: rename the folder, or use another one"));
     }
     rest.remove_prefix(first->bytes);
   }

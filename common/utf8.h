@@ -1,4 +1,4 @@
-// Characters of UTF-8 (RFC 3629).
+// Reads characters in UTF-8 (RFC 3629).
 #pragma once
 
 #include <cstddef>
@@ -11,20 +11,20 @@
 
 namespace leeway {
 
-// Code points are below this.
+// All code points are below this.
 inline constexpr uint32_t kCodePoints = 0x110000;
 
 struct Character {
   uint32_t code = 0;
-  // Of its form in UTF-8.
+  // The length of its form in UTF-8.
   size_t bytes = 0;
 };
 
-// The first character of `text`. Nothing if the bytes there are not UTF-8; overlong forms and
-// surrogates are not. `text` is not empty.
+// Returns the first character of `text`, which must not be empty. Returns nothing if the bytes
+// there are not UTF-8; overlong forms and surrogates are not.
 std::optional<Character> FirstCharacter(std::string_view text);
 
-// INVALID_ARGUMENT unless the path is UTF-8, as what messages carry must be.
+// INVALID_ARGUMENT unless the path is UTF-8, which messages require.
 absl::Status CheckPathIsUtf8(const std::string& path);
 
 }  // namespace leeway

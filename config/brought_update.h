@@ -1,5 +1,5 @@
-// The update rule that the program of an external job brings with its registration, as the
-// optimizer that it has.
+// The update rule that the program of an external job supplies with its registration. It is the
+// rule of the program's own optimizer.
 #pragma once
 
 #include <string>
@@ -10,17 +10,18 @@
 
 namespace leeway {
 
-// A rule as a job's `update` says it: "{type: sgd, learning_rate: 0.1}". INVALID_ARGUMENT lists
-// what is wrong; messages begin with "update". Defaults are not in it.
+// Reads a rule as a job's `update` gives it: "{type: sgd, learning_rate: 0.1}". The result has no
+// defaults. INVALID_ARGUMENT lists the mistakes; messages begin with "update".
 absl::StatusOr<v1::Update> ParseUpdate(std::string_view yaml);
 // The inverse, in one line and without defaults.
 std::string UpdateYaml(const v1::Update& update);
 
-// What a worker's registration brings as the rule of its own optimizer, as a job could have it,
-// with every default. INVALID_ARGUMENT: it breaks the rules of a job's `update`, or is a plugin's.
+// Resolves the rule that a worker's registration supplies for its own optimizer: the result has
+// every default, as in a job. INVALID_ARGUMENT if it breaks the rules of a job's `update`, or if it
+// is a plugin's rule.
 absl::StatusOr<v1::Update> ResolveBroughtUpdate(const v1::Update& brought);
-// Whether a worker that brings `brought` means `rule`, which is resolved. A schedule, factors, a
-// scaling and an average that it does not mention are as in `rule`: optimizers know of none.
+// True if a worker that supplies `brought` means `rule`, which is resolved. Optimizers know no
+// schedule, factors, scaling or average: if `brought` does not mention one, that of `rule` counts.
 bool MeansRule(const v1::Update& brought, const v1::Update& rule);
 
 }  // namespace leeway

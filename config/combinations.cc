@@ -18,7 +18,7 @@ using Faults = std::vector<Fault>;
 void CheckElastic(const v1::TrainingJob& job, Faults& faults) {
   const v1::ElasticExchange& elastic = job.exchange().elastic();
   if (!elastic.has_alpha()) faults.push_back({"exchange.alpha", "required key is missing"});
-  // c += alpha sum_i (x_i - c): from there on the centre's distance to its workers grows.
+  // c += alpha sum_i (x_i - c): from here on the centre's distance to its workers grows.
   const double pull = elastic.alpha() * job.workers().count();
   if (job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC && pull >= 2) {
     faults.push_back(
@@ -65,11 +65,11 @@ void CheckBackupWorkers(const v1::TrainingJob& job, Faults& faults) {
                       "async mode nobody waits for them"});
   } else if (!job.exchange().has_gradient()) {
     faults.push_back({key,
-                      "goes with a gradient exchange only: what is dropped of others would be "
+                      "goes with a gradient exchange only: in others a dropped contribution holds "
                       "a worker's own weights or many local steps"});
   } else if (backup >= job.workers().count()) {
     faults.push_back({key, absl::StrCat("must be less than workers.count (", job.workers().count(),
-                                        "): somebody has to count")});
+                                        "): at least one contribution has to count")});
   }
 }
 
@@ -80,15 +80,16 @@ void CheckBadGradient(const v1::TrainingJob& job, Faults& faults) {
     faults.push_back(
         {"exchange.on_bad_gradient",
          "only a gradient can be left out or clipped: what a delta or elastic exchange "
-         "hands in comes of the worker's own weights, which would stay bad"});
+         "hands in comes from the worker's own weights, which would stay bad"});
   }
   if (!exchange.has_gradient() && exchange.has_max_norm()) {
     faults.push_back({"exchange.max_norm", "goes with a gradient exchange only"});
   }
   if (exchange.on_bad_gradient() == v1::BAD_GRADIENT_CLIP && !exchange.has_max_norm()) {
-    faults.push_back({"exchange.max_norm",
-                      "required key is missing with on_bad_gradient clip: the norm that a longer "
-                      "gradient is scaled to, such as max_norm: 1"});
+    faults.push_back(
+        {"exchange.max_norm",
+         "required key is missing with on_bad_gradient clip: the norm to which a longer "
+         "gradient is scaled, such as max_norm: 1"});
   }
 }
 
@@ -97,13 +98,13 @@ void CheckAssignment(const v1::TrainingJob& job, Faults& faults) {
   const std::string key = "data.assignment";
   if (!IsExternal(job) && !job.data().partition().has_iid()) {
     faults.push_back({key,
-                      "leased data is everybody's: it needs the partition {type: iid}; with others "
-                      "a worker has data of its own, and maybe no other"});
+                      "any worker may get a leased batch, so it needs the partition {type: iid}; "
+                      "with others a worker may have only its own data"});
   } else if (job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC && !CommitsSets(job)) {
     faults.push_back({key,
-                      "a sync job that waits for lost workers has each do its own batches again, "
-                      "with the same bits: leased goes with workers.on_worker_loss: continue, "
-                      "consistency.backup_workers, or mode bounded or async"});
+                      "in a sync job that waits for lost workers each worker repeats its own "
+                      "batches, with the same bits: leased goes with workers.on_worker_loss: "
+                      "continue, consistency.backup_workers, or mode bounded or async"});
   }
 }
 
@@ -122,7 +123,7 @@ void CheckPerHost(const v1::TrainingJob& job, Faults& faults) {
   if (job.workers().per_host() != v1::PER_HOST_COMBINE) return;
   const auto fault = [&faults](absl::string_view why) {
     faults.push_back({"workers.per_host",
-                      absl::StrCat("combine ", why, "; leave it out, or say per_host: separate")});
+                      absl::StrCat("combine ", why, "; leave it out, or set per_host: separate")});
   };
   const v1::Exchange& exchange = job.exchange();
   if (job.consistency().mode() != v1::CONSISTENCY_MODE_SYNC) {
@@ -201,13 +202,13 @@ void CheckServers(const v1::TrainingJob& job, Faults& faults) {
     faults.push_back({"servers.block_bytes",
                       absl::StrCat("must be at most ", kStateBytesMax / vectors, " with ",
                                    replicated ? "servers.replicas: 2" : "servers.shards",
-                                   ", for all of a block's state goes to ",
+                                   ", because all of a block's state goes to ",
                                    replicated ? "its other holder" : "another server",
                                    " in one message: ", vectors, " vectors of that size")});
   }
 }
 
-// The servers keep it, so local optimizers have none.
+// The servers keep the average, so local optimizers have none.
 void CheckAverage(const v1::TrainingJob& job, Faults& faults) {
   const v1::Exchange& exchange = job.exchange();
   if (exchange.delta().optimizer().has_average() || exchange.elastic().optimizer().has_average()) {
@@ -219,8 +220,7 @@ void CheckAverage(const v1::TrainingJob& job, Faults& faults) {
   }
   if (job.evaluation().weights() == v1::EVALUATED_WEIGHTS_AVERAGE && !job.update().has_average()) {
     faults.push_back(
-        {"evaluation.weights",
-         "average goes with update.average, such as {decay: 0.999}, which is missing"});
+        {"evaluation.weights", "average needs update.average, such as {decay: 0.999}"});
   }
 }
 
@@ -230,13 +230,13 @@ void CheckEvaluation(const v1::TrainingJob& job, Faults& faults) {
   if (!evaluation.has_early_stop()) return;
   if (!evaluation.has_every()) {
     faults.push_back({"evaluation.every",
-                      "required key is missing with early_stop, which goes by the evaluations: how "
-                      "often there is one, such as every: {epochs: 1}"});
+                      "required key is missing with early_stop, which needs evaluations: say how "
+                      "often, such as every: {epochs: 1}"});
   }
   if (evaluation.early_stop().metric() == v1::STOP_METRIC_TEST_ACCURACY &&
       job.model().loss() == v1::LOSS_SQUARED) {
     faults.push_back({"evaluation.early_stop.metric",
-                      "there is no accuracy with the loss squared: use metric: test_loss"});
+                      "the loss squared has no accuracy: use metric: test_loss"});
   }
 }
 

@@ -1,4 +1,4 @@
-// Which choices of the three knobs, of workers and of servers go together.
+// Checks which choices of the three knobs, of workers and of servers go together.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace leeway {
 
-// Of a resolved job whose fields are valid. Each fault says why the two do not go together, and
-// what to change.
+// For a resolved job whose fields are valid. Each fault says why two choices do not go together,
+// and what to change.
 void CheckCombinations(const v1::TrainingJob& job, std::vector<Fault>& faults);
 
 }  // namespace leeway

@@ -20,9 +20,10 @@ using Faults = std::vector<Fault>;
 void CheckContributions(const v1::TrainingJob& job, const v1::Codec& codec, const std::string& path,
                         Faults& faults) {
   if (!job.exchange().has_elastic() || codec.has_none()) return;
-  faults.push_back({absl::StrCat(path, ".type"),
-                    "an elastic exchange sends the workers' weights themselves, and nothing makes "
-                    "good what a codec loses of them: only none goes with it"});
+  faults.push_back(
+      {absl::StrCat(path, ".type"),
+       "an elastic exchange sends the workers' weights themselves, and nothing corrects "
+       "what a codec loses: only none goes with it"});
 }
 
 void CheckWeights(const v1::TrainingJob& job, const v1::Codec& codec, const std::string& path,
@@ -40,7 +41,7 @@ void CheckWeights(const v1::TrainingJob& job, const v1::Codec& codec, const std:
   }
 }
 
-// Why `name` is not one of the layers that have something to send; empty: it is.
+// Says why `name` is not one of the layers that send something. Empty if it is one.
 std::string WhyNotNamed(const std::vector<PlacedLayer>& layers, const std::string& name) {
   std::vector<std::string> names;
   std::string within;
@@ -62,9 +63,9 @@ std::string WhyNotNamed(const std::vector<PlacedLayer>& layers, const std::strin
 }
 
 void CheckNames(const v1::TrainingJob& job, Faults& faults) {
-  // Its tensors are not known yet.
+  // The tensors of an external model are not known yet.
   if (IsExternal(job)) return;
-  if (CountLayers(job.model()) > kLayersMax) return;  // Said already.
+  if (CountLayers(job.model()) > kLayersMax) return;  // Another check reports this.
   const std::vector<PlacedLayer> layers = FlattenLayers(job.model());
   std::map<std::string, int> seen;
   for (int i = 0; i < job.compression().layers_size(); ++i) {

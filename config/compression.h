@@ -8,8 +8,8 @@
 
 namespace leeway {
 
-// Layers that do not exist, have no weights or are named twice; codecs that the exchange or the
-// consistency cannot bear. The job is resolved.
+// Finds layers that do not exist, have no weights or are named twice, and codecs that do not work
+// with the exchange or the consistency. The job is resolved.
 void CheckCompression(const v1::TrainingJob& job, std::vector<Fault>& faults);
 
 }  // namespace leeway

@@ -59,7 +59,7 @@ void CheckCategories(const v1::Csv& csv, const std::string& path, Faults& faults
     const auto& values = csv.categories(i).values();
     for (int k = 0; k < values.size(); ++k) {
       const std::string place = absl::StrCat(path, ".categories.", i, ".values.", k);
-      if (!seen.insert(values[k]).second) faults.push_back({place, "is there twice"});
+      if (!seen.insert(values[k]).second) faults.push_back({place, "is listed twice"});
       if (Has(csv.missing(), values[k])) faults.push_back({place, "is a missing value as well"});
     }
   }
@@ -71,8 +71,9 @@ void CheckCsv(const v1::Csv& csv, const std::string& path, Faults& faults) {
   const std::string& separator = csv.separator();
   if (separator.size() != 1 || absl::ascii_isalnum(separator[0]) ||
       absl::StrContains("+-.\"\r\n", separator)) {
-    faults.push_back({absl::StrCat(path, ".separator"),
-                      "must be one character that is in no number, such as ',' ';' or \"\\t\""});
+    faults.push_back(
+        {absl::StrCat(path, ".separator"),
+         "must be one character that numbers do not contain, such as ',' ';' or \"\\t\""});
   }
   if (csv.shape_size() != 0 && csv.shape_size() != 3) {
     faults.push_back({absl::StrCat(path, ".shape"), "needs [height, width, channels]"});
@@ -138,13 +139,13 @@ void CheckNormalize(const v1::Normalize& normalize, Faults& faults) {
   const int means = normalize.mean_size(), stds = normalize.std_size();
   if (means > 1 && stds > 1 && means != stds) {
     faults.push_back(
-        {"data.normalize.std", absl::StrCat("has ", stds, " values, and mean has ", means)});
+        {"data.normalize.std", absl::StrCat("has ", stds, " values, but mean has ", means)});
   }
 }
 
 // ---- how parts go together
 
-// Of NumPy arrays only the data can tell.
+// For NumPy arrays only the data can tell.
 bool HasImages(const v1::Source& source) {
   return source.has_idx() || source.has_cifar10() || source.has_cifar100() ||
          source.has_image_folder() || source.has_numpy() || source.csv().shape_size() == 3 ||
@@ -182,13 +183,14 @@ void CheckAugment(const v1::Data& data, Faults& faults) {
   }
   const bool augments = augment.flip() || augment.crop_padding() > 0 || augment.cutout() > 0;
   if (augments && !HasImages(data.train())) {
-    faults.push_back({"data.augment",
-                      "only images can be flipped and cropped; data.train holds none (a csv source "
-                      "needs a shape of [height, width, channels])"});
+    faults.push_back(
+        {"data.augment",
+         "only images can be flipped and cropped; data.train has no images (a csv source "
+         "needs a shape of [height, width, channels])"});
   }
 }
 
-// What a table has in common with the table that is trained on.
+// A test table must have the same categories as the table that is trained on.
 void CheckTestTable(const v1::Data& data, Faults& faults) {
   if (!data.train().has_csv() || !data.test().has_csv()) return;
   const auto &train = data.train().csv().categories(), &test = data.test().csv().categories();
@@ -203,7 +205,7 @@ bool SameVocabulary(const v1::Text& train, const v1::Text& test) {
   return !test.has_vocabulary() || test.vocabulary() == train.vocabulary();
 }
 
-// What a text has in common with the text that is trained on.
+// A test text must have the same unit, context and vocabulary as the text that is trained on.
 void CheckTestText(const v1::Data& data, Faults& faults) {
   const v1::Text &train = data.train().text(), &test = data.test().text();
   if (data.train().has_text() != data.test().has_text()) {

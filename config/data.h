@@ -1,4 +1,4 @@
-// What a job says of its data.
+// Checks what a job says about its data.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace leeway {
 
-// Adds what is wrong with single keys of it. The job need not be resolved.
+// Adds the faults of single keys. The job need not be resolved.
 void CheckDataFields(const v1::Data& data, std::vector<Fault>& faults);
-// Adds what does not go together: sources, partition, augmentation, loss, evaluation. The job is
-// resolved. What only the data can tell is not looked at.
+// Adds the faults of combinations: sources, partition, augmentation, loss, evaluation. The job is
+// resolved. Faults that only the data can show are not checked.
 void CheckData(const v1::TrainingJob& job, std::vector<Fault>& faults);
 
 }  // namespace leeway

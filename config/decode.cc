@@ -43,8 +43,8 @@ const char* NameOf(YamlNode::Kind kind) {
   return "unknown";
 }
 
-// What a map of this kind looks like; `given` is the single value that stands in its place, which
-// often is the type that is meant.
+// Describes a map of this kind. `given` is the single value in its place, which is often the type
+// that is meant.
 std::string WantedMap(const google::protobuf::Descriptor& map, const std::string& given) {
   if (map.field_count() == 0) return "a map, such as {}";
   const OneofDescriptor* type = TypeOf(map);
@@ -65,7 +65,7 @@ std::string WantedMap(const google::protobuf::Descriptor& map, const std::string
   return absl::StrCat("a map of ", absl::StrJoin(keys, ", "));
 }
 
-// What a field takes, for a message.
+// Describes what a field takes, for a message.
 std::string Wanted(const FieldDescriptor& field, const std::string& given = "") {
   if (field.is_map()) return "a map of numbers by name, such as {beta: 0.9}";
   switch (field.cpp_type()) {
@@ -84,7 +84,8 @@ std::string Wanted(const FieldDescriptor& field, const std::string& given = "") 
   }
 }
 
-// Numbers of one integer type. The bound that is named is the field's, if that is the narrower one.
+// Reads numbers of one integer type. The message names the narrower bound: that of the field, or
+// that of the type.
 template <typename Integer>
 absl::StatusOr<Integer> ParseInteger(const std::string& text, const FieldDescriptor& field) {
   if (!IsWholeNumber(text)) {
@@ -92,7 +93,7 @@ absl::StatusOr<Integer> ParseInteger(const std::string& text, const FieldDescrip
         absl::StrCat("needs a whole number in decimal digits; it is '", text, "'"));
   }
   Integer value = 0;
-  // "-0" is fine, and SimpleAtoi of an unsigned type refuses it.
+  // "-0" is valid, but SimpleAtoi of an unsigned type refuses it.
   if (text == "-0" || absl::SimpleAtoi(text, &value)) return value;
   const v1::FieldRules& rules = RulesOf(field);
   const bool low = text[0] == '-';
@@ -125,9 +126,9 @@ class Decoder {
   }
 
  private:
-  // What `type` names.
+  // The member that `type` names.
   struct Chosen {
-    // nullptr if it names nothing.
+    // nullptr if `type` names no member.
     Message* member = nullptr;
     Origin by;
   };
@@ -185,7 +186,7 @@ class Decoder {
     return by.source->is_override ? absl::StrCat(", which ", by.source->name, " chose") : "";
   }
 
-  // Chooses the member that `type` names; none, with the problem added, if it names none.
+  // Chooses the member that `type` names. If it names none, adds the problem and chooses nothing.
   Chosen DecodeType(const YamlNode& node, const std::string& path, Message& message) {
     const OneofDescriptor& choice = *TypeOf(*message.GetDescriptor());
     const std::string type_path = JoinPath(path, "type");
@@ -231,7 +232,7 @@ class Decoder {
     }
   }
 
-  // Into a field of numbers by name.
+  // Reads numbers by name into a field.
   void DecodeNumbers(const YamlNode& node, const std::string& path, const FieldDescriptor& field,
                      Message& message) {
     if (node.kind != YamlNode::Kind::kMap) {
@@ -319,7 +320,7 @@ class Decoder {
         return put(&Reflection::SetUInt64, &Reflection::AddUInt64,
                    ParseInteger<uint64_t>(node.text, field));
       case FieldDescriptor::CPPTYPE_STRING:
-        // Not by `put`: newer protobufs have two methods of this name.
+        // `put` cannot do this: newer protobufs have two methods of this name.
         if (field.is_repeated()) {
           reflection.AddString(&message, &field, node.text);
         } else {

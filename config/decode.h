@@ -1,5 +1,4 @@
-// A YAML tree into a message of job.proto: keys and types. Whether the values may be what they are
-// is the business of config/rules.h.
+// Reads a YAML tree into a message of job.proto: keys and types. config/rules.h checks the values.
 #pragma once
 
 #include <string>
@@ -11,13 +10,13 @@
 
 namespace leeway {
 
-// Fills `message` from the map `node`, whose place in the job is `path` (empty for the job itself).
-// Unknown and duplicate keys, wrong types and numbers that do not fit go to `problems`, and what
-// has one stays unset.
+// Fills `message` from the map `node`, whose path in the job is `path` (empty for the job itself).
+// Unknown and duplicate keys, wrong types and numbers that do not fit go to `problems`. A field
+// with a problem stays unset.
 void Decode(const YamlNode& node, const std::string& path, google::protobuf::Message& message,
             Problems& problems);
 
-// "a.b" of "a" and "b".
+// Gives "a.b" for "a" and "b".
 std::string JoinPath(const std::string& path, const std::string& key);
 
 }  // namespace leeway

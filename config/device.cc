@@ -14,7 +14,7 @@ std::optional<DeviceChoice> ParseDevice(const std::string& text) {
   absl::string_view rest = text;
   uint32_t index = 0;
   if (!absl::ConsumePrefix(&rest, "cuda:") || !absl::SimpleAtoi(rest, &index)) return std::nullopt;
-  // One spelling a device: not "cuda:01" or "cuda: 1".
+  // Each device has one spelling: "cuda:01" and "cuda: 1" are refused.
   if (index > kDeviceIndexMax || rest != absl::StrCat(index)) return std::nullopt;
   return DeviceChoice{.kind = DeviceChoice::Kind::kCuda, .index = index};
 }

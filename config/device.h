@@ -8,17 +8,17 @@
 namespace leeway {
 
 struct DeviceChoice {
-  // kAuto: as kCuda without a number, or the CPU where that GPU cannot be used.
+  // kAuto is kCuda without a number, or the CPU if that GPU cannot be used.
   enum class Kind { kAuto, kCpu, kCuda };
   Kind kind = Kind::kAuto;
-  // Of kCuda: CUDA's number of the device, among those that CUDA_VISIBLE_DEVICES leaves. Absent:
-  // the workers take them in turn, by rank.
+  // For kCuda: CUDA's number of the device, among those that CUDA_VISIBLE_DEVICES leaves. Absent:
+  // the workers take the devices in turn, by rank.
   std::optional<uint32_t> index = std::nullopt;
 };
 
 inline constexpr uint32_t kDeviceIndexMax = 63;
 
-// "auto", "cpu", "cuda" or "cuda:N" with N up to kDeviceIndexMax; nothing for another text.
+// Reads "auto", "cpu", "cuda" or "cuda:N" with N up to kDeviceIndexMax. Nothing for another text.
 std::optional<DeviceChoice> ParseDevice(const std::string& text);
 
 }  // namespace leeway

@@ -40,10 +40,10 @@ void CheckHasNoFiles(const v1::Data& data, Faults& faults) {
   if (!data.has_train()) faults.push_back({"data.train", "required key is missing"});
   if (!data.has_examples()) return;
   faults.push_back({"data.examples",
-                    "goes with data.type external: of files Leeway counts the examples itself"});
+                    "goes with data.type external: Leeway counts the examples of files itself"});
 }
 
-// A key that nothing stands behind.
+// A key without effect.
 struct Idle {
   bool given;
   const char* key;
@@ -64,7 +64,7 @@ void CheckExternalModel(const v1::TrainingJob& job, Faults& faults) {
        {model.has_loss(), "model.loss", "the program computes its own loss"},
        {model.label_smoothing() != 0, "model.label_smoothing", "the program computes its own loss"},
        {model.has_initial(), "model.initial",
-        "the training starts from the program's own weights, which may load the file"},
+        "training starts from the program's own weights; the program may load the file"},
        {!model.plugins().empty() && !job.update().has_custom(), "model.plugins",
         "an external model has no layers, so only a plugin's update rule goes with it"},
        {model.has_custom_loss(), "model.custom_loss", "the program computes its own loss"}},
@@ -89,30 +89,30 @@ void CheckExternalData(const v1::Data& data, Faults& faults) {
                       "worker, such as batch_size: 64"});
   }
   if (data.has_examples()) return;
-  faults.push_back({"data.examples",
-                    "required key is missing with type external: the training examples in a pass "
-                    "of all workers together, such as examples: 60000"});
+  faults.push_back(
+      {"data.examples",
+       "required key is missing with type external: the training examples in a pass of "
+       "all workers together, such as examples: 60000"});
 }
 
 void CheckExternalWorkers(const v1::Workers& workers, Faults& faults) {
-  Refuse(
-      {{workers.has_device() && workers.device() != "cpu", "workers.device",
-        "an external program chooses its own device"},
-       {workers.precision() != v1::PRECISION_FP32, "workers.precision",
-        "an external program chooses its own precision"},
-       {workers.has_emulate(), "workers.emulate", "only Leeway's workers can pretend to be slow"},
-       {workers.per_host() != v1::PER_HOST_SEPARATE, "workers.per_host",
-        "external programs each send their own contribution"}},
-      faults);
+  Refuse({{workers.has_device() && workers.device() != "cpu", "workers.device",
+           "an external program chooses its own device"},
+          {workers.precision() != v1::PRECISION_FP32, "workers.precision",
+           "an external program chooses its own precision"},
+          {workers.has_emulate(), "workers.emulate",
+           "only Leeway's own workers can emulate slow ones"},
+          {workers.per_host() != v1::PER_HOST_SEPARATE, "workers.per_host",
+           "external programs each send their own contribution"}},
+         faults);
 }
 
 void CheckExternalExchange(const v1::TrainingJob& job, Faults& faults) {
   const v1::Exchange& exchange = job.exchange();
   Refuse({{exchange.delta().has_optimizer() || exchange.elastic().has_optimizer(),
-           "exchange.optimizer", "the program brings the optimizer of its own steps"},
+           "exchange.optimizer", "the program has its own optimizer"},
           {exchange.has_elastic() && job.has_update(), "update",
-           "an elastic exchange brings its own server rule, and the program the optimizer of its "
-           "own steps"},
+           "an elastic exchange brings its own server rule, and the program has its own optimizer"},
           {exchange.delta().spread() || exchange.elastic().spread(), "exchange.spread",
            "an external program hands in all blocks at the end of its local steps"},
           {job.evaluation().weights() != v1::EVALUATED_WEIGHTS_CURRENT, "evaluation.weights",
@@ -132,16 +132,16 @@ bool BringsUpdate(const v1::TrainingJob& job) {
 
 absl::Status CheckHasLayers(const v1::TrainingJob& job, const std::string& who) {
   if (!IsExternal(job)) return absl::OkStatus();
-  return AtKey(
-      absl::FailedPreconditionError(absl::StrCat(
-          "the job's model is external: only its own program can compute it, and not ", who)),
-      "model.type");
+  return AtKey(absl::FailedPreconditionError(absl::StrCat(
+                   "the job's model is external: only its own program can compute it, not ", who)),
+               "model.type");
 }
 
 void CheckExternal(const v1::TrainingJob& job, std::vector<Fault>& faults) {
   CheckPair(job, faults);
   if (!IsExternal(job)) {
-    // Without layers it is meant to be external, and its type is not read or not said.
+    // A job without layers is meant to be external if its data is. Its type was not read, or is
+    // missing.
     const bool meant = HasExternalData(job) && job.model().layers().empty();
     if (!meant) CheckLayers(job, faults);
     if (job.has_data() && !HasExternalData(job)) CheckHasNoFiles(job.data(), faults);

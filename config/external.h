@@ -1,6 +1,6 @@
 // Jobs whose workers are programs of the user's own, such as PyTorch scripts (model.type:
-// external). Such a job says nothing of layers and files: the first worker that registers says
-// which tensors there are, and for a gradient exchange it may bring the servers' rule as well.
+// external). Such a job does not describe layers and files. The first worker that registers says
+// which tensors the model has. For a gradient exchange it may supply the servers' rule as well.
 #pragma once
 
 #include <string>
@@ -13,15 +13,16 @@
 namespace leeway {
 
 bool IsExternal(const v1::TrainingJob& job);
-// The servers' rule is to come with the first registration: an external job with a gradient
+// True if the servers' rule comes with the first registration: in an external job with a gradient
 // exchange and no `update`.
 bool BringsUpdate(const v1::TrainingJob& job);
 
-// FAILED_PRECONDITION for an external job: `who`, such as "leeway-worker", has no model to compute.
+// FAILED_PRECONDITION for an external job: it gives `who`, such as "leeway-worker", no model to
+// compute.
 absl::Status CheckHasLayers(const v1::TrainingJob& job, const std::string& who);
 
-// Keys that a job needs because it is external, or because it is not, and those that would do
-// nothing in one. Makes sense before the job is resolved.
+// Finds missing keys that a job needs because it is external, or because it is not, and keys that
+// have no effect in it. The job need not be resolved.
 void CheckExternal(const v1::TrainingJob& job, std::vector<Fault>& faults);
 
 }  // namespace leeway

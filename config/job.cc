@@ -21,7 +21,7 @@
 namespace leeway {
 namespace {
 
-// Adds the faults that nothing found before already explains.
+// Adds the faults that earlier ones do not explain.
 void AddFaults(const std::vector<Fault>& faults, const YamlNode& root, Problems& problems) {
   for (const Fault& fault : faults) {
     std::string path = fault.path;

@@ -16,17 +16,17 @@ namespace {
 // Below 2^53, so that the arithmetic in double is exact where it matters.
 constexpr uint64_t kStepsMax = 1'000'000'000'000'000;
 
-// Far above any data set; keeps sums of batches from overflowing.
+// Far above any data set. It keeps sums of batches from overflowing.
 constexpr uint64_t kBatchesMax = uint64_t{1} << 60;
 
 uint64_t Product(uint64_t a, uint64_t b) { return a > kStepsMax / b ? kStepsMax : a * b; }
 
-// 0 counts as a divisor of 1.
+// A size of 0 counts as 1.
 uint64_t CeilOf(uint64_t count, uint64_t size) {
   return count == 0 ? 0 : (count - 1) / std::max<uint64_t>(size, 1) + 1;
 }
 
-// 1.1 epochs of 10 steps are 11 steps, although 1.1 * 10 is a little more in binary.
+// 1.1 epochs of 10 steps are 11 steps, although 1.1 * 10 is slightly more in binary.
 uint64_t CeilSteps(double steps) {
   constexpr double kRounding = 1e-12;
   const double whole = std::ceil(steps - steps * kRounding);
@@ -47,12 +47,12 @@ uint64_t StepsUntil(const v1::Interval& stop, const v1::JobLength& length) {
   const uint64_t since = clocks - std::min(clocks, length.first_clock());
   const uint64_t before = Product(length.first_clock() - std::min(clocks, length.first_clock()),
                                   length.steps_per_clock());
-  // A stop that lies in the past is before the first step.
+  // A stop in the past is before the first step.
   const uint64_t first = length.first_step() - std::min(length.first_step(), before);
   return std::min(first + Product(since, length.steps_per_clock()), kStepsMax);
 }
 
-// Clocks that are over when `step` is the next one, of which the last may be a short one.
+// The clocks that are over when `step` is the next one. The last of them may have fewer steps.
 uint64_t ClocksUntil(uint64_t step, const v1::JobLength& length) {
   const uint64_t first = length.first_step(), each = length.steps_per_clock();
   if (step >= first) return length.first_clock() + CeilOf(step - first, each);
@@ -60,14 +60,14 @@ uint64_t ClocksUntil(uint64_t step, const v1::JobLength& length) {
   return std::max<uint64_t>(1, length.first_clock() - std::min(length.first_clock(), back));
 }
 
-// A plugin's may.
+// The rule of a plugin may have slots.
 bool HasSlots(const v1::Update& update) {
   if (update.has_sgd()) return update.sgd().momentum() > 0;
   return update.has_adagrad() || update.has_adam() || update.has_adamw() || update.has_lion() ||
          update.has_custom();
 }
 
-// Some contributions are compressed.
+// True if some contributions are compressed.
 bool KeepsResidual(const v1::Compression& compression) {
   return !IsLossless(compression.contributions()) ||
          std::any_of(compression.layers().begin(), compression.layers().end(),
@@ -118,14 +118,14 @@ StartPoint GoOnFrom(const v1::JobLength& was, uint64_t clock, const v1::Training
                     uint64_t steps_per_epoch) {
   const uint64_t now = KeptSteps(steps_per_epoch);
   uint64_t step = FirstStep(was, clock);
-  // The last clock of each worker may have been a short one.
+  // The last clock of each worker may have had fewer steps.
   const bool cut_short = was.total_clocks() == 0 && step > was.steps();
   if (cut_short) step = was.steps();
   const bool same =
       was.steps_per_epoch() == now && was.steps_per_clock() == StepsPerClock(job) && !cut_short;
   if (same) return {was.first_clock(), was.first_step()};
   const uint64_t before = std::max<uint64_t>(was.steps_per_epoch(), 1);
-  // Whole epochs by themselves: they stay whole, and the product small.
+  // Whole epochs are counted separately: they stay whole, and the product stays small.
   const double part = static_cast<double>(step % before) / static_cast<double>(before);
   const auto steps = static_cast<uint64_t>(std::llround(part * static_cast<double>(now)));
   return {clock, std::min(Product(step / before, now) + steps, kStepsMax)};
@@ -170,8 +170,8 @@ std::optional<uint64_t> JobBatches(const v1::TrainingJob& job, const v1::JobLeng
 
 uint64_t LargestClock(const v1::JobLength& length, uint32_t workers) {
   if (length.total_clocks() == 0) return length.clocks();
-  // One worker may make all of them, and each life one more that was under way when the last one
-  // counted.
+  // One worker may make all of them. Each life may make one more, which was in progress when the
+  // last one counted.
   return Product(length.total_clocks(), 2) + workers;
 }
 
@@ -189,8 +189,8 @@ absl::Status CheckStopAhead(const v1::Interval& was, const v1::TrainingJob& job,
                     was.clocks() == job.stop().clocks() && was.epochs() == job.stop().epochs();
   if (same || clock <= length.clocks()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("stop: lies in the past, at clock ", length.clocks(), "; the run is at clock ",
-                   clock, " already. Give a later one, or begin anew in another --run-dir"));
+      absl::StrCat("stop: is in the past, at clock ", length.clocks(), "; the run is at clock ",
+                   clock, " already. Give a later stop, or start again in another --run-dir"));
 }
 
 bool IsSpread(const v1::Exchange& exchange) {
@@ -201,7 +201,7 @@ bool KeepsWorkerState(const v1::TrainingJob& job) {
   if (job.exchange().has_elastic() || KeepsResidual(job.compression())) return true;
   if (IsSpread(job.exchange())) return true;
   if (!job.exchange().has_delta()) return false;
-  // Of the program's own optimizer nothing is known.
+  // The program's own optimizer is not known here.
   if (IsExternal(job)) return true;
   return HasSlots(job.exchange().delta().optimizer()) || ScalesLoss(job);
 }

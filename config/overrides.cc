@@ -25,10 +25,10 @@ using google::protobuf::OneofDescriptor;
 namespace {
 
 constexpr std::string_view kPrefix = "LEEWAY__";
-// Of an override in a message; a longer one is cut.
+// The longest name of an override in a message. A longer one is cut.
 constexpr size_t kShownNameMax = 100;
 
-// One override, read.
+// One override after reading.
 struct Change {
   std::shared_ptr<const Source> source;
   std::vector<std::string> keys;
@@ -41,19 +41,19 @@ std::string Shown(std::string_view text) {
   return name;
 }
 
-// The field that a path's next step names in a message of `type`; nullptr where there is none, as
-// for list indices and unknown keys.
+// The field that a path's next step names in a message of `type`. nullptr if it names none, as with
+// list indices and unknown keys.
 const FieldDescriptor* FieldAt(const Descriptor* type, const std::string& key) {
   return type == nullptr ? nullptr : FindAnyCase(*type, key);
 }
 
-// What the schema says of the keys within a field: nothing of those of a map.
+// The schema of the keys within a field. nullptr for a map of numbers, which has no schema.
 const Descriptor* MessageOf(const FieldDescriptor* field) {
   return field == nullptr || field->is_map() ? nullptr : field->message_type();
 }
 
-// The keys of a variable in the case of the schema. Unknown ones stay, for the strict reading to
-// name.
+// Puts the keys of a variable into the case of the schema. Unknown keys stay as they are, so that
+// the strict reading names them.
 std::vector<std::string> CanonicalKeys(std::vector<std::string> keys) {
   const Descriptor* type = v1::TrainingJob::descriptor();
   for (std::string& key : keys) {
@@ -66,13 +66,13 @@ std::vector<std::string> CanonicalKeys(std::vector<std::string> keys) {
   return keys;
 }
 
-// Sets one change into the tree, step by step.
+// Applies one change to the tree, step by step.
 class Setter {
  public:
   Setter(const Change& change, YamlNode& root)
       : change_(change), node_(&root), type_(v1::TrainingJob::descriptor()) {}
 
-  // What is wrong with it, or nothing.
+  // Returns the mistake in the change, or an empty text.
   std::string Apply() {
     for (size_t i = 0; i < change_.keys.size(); ++i) {
       const std::string error = Step(change_.keys[i]);
@@ -83,8 +83,8 @@ class Setter {
     return "";
   }
 
-  // Removes the key, so that its default holds; the job need not have it. What is wrong with it, or
-  // nothing.
+  // Removes the key, so that its default holds. The job need not have the key. Returns the mistake
+  // in the change, or an empty text.
   std::string Remove() {
     YamlNode* node = node_;
     for (const std::string& key : change_.keys) {
@@ -97,7 +97,7 @@ class Setter {
       } else {
         const FieldDescriptor* field = FieldAt(type_, key);
         const bool known = field != nullptr && KeyOf(*field) == key;
-        if (type_ != nullptr && !known) return "there is no such key to remove";
+        if (type_ != nullptr && !known) return "unknown key, so it cannot be removed";
         type_ = MessageOf(field);
         if (is_last && node != nullptr) node->Erase(key);
         YamlEntry* entry = node == nullptr ? nullptr : node->Find(key);
@@ -143,7 +143,7 @@ class Setter {
     return "";
   }
 
-  // {epochs: 5} becomes {clocks: 100} by setting clocks.
+  // Setting clocks turns {epochs: 5} into {clocks: 100}.
   void RemoveSiblings(const FieldDescriptor& field) {
     const OneofDescriptor* choice = field.containing_oneof();
     for (int i = 0; choice != nullptr && i < choice->field_count(); ++i) {
@@ -154,7 +154,7 @@ class Setter {
 
   const Change& change_;
   YamlNode* node_;
-  // Of the message that the node stands for; nullptr where that is not known.
+  // The type of the message at the node. nullptr if it is not known.
   const Descriptor* type_;
   std::vector<std::string> walked_;
 };
@@ -198,7 +198,7 @@ std::vector<std::pair<std::string, std::string>> EnvironmentOverrides() {
 void ApplyOverrides(const JobOverrides& overrides, YamlNode& root, Problems& problems) {
   for (const auto& [name, value] : overrides.environment) {
     const std::string keys = name.substr(std::min(kPrefix.size(), name.size()));
-    // An empty variable is more often a mistake than a wish.
+    // An empty variable is more often a mistake than intended.
     ApplyOne(Shown(name), CanonicalKeys(absl::StrSplit(keys, "__")), value, false, root, problems);
   }
   for (const std::string& set : overrides.sets) {

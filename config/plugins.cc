@@ -11,7 +11,7 @@ namespace {
 
 using Faults = std::vector<Fault>;
 
-// Keys of what a job takes from its plugins.
+// The keys that a job takes from its plugins.
 struct Uses {
   // Layers and loss, which compute where the workers do.
   std::vector<std::string> of_model;
@@ -56,9 +56,10 @@ void CheckPlugins(const v1::TrainingJob& job, std::vector<Fault>& faults) {
   if (!absl::StartsWith(job.workers().device(), "cuda")) return;
   for (const auto* keys : {&uses.of_model, &uses.workers_rule}) {
     if (keys->empty()) continue;
-    faults.push_back({"workers.device", absl::StrCat(keys->front(),
-                                                     " is a plugin's, which computes on the CPU: "
-                                                     "set device: cpu")});
+    faults.push_back(
+        {"workers.device", absl::StrCat(keys->front(),
+                                        " comes from a plugin, which computes on the CPU: "
+                                        "set device: cpu")});
     return;
   }
 }

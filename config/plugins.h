@@ -1,5 +1,5 @@
-// How what plugins bring goes together with the rest of a job, as far as it can be told without
-// opening them.
+// Checks how the parts that plugins supply go together with the rest of a job, as far as this can
+// be told without opening the plugins.
 #pragma once
 
 #include <vector>

@@ -9,7 +9,7 @@
 namespace leeway {
 namespace {
 
-// More would scroll the first ones away.
+// More lines would scroll the first ones away.
 constexpr size_t kShownMax = 20;
 
 }  // namespace

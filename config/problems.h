@@ -1,4 +1,4 @@
-// What is wrong with a job, and where it says so.
+// Mistakes in a job, and the places where they are.
 #pragma once
 
 #include <cstdint>
@@ -12,37 +12,37 @@
 
 namespace leeway {
 
-// A text that YAML was read from: the job file, or one override.
+// A text from which YAML was read: the job file, or one override.
 struct Source {
-  // As it begins an error: job.yaml, or --set a.b=c, or LEEWAY__A__B.
+  // The name at the start of an error: job.yaml, or --set a.b=c, or LEEWAY__A__B.
   std::string name;
   bool is_override = false;
-  // Of an override: the path of the key that it sets.
+  // For an override: the path of the key that it sets.
   std::string path;
 };
 
-// A place in a source; line and column count from 1 and are 0 in overrides.
+// A place in a source. Line and column count from 1, and are 0 in overrides.
 struct Origin {
   std::shared_ptr<const Source> source;
   int line = 0;
   int column = 0;
 };
 
-// "job.yaml:17:5: consistency.stalenes: <message>"; an override's own path is not repeated:
+// Writes "job.yaml:17:5: consistency.stalenes: <message>". An override's own path is not repeated:
 // "--set consistency.stalenes=3: <message>".
 std::string Describe(const Origin& origin, std::string_view path, std::string_view message);
 
-// Collects what is wrong, so that a user sees all of it at once.
+// Collects the mistakes, so that a user sees all of them at once.
 class Problems {
  public:
-  // At most one is kept for a path.
+  // Adds a mistake. At most one is kept for each path.
   void Add(const Origin& origin, const std::string& path, std::string_view message);
-  // One whose line is already written.
+  // Adds a mistake whose line is already written.
   void AddLine(const Origin& origin, const std::string& line);
-  // Something at this path, around it or inside it was already found wrong.
+  // True if a mistake was already found at this path, around it or inside it.
   bool Covers(const std::string& path) const;
   bool empty() const { return found_.empty(); }
-  // INVALID_ARGUMENT, a line for each in the order of the file; OK if there are none.
+  // INVALID_ARGUMENT with one line for each mistake, in the order of the file. OK without mistakes.
   absl::Status ToStatus() const;
 
  private:

@@ -23,7 +23,7 @@ using google::protobuf::Reflection;
 
 namespace {
 
-// Makes the value true that the reader would see anyway.
+// Sets the field to the value that the reader would see anyway.
 void WriteDefault(const FieldDescriptor& field, Message& message) {
   const Reflection& reflection = *message.GetReflection();
   switch (field.cpp_type()) {
@@ -54,7 +54,7 @@ absl::Status WriteAbsent(const FieldDescriptor& field, Message& message) {
   Decode(node, "", *message.GetReflection()->MutableMessage(&message, &field), problems);
   if (problems.empty()) return absl::OkStatus();
   return absl::InternalError(
-      absl::StrCat("the schema's own default: ", problems.ToStatus().message()));
+      absl::StrCat("a default of the schema is wrong: ", problems.ToStatus().message()));
 }
 
 absl::Status WriteDefaults(Message& message) {
@@ -79,7 +79,7 @@ absl::Status WriteDefaults(Message& message) {
   return absl::OkStatus();
 }
 
-// By reflection, as layers are within layers.
+// Uses reflection, because layers are within layers.
 void ResolvePools(Message& message) {
   if (message.GetDescriptor() == v1::Pool::descriptor()) {
     auto& pool = static_cast<v1::Pool&>(message);
@@ -110,7 +110,7 @@ void ResolveElastic(v1::TrainingJob& job) {
   if (!elastic.has_alpha()) elastic.set_alpha(0.9 / job.workers().count());
 }
 
-// A table that is evaluated on has the categories of the one that is trained on.
+// A test table without categories gets those of the table that is trained on.
 void ResolveTables(v1::Data& data) {
   const bool tables = data.train().has_csv() && data.test().has_csv();
   if (tables && data.test().csv().categories().empty()) {
@@ -120,8 +120,8 @@ void ResolveTables(v1::Data& data) {
   if (data.test().csv().has_label()) data.mutable_test()->mutable_csv()->clear_label_column();
 }
 
-// Keys that nothing stands behind, and types that go without saying: a job is the same text, and
-// has the same digest, as before there were external ones.
+// Clears keys without effect, and types that are the usual ones. So a job has the same text and
+// digest as before external jobs existed.
 void ClearIdle(v1::TrainingJob& job) {
   v1::Model& model = *job.mutable_model();
   v1::Data& data = *job.mutable_data();
@@ -147,7 +147,7 @@ absl::Status ResolveUpdate(v1::Update& update) { return WriteDefaults(update); }
 absl::Status ResolveJob(v1::TrainingJob& job) {
   RETURN_IF_ERROR(WriteDefaults(job));
   ExpandNamedModels(*job.mutable_model());
-  // Those of the layers that were written out.
+  // Defaults of the layers that were written out.
   RETURN_IF_ERROR(WriteDefaults(*job.mutable_model()));
   ResolvePools(*job.mutable_model());
   ResolveTables(*job.mutable_data());

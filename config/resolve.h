@@ -1,4 +1,4 @@
-// Defaults, written into the job.
+// Writes defaults into a job.
 #pragma once
 
 #include "absl/status/status.h"
@@ -7,16 +7,16 @@
 namespace leeway {
 
 // Writes every default of the schema, and then those that depend on other fields:
-// - an elastic exchange without an optimizer takes the job's `update`, which is then removed;
-// - its alpha is 0.9 / workers.count;
-// - a pool's stride is its size;
-// - a staleness beside another mode than `bounded` is removed;
-// - what an external job does not have stays away (how its data is read), and so do the types
-//   `layers` and `files`, which other jobs have without saying so.
-// Idempotent. INTERNAL if job.proto itself is at fault.
+// - An elastic exchange without an optimizer takes the job's `update`, which is then removed.
+// - Its alpha is 0.9 / workers.count.
+// - A pool's stride is its size.
+// - A staleness is removed unless the mode is `bounded`.
+// - In an external job, the keys for reading data stay absent. In other jobs the types `layers` and
+//   `files` stay absent, because they are the usual ones.
+// Idempotent. INTERNAL if job.proto itself is wrong.
 absl::Status ResolveJob(v1::TrainingJob& job);
 
-// Writes the defaults of an update rule alone, as ResolveJob does for the job's.
+// Writes the defaults of an update rule alone, as ResolveJob does for the job's rule.
 absl::Status ResolveUpdate(v1::Update& update);
 
 }  // namespace leeway

@@ -30,7 +30,7 @@ class RuleCheck {
       CheckOneof(message, path, *type.oneof_decl(i));
     for (int i = 0; i < type.field_count(); ++i) {
       const FieldDescriptor& field = *type.field(i);
-      // The plugin says what its options may be.
+      // The plugin checks its own options.
       if (field.is_map()) continue;
       if (field.is_repeated()) {
         CheckList(message, JoinPath(path, KeyOf(field)), field);
@@ -88,7 +88,7 @@ class RuleCheck {
     }
   }
 
-  // A single value; element `index` of a list, or -1.
+  // Checks a single value, or element `index` of a list. -1 means a single value.
   void CheckValue(const Message& message, const std::string& path, const FieldDescriptor& field,
                   int index) {
     const Reflection& reflection = *message.GetReflection();
@@ -123,7 +123,7 @@ class RuleCheck {
     } else if (rules.not_empty() && text.empty()) {
       Add(path, "must not be empty");
     } else if (text.find('\0') != std::string::npos) {
-      Add(path, "holds a NUL byte");
+      Add(path, "contains a NUL byte");
     }
   }
 

@@ -1,4 +1,4 @@
-// The rules that job.proto writes beside its fields: required, bounds, lengths.
+// The rules that job.proto writes beside its fields: required keys, bounds, lengths.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace leeway {
 
-// Something wrong with a job. The path is the one of the YAML: "model.layers.3.dense.units".
+// Something wrong with a job. The path is that of the YAML: "model.layers.3.dense.units".
 struct Fault {
   std::string path;
   std::string message;
 };
 
-// Walks the message and everything in it, and adds what breaks a rule.
+// Walks the message and everything in it, and adds all violations of the rules.
 void CheckRules(const google::protobuf::Message& message, const std::string& path,
                 std::vector<Fault>& faults);
 

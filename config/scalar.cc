@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// Takes digits off the front; how many there were.
+// Takes digits off the front, and returns their number.
 size_t TakeDigits(std::string_view& text) {
   size_t count = 0;
   while (count < text.size() && absl::ascii_isdigit(text[count])) ++count;
@@ -23,7 +23,7 @@ void TakeSign(std::string_view& text) {
   if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
 }
 
-// A sign and digits without leading zeros, off the front. False for a leading zero.
+// Takes a sign and digits without leading zeros off the front. False for a leading zero.
 bool TakeWhole(std::string_view& text, size_t& digits) {
   TakeSign(text);
   const bool zero = !text.empty() && text[0] == '0';
@@ -74,7 +74,7 @@ absl::StatusOr<bool> ParseBool(std::string_view text) {
 }
 
 std::string FormatNumber(double value) {
-  // Digits as people write them where that is not long.
+  // Writes digits in the usual way if the number is not long.
   const double size = std::fabs(value);
   const bool fixed = size == 0 || (size >= 1e-5 && size < 1e15);
   std::array<char, 64> buffer;

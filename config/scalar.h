@@ -1,4 +1,4 @@
-// The strict reading of single values, and their writing.
+// Reads single values strictly, and writes them.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace leeway {
 
-// Decimal: an optional sign, digits without leading zeros, and for a real number a fraction and an
-// exponent. Hexadecimal, octal, underscores, .nan and .inf are no numbers here.
+// Decimal numbers: an optional sign, digits without leading zeros, and for a real number a fraction
+// and an exponent. Hexadecimal, octal, underscores, .nan and .inf are not accepted.
 bool IsWholeNumber(std::string_view text);
 bool IsNumber(std::string_view text);
 
-// Finite; INVALID_ARGUMENT with a message that fits behind "path: ".
+// Returns a finite number. INVALID_ARGUMENT has a message that fits after "path: ".
 absl::StatusOr<double> ParseNumber(std::string_view text);
 absl::StatusOr<bool> ParseBool(std::string_view text);
 
-// The shortest text that ParseNumber reads back to the same value; `value` is finite.
+// The shortest text that ParseNumber reads back to the same value. `value` is finite.
 std::string FormatNumber(double value);
 
 }  // namespace leeway

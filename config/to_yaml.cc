@@ -1,4 +1,4 @@
-// A job as YAML: the inverse of config/decode.h.
+// Writes a job as YAML: the inverse of config/decode.h.
 #include <map>
 #include <string>
 #include <vector>
@@ -21,12 +21,12 @@ using google::protobuf::Reflection;
 
 namespace {
 
-// A map with more values is written over several lines.
+// A map with more values takes several lines.
 constexpr int kValuesInLine = 7;
 
 class YamlWriter {
  public:
-  // `in_line`: all of it in one line.
+  // With `in_line` everything is on one line.
   explicit YamlWriter(bool in_line = false) : in_line_(in_line) {}
 
   std::string Write(const Message& job) {
@@ -35,7 +35,7 @@ class YamlWriter {
   }
 
  private:
-  // Fields that are set, the chosen type's before the message's own.
+  // The fields that are set: those of the chosen type, then the message's own.
   static std::vector<std::pair<const Message*, const FieldDescriptor*>> FieldsOf(
       const Message& message) {
     std::vector<std::pair<const Message*, const FieldDescriptor*>> fields;
@@ -53,7 +53,8 @@ class YamlWriter {
     return fields;
   }
 
-  // Values in the message and all within; a list counts as one, a list of maps as too many.
+  // Counts the values in the message and everything in it. A list counts as one value, a list of
+  // maps as too many.
   static int ValuesIn(const Message& message) {
     int count = TypeOf(*message.GetDescriptor()) == nullptr ? 0 : 1;
     for (const auto& [owner, field] : FieldsOf(message)) {
@@ -93,7 +94,7 @@ class YamlWriter {
     out_ << YAML::EndMap;
   }
 
-  // By name, so that the same job is the same text.
+  // In the order of names, so that the same job gives the same text.
   void WriteNumbers(const Message& message, const FieldDescriptor& field) {
     std::map<std::string, double> numbers;
     for (int i = 0; i < message.GetReflection()->FieldSize(message, &field); ++i) {
@@ -119,7 +120,7 @@ class YamlWriter {
     out_ << YAML::EndSeq;
   }
 
-  // A singular field, or element `index` of a list.
+  // Writes a singular field, or element `index` of a list.
   void WriteValue(const Message& message, const FieldDescriptor& field, int index) {
     const Reflection& reflection = *message.GetReflection();
     const auto get = [&](auto single, auto repeated) -> decltype(auto) {
@@ -149,7 +150,7 @@ class YamlWriter {
     }
   }
 
-  // The emitter puts quotes around what needs them.
+  // The emitter adds quotes where they are needed.
   void Put(const std::string& text) { out_ << text; }
 
   const bool in_line_;
@@ -170,7 +171,7 @@ bool IsDefault(const Message& message, const FieldDescriptor& field) {
   }
 }
 
-// Removes what the schema would write there anyway.
+// Removes values that are the schema's defaults.
 void DropDefaults(Message& message) {
   const Reflection& reflection = *message.GetReflection();
   std::vector<const FieldDescriptor*> set;

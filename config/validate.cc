@@ -33,7 +33,7 @@ bool IsName(std::string_view name, std::string_view others) {
 // ---- single messages
 
 void CheckName(const v1::Metadata& metadata, Faults& faults) {
-  if (metadata.name().empty()) return;  // Said already.
+  if (metadata.name().empty()) return;  // Another check reports this.
   if (!IsName(metadata.name(), "-_.") || metadata.name()[0] == '.') {
     faults.push_back({"metadata.name",
                       "names the run folder: at most 100 letters, digits, '-', '_' and '.', not "
@@ -47,14 +47,14 @@ void CheckUpdate(const v1::Update& update, const std::string& path, Faults& faul
   }
   if (update.adam().initial_v() > 0 && update.adam().bias_correction()) {
     faults.push_back({absl::StrCat(path, ".initial_v"),
-                      "the bias correction takes v to start at 0: set bias_correction: false with "
-                      "it, as in FedAdam's paper"});
+                      "the bias correction assumes that v starts at 0: set bias_correction: false "
+                      "too, as in FedAdam's paper"});
   }
 }
 
 // ---- how parts go together; combinations.h has the knobs
 
-// The names in one list of layers and in the lists within it, and how deep these are.
+// Checks the names in one list of layers and in the lists within it, and the depth of those.
 class LayerListCheck {
  public:
   explicit LayerListCheck(Faults& faults) : faults_(faults) {}
@@ -62,7 +62,7 @@ class LayerListCheck {
   void Check(const Branch& list, int depth) {
     if (depth > kLayerDepthMax) {
       faults_.push_back({list.key, absl::StrCat("more than ", kLayerDepthMax,
-                                                " layers are within each other: make it flatter")});
+                                                " layers are nested: make the model flatter")});
       return;
     }
     std::map<std::string, std::string> first;
@@ -79,7 +79,7 @@ class LayerListCheck {
       if (!is_new) AddTaken(named_at, name, found->second);
       for (const Branch& branch : BranchesOf(layer, name, key)) {
         Check(branch, depth + 1);
-        // All times are alike.
+        // All repetitions are alike.
         if (layer.has_repeat()) break;
       }
     }
@@ -93,13 +93,14 @@ class LayerListCheck {
   Faults& faults_;
 };
 
-// False: nobody should go through the layers, which are too many or within each other too deep.
+// False: the layers are too many or nested too deeply, so no other check may walk them.
 bool CheckModel(const v1::Model& model, Faults& faults) {
   const size_t before = faults.size();
   if (CountLayers(model) > kLayersMax) {
-    faults.push_back({"model.layers", absl::StrCat("with the layers within layers there are more "
-                                                   "than ",
-                                                   kLayersMax, ": let layers repeat less often")});
+    faults.push_back(
+        {"model.layers", absl::StrCat("counting nested layers, the model has more "
+                                      "than ",
+                                      kLayersMax, " layers: repeat them fewer times")});
     return false;
   }
   LayerListCheck lists(faults);
@@ -109,7 +110,7 @@ bool CheckModel(const v1::Model& model, Faults& faults) {
     faults.push_back({"model.label_smoothing",
                       "spreads a label over classes: it goes with loss softmax_cross_entropy"});
   }
-  // A layer called shortcut has names like those of a residual's shortcut.
+  // A layer named shortcut would have names like those of a residual's shortcut.
   std::map<std::string, std::string> first;
   bool trains = false;
   for (const PlacedLayer& placed : FlattenLayers(model)) {
@@ -137,7 +138,7 @@ void CheckEmulation(const v1::Workers& workers, Faults& faults) {
     for (int k = 0; k < slow.ranks_size(); ++k) {
       if (slow.ranks(k) < workers.count()) continue;
       faults.push_back({absl::StrCat("workers.emulate.slow.", i, ".ranks.", k),
-                        absl::StrCat("there is no rank ", slow.ranks(k), ": ", workers.count(),
+                        absl::StrCat("rank ", slow.ranks(k), " does not exist: ", workers.count(),
                                      " workers have ranks 0 to ", workers.count() - 1)});
     }
   }
@@ -160,7 +161,7 @@ std::vector<Fault> FindFieldFaults(const v1::TrainingJob& job) {
 
 std::vector<Fault> FindJobFaults(const v1::TrainingJob& job) {
   Faults faults;
-  // The reader has written it; a message that came from elsewhere may lack it.
+  // The reader has written the key. A message from elsewhere may lack it.
   if (!job.has_exchange()) faults.push_back({"exchange", "required key is missing"});
   if (IsExternal(job) || CheckModel(job.model(), faults)) CheckPlugins(job, faults);
   CheckData(job, faults);

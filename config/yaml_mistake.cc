@@ -48,14 +48,16 @@ std::optional<int> TabOf(std::string_view text, int line) {
 std::string_view InPlainWords(std::string_view message) {
   constexpr std::pair<std::string_view, std::string_view> kPlain[] = {
       {"illegal map value",
-       "'key: value' where no key may be; indent the line like the keys beside it, or put a text "
-       "that holds ': ' in quotes"},
+       "'key: value' is not allowed here; indent the line like the keys beside it, or put a text "
+       "that contains ': ' in quotes"},
       {"end of map not found",
-       "this line is no key of the map above it; write 'key: value', indented like the other keys"},
+       "this line is not a key of the map above it; write 'key: value', indented like the other "
+       "keys"},
       {"end of sequence not found",
-       "this line is no item of the list above it; write '- item', indented like the other items"},
+       "this line is not an item of the list above it; write '- item', indented like the other "
+       "items"},
       {"illegal block entry",
-       "'- item' where no list may be; begin the list on the line after its key"},
+       "'- item' is not allowed here; begin the list on the line after its key"},
       {"unknown token", "a text cannot begin with this character; put the text in quotes"},
   };
   for (const auto& [known, plain] : kPlain) {

@@ -18,7 +18,7 @@
 namespace leeway {
 namespace {
 
-// Stops yaml-cpp's parser; never leaves ReadYaml.
+// Stops yaml-cpp's parser. It never leaves ReadYaml.
 struct Refused {
   YAML::Mark mark;
   std::string message;
@@ -26,7 +26,7 @@ struct Refused {
 
 class TreeBuilder : public YAML::EventHandler {
  public:
-  // `text` is what the parser reads.
+  // `text` is the text that the parser reads.
   TreeBuilder(std::string_view text, std::shared_ptr<const Source> source)
       : text_(text), source_(std::move(source)) {
     root_.origin = {source_, 0, 0};
@@ -58,7 +58,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     CheckPlain(mark, tag, anchor);
-    if (value.find('\0') != std::string::npos) throw Refused{mark, "a text holds a NUL byte"};
+    if (value.find('\0') != std::string::npos) throw Refused{mark, "a text contains a NUL byte"};
     YamlNode node = Make(YamlNode::Kind::kScalar, mark);
     node.text = value;
     node.quoted = tag == "!";
@@ -92,7 +92,8 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
-  // yaml-cpp takes the end of the text for the closing quote, and cannot tell the tag ! from one.
+  // yaml-cpp takes the end of the text for the closing quote, and cannot tell the tag ! from a
+  // quote.
   void CheckQuotes(const YAML::Mark& mark) const {
     const size_t begin = static_cast<size_t>(mark.pos);
     const char quote = begin < text_.size() ? text_[begin] : '\0';
@@ -153,7 +154,7 @@ class TreeBuilder : public YAML::EventHandler {
       frame.has_key = true;
     } else {
       frame.entry.value = std::move(node);
-      // yaml-cpp places the value that is not there anywhere.
+      // If a value is absent, yaml-cpp gives it an arbitrary place.
       if (frame.entry.value.kind == YamlNode::Kind::kNull) {
         frame.entry.value.origin = frame.entry.origin;
       }
@@ -174,7 +175,7 @@ Origin PlaceOf(const std::shared_ptr<const Source>& source, int line, int column
   return source->is_override ? Origin{source, 0, 0} : Origin{source, line + 1, column + 1};
 }
 
-// Bytes of the UTF-8 character that begins at `position`; 0 if there is none (RFC 3629, 4).
+// Bytes of the UTF-8 character that begins at `position`. 0 if none begins there (RFC 3629, 4).
 size_t CharacterAt(std::string_view text, size_t position) {
   const auto byte = [&](size_t i) -> unsigned {
     return position + i < text.size() ? static_cast<unsigned char>(text[position + i]) : 0;
@@ -193,14 +194,14 @@ size_t CharacterAt(std::string_view text, size_t position) {
   return first == 0xF4 && byte(1) > 0x8F ? 0 : 4;
 }
 
-// yaml-cpp ends or guesses where the bytes are no text: look before it does.
+// Checks the bytes first: yaml-cpp stops or guesses if they are not text.
 absl::Status CheckBytes(std::string_view text, const std::shared_ptr<const Source>& source) {
   const auto refuse = [&](const Origin& origin, absl::string_view message) {
     return absl::InvalidArgumentError(Describe(origin, "", std::string(message)));
   };
   if (text.size() > kYamlBytesMax) {
-    return refuse({source, 0, 0},
-                  absl::StrCat("holds ", text.size(), " bytes; a job has at most ", kYamlBytesMax));
+    return refuse({source, 0, 0}, absl::StrCat("has ", text.size(),
+                                               " bytes; a job may have at most ", kYamlBytesMax));
   }
   int line = 0, column = 0;
   for (size_t i = 0; i < text.size();) {
@@ -214,8 +215,8 @@ absl::Status CheckBytes(std::string_view text, const std::shared_ptr<const Sourc
   return absl::OkStatus();
 }
 
-// Where a map without a key was made: where it begins, unless an override chose which keys it
-// needs.
+// The place to report for a map without a required key: where the map begins, or the override that
+// chose which keys it needs.
 Origin CauseOfGap(const YamlNode& map, const Origin& around) {
   for (const char* deciding : {"type", "mode"}) {
     const YamlEntry* entry = map.Find(deciding);

@@ -1,7 +1,7 @@
 // YAML text as a tree of nodes that know where they came from.
 //
-// yaml-cpp's own nodes silently drop duplicate keys and follow aliases; so the tree is built from
-// its parser's events, keeps duplicates for the reader to refuse, and refuses aliases, anchors,
+// yaml-cpp's own nodes silently drop duplicate keys and follow aliases. So the tree is built from
+// its parser's events. It keeps duplicates, which the reader refuses. It refuses aliases, anchors,
 // tags, a second document and deep nesting at once.
 #pragma once
 
@@ -17,7 +17,8 @@
 namespace leeway {
 
 constexpr size_t kYamlBytesMax = 1 << 20;
-// Room for kLayerDepthMax layers within layers (model/layer_tree.h), each of which takes three.
+// Enough for kLayerDepthMax layers within layers (model/layer_tree.h), each of which takes three
+// levels.
 constexpr size_t kYamlDepthMax = 64;
 
 struct YamlEntry;
@@ -26,16 +27,16 @@ struct YamlNode {
   enum class Kind { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
   Origin origin;
-  // Of a scalar.
+  // Set for a scalar.
   std::string text;
   bool quoted = false;
   std::vector<YamlNode> items;
   std::vector<YamlEntry> entries;
 
-  // The first entry of this key; nullptr if there is none or the node is no map.
+  // The first entry of this key. nullptr if the key is absent or the node is not a map.
   const YamlEntry* Find(std::string_view key) const;
   YamlEntry* Find(std::string_view key);
-  // Removes the entries of this key, if there are any.
+  // Removes the entries of this key, if any.
   void Erase(std::string_view key);
 };
 
@@ -45,13 +46,13 @@ struct YamlEntry {
   YamlNode value;
 };
 
-// The one document in `text`. INVALID_ARGUMENT, with the place, for what is not YAML or is refused.
-// An empty text is a null node.
+// Reads the one document in `text`. INVALID_ARGUMENT, with the place, if the text is not YAML or is
+// refused. An empty text is a null node.
 absl::StatusOr<YamlNode> ReadYaml(std::string_view text, std::shared_ptr<const Source> source);
 
-// Where the value at `path` ("model.layers.3.dense") came from; if it is not there, where the
-// innermost map around it begins, or the override that chose that map's type. `path` is cut where a
-// single value stands for a list.
+// Where the value at `path` ("model.layers.3.dense") came from. If it is absent: where the
+// innermost map around it begins, or the override that chose that map's type. `path` is cut at a
+// single value that stands for a list.
 Origin Locate(const YamlNode& root, std::string& path);
 
 }  // namespace leeway

@@ -51,7 +51,7 @@ absl::Status BatchPrefetcher::LoadOrSay(uint64_t key, Batch& batch) const {
     return load_(key, batch);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
-        "loading a batch: no memory; lower data.prefetch or data.batch_size");
+        "loading a batch: out of memory; lower data.prefetch or data.batch_size");
   }
 }
 
@@ -84,7 +84,7 @@ absl::Status BatchPrefetcher::Take(uint64_t key, Duration limit, Batch& batch) {
     while (slot != nullptr && slot->state == State::kLoading) {
       if (!changed_.WaitUntil(mutex_, end)) {
         return absl::DeadlineExceededError(absl::StrCat(
-            "a batch is not loaded after ", Seconds(limit),
+            "a batch was not loaded within ", Seconds(limit),
             " s (limits.exchange_seconds): check that the disk or the object store of the data "
             "answers"));
       }
@@ -103,7 +103,7 @@ absl::Status BatchPrefetcher::Take(uint64_t key, Duration limit, Batch& batch) {
 }
 
 void BatchPrefetcher::Run() {
-  // Beside what computes, not on its processors.
+  // These threads need not stay on the processors of the computing threads.
   LetGo();
   while (true) {
     uint64_t key;
@@ -123,7 +123,7 @@ void BatchPrefetcher::Run() {
     const absl::Status status = LoadOrSay(key, batch);
     MutexLock lock(mutex_);
     Slot* const slot = Find(key);
-    // Forgotten meanwhile, or forgotten and wanted again.
+    // The batch was forgotten meanwhile, and perhaps wanted again.
     if (slot == nullptr || slot->state == State::kReady) {
       spare_.push_back(std::move(batch));
       continue;

@@ -14,23 +14,25 @@
 
 namespace leeway {
 
-// A batch is a pure function of its key, so neither the number of threads nor the moment changes
-// it. Thread-safe.
+// A batch is a pure function of its key, so neither the number of threads nor the time of loading
+// changes it. Thread-safe.
 class BatchPrefetcher {
  public:
-  // Thread-safe; overwrites the batch. The same for a key at any time.
+  // Loads the batch of a key, and overwrites `batch`. Thread-safe. The result for a key is always
+  // the same.
   using Load = std::function<absl::Status(uint64_t key, Batch& batch)>;
 
-  // `threads` > 0.
+  // `threads` must be above 0.
   BatchPrefetcher(uint32_t threads, Load load);
   // Waits for the loads in progress.
   ~BatchPrefetcher();
   BatchPrefetcher(const BatchPrefetcher&) = delete;
 
-  // Has these loaded, the first of them first. What is loaded of others is forgotten.
+  // Starts loading these batches, in this order. Batches of other keys are forgotten.
   void Want(std::span<const uint64_t> keys) EXCLUDES(mutex_);
-  // Swaps the batch in. Waits for a thread that is loading it; where none has begun, this thread
-  // loads it. Returns the load's errors, and DEADLINE_EXCEEDED after `limit` of waiting.
+  // Swaps the batch of `key` into `batch`. Waits for a thread that is loading it. If no thread has
+  // begun, this thread loads it. Returns the errors of the load, and DEADLINE_EXCEEDED after
+  // waiting for `limit`.
   absl::Status Take(uint64_t key, Duration limit, Batch& batch) EXCLUDES(mutex_);
 
  private:
@@ -44,10 +46,10 @@ class BatchPrefetcher {
 
   void Run() EXCLUDES(mutex_);
   Slot* Find(uint64_t key) REQUIRES(mutex_);
-  // The first that is wanted and not begun; null if there is none.
+  // The first batch that is wanted and not begun; null if all are begun.
   Slot* Next() REQUIRES(mutex_);
   void Remove(uint64_t key) REQUIRES(mutex_);
-  // Vectors of batches that are used again, or new ones.
+  // A batch whose vectors are used again, or a new one.
   Batch Spare() REQUIRES(mutex_);
   absl::Status LoadOrSay(uint64_t key, Batch& batch) const;
 
@@ -55,8 +57,8 @@ class BatchPrefetcher {
 
   Mutex mutex_;
   CondVar changed_;
-  // Few, in the order in which they are wanted. Those that nobody wants any longer are gone, also
-  // while they are being loaded.
+  // A few slots, in the order in which their batches are wanted. A batch that is not wanted any
+  // more loses its slot, even while it is being loaded.
   std::vector<Slot> slots_ GUARDED_BY(mutex_);
   std::vector<Batch> spare_ GUARDED_BY(mutex_);
   bool ending_ GUARDED_BY(mutex_) = false;

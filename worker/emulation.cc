@@ -21,7 +21,7 @@ double Emulation::FactorAt(uint64_t step) const {
   RandomStream draws(seed_, RandomPurpose::kEmulate, {step, rank_});
   double factor = 1;
   for (const v1::Slowdown& slowdown : emulate_.slow()) {
-    // Drawn for every slowdown, so that one does not shift another's draws.
+    // Every slowdown takes its draw, so that one slowdown does not shift the draws of another.
     const bool hits = draws.Uniform() < slowdown.probability();
     if (hits && Concerns(slowdown, rank_)) factor *= slowdown.factor();
   }

@@ -1,4 +1,5 @@
-// Makes this machine look uneven (workers.emulate), to see what a consistency mode does about it.
+// Slows this worker down on purpose (workers.emulate), to show how a consistency mode deals with
+// uneven machines.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +9,15 @@
 
 namespace leeway {
 
-// Pure, immutable.
+// A pure function of the step. Immutable.
 class Emulation {
  public:
   Emulation(const v1::TrainingJob& job, uint32_t rank);
 
-  // The job asks for it; otherwise every pause is zero.
+  // Whether the job asks for it. If not, every pause is zero.
   bool active() const { return emulate_.step_milliseconds() > 0 || !emulate_.slow().empty(); }
 
-  // How long to wait after a step that took `measured`, so that it has taken
+  // How long to pause after a step that took `measured`, so that the step takes
   //   factor max(step_milliseconds, measured),
   // where the factor is the product of the slowdowns that hit this rank at this step.
   Duration Pause(uint64_t step, Duration measured) const;

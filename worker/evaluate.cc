@@ -7,8 +7,8 @@
 namespace leeway {
 namespace {
 
-// Examples at a time: large enough for full speed, small enough that the activations of a CNN stay
-// within tens of megabytes.
+// The number of examples at a time. It is large enough for full speed, and small enough that the
+// activations of a CNN take only tens of megabytes.
 constexpr size_t kBatch = 256;
 
 }  // namespace

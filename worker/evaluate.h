@@ -1,4 +1,4 @@
-// How good a model is on a test set.
+// Measures a model on a test set.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace leeway {
 
-// Mean loss over all of `test`, and the share of right classes where labels are classes; clock and
-// epoch are the caller's to fill in. `weights`: the model's whole vector.
+// Returns the mean loss over all of `test`, and the share of correct classes if labels are classes.
+// The caller sets clock and epoch. `weights` is the model's whole vector.
 absl::StatusOr<v1::EvaluationMetrics> Evaluate(Model& model, const Dataset& test, v1::Loss loss,
                                                std::span<const float> weights);
 

@@ -12,10 +12,10 @@ namespace {
 
 Time Now() { return std::chrono::steady_clock::now(); }
 
-// Tells the observer, and what of the batch's time was the model's own.
+// Forwards to an observer, and measures how much of the batch's time the model itself took.
 class TimedObserver : public TrainObserver {
  public:
-  // `hold`: not that elements are final.
+  // `hold`: does not forward that elements are final.
   TimedObserver(TrainObserver& observer, bool hold)
       : observer_(observer), hold_(hold), resumed_(Now()) {}
 
@@ -39,7 +39,7 @@ class TimedObserver : public TrainObserver {
   }
 
   Duration forward() const { return forward_; }
-  // Since the forward pass; with what it took to check and send what was final.
+  // The time since the forward pass, including the time to check and send final elements.
   Duration backward() const { return Now() - resumed_; }
 
  private:

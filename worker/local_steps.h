@@ -1,4 +1,4 @@
-// A worker's training step: the next batch, forward and backward.
+// A worker's training step: loads the next batch, and runs the forward and backward pass.
 #pragma once
 
 #include <cstdint>
@@ -21,33 +21,35 @@ namespace leeway {
 // Not thread-safe. The model and the data outlive it.
 class LocalSteps : public StepRunner {
  public:
-  // `leases`: which batches; null: a function of the step and the rank.
+  // `leases` decides which batches this worker gets. Null: they are a function of the step and the
+  // rank.
   LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobLength& length,
              const TrainingData& data, LeasedBatches* leases, Model& model,
              std::function<void(Duration)> sleep);
 
-  // Where slowness is emulated, elements become final at the end of the step.
+  // If slowness is emulated, elements become final only at the end of the step.
   absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
                                  TrainObserver& observer) override;
 
  private:
-  // False: there is no batch, nor one for the other steps of its clock.
+  // Returns false if neither this step nor the other steps of its clock have a batch.
   absl::StatusOr<bool> Load(uint64_t step);
-  // The batch of this key, which is a step, or the number of a leased batch. Those of `later` are
-  // loaded meanwhile.
+  // Gets the batch of this key, which is a step or the number of a leased batch. Starts to load the
+  // batches of `later` meanwhile.
   absl::Status Fetch(uint64_t key, std::span<const uint64_t> later);
   absl::Status LoadKey(uint64_t key, Batch& batch) const;
   void Announce(uint64_t key) const;
 
   const uint64_t seed_;
   const uint32_t rank_;
-  // Of a pass over the data. In async mode this worker's own: it begins the next one when its data
-  // ends, and has no empty batches, for each of its exchanges counts towards the job's.
+  // The steps of one pass over the data. In async mode it is this worker's own pass: the worker
+  // begins the next pass when its data ends. So it has no empty batches, because each of its
+  // exchanges counts towards the job's.
   const uint64_t steps_per_epoch_;
   const TrainingData& data_;
   LeasedBatches* const leases_;
   const v1::JobLength length_;
-  // Steps of the job; 0: not known.
+  // The number of steps of the job; 0: not known.
   const uint64_t steps_;
   const uint32_t prefetch_;
   const Duration longest_wait_;

@@ -31,10 +31,10 @@
 namespace leeway {
 namespace {
 
-// SIGTERM to a single worker (a pod that is evicted, a machine that goes) is not a wish to stop the
-// job: who wants that asks the coordinator. The worker goes at once, as if killed, which loses
-// nothing that its next life does not do again; the handler only exists because the kernel ignores
-// the signal for a process 1, as in a container, that has none.
+// SIGTERM to a single worker (an evicted pod, a machine that shuts down) does not mean that the job
+// should stop; that is a request to the coordinator. The worker exits at once, as if killed. Its
+// next life repeats what is lost. The handler exists because the kernel ignores the signal for a
+// process 1 without a handler, as in a container.
 void OnTerminate(int) { _exit(kExitTerminated); }
 
 struct Flags {
@@ -56,7 +56,7 @@ void Declare(CLI::App& app, Flags& flags) {
                  "says (docs/operations.md), or a free one");
   app.add_option(
          "--data", flags.worker.data_dir,
-         "Folder that the job's files are below, or s3://BUCKET/PREFIX; copies of those files "
+         "Folder that contains the job's files, or s3://BUCKET/PREFIX; copies of those files "
          "are kept in LEEWAY_DATA_CACHE")
       ->capture_default_str()
       ->envname("LEEWAY_DATA");
@@ -66,14 +66,14 @@ void Declare(CLI::App& app, Flags& flags) {
          "--processors",
          [&flags](const std::string& text) {
            const auto processors = ParseProcessors(text);
-           if (!processors) throw CLI::ValidationError("--processors", "is no list like 0-3,8");
+           if (!processors) throw CLI::ValidationError("--processors", "is not a list like 0-3,8");
            flags.worker.processors = *processors;
          },
-         "Keep what computes to these processors, such as 0-3,8")
+         "Keep the computing threads on these processors, such as 0-3,8")
       ->type_name("LIST");
   app.add_option("--start-seconds", flags.start_seconds, "How long to look for server 0")
       ->capture_default_str();
-  app.add_option("--name", flags.worker.host, "What messages call this process's machine")
+  app.add_option("--name", flags.worker.host, "The name of this machine in messages")
       ->capture_default_str();
   app.add_option("--health", flags.health,
                  "Address of a port that answers gRPC health checks, in plain text; default: none")
@@ -94,7 +94,7 @@ int Report(const WorkerEnd& end) {
       spdlog::info("stopped in order");
       return kExitStopped;
     case WorkerExit::kReplaced:
-      spdlog::info("a newer life of this rank exists; leaving it the place ({})",
+      spdlog::info("a newer life of this rank exists, so this one ends ({})",
                    std::string(end.status.message()));
       return kExitReplaced;
     case WorkerExit::kPermanent:
@@ -107,7 +107,7 @@ int Report(const WorkerEnd& end) {
   return kExitTemporary;
 }
 
-// What the flags do not say, the environment may.
+// Takes what the flags do not say from the environment.
 absl::Status CompleteFromEnvironment(WorkerOptions& worker) {
   if (worker.rank && !worker.coordinator.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const EnvironmentPlace place, PlaceFromEnvironment(PlaceRole::kWorker));
@@ -126,7 +126,7 @@ absl::Status AdoptSecurity(const Flags& flags) {
 }  // namespace
 
 int RunWorkerProgram(int argc, char** argv) {
-  // First: a process 1 that gets the signal before does not hear it.
+  // This comes first, because a process 1 misses a signal that arrives earlier.
   std::signal(SIGTERM, OnTerminate);
   TameMalloc();
   NameLimitsOfMemory();
@@ -146,7 +146,7 @@ int RunWorkerProgram(int argc, char** argv) {
     std::fprintf(stderr, "leeway-worker: %s\n", std::string(status.message()).c_str());
     return kExitUsage;
   }
-  // What it starts to take part, beside what computes.
+  // The threads and files that a worker needs to take part, besides those that compute.
   if (status = CheckRoom({.threads = 10, .files = 16}); !status.ok()) {
     spdlog::error("{}", std::string(status.message()));
     return kExitTemporary;

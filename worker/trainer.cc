@@ -17,7 +17,7 @@
 namespace leeway {
 namespace {
 
-// Waiting for a batch, a worker looks so often whether it is to stop.
+// How often a worker that waits for a batch checks whether it is to stop.
 constexpr Duration kAskAfter = std::chrono::milliseconds(200);
 
 uint64_t EvaluateEvery(const v1::TrainingJob& job, const v1::JobLength& length) {
@@ -27,7 +27,7 @@ uint64_t EvaluateEvery(const v1::TrainingJob& job, const v1::JobLength& length) 
 
 void LogLeftOut(uint32_t rank, uint64_t clock, const ClockReport& report) {
   if (report.overflowed_steps > 0) {
-    spdlog::info("worker {}, clock {}: left out {} of fp16: {}", rank, clock,
+    spdlog::info("worker {}, clock {}: left out {} in fp16: {}", rank, clock,
                  Counted(report.overflowed_steps, "overflowed step"),
                  report.why.empty() ? fmt::format("the loss scale is {} now", report.loss_scale)
                                     : report.why);
@@ -75,7 +75,7 @@ absl::StatusOr<Trainer::End> Trainer::Run() {
   RETURN_IF_ERROR(Open());
   ASSIGN_OR_RETURN(const bool attached, participant_.UnlessStopped([this] { return Attach(); }));
   if (!attached) {
-    // What it would have kept is part of the job's last checkpoint all the same.
+    // The state is part of the job's last checkpoint even if this worker has not attached.
     if (participant_.knows_clock()) RETURN_IF_ERROR(participant_.SaveState());
     return End{v1::LEAVE_STOPPED, clock()};
   }
@@ -129,7 +129,8 @@ absl::Status Trainer::OpenExchange() {
 
 absl::Status Trainer::Attach() {
   RETURN_IF_ERROR(participant_.Attach());
-  // The evaluation of this clock may be lost with the life before, and early_stop counts them.
+  // The evaluation at this clock may have been lost with the life before, and early_stop counts
+  // evaluations.
   const uint64_t clock = participant_.clock();
   const bool again = job_.evaluation().has_early_stop() && clock > 0;
   if (evaluate_every_ > 0) evaluated_ = (clock - (again ? 1 : 0)) / evaluate_every_;
@@ -158,7 +159,7 @@ absl::StatusOr<bool> Trainer::RunClocks() {
 }
 
 bool Trainer::Over() const {
-  // In async mode, who has no data of its own makes none of the exchanges.
+  // In async mode, a worker that has no data of its own makes none of the exchanges.
   const bool none = registration_.length().total_clocks() > 0 && participant_.leases() == nullptr &&
                     context_.data.steps_per_epoch() == 0;
   return none || participant_.MadeAll();
@@ -185,7 +186,7 @@ absl::Status Trainer::RunClock() {
   RETURN_IF_ERROR(participant_.AskWhereToStop());
   RETURN_IF_ERROR(AwaitBatch());
   if (Over()) return absl::OkStatus();
-  // One whose exchange may not begin need not be computed.
+  // A contribution whose exchange may not begin need not be computed.
   if (!participant_.IsOpen()) {
     RETURN_IF_ERROR(exchange_->Settle());
     return participant_.OnBegin(participant_.clock());
@@ -200,9 +201,9 @@ absl::Status Trainer::RunClock() {
 }
 
 absl::Status Trainer::EvaluateWhenDue() {
-  // The last one follows when all is done.
+  // The last evaluation follows when all exchanges are done.
   if (evaluate_every_ == 0 || !evaluates_ || Over()) return absl::OkStatus();
-  // A clock that was jumped over is made up for at the next.
+  // If a clock was skipped, its evaluation is made at the next clock.
   if (participant_.clock() / evaluate_every_ <= evaluated_) return absl::OkStatus();
   RETURN_IF_ERROR(exchange_->Settle());
   evaluated_ = participant_.clock() / evaluate_every_;

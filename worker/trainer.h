@@ -23,7 +23,7 @@
 
 namespace leeway {
 
-// References outlive the trainer.
+// The referenced objects outlive the trainer.
 struct TrainerContext {
   const v1::RegisterWorkerReply& registration;
   // A registered session whose heartbeats have not started yet.
@@ -32,11 +32,11 @@ struct TrainerContext {
   // Null if there is nothing to evaluate on.
   const Dataset* test = nullptr;
   Model& model;
-  // Null if the worker hands in for itself (workers.per_host).
+  // Null if the worker sends its own contributions (workers.per_host).
   ContributionMemory* contributions = nullptr;
-  // What model.initial is below.
+  // The folder that model.initial is relative to.
   std::string data_dir = {};
-  // Null for gRPC.
+  // Null: gRPC is used.
   TransportFactory transport;
   // For workers.emulate.
   std::function<void(Duration)> sleep;
@@ -45,7 +45,7 @@ struct TrainerContext {
 // Runs once, on one thread.
 class Trainer {
  public:
-  // How training ended in order, and after how many clocks.
+  // How training ended without an error, and after how many clocks.
   struct End {
     v1::LeaveReason reason = v1::LEAVE_FINISHED;
     uint64_t clock = 0;
@@ -53,13 +53,13 @@ class Trainer {
 
   explicit Trainer(const TrainerContext& context);
 
-  // Attaches, and runs clock after clock until the job's end or a stop. Rank 0 gives the servers
-  // the initial weights if they have none, and evaluates. At each cut and at the end the worker
-  // hands in what it keeps. Does not leave the job. Returns the errors of the exchange, the client
-  // and the coordinator; ABORTED if a newer life of the rank exists.
+  // Attaches, and runs clock after clock until the end of the job or a stop. Rank 0 gives the
+  // servers the initial weights if they have none, and evaluates. At each cut and at the end the
+  // worker hands in its state. Does not leave the job. Returns the errors of the exchange, the
+  // client and the coordinator. ABORTED if a newer life of the rank exists.
   absl::StatusOr<End> Run();
 
-  // Exchanges completed.
+  // The number of completed exchanges.
   uint64_t clock() const { return participant_.completed(); }
 
  private:
@@ -68,14 +68,15 @@ class Trainer {
   absl::Status Attach();
   // The weights that this worker gives to the servers if they have none.
   absl::StatusOr<FloatBuffer> InitialWeights();
-  // Runs all clocks, and reads the weights after the last one. True if it was stopped before that.
+  // Runs all clocks, and reads the weights after the last one. Returns true if the worker was
+  // stopped before that.
   absl::StatusOr<bool> RunClocks();
   absl::Status RunClock();
   absl::Status RunClockOrRejoin();
-  // As the participant's, until the worker is to stop.
+  // Like the participant's AwaitBatch, but ends when the worker is to stop.
   absl::Status AwaitBatch();
-  // True if the job's exchanges are made: those of this worker, or in async mode those of all
-  // workers together.
+  // Whether the job's exchanges are done: this worker's own, or in async mode those of all workers
+  // together.
   bool Over() const;
   absl::Status EvaluateWhenDue();
   absl::StatusOr<v1::EvaluationMetrics> Evaluate();
@@ -85,17 +86,17 @@ class Trainer {
   const v1::RegisterWorkerReply& registration_;
   const v1::TrainingJob& job_;
   const bool evaluates_;
-  // Clocks between two evaluations; 0: only the last one.
+  // The number of clocks between two evaluations; 0: only after the last clock.
   const uint64_t evaluate_every_;
 
-  // Constant after Open(). The participant goes first.
+  // Constant after Open(). The participant is destroyed first.
   std::unique_ptr<LocalSteps> steps_;
   std::unique_ptr<Exchange> exchange_;
   Participant participant_;
-  // With evaluation.weights: average.
+  // Used with evaluation.weights: average.
   std::vector<float> average_;
 
-  // clock / evaluate_every_ at the last evaluation.
+  // The value of clock / evaluate_every_ at the last evaluation.
   uint64_t evaluated_ = 0;
 };
 

@@ -32,7 +32,7 @@
 namespace leeway {
 namespace {
 
-// To hear how a job has ended.
+// The time limit of the question how a job has ended.
 constexpr std::chrono::seconds kHowItEndedAtMost(5);
 
 // What a worker holds besides its parameters.
@@ -42,11 +42,11 @@ struct Equipment {
   std::unique_ptr<Dataset> test;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;
-  // Null if the worker hands in for itself (workers.per_host).
+  // Null if the worker sends its own contributions (workers.per_host).
   std::unique_ptr<ContributionMemory> contributions;
 };
 
-// Whether a rank's share of the data, and with it how long an epoch is, depends on the rank.
+// Whether a rank's share of the data, and so the length of its epoch, depends on the rank.
 bool DataDependOnRank(const v1::TrainingJob& job) {
   const auto type = job.data().partition().type_case();
   return type != v1::Partition::kIid && type != v1::Partition::TYPE_NOT_SET;
@@ -71,10 +71,11 @@ constexpr char kNoSharedMemory[] =
 absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const WorkerOptions& options,
                                 uint32_t rank) {
   const v1::TrainingJob& job = offer.job();
-  // A worker that takes any rank does not know yet what that rank began on; the coordinator does.
+  // A worker without a fixed rank does not know on what device its rank began; the coordinator
+  // does.
   const int index = static_cast<int>(rank);
   const bool known = options.rank.has_value() && index < offer.devices_size();
-  // Give up before the launcher and the coordinator do, so that its log has the reason.
+  // Gives up before the launcher and the coordinator do, so that this worker's log has the reason.
   const Duration start = FromSeconds(job.limits().start_seconds());
   const Duration patience = std::min(options.start_within, start) / 2;
   if (!options.absolute_paths) RETURN_IF_ERROR(CheckInDataFolder(job, options.data_dir));
@@ -87,7 +88,7 @@ absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const Work
                    Model::Build(job.model(), equipment.data->shape(), equipment.data->classes(),
                                 *equipment.backend, equipment.data->dataset().labels_each(),
                                 job.data().augment().mixup() > 0));
-  // Before the worker joins, so that a model that does not fit ends it at once.
+  // Before the worker joins, so that a model that does not fit in memory ends the worker at once.
   if (!equipment.backend->shares_host_memory()) {
     RETURN_IF_ERROR(equipment.model->Reserve(job.data().batch_size()));
   }
@@ -103,19 +104,19 @@ absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const Work
   return equipment;
 }
 
-// Bytes a second to server 0, where the job leaves its codec to be chosen by that; nothing if that
-// could not be measured, for a worker trains all the same.
+// The rate to server 0 in bytes per second, for a job that chooses its codec by this rate. Returns
+// nothing if the rate could not be measured; the worker trains all the same.
 std::optional<double> LinkOf(const std::shared_ptr<grpc::Channel>& coordinator) {
   const auto now = [] { return std::chrono::steady_clock::now(); };
   const auto link = MeasureLink(HostIdentity(), now, EchoOver(coordinator));
   if (!link.ok()) {
     spdlog::warn(
-        "the way to server 0 could not be measured; `auto` compression is chosen by what "
-        "the others have: {}",
+        "the link to server 0 could not be measured; `auto` compression is chosen by the "
+        "links of the other workers: {}",
         link.status().ToString());
     return std::nullopt;
   }
-  if (std::isfinite(*link)) spdlog::info("the way to server 0: {:.4g} MB/s", *link / 1e6);
+  if (std::isfinite(*link)) spdlog::info("the link to server 0: {:.4g} MB/s", *link / 1e6);
   return *link;
 }
 
@@ -139,7 +140,7 @@ v1::RegisterWorkerRequest Introduction(const WorkerOptions& options, const v1::T
   return request;
 }
 
-// Now that the rank is certain.
+// Completes the equipment once the rank is certain.
 absl::Status Complete(const v1::RegisterWorkerReply& registration, const std::string& data_dir,
                       uint32_t presumed_rank, Equipment& equipment) {
   const v1::TrainingJob& job = registration.job();
@@ -154,14 +155,14 @@ absl::Status Complete(const v1::RegisterWorkerReply& registration, const std::st
   return absl::OkStatus();
 }
 
-// In order; `exit` if the coordinator has heard it.
+// Leaves the job. The result has `exit` if the coordinator has confirmed it.
 WorkerEnd Leave(CoordinatorSession& session, v1::LeaveReason reason, uint64_t clock,
                 WorkerExit exit) {
   const absl::Status left = session.Leave(reason, clock, "");
   return {left.ok() ? exit : ExitOf(left), left};
 }
 
-// Trains and leaves.
+// Trains, and leaves the job.
 WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerReply& registration,
                         CoordinatorSession& session, Equipment& equipment) {
   if (registration.has_left_at()) {
@@ -202,10 +203,11 @@ bool WasStopped(const std::shared_ptr<grpc::Channel>& channel) {
          status.state() == v1::JOB_STOPPED;
 }
 
-// Before the registration nobody waits for this worker by name. What is wrong with the data, the
-// model or the job stays wrong; that nobody answers, or the others do not come, may pass.
+// How an unregistered worker ends. Before the registration nothing waits for this worker by name.
+// An error in the data, the model or the job is permanent. A server that does not answer, or
+// workers that do not come, may be temporary.
 WorkerEnd Refused(const absl::Status& status, const std::shared_ptr<grpc::Channel>& channel) {
-  // A life before this one has done all there was to do.
+  // An earlier life of this rank has completed its work.
   if (absl::IsAlreadyExists(status)) {
     return {WasStopped(channel) ? WorkerExit::kStopped : WorkerExit::kDone, absl::OkStatus()};
   }
@@ -214,8 +216,9 @@ WorkerEnd Refused(const absl::Status& status, const std::shared_ptr<grpc::Channe
   return {passes ? WorkerExit::kRestart : WorkerExit::kPermanent, status};
 }
 
-// A coordinator that was started again has formed the groups anew. Servers may hold sums of the
-// group before, of clocks that are not complete: another group would count contributions twice.
+// Checks that the group is the same as before. A restarted coordinator forms the groups again, but
+// servers may hold sums of the old group for clocks that are not complete. Another group would
+// count contributions twice.
 absl::Status CheckGroup(const v1::RegisterWorkerReply& before, const v1::RegisterWorkerReply& now) {
   if (!before.has_group() || before.generation() != now.generation()) return absl::OkStatus();
   const auto same = [](const v1::HostGroupMember& a, const v1::HostGroupMember& b) {
@@ -234,10 +237,10 @@ absl::Status CheckGroup(const v1::RegisterWorkerReply& before, const v1::Registe
       "clock; resume the job from its newest checkpoint"));
 }
 
-// What is started from then on: the threads that compute.
+// Keeps the threads that are started from now on, those that compute, to these processors.
 void StayOn(const Processors& processors) {
   if (!processors.empty() && !KeepTo(processors)) {
-    spdlog::warn("the system refuses to keep this worker to its processors");
+    spdlog::warn("the system does not let this worker stay on its processors");
   }
 }
 
@@ -299,10 +302,10 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
       return {WorkerExit::kPermanent, status};
     }
     const WorkerEnd end = TrainAndLeave(options, *registration, session, *equipment);
-    // The others have gone on without it, and what it kept does not go on at another clock.
+    // The other workers have gone on without this one, and its state is not valid at another clock.
     const bool overtaken = absl::IsAlreadyExists(end.status);
-    // The job has gone back to a checkpoint, or the coordinator was started anew: so does this
-    // worker. The same refusal again is something else.
+    // The job has gone back to a checkpoint, or the coordinator was restarted. The worker then
+    // begins again. The same refusal a second time means something else.
     const bool refused = absl::IsFailedPrecondition(end.status) && !SameLife(before, *registration);
     if (!overtaken && !refused) return end;
     spdlog::warn("{}", std::string(end.status.message()));

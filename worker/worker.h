@@ -1,5 +1,5 @@
-// A worker's whole life: the job from the coordinator, data, model, registration, training,
-// leaving.
+// The whole life of a worker: it gets the job from the coordinator, loads data, builds the model,
+// registers, trains and leaves.
 #pragma once
 
 #include <chrono>
@@ -21,42 +21,43 @@
 namespace leeway {
 
 struct WorkerOptions {
-  // host:port.
+  // HOST:PORT.
   std::string coordinator;
-  // How long to look for the coordinator. The job has a limit of its own, but is not known yet.
+  // How long to look for the coordinator. The job has its own limit, but the worker does not know
+  // it yet.
   Duration start_within = std::chrono::seconds(120);
-  // Absent: the next free rank. Only if a worker's data do not depend on its rank.
+  // Absent: the next free rank. This is allowed only if a worker's data do not depend on its rank.
   std::optional<uint32_t> rank;
   std::string data_dir;
-  // The job may read files outside of it, by absolute paths.
+  // Whether the job may read files outside of data_dir, by absolute paths.
   bool absolute_paths = false;
-  // What computes stays on these; empty: where the system puts it.
+  // The computing threads stay on these processors. Empty: the system chooses.
   Processors processors;
-  // The process's identity, for messages, and its random name, which tells a retry from a new life.
+  // The process's identity for messages. The random `nonce` distinguishes a retry from a new life.
   std::string host;
   uint32_t pid = 0;
   uint64_t nonce = 0;
-  // Workers of one job that have the same may combine their contributions.
+  // Workers of one job with the same value may combine their contributions.
   std::string memory_host = HostIdentity();
-  // Null for gRPC.
+  // Null: gRPC is used.
   TransportFactory transport;
-  // What a rank computes on.
+  // Makes the backend that a rank computes on.
   BackendMaker make_backend = MakeBackend;
-  // For workers.emulate.
+  // Used by workers.emulate.
   std::function<void(Duration)> sleep = [](Duration d) { std::this_thread::sleep_for(d); };
 };
 
-// How a worker ended, and so whether a restart would help.
+// How a worker ended, which says whether a restart would help.
 enum class WorkerExit {
-  // Finished.
+  // The worker has finished.
   kDone,
-  // The job was stopped, and this worker with it, in order.
+  // The job was stopped, and this worker stopped with it, without an error.
   kStopped,
-  // The job or the data are wrong, or training has diverged. A restart would end the same way.
+  // The job or the data are wrong, or training has diverged. A restart would end in the same way.
   kPermanent,
-  // A newer life of the rank exists. This one ends silently.
+  // A newer life of the rank exists. This life ends without a message to the coordinator.
   kReplaced,
-  // Anything else. A new life may succeed.
+  // Anything else. A restart may succeed.
   kRestart,
 };
 
@@ -66,11 +67,11 @@ struct WorkerEnd {
   absl::Status status;
 };
 
-// Runs a worker to its end. If the worker was registered, the coordinator has been told of a
-// permanent failure (LEAVE_FAILED).
+// Runs a worker to its end. A registered worker also tells the coordinator of a permanent failure
+// (LEAVE_FAILED).
 WorkerEnd RunWorker(const WorkerOptions& options);
 
-// How a registered worker ends with this failure.
+// How a registered worker ends after this failure.
 WorkerExit ExitOf(const absl::Status& status);
 
 }  // namespace leeway

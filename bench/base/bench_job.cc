@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-// A rate at which nothing changes that matters.
+// A rate so small that nothing relevant changes.
 std::string UpdateYaml(const std::string& update) {
   if (update == "adam") return "{type: adam, learning_rate: 0.000001}";
   const char* momentum = update == "momentum" ? ", momentum: 0.9" : "";

@@ -1,4 +1,4 @@
-// The jobs of the benchmarks: real ones, whose workers compute nothing.
+// The jobs of the benchmarks: real jobs whose workers compute nothing.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 namespace leeway {
 
 struct BenchJobOptions {
-  // "sync", "bounded" (by 2 clocks), "async".
+  // "sync", "bounded" (by 2 clocks) or "async".
   std::string mode = "sync";
   // What the servers keep: "sgd" (no slots), "momentum" (one), "adam" (two).
   std::string update = "sgd";
   Wire wire = Wire::kAuto;
-  // As in job.compression.
+  // Names as in job.compression.
   std::string contributions = "none";
   std::string weights = "none";
   uint32_t servers = 1;
@@ -23,7 +23,7 @@ struct BenchJobOptions {
   uint64_t block_bytes = 0;
 };
 
-// As a job file would say it; it never comes to its end.
+// The YAML of the job. The job never comes to its end.
 std::string BenchJobYaml(const BenchJobOptions& options);
 
 }  // namespace leeway

@@ -30,9 +30,8 @@ absl::StatusOr<uint64_t> ParseScaled(const std::string& text, uint64_t thousand)
                     absl::SimpleAtoi(absl::string_view(digits.data(), digits.size()), &number) &&
                     number > 0 && number <= kLargest / factor;
   if (good) return number * factor;
-  return absl::InvalidArgumentError(absl::StrCat("'", text, "': a whole number from 1 to ",
-                                                 kLargest,
-                                                 " is wanted, as in 4096, 64K, 1M or 2G"));
+  return absl::InvalidArgumentError(absl::StrCat("'", text, "': needs a whole number from 1 to ",
+                                                 kLargest, ", such as 4096, 64K, 1M or 2G"));
 }
 
 }  // namespace
@@ -43,7 +42,7 @@ absl::StatusOr<uint64_t> ParseBlockBytes(const std::string& text) {
   ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(text));
   if (bytes % 64 == 0 && bytes <= kBlockBytesMax) return bytes;
   return absl::InvalidArgumentError(
-      absl::StrCat("'", text, "': a block is a multiple of 64 bytes, at most 64M"));
+      absl::StrCat("'", text, "': the bytes of a block must be a multiple of 64, at most 64M"));
 }
 
 absl::StatusOr<uint64_t> ParseCount(const std::string& text) { return ParseScaled(text, 1000); }

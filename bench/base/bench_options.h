@@ -1,4 +1,4 @@
-// What the benchmarks' flags mean.
+// Reads the values of the benchmarks' flags.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace leeway {
 
-// "64K", "4M", "65536": bytes; K, M and G are powers of 1024. INVALID_ARGUMENT for anything else,
-// and beyond 1 TiB.
+// Reads "64K", "4M", "65536" as bytes. K, M and G are powers of 1024. INVALID_ARGUMENT for anything
+// else, and for more than 1 TiB.
 absl::StatusOr<uint64_t> ParseBytes(const std::string& text);
 // The same for a block: a multiple of 64, at most the largest message.
 absl::StatusOr<uint64_t> ParseBlockBytes(const std::string& text);
-// "25M", "1000000": K, M and G are powers of 1000; the same limit.
+// Reads "25M", "1000000". K, M and G are powers of 1000. The limit is the same.
 absl::StatusOr<uint64_t> ParseCount(const std::string& text);
 
-// Each text parsed, or the first error.
+// Parses each text. Returns the values or the first error.
 template <typename Parse>
 auto ParseEach(const std::vector<std::string>& texts, Parse parse)
     -> absl::StatusOr<std::vector<std::decay_t<decltype(*parse(texts[0]))>>> {

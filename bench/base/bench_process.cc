@@ -23,7 +23,7 @@ namespace leeway {
 namespace {
 
 constexpr int kQuitWithinMs = 5'000;
-// Of a line: percentiles and step times, never payloads.
+// The limit of a line. It has percentiles and step times, never payloads.
 constexpr size_t kLineBytesMax = 64 << 20;
 
 bool SendLine(int fd, const Json& message) {
@@ -37,7 +37,8 @@ bool SendLine(int fd, const Json& message) {
   return true;
 }
 
-// Up to the first line end, which it takes out of `received`; waits until `deadline`.
+// Returns the text up to the first line end, and takes it out of `received`. Waits until
+// `deadline`.
 absl::StatusOr<std::string> ReceiveLine(int fd, std::string& received, Time deadline) {
   while (true) {
     if (const size_t end = received.find('\n'); end != std::string::npos) {
@@ -45,9 +46,9 @@ absl::StatusOr<std::string> ReceiveLine(int fd, std::string& received, Time dead
       received.erase(0, end + 1);
       return line;
     }
-    if (received.size() > kLineBytesMax) return absl::ResourceExhaustedError("an endless line");
+    if (received.size() > kLineBytesMax) return absl::ResourceExhaustedError("a line is too long");
     const Duration left = deadline - std::chrono::steady_clock::now();
-    if (left <= Duration::zero()) return absl::DeadlineExceededError("no answer in time");
+    if (left <= Duration::zero()) return absl::DeadlineExceededError("no answer came in time");
     const auto left_ms = std::chrono::duration_cast<std::chrono::milliseconds>(left).count() + 1;
     pollfd wait{.fd = fd, .events = POLLIN, .revents = 0};
     const int ready = poll(&wait, 1, static_cast<int>(std::min<int64_t>(left_ms, 1 << 30)));
@@ -74,7 +75,7 @@ absl::StatusOr<Json> ParseAnswer(const std::string& line) {
                       answer.value("message", "no message"));
 }
 
-// The child's life.
+// The child's main loop.
 void Serve(int fd, const std::function<absl::StatusOr<BenchService>()>& make) {
   auto service = make();
   const bool made = service.ok();
@@ -86,7 +87,7 @@ void Serve(int fd, const std::function<absl::StatusOr<BenchService>()>& make) {
     const auto line = ReceiveLine(fd, received, Time::max());
     if (!line.ok()) return;
     const Json request = Json::parse(*line, nullptr, /*allow_exceptions=*/false);
-    // At once: gRPC's orderly shutdown would take a second, for nobody.
+    // Exits at once: gRPC's orderly shutdown would take a second, without use.
     if (!request.is_object() || request.contains("quit")) _exit(0);
     if (!SendLine(fd, AnswerOf(service->handle(request)))) return;
   }
@@ -110,7 +111,7 @@ absl::StatusOr<std::unique_ptr<BenchProcess>> BenchProcess::Start(
     PrepareGrpc();
     spdlog::set_level(spdlog::level::warn);
     Serve(ends[1], make);
-    // Not exit: what the director has to clean up at its end is not the child's.
+    // _exit, not exit: the child must not do what the director has to clean up at its end.
     _exit(0);
   }
   close(ends[1]);

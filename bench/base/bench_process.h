@@ -1,7 +1,7 @@
-// A process of a benchmark: a fork of the one that directs it, which does what it is told in one
-// line of JSON after the other. The director itself never starts a thread or makes a gRPC object,
-// so that it may fork at any time and every process that is measured is a fresh one: whatever needs
-// threads is a bench process too.
+// A process of a benchmark: a fork of the process that directs it. It reads orders, one line of
+// JSON after the other. The director itself never starts a thread or makes a gRPC object. So it may
+// fork at any time, and every measured process is a fresh one. Everything that needs threads is a
+// bench process, too.
 #pragma once
 
 #include <functional>
@@ -19,23 +19,23 @@ namespace leeway {
 
 using Json = nlohmann::json;
 
-// What a child does.
+// The work of a child.
 struct BenchService {
-  // For the director, once.
+  // Sent to the director once.
   Json hello;
-  // Answers a request; one at a time, on the child's main thread.
+  // Answers a request. Requests come one at a time, on the child's main thread.
   std::function<absl::StatusOr<Json>(const Json& request)> handle;
 };
 
 // Not thread-safe.
 class BenchProcess {
  public:
-  // Forks. The child runs `make`, says its hello and answers requests until it is told to quit; it
-  // is killed by the kernel if the director dies. The error of `make` comes back as Start's. `name`
-  // is for messages.
+  // Forks. The child runs `make`, says its hello, and answers requests until it is told to quit.
+  // The kernel kills it if the director dies. An error of `make` is returned by Start. `name` is
+  // for messages.
   static absl::StatusOr<std::unique_ptr<BenchProcess>> Start(
       std::string name, const std::function<absl::StatusOr<BenchService>()>& make);
-  // Tells the child to quit, and kills it if it does not within some seconds.
+  // Tells the child to quit, and kills it if it has not ended within some seconds.
   ~BenchProcess();
   BenchProcess(const BenchProcess&) = delete;
   BenchProcess& operator=(const BenchProcess&) = delete;
@@ -44,12 +44,12 @@ class BenchProcess {
   const Json& hello() const { return hello_; }
 
   absl::Status Send(const Json& request);
-  // The answer to the earliest request that has none. UNAVAILABLE if the child has died,
-  // DEADLINE_EXCEEDED after `limit`, else the handler's own error.
+  // The answer to the earliest request without one. UNAVAILABLE if the child has died,
+  // DEADLINE_EXCEEDED after `limit`, otherwise the handler's own error.
   absl::StatusOr<Json> Receive(Duration limit = kAnswerWithin);
   absl::StatusOr<Json> Call(const Json& request, Duration limit = kAnswerWithin);
 
-  // What starting, warming up and cleaning up may take.
+  // The longest time for starting, warming up and cleaning up.
   static constexpr Duration kAnswerWithin = std::chrono::seconds(300);
 
  private:
@@ -58,12 +58,13 @@ class BenchProcess {
   const std::string name_;
   const pid_t pid_;
   const int fd_;
-  // Received beyond the last line taken.
+  // Bytes received beyond the last line that was taken.
   std::string received_;
   Json hello_;
 };
 
-// For an answer to what should take about `seconds`: a loaded machine may need several times that.
+// The limit for an answer that should take about `seconds`: a loaded machine may need several times
+// that.
 inline Duration AnswerWithin(double seconds) {
   return BenchProcess::kAnswerWithin + FromSeconds(4 * seconds);
 }

@@ -8,7 +8,7 @@
 namespace leeway {
 namespace {
 
-// Prime, so that blocks differ.
+// A prime number, so that blocks differ.
 constexpr size_t kPatternFloats = 65'537;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a worker that computes nothing sends.
+// The contributions of a worker that computes nothing.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace leeway {
 
-// Like a gradient, another one for each rank: a codec that selects finds no two values the same for
-// long, nor one that is the largest of a block everywhere.
+// Like a gradient, and different for each rank. So a codec that selects values finds neither long
+// runs of equal values, nor one position that is the largest in every block.
 void FillContribution(uint32_t rank, std::span<float> contribution);
 
 }  // namespace leeway

@@ -11,13 +11,13 @@
 
 namespace leeway {
 
-// Begins with the round. Not thread-safe.
+// Make it when the round begins. Not thread-safe.
 class LatencyLog {
  public:
   explicit LatencyLog(Duration lasting)
       : began_(std::chrono::steady_clock::now()), deadline_(began_ + lasting), last_(began_) {}
 
-  // No more calls should begin. Looks at the clock only when a call has ended: a poll costs
+  // True if no more calls should begin. It uses the time of the last call's end, so asking costs
   // nothing.
   bool over() const { return last_ >= deadline_; }
   // A call that began at `began` has ended now.
@@ -27,7 +27,7 @@ class LatencyLog {
   }
   uint64_t calls() const { return seconds_.size(); }
 
-  // What a client tells the director about a round.
+  // A client's answer to the director about a round.
   Json Answer(uint64_t messages) const {
     return {{"messages", messages},
             {"seconds", Seconds(last_ - began_)},

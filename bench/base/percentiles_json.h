@@ -11,7 +11,7 @@ inline void to_json(nlohmann::json& json, const Percentiles& p) {
   json = {{"p50", p.p50}, {"p90", p.p90}, {"p99", p.p99}, {"max", p.max}};
 }
 
-// What is absent is 0.
+// An absent value is 0.
 inline void from_json(const nlohmann::json& json, Percentiles& p) {
   if (!json.is_object()) return;
   p = {.p50 = json.value("p50", 0.0),

@@ -1,4 +1,4 @@
-// leeway-server processes of a job, as the launcher starts them, in a temporary folder.
+// leeway-server processes of a job in a temporary folder, started as the launcher starts them.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,29 @@
 
 namespace leeway {
 
-// Killed at the end, without a checkpoint, and the folder removed, however this process ends. Not
-// thread-safe.
+// At the end they are killed without a checkpoint, and the folder is removed, however this process
+// ends. Not thread-safe.
 class RealServers {
  public:
-  // `yaml`: the job, of so many servers. The programs are in `program_folder`. An error of a server
-  // that does not start has its log.
+  // `yaml` is a job with this number of servers. The programs are in `program_folder`. If a server
+  // does not start, the error has its log.
   static absl::StatusOr<std::unique_ptr<RealServers>> Start(const std::string& program_folder,
                                                             const std::string& yaml,
                                                             uint32_t servers);
   RealServers(const RealServers&) = delete;
   RealServers& operator=(const RealServers&) = delete;
 
-  // host:port.
+  // The address as host:port.
   const std::string& coordinator() const { return coordinator_; }
   const std::string& folder() const { return folder_->path(); }
-  // Where the coordinator writes what happens.
+  // The folder in which the coordinator writes what happens.
   std::string run_folder() const { return folder() + "/run"; }
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
 
-  // Resident, by server: now, and the most so far.
+  // Resident memory by server: now, and the highest so far.
   std::vector<uint64_t> MemoryBytes() const;
   std::vector<uint64_t> PeakBytes() const;
-  // Of processor time, all servers.
+  // Processor time of all servers together.
   double CpuSeconds() const;
 
  private:
@@ -43,8 +43,7 @@ class RealServers {
 
   std::unique_ptr<TemporaryFolder> folder_;
   std::string coordinator_;
-  // Let go of before the folder, and so killed: an orderly end would write a checkpoint that nobody
-  // wants.
+  // Destroyed before the folder, which kills them: an orderly end would write a useless checkpoint.
   std::vector<std::unique_ptr<Process>> processes_;
 };
 

@@ -5,8 +5,8 @@
 
 namespace leeway {
 
-// The value below which `share` (0 to 1) of `values` lies, interpolated between neighbours; 0 if
-// there are none.
+// The value below which `share` (0 to 1) of `values` are, interpolated between neighbours. 0
+// without values.
 double Percentile(std::vector<double> values, double share);
 double Median(std::vector<double> values);
 
@@ -17,11 +17,12 @@ struct Percentiles {
   double max = 0;
 };
 Percentiles PercentilesOf(const std::vector<double>& values);
-// Each percentile's median over rounds.
+// The median over rounds of each percentile.
 Percentiles MedianOf(const std::vector<Percentiles>& rounds);
 
-// Element by element a / b, for rounds that were measured next to each other: a machine that is
-// slower for a while is slower for both. As many as the shorter one; 0 where b is 0.
+// a / b, element by element, for rounds that were measured next to each other: if the machine is
+// slower for a while, it is slower for both. The result is as long as the shorter vector, and has 0
+// where b is 0.
 std::vector<double> Ratios(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace leeway

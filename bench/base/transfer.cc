@@ -36,7 +36,7 @@ absl::StatusOr<TransferMethod> ParseMethod(const std::string& name) {
     if (name == NameOf(method)) return method;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("method '", name, "': one of push, pull, push_pull is wanted"));
+      absl::StrCat("method '", name, "': must be one of push, pull, push_pull"));
 }
 
 absl::StatusOr<Wire> ParseWire(const std::string& name) {
@@ -44,7 +44,7 @@ absl::StatusOr<Wire> ParseWire(const std::string& name) {
     if (name == NameOf(wire)) return wire;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("transport '", name, "': one of auto, tcp, unix, shm is wanted"));
+      absl::StrCat("transport '", name, "': must be one of auto, tcp, unix, shm"));
 }
 
 }  // namespace leeway

@@ -30,8 +30,8 @@ std::span<float> Part(FloatBuffer& values, const ElementRange& range) {
   return values.span().subspan(range.offset, range.count);
 }
 
-// Runs `work` for every socket on two threads: one that sends, one that receives. The first error;
-// an error of one wakes the others.
+// Runs `work` for every socket on two threads: one sends, and one receives. Returns the first
+// error. An error of one thread wakes the others.
 absl::Status OnEverySocket(std::vector<RawSocket>& sockets,
                            const std::function<absl::Status(size_t socket, bool sends)>& work) {
   std::vector<absl::Status> results(2 * sockets.size());
@@ -105,7 +105,7 @@ class Server {
     }
   }
 
-  // Nobody waits any more.
+  // Ends all waiting.
   void Fail() {
     failed_ = true;
     for (auto& count : arrived_) {
@@ -115,12 +115,12 @@ class Server {
   }
 
   std::vector<RawSocket> sockets_;
-  // In aggregate_.
+  // Ranges in aggregate_.
   std::vector<ElementRange> ranges_;
   FloatBuffer aggregate_;
-  // By socket: where its current block lies.
+  // By socket: its current block.
   std::vector<FloatBuffer> received_;
-  // By block: contributions in this run.
+  // By block: the number of contributions in this run.
   std::vector<std::atomic<uint64_t>> arrived_;
   std::atomic<bool> failed_{false};
 };
@@ -137,7 +137,7 @@ class RawWorker {
     }
   }
 
-  // Seconds of each step.
+  // Returns the seconds of each step.
   absl::StatusOr<std::vector<double>> Run(uint64_t clocks) {
     std::vector<double> seconds;
     Time began = std::chrono::steady_clock::now();
@@ -149,7 +149,7 @@ class RawWorker {
     std::barrier step(static_cast<std::ptrdiff_t>(2 * sockets_.size()), next);
     RETURN_IF_ERROR(OnEverySocket(sockets_, [&](size_t socket, bool sends) -> absl::Status {
       absl::Status status;
-      // After an error the others must not wait: every thread goes through every step.
+      // After an error the others must not wait, so every thread goes through every step.
       for (uint64_t clock = 0; clock < clocks; ++clock) {
         if (status.ok()) status = Move(socket, sends);
         if (!status.ok()) {

@@ -1,7 +1,7 @@
 // The raw limit of a sync exchange: the same bytes between the same processes in the same pattern
 // on bare sockets, without any arithmetic. Every worker sends every server its share of the vector,
-// a block a message; a server sends a block back to all workers as soon as all have sent theirs;
-// the step is over when every worker has every block.
+// one block in each message. A server sends a block back to all workers as soon as all have sent
+// theirs. The step is over when every worker has every block.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct RawExchangePlan {
   uint64_t block_floats = 0;
 };
 
-// `sockets`: one to each worker, or to each server. All processes are told {"clocks": n}, at about
-// the same time; a worker answers {"seconds": [of each step]}.
+// `sockets` has one socket to each worker, or to each server. All processes are told {"clocks": n}
+// at about the same time. A worker answers {"seconds": [one for each step]}.
 BenchService RawExchangeServer(std::vector<RawSocket> sockets, const RawExchangePlan& plan,
                                uint32_t server);
 BenchService RawExchangeWorker(std::vector<RawSocket> sockets, const RawExchangePlan& plan);

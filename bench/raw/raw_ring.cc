@@ -23,7 +23,7 @@ constexpr uint64_t kPieceBytesMax = 1 << 20;
 constexpr size_t kHeadBytes = 4096;
 constexpr float kRingScale = 1e-6f;
 
-// Spins, and lets others run when that takes long: there may be less than a core for each process.
+// Spins, and yields if that takes long: there may be less than a core for each process.
 class Spin {
  public:
   void Wait() {
@@ -35,7 +35,7 @@ class Spin {
   uint32_t turns_ = 0;
 };
 
-// One side's vector, a piece after the other.
+// One side's vector, piece after piece.
 struct Pieces {
   Pieces(const TransferPlan& plan, uint64_t piece)
       : values(plan.total_floats()), piece_floats(piece), count(plan.total_floats() / piece) {}
@@ -96,7 +96,7 @@ class RingClient {
     for (float& value : contribution_.values.span()) value = 1;
   }
 
-  // Whole messages moved.
+  // Returns the number of whole messages moved.
   uint64_t Run(Time deadline) {
     RawRings::Head& head = rings_->head();
     const bool gives = method_ != TransferMethod::kPull;
@@ -128,7 +128,7 @@ class RingClient {
     return last / pieces_a_message_;
   }
 
-  // Between rounds, when neither process is in one.
+  // Call this between rounds, when neither process is in one.
   void Reset() {
     RawRings::Head& head = rings_->head();
     for (auto* count : {&head.up.written, &head.up.read, &head.down.written, &head.down.read}) {
@@ -138,7 +138,7 @@ class RingClient {
   }
 
  private:
-  // The server may be ahead of what the client has taken, by what fits into the ring.
+  // The server may be ahead of the client by what fits into the ring.
   uint64_t NextWhole(uint64_t pieces) const {
     const uint64_t at_least =
         pieces + (method_ == TransferMethod::kPull ? RawRings::Ring::kSlots + 1 : 0);

@@ -1,6 +1,6 @@
-// The raw limit of shared memory: two processes with a core each that hand slots of one memfd to
-// each other and spin while they wait. Sending is a copy into a slot; what is received is used from
-// the slot: added to the parameters, or copied into the weights.
+// The raw limit of shared memory. Two processes, with a core each, hand slots of one memfd to each
+// other, and spin while they wait. Sending copies into a slot. Received values are used from the
+// slot: they are added to the parameters, or copied into the weights.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace leeway {
 
-// A ring each way in memory that forked processes share.
+// One ring for each direction, in memory that forked processes share.
 class RawRings {
  public:
   static absl::StatusOr<std::shared_ptr<RawRings>> Make(const TransferPlan& plan);
@@ -22,7 +22,7 @@ class RawRings {
   RawRings(const RawRings&) = delete;
   RawRings& operator=(const RawRings&) = delete;
 
-  // One writer, one reader.
+  // A ring with one writer and one reader.
   struct Ring {
     static constexpr uint64_t kSlots = 4;
     alignas(64) std::atomic<uint64_t> written{0};
@@ -38,7 +38,7 @@ class RawRings {
   struct Head {
     Ring up;
     Ring down;
-    // Messages after which the round is over; the client sets it.
+    // The number of messages after which the round is over. The client sets it.
     alignas(64) std::atomic<uint64_t> last{~uint64_t{0}};
   };
   Head& head() { return *head_; }
@@ -46,7 +46,8 @@ class RawRings {
   std::span<float> DownSlot(uint64_t message) {
     return Slot(Ring::kSlots + message % Ring::kSlots);
   }
-  // What is handed over at a time: large messages go in pieces, so that they stay in the cache.
+  // The amount that is handed over at a time. Large messages go in pieces, so that they stay in the
+  // cache.
   uint64_t piece_floats() const { return piece_floats_; }
 
  private:
@@ -60,7 +61,7 @@ class RawRings {
   uint64_t piece_floats_ = 0;
 };
 
-// As RawTransferServer and RawTransferClient.
+// The same services as RawTransferServer and RawTransferClient.
 BenchService RawRingServer(std::shared_ptr<RawRings> rings, const TransferPlan& plan);
 BenchService RawRingClient(std::shared_ptr<RawRings> rings, const TransferPlan& plan);
 

@@ -24,7 +24,7 @@ absl::Status SocketError(absl::string_view what) {
   return absl::UnavailableError(absl::StrCat(what, ": ", strerror(errno)));
 }
 
-// Moves `parts` on by what a call has sent or received.
+// Advances the message by the bytes that a call has sent or received.
 void Advance(msghdr& message, size_t bytes) {
   while (message.msg_iovlen > 0 && bytes >= message.msg_iov->iov_len) {
     bytes -= message.msg_iov->iov_len;
@@ -41,14 +41,14 @@ struct Where {
   std::string port;
 };
 
-// The system would take a larger one modulo 65536.
+// The system would take a larger port modulo 65536.
 bool IsPort(const std::string& text, int least) {
   int port = 0;
   const bool digits = text.find_first_not_of("0123456789") == std::string::npos;
   return digits && absl::SimpleAtoi(text, &port) && port >= least && port <= 65535;
 }
 
-// "host:port", "[::1]:port".
+// Splits "host:port" or "[::1]:port".
 absl::StatusOr<Where> Split(const std::string& address, int least_port) {
   const size_t colon = address.rfind(':');
   Where where;
@@ -60,15 +60,15 @@ absl::StatusOr<Where> Split(const std::string& address, int least_port) {
     const bool one_host = brackets || where.host.find(':') == std::string::npos;
     if (one_host && IsPort(where.port, least_port)) return where;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", address, "': HOST:PORT is wanted, or [IPV6]:PORT, a port being a number from ",
-      least_port, " to 65535"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", address, "': needs HOST:PORT, or [IPV6]:PORT, with a port from ",
+                   least_port, " to 65535"));
 }
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 absl::StatusOr<Addresses> Resolve(const std::string& address, bool to_listen) {
-  // Port 0 is any that is free.
+  // Port 0 means any free port.
   ASSIGN_OR_RETURN(const Where where, Split(address, to_listen ? 0 : 1));
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -80,15 +80,15 @@ absl::StatusOr<Addresses> Resolve(const std::string& address, bool to_listen) {
   return absl::InvalidArgumentError(absl::StrCat(address, ": ", gai_strerror(error)));
 }
 
-// A socket on which `use` (bind, connect: true is success) succeeds, for the first of the addresses
-// with which it does; else the last one's error. The caller closes it.
+// Returns a socket on which `use` (bind, connect; true is success) succeeds, for the first address
+// that works, or the last address's error. The caller closes the socket.
 template <typename Use>
 absl::StatusOr<int> OnAnyOf(const Addresses& addresses, const std::string& doing, Use use) {
   absl::Status failure;
   for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
     const int fd = socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && use(fd, *each)) return fd;
-    // As connect() says that SO_SNDTIMEO is over.
+    // connect() reports in this way that SO_SNDTIMEO is over.
     failure = errno == EINPROGRESS || errno == EAGAIN
                   ? absl::DeadlineExceededError(absl::StrCat(doing, ": no answer"))
                   : SocketError(doing);
@@ -115,7 +115,7 @@ std::string NameOfPeer(const sockaddr_storage& name, socklen_t size) {
 void SendAtOnce(int fd) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  // As Leeway's own: the limit is what the machine can.
+  // As with Leeway's own sockets: the limit is what the machine can do.
   StopPacing(fd);
 }
 
@@ -162,7 +162,7 @@ absl::StatusOr<RawSocket> AcceptTcp(const Descriptor& listener, Duration patienc
   do {
     size = sizeof(name);
     fd = accept4(*listener, reinterpret_cast<sockaddr*>(&name), &size, SOCK_CLOEXEC);
-    // Aborted: whoever came has gone before he was let in.
+    // ECONNABORTED: the peer went away before it was accepted.
   } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
   if (fd < 0) return SocketError("accepting a connection");
   SendAtOnce(fd);

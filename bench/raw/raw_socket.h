@@ -1,6 +1,6 @@
 // A plain blocking stream socket with messages of one known size: what the kernel gives without any
-// library. Header and payload leave in one system call and arrive in one, straight between the
-// socket and the tensors.
+// library. Header and payload leave in one system call and arrive in one. They go straight between
+// the socket and the tensors.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ struct RawHeader {
   uint64_t clock = 0;
 };
 
-// Movable. One thread may send while another receives. Errors, which name the peer: UNAVAILABLE if
-// it has gone, DEADLINE_EXCEEDED if nothing moves for longer than the socket's patience.
+// Movable. One thread may send while another receives. Errors name the peer: UNAVAILABLE if it has
+// gone, DEADLINE_EXCEEDED if nothing moves for longer than the socket's patience.
 class RawSocket {
  public:
   RawSocket() = default;
@@ -38,35 +38,35 @@ class RawSocket {
   RawSocket& operator=(RawSocket&& other) noexcept;
   ~RawSocket();
 
-  // Connected ends over TCP loopback, or as a unix socket.
+  // Two connected ends, over TCP loopback or as a unix socket.
   static absl::StatusOr<std::pair<RawSocket, RawSocket>> TcpPair();
   static absl::StatusOr<std::pair<RawSocket, RawSocket>> UnixPair();
-  // TCP to host:port or [host]:port, the port in digits, whichever of the host's addresses answers
-  // first in turn.
+  // Connects by TCP to host:port or [host]:port, with the port in digits. It tries the host's
+  // addresses in turn, and takes the first one that answers.
   static absl::StatusOr<RawSocket> Connect(const std::string& address,
                                            Duration patience = kPatience);
 
-  // Of what goes over a network: a peer that is alive moves something within this time.
+  // For traffic over a network: a live peer moves something within this time.
   static constexpr Duration kPatience = std::chrono::seconds(30);
 
   absl::Status Send(const RawHeader& header, std::span<const float> payload);
-  // Exactly payload.size() floats.
+  // Receives exactly payload.size() floats.
   absl::Status Receive(RawHeader& header, std::span<float> payload);
 
-  // Of headers without payload: at least one, as many as have come; how many of them, and the last
-  // one's kind.
+  // For headers without payload. It receives at least one, and as many as have come. `count` is
+  // their number, `last_kind` the kind of the last one.
   struct Headers {
     uint64_t count = 0;
     uint32_t last_kind = RawHeader::kData;
   };
   absl::StatusOr<Headers> ReceiveHeaders();
 
-  // Wakes whoever sends or receives, with an error.
+  // Wakes threads that send or receive, with an error.
   void Shutdown();
   int fd() const { return fd_; }
 
  private:
-  // What failed as errno says it.
+  // The error for a failed call, from errno.
   absl::Status Failure(absl::string_view doing) const;
   // Moves all of header and payload by calls of `transfer`.
   template <typename Transfer>
@@ -75,15 +75,15 @@ class RawSocket {
 
   int fd_ = -1;
   std::string peer_;
-  // Bytes of a header that has not come whole.
+  // Bytes of an incomplete header.
   alignas(RawHeader) char partial_[sizeof(RawHeader)] = {};
   size_t partial_bytes_ = 0;
 };
 
-// Listens on host:port or [host]:port (port 0: any free one; *port is what it got), on the first of
-// the host's addresses that can be listened on.
+// Listens on host:port or [host]:port, on the first of the host's addresses that works. Port 0 is
+// any free port, which *port then has.
 absl::StatusOr<Descriptor> ListenTcp(const std::string& address, int* port);
-// The next connection.
+// Accepts the next connection.
 absl::StatusOr<RawSocket> AcceptTcp(const Descriptor& listener,
                                     Duration patience = RawSocket::kPatience);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr float kTransferScale = 1e-6f;
 
-// A block after the other.
+// One block after the other.
 struct Blocks {
   explicit Blocks(const TransferPlan& plan) : plan(plan), values(plan.total_floats()) {}
   std::span<float> At(uint64_t message) {
@@ -109,7 +109,7 @@ class RawClient {
     for (float& value : contribution_.values.span()) value = 1;
   }
 
-  // How many messages were moved until `deadline`.
+  // Returns how many messages were moved until `deadline`.
   absl::StatusOr<uint64_t> Run(Time deadline) {
     deadline_ = deadline;
     switch (contribution_.plan.method) {

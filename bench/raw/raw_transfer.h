@@ -1,6 +1,7 @@
 // The raw limit of a transport benchmark over sockets: two processes, one connection, blocking
-// calls, one thread a direction, doing the same work as Leeway's: the server receives into a buffer
-// and does y += a x over its parameters, or sends from them; the worker receives into its weights.
+// calls, and one thread for each direction. They do the same work as Leeway. The server receives
+// into a buffer and does y += a x over its parameters, or sends from them. The worker receives into
+// its weights.
 #pragma once
 
 #include "bench/base/bench_process.h"
@@ -9,8 +10,8 @@
 
 namespace leeway {
 
-// The two processes' services; `socket` is the process's end of one connection. Both are told
-// {"round": seconds} for a round. The client's answer: {"messages", "seconds"}.
+// The services of the two processes. `socket` is the process's end of one connection. Both are told
+// {"round": seconds} for a round. The client answers {"messages", "seconds"}.
 BenchService RawTransferServer(RawSocket socket, const TransferPlan& plan);
 BenchService RawTransferClient(RawSocket socket, const TransferPlan& plan);
 

@@ -27,7 +27,7 @@ class CallQueue::Call : public TransportCall, public std::enable_shared_from_thi
     queue->OnDone(shared_from_this(), status, reply);
   }
 
-  // True: `a` goes after `b`.
+  // True if `a` goes after `b`.
   static bool After(const CallPointer& a, const CallPointer& b) {
     return a->priority != b->priority ? a->priority > b->priority : a->sequence > b->sequence;
   }
@@ -41,17 +41,17 @@ class CallQueue::Call : public TransportCall, public std::enable_shared_from_thi
   uint32_t priority = 0;
   uint64_t sequence = 0;
 
-  // Of whoever has the call in hand: its sender, then its callback.
+  // Used by the thread that has the call in hand: its sender, then its callback.
   Time began;
-  // What the limit counts from: the beginning, or when it was said last that the wait goes on.
+  // Where the limit counts from: the call's beginning, or the last time the wait was extended.
   Time limited_from;
   Time attempt_began;
   std::optional<RetryCore> retry;
 
   // Guarded by the queue's mutex.
-  // Bytes of the attempt that are on their way.
+  // Bytes of the attempt that are in flight.
   std::optional<uint64_t> in_transit;
-  // What the server said when it put the call off.
+  // What the server said when it postponed the call.
   std::string waiting;
   std::list<CallPointer>::iterator place;
 };
@@ -74,7 +74,7 @@ CallQueue::Ticket CallQueue::Start(std::shared_ptr<Operation> operation) {
   {
     MutexLock lock(mutex_);
     if (cancelled_) {
-      ticket.run_->status = absl::CancelledError("broken off");
+      ticket.run_->status = absl::CancelledError("the client was cancelled");
       return ticket;
     }
     ticket.run_->unanswered = operation->size();
@@ -98,7 +98,7 @@ CallQueue::Ticket CallQueue::Start(std::shared_ptr<Operation> operation) {
 
 bool CallQueue::HasRoom(const Lane& lane, const Call& first) const {
   if (!lane.transit.Admits()) return false;
-  // Twice what fills the link: some have arrived and wait for other workers.
+  // Twice what fills the link: some requests have arrived and wait for other workers.
   const uint32_t window = std::max(options_.window, 2 * lane.transit.Filling());
   if (lane.in_flight.size() < std::min(window, options_.window_max)) return true;
   return std::all_of(lane.in_flight.begin(), lane.in_flight.end(),
@@ -131,7 +131,8 @@ void CallQueue::Pump(uint32_t server) {
         call->place = lane.in_flight.insert(lane.in_flight.end(), call);
         call->began = call->limited_from = transport_->Now();
         const uint64_t bytes = call->operation->Bytes(call->number);
-        // What sends no values says nothing of the link, and may be held by the server for long.
+        // A request without values says nothing about the link, and the server may hold it for
+        // long.
         if (bytes > 0 && transport_->HasLink(server)) {
           call->in_transit = bytes;
           lane.transit.OnSent(bytes, call->began);
@@ -197,8 +198,8 @@ void CallQueue::OnDone(const CallPointer& call, absl::Status status, const Trans
   if (decision.delay == Duration::zero()) return SendAgain(call);
   if (options_.on_unreached && absl::IsUnavailable(status)) options_.on_unreached();
   transport_->CallAfter(decision.delay, [this, call] { Resume(call); });
-  // It is not on its way any more, and what waits behind it may be what a server wants first: one
-  // that is full refuses all but that.
+  // The request is not in flight any more. A request that waits behind it may be the one that a
+  // server wants first: a full server refuses all others.
   Pump(call->server);
 }
 
@@ -271,7 +272,8 @@ absl::Status CallQueue::Wait(const Ticket& ticket, Time deadline) {
   const bool over = WaitUntil(ticket, &Run::over, deadline);
   MutexLock lock(mutex_);
   if (over) return ticket.run_->status;
-  return absl::DeadlineExceededError(absl::StrCat("not done in time; ", FirstWaiting()));
+  return absl::DeadlineExceededError(
+      absl::StrCat("the call was not done by the deadline; ", FirstWaiting()));
 }
 
 void CallQueue::Settle(const Ticket& ticket) {
@@ -304,7 +306,7 @@ void CallQueue::Cancel() {
   {
     MutexLock lock(mutex_);
     cancelled_ = true;
-    const absl::Status cancelled = absl::CancelledError("broken off");
+    const absl::Status cancelled = absl::CancelledError("the client was cancelled");
     const auto cancel = [&](const CallPointer& call) {
       if (call->run->status.ok()) call->run->status = cancelled;
     };

@@ -1,4 +1,4 @@
-// A client's options as the coordinator gave them.
+// Builds a client's options from what the coordinator says.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ std::vector<ServerEndpoint> EndpointsOf(
     const google::protobuf::RepeatedPtrField<std::string>& servers,
     const google::protobuf::RepeatedPtrField<v1::LocalEndpoint>& local_servers);
 
-// INVALID_ARGUMENT for a model that makes no blocks, or codecs that do not fit it.
+// INVALID_ARGUMENT if the model makes no blocks, or if the codecs do not fit it.
 absl::StatusOr<ParameterClientOptions> ClientOptionsOf(const v1::RegisterWorkerReply& registration);
 
 }  // namespace leeway

@@ -12,14 +12,14 @@ namespace {
 
 using Word = std::atomic<uint64_t>;
 
-// Words of the control page: these two, then two a block.
+// The control page has these two words, then two words for each block.
 constexpr size_t kGeneration = 0;
 constexpr size_t kBegun = 1;
 constexpr size_t SequenceOf(uint32_t block) { return 2 + 2 * size_t{block}; }
 constexpr size_t ExamplesOf(uint32_t block) { return SequenceOf(block) + 1; }
 uint64_t WordsOf(uint64_t blocks) { return 2 + 2 * blocks; }
 
-// Bytes of the words, in whole pages.
+// Bytes of the words, rounded up to whole pages.
 uint64_t ControlBytes(uint64_t blocks) {
   return (WordsOf(blocks) * sizeof(Word) + kSharedPageBytes - 1) / kSharedPageBytes *
          kSharedPageBytes;
@@ -28,7 +28,7 @@ uint64_t ControlBytes(uint64_t blocks) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ContributionMemory>> ContributionMemory::Make(uint64_t total) {
-  // A block has 16 elements or more (BlockLayout); the model's blocks are not known yet.
+  // A block has at least 16 elements (BlockLayout). The model's blocks are not known yet.
   const uint64_t most = std::min<uint64_t>(total, kSharedBytesMax);
   ASSIGN_OR_RETURN(auto arena, SharedArena::Create(ControlBytes(most) + most * sizeof(float)));
   return std::unique_ptr<ContributionMemory>(new ContributionMemory(std::move(arena), total));
@@ -36,13 +36,14 @@ absl::StatusOr<std::unique_ptr<ContributionMemory>> ContributionMemory::Make(uin
 
 absl::Status ContributionMemory::Begin(const BlockLayout& layout, uint64_t generation) {
   if (layout.total() != total_) {
-    return absl::InvalidArgumentError(absl::StrCat("memory for contributions of ", total_,
-                                                   " elements, the model has ", layout.total()));
+    return absl::InvalidArgumentError(absl::StrCat("the memory for contributions was made for ",
+                                                   total_, " elements, but the model has ",
+                                                   layout.total()));
   }
   const uint64_t control = ControlBytes(layout.blocks());
   if (memory_ == nullptr) {
     ASSIGN_OR_RETURN(memory_, arena_->Allocate(control + total_ * sizeof(float)));
-    // Alone in its arena, so that its place is known to the reader.
+    // It is alone in its arena, so the reader knows where it is.
     std::memset(memory_.get(), 0, control);
   }
   words_ = {reinterpret_cast<Word*>(memory_.get()), WordsOf(layout.blocks())};

@@ -18,17 +18,16 @@
 namespace leeway {
 namespace {
 
-// Between two looks: short beside a step, long beside what a look costs.
+// The pause between two looks. It is short compared with a step, and long compared with a look.
 constexpr Duration kPause = std::chrono::microseconds(200);
 constexpr Duration kMapAgainAfter = std::chrono::milliseconds(100);
 // A process that has just died cannot be mapped, either. The coordinator names its next life as
-// soon as there is one; whoever is refused for longer than this is alive.
+// soon as there is one. A worker that cannot be mapped for longer than this is alive.
 constexpr Duration kRefusedFor = std::chrono::seconds(5);
-constexpr char kRemedy[] =
-    "; workers.per_host: separate does without shared memory (docs/tuning.md)";
+constexpr char kRemedy[] = "; workers.per_host: separate needs no shared memory (docs/tuning.md)";
 
-// What a worker publishes is finite, and of examples that it has.
-constexpr char kDamaged[] = ", which no worker publishes: its memory is damaged; restart it";
+// A worker publishes finite values only, and never more examples than it has.
+constexpr char kDamaged[] = "; no worker publishes that: its memory is damaged; restart it";
 
 bool Same(const v1::MemoryOffer& a, const v1::MemoryOffer& b) {
   return a.nonce() == b.nonce() && a.pid() == b.pid() && a.fd() == b.fd() && a.bytes() == b.bytes();
@@ -45,9 +44,9 @@ absl::StatusOr<std::unique_ptr<HostGroup>> HostGroup::Open(const Options& option
   const bool here = std::any_of(members.begin(), members.end(),
                                 [&](const auto& each) { return each.rank() == options.rank; });
   if (!here || std::adjacent_find(members.begin(), members.end(), falls) != members.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the coordinator names workers of this host, by rising rank, and worker ",
-                     options.rank, " has to be among them"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the coordinator must name the workers of this host by rising rank, with worker ",
+        options.rank, " among them"));
   }
   if (members.size() == 1) return nullptr;
   std::unique_ptr<HostGroup> group(new HostGroup(options, layout, memory));
@@ -170,7 +169,7 @@ absl::StatusOr<HostGroup::Combined> HostGroup::Combine(uint64_t clock, uint32_t 
   if (FloatPayload::Of(sum_.span().first(range.count)).FirstNonFinite() != range.count) {
     return NotFinite(clock, block, contribution);
   }
-  // Only now, for until then the sum could still be void.
+  // Copied last: until here the sum could still be void.
   std::memcpy(contribution.data() + range.offset, sum_.data(), range.count * sizeof(float));
   return Combined{Outcome::kCombined, ExamplesOfAll()};
 }
@@ -290,7 +289,7 @@ absl::Status HostGroup::Pause(uint64_t clock, Time began) {
   if (!cancelled_ && !brief) {
     changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kPause);
   }
-  if (cancelled_) return absl::CancelledError(absl::StrCat(missing, ": broken off"));
+  if (cancelled_) return absl::CancelledError(absl::StrCat(missing, ": the wait was cancelled"));
   return absl::OkStatus();
 }
 

@@ -45,7 +45,7 @@ std::string AttachOperation::Describe(uint32_t call) const {
 
 TransportRequest AttachOperation::Request(uint32_t call) const {
   TransportRequest request = request_;
-  // The shard: one block of it stands for all.
+  // The number of the shard. One block of a shard stands for all of its blocks.
   request.header.set_block(call);
   return request;
 }
@@ -163,7 +163,8 @@ absl::Status BlocksOperation::TakeReply(uint32_t call, const TransportReply& rep
   RETURN_IF_ERROR(codecs_.Take(reply, exchange_.reads, WeightsOf(block)));
   if (reply.still_stands && !reply.still_stands()) {
     codecs_.Forget(block);
-    return absl::UnavailableError("the server gave up this connection while its answer was read");
+    return absl::UnavailableError(
+        "the server gave up this connection while the worker read its answer");
   }
   MutexLock lock(mutex_);
   staleness_ = std::max<uint64_t>(staleness_, version.staleness());

@@ -17,7 +17,7 @@
 
 namespace leeway {
 
-// Who speaks.
+// The sender of a request.
 struct SenderIdentity {
   uint64_t job = 0;
   uint64_t generation = 0;
@@ -28,28 +28,28 @@ struct SenderIdentity {
 using BlockMethod = TransportRequest::Kind;
 const char* MethodName(BlockMethod method);
 
-// One call of ParameterClient's interface, as plain values. The vectors are flat and whole; one
-// that the method does not use is empty.
+// One call of ParameterClient's interface, as plain values. Each vector is the whole flat vector. A
+// vector that the method does not use is empty.
 struct BlockExchange {
   BlockMethod method;
   BlockRange blocks;
   uint64_t clock = 0;
   uint64_t examples = 0;
-  // Of a pull.
+  // For a pull.
   ReadKind reads = ReadKind::kAtClock;
-  // Of a PushPull: the contribution is part of another worker's, and there is none here.
+  // For a PushPull: the contribution is part of another worker's, and has no values here.
   bool combined = false;
   std::span<const float> contribution = {};
   std::span<float> weights = {};
-  // Of the contribution.
+  // The rates of the contribution.
   ContributionRates rates = nullptr;
 
-  // It has values.
+  // The request carries values.
   bool sends() const { return method != BlockMethod::kPull && !combined; }
   bool receives() const { return method == BlockMethod::kPull || method == BlockMethod::kPushPull; }
 };
 
-// Attach, to every server.
+// Sends Attach to every server.
 class AttachOperation : public Operation {
  public:
   AttachOperation(const SenderIdentity& identity, uint32_t servers);
@@ -60,10 +60,10 @@ class AttachOperation : public Operation {
   TransportRequest Request(uint32_t call) const override;
   absl::Status TakeReply(uint32_t call, const TransportReply& reply) override;
 
-  // The smallest of the answers; the largest uint64 if no server holds a block.
+  // The smallest clock of the answers. The largest uint64 if no server holds a block.
   uint64_t clock() const;
   bool needs_initialize() const;
-  // The largest of the answers.
+  // The largest count of the answers.
   uint64_t counted() const;
 
  private:
@@ -75,9 +75,9 @@ class AttachOperation : public Operation {
   uint64_t counted_ GUARDED_BY(mutex_) = 0;
 };
 
-// One exchange, a call a block in ascending order. Contributions are encoded by the constructor,
-// once for all attempts: doing it again would feed the residual back twice. `layout` and `codecs`
-// outlive the calls.
+// One exchange, with one call for each block in ascending order. The constructor encodes the
+// contributions, once for all attempts: encoding them again would feed the residual back twice.
+// `layout` and `codecs` outlive the calls.
 class BlocksOperation : public Operation {
  public:
   BlocksOperation(const SenderIdentity& identity, const BlockLayout& layout,
@@ -85,21 +85,21 @@ class BlocksOperation : public Operation {
 
   uint32_t size() const override { return exchange_.blocks.count; }
   uint32_t ServerOf(uint32_t call) const override { return layout_.ServerOf(BlockOf(call)); }
-  // What the next forward pass needs first.
+  // The next forward pass needs the lowest blocks first.
   uint32_t Priority(uint32_t call) const override { return BlockOf(call); }
   uint64_t Bytes(uint32_t call) const override;
   std::string Describe(uint32_t call) const override;
   TransportRequest Request(uint32_t call) const override;
   absl::Status TakeReply(uint32_t call, const TransportReply& reply) override;
 
-  // Over the blocks read so far: the largest staleness, the smallest version.
+  // Over the blocks read so far: the largest staleness, and the smallest version.
   uint64_t staleness() const;
   uint64_t version() const;
 
  private:
   uint32_t BlockOf(uint32_t call) const { return exchange_.blocks.first + call; }
   void EncodeContributions();
-  // Of the block's trained elements.
+  // Adds the rates of the block's trained elements.
   void AddRates(uint32_t block, v1::ExchangeHeader& header) const;
   std::span<const float> ContributionOf(uint32_t block) const;
   std::span<float> WeightsOf(uint32_t block) const;
@@ -107,9 +107,9 @@ class BlocksOperation : public Operation {
   const BlockLayout& layout_;
   const BlockExchange exchange_;
   PayloadCodecs& codecs_;
-  // By call; nothing, or empty altogether: it is sent as it is.
+  // By call. Empty, as a whole or for a call, if values are sent as they are.
   std::vector<std::optional<EncodedContribution>> encoded_;
-  // But for the block.
+  // The header of every call, without the block.
   v1::ExchangeHeader header_;
   mutable Mutex mutex_;
   uint64_t staleness_ GUARDED_BY(mutex_) = 0;

@@ -6,16 +6,17 @@
 
 #include "client/calls/operations.h"
 #include "client/transport/stream_transport.h"
+#include "common/counted.h"
 #include "common/status.h"
 
 namespace leeway {
 namespace {
 
-// One attempt of a call: what a wait takes on the server and a slow moment of the machine, and the
-// time to move a full window at the slowest link that is worth training over.
+// One attempt of a call. It covers the time that a server holds a call, a slow moment of the
+// machine, and moving a full window over the slowest link that is worth training over.
 constexpr double kAttemptSeconds = 20;
 constexpr double kSlowestBytesPerSecond = 1 << 20;
-// Of small blocks on a long link.
+// For small blocks on a long link.
 constexpr uint32_t kWindowMax = 512;
 
 CallQueue::Options QueueOptions(const ParameterClientOptions& options) {
@@ -182,7 +183,7 @@ ParameterClient::Ticket ParameterClient::Start(const BlockExchange& exchange) {
   if (end > layout_.blocks()) {
     ticket.refused_ = absl::InvalidArgumentError(
         absl::StrCat(MethodName(exchange.method), " of blocks ", exchange.blocks.first, " to ", end,
-                     ": there are ", layout_.blocks()));
+                     ": the model has only ", Counted(layout_.blocks(), "block")));
   } else if (!sized) {
     ticket.refused_ = absl::InvalidArgumentError(
         absl::StrCat(MethodName(exchange.method), ": vectors must have all ", layout_.total(),

@@ -10,11 +10,11 @@
 namespace leeway {
 namespace {
 
-// What comes as it is.
+// Takes values that come without an encoding.
 absl::Status TakeRaw(const FloatPayload& payload, std::span<float> target) {
   if (payload.bytes() != target.size_bytes()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the server answered ", payload.size(), " values instead of ", target.size()));
+        absl::StrCat("the server sent ", payload.size(), " values instead of ", target.size()));
   }
   payload.CopyTo(target);
   return absl::OkStatus();
@@ -71,10 +71,10 @@ std::optional<uint64_t> PayloadCodecs::HeldAt(uint32_t block, const float* where
 void PayloadCodecs::Ask(const float* target, TransportRequest& request) const {
   v1::ExchangeHeader& header = request.header;
   const bool changes = TakesChanges(header.block());
-  // What lies there is no version of the weights.
+  // The target does not hold a version of the weights.
   if (request.reads == ReadKind::kAverage) return;
   const bool latest = request.reads == ReadKind::kLatest;
-  // Whatever is current is read as it is: the weights themselves.
+  // The latest weights are read as they are, not as changes.
   if (latest && changes) return;
   if (!latest) header.set_reply_encoding(weights_encoding(header.block()));
   // A contribution makes another version than the one that is here.
@@ -86,16 +86,17 @@ void PayloadCodecs::Ask(const float* target, TransportRequest& request) const {
 }
 
 absl::Status PayloadCodecs::NotHere(uint64_t version) const {
-  const std::string text = absl::StrCat("the server answered that version ", version, " is here, ");
-  // It was, when the call named it; another call has brought the block to another vector.
-  if (weights_stay_) return absl::UnavailableError(absl::StrCat(text, "no more; asking again"));
-  return absl::InvalidArgumentError(absl::StrCat(text, "which it is not"));
+  const std::string text = absl::StrCat("the server says that version ", version, " is here, ");
+  // The version was here when the call named it. Another call has moved the block to another
+  // vector.
+  if (weights_stay_) return absl::UnavailableError(absl::StrCat(text, "but it is gone; retrying"));
+  return absl::InvalidArgumentError(absl::StrCat(text, "but it is not"));
 }
 
 absl::Status PayloadCodecs::Take(const TransportReply& reply, ReadKind reads,
                                  std::span<float> target) {
   const v1::VersionHeader& version = reply.version;
-  // What is known of the weights, in another vector, stays known.
+  // The target is another vector, so what is known of the weights stays known.
   if (reads == ReadKind::kAverage) return TakeRaw(reply.payload, target);
   const std::optional<uint64_t> held = HeldAt(version.block(), target.data());
   if (version.unchanged()) {
@@ -115,7 +116,7 @@ absl::Status PayloadCodecs::Take(const TransportReply& reply, ReadKind reads,
       values->AddTo(target);
     } else {
       return absl::InvalidArgumentError(
-          absl::StrCat("the server answered changes since version ", version.since_version(),
+          absl::StrCat("the server sent changes since version ", version.since_version(),
                        " to a client that has ", held.has_value() ? absl::StrCat(*held) : "none"));
     }
   }

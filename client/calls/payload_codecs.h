@@ -1,4 +1,4 @@
-// What a client does to payloads: encodes contributions, decodes weights, and counts the bytes.
+// What a client does to payloads: it encodes contributions, decodes weights, and counts the bytes.
 #pragma once
 
 #include <atomic>
@@ -20,16 +20,16 @@
 
 namespace leeway {
 
-// Payloads and their headers, every attempt counted, whatever carries them.
+// Bytes of payloads and their headers, whatever carries them. Every attempt counts.
 struct Traffic {
   uint64_t sent = 0;
   uint64_t received = 0;
 };
 
-// Thread-safe but for the contributions, see ContributionEncoder. `layout` outlives it.
+// Thread-safe except for the contributions (see ContributionEncoder). `layout` outlives it.
 class PayloadCodecs {
  public:
-  // Without a plan everything travels as float32. `weights_stay`: see ParameterClientOptions.
+  // Without a plan everything travels as float32. For `weights_stay` see ParameterClientOptions.
   PayloadCodecs(const BlockLayout& layout, std::shared_ptr<const CodecPlan> plan,
                 bool weights_stay = false);
 
@@ -40,25 +40,26 @@ class PayloadCodecs {
   bool keeps_residual() const { return encoder_ != nullptr; }
   // Only if a residual is kept.
   ContributionEncoder& encoder() const { return *encoder_; }
-  // From now on `encoder`, which outlives this, encodes contributions. Before the first of them.
+  // From now on `encoder` encodes contributions. Call this before the first of them; the encoder
+  // outlives this object.
   void EncodeBy(ContributionEncoder& encoder);
   v1::Encoding contribution_encoding(uint32_t block) const;
-  // `values` are the block's. Nothing where they travel as they are.
-  // One that is made of no examples counts for nothing: it takes nothing of the residual with it.
+  // Encodes `values`, which are the block's. Nothing if they travel as they are. A contribution of
+  // no examples counts for nothing, and takes nothing of the residual with it.
   std::optional<EncodedContribution> EncodeContribution(uint32_t block, uint64_t clock,
                                                         uint64_t examples,
                                                         std::span<const float> values) const;
 
   // ---- weights
-  // Says in the header of a request what the answer for a block at `target` may come in, and which
-  // version lies there, where that may spare the answer its payload or most of it.
+  // Says in the header of a request which encodings the answer for a block at `target` may have. It
+  // also says which version is there, if that may spare the answer its payload or most of it.
   void Ask(const float* target, TransportRequest& request) const;
-  // Writes an answer to `target`, the block's part of the vector: the values themselves, or changes
-  // that are added to what this client wrote there last. `reads`: as in the request.
-  // INVALID_ARGUMENT if it does not fit, and the block is void then; UNAVAILABLE if it would have,
-  // and is to be asked for again.
+  // Writes an answer to `target`, the block's part of the vector. The answer holds the values
+  // themselves, or changes that are added to what this client wrote there last. `reads` is as in
+  // the request. INVALID_ARGUMENT if the answer does not fit; the block is void then. UNAVAILABLE
+  // if the answer would have fitted, and must be asked for again.
   absl::Status Take(const TransportReply& reply, ReadKind reads, std::span<float> target);
-  // What lies in the block is no version that a server knows.
+  // The block no longer holds a version that a server knows.
   void Forget(uint32_t block);
 
   // ---- bytes
@@ -69,22 +70,23 @@ class PayloadCodecs {
   }
 
  private:
-  // The version of a block that was last written, and where to.
+  // The version of a block that was written last, and where it was written.
   struct Held {
     const float* where = nullptr;
     uint64_t version = 0;
   };
   v1::Encoding weights_encoding(uint32_t block) const;
   bool TakesChanges(uint32_t block) const;
-  // Which version lies in the block is of use: changes refer to it, or it need not be sent again.
+  // True if it is useful to know the block's version: changes refer to it, or it need not be sent
+  // again.
   bool Remembers(uint32_t block) const;
-  // The server believes it is.
+  // The error for a version that the server believes to be here.
   absl::Status NotHere(uint64_t version) const;
   std::optional<uint64_t> HeldAt(uint32_t block, const float* where) const;
 
   const std::shared_ptr<const CodecPlan> plan_;
   const bool weights_stay_;
-  // The host's; null where nothing is encoded, or somewhere else.
+  // The host's encoder. Null if nothing is encoded, or if another encoder does it.
   std::unique_ptr<Residuals> residuals_;
   // Null: nothing is encoded.
   ContributionEncoder* encoder_;

@@ -13,8 +13,8 @@
 
 namespace leeway {
 
-// Different blocks may be used by different threads at once; one block, and all of Read, Undo and
-// Set, by one at a time. `layout` outlives it. Its Read and Set have no errors.
+// Several threads may use different blocks at once. A single block, and all of Read, Undo and Set,
+// may be used by one thread at a time. `layout` outlives it. Read and Set return no errors.
 class Residuals final : public ContributionEncoder {
  public:
   explicit Residuals(const BlockLayout& layout);
@@ -29,11 +29,12 @@ class Residuals final : public ContributionEncoder {
   const BlockLayout& layout_;
   FloatBuffer after_;
   FloatBuffer before_;
-  // By block, the latest encoded.
+  // By block: the latest clock that was encoded.
   std::vector<std::optional<uint64_t>> clocks_;
 };
 
-// Values + residual in bytes of its own, and in `residual` what that loses (Codec::Encode).
+// Encodes values + residual into bytes of its own, and leaves in `residual` what that loses
+// (Codec::Encode).
 EncodedContribution EncodeBytes(const Codec& codec, std::span<const float> values,
                                 std::span<float> residual);
 

@@ -16,7 +16,7 @@ void BatchStock::Settle(uint64_t clock, bool dropped) {
   while (!taken_.empty() && taken_.front().clock < clock) {
     const Taken each = taken_.front();
     taken_.pop_front();
-    // One report for what is next to each other.
+    // Adjacent batches share one report.
     if (!done_.empty() && done_.back().first() + done_.back().count() == each.batch) {
       done_.back().set_count(done_.back().count() + 1);
       done_.back().set_clock(each.clock);
@@ -67,7 +67,7 @@ void BatchStock::Ask(v1::LeaseDataRequest& request) {
     range->set_first(run.first);
     range->set_count(run.size());
   }
-  // What is under way is held, too.
+  // The worker also holds the batches in progress.
   asked_want_ = stock_.empty() || low() ? std::min(want_, left_) + taken_.size() : 0;
   request.set_want(asked_want_);
 }
@@ -81,7 +81,7 @@ void BatchStock::OnReply(const v1::LeaseDataReply& reply) {
     stock_.Add({range.first(), range.first() + range.count()});
     held += range.count();
   }
-  // Meanwhile some of them were taken, and some done.
+  // Meanwhile some of these batches were taken, and some were done.
   for (const Taken& each : taken_) stock_.Remove({each.batch, each.batch + 1});
   for (const v1::DoneRange& range : done_) {
     stock_.Remove({range.first(), range.first() + range.count()});

@@ -15,7 +15,7 @@ RetryCore::RetryCore(const RetryLimits& limits, RandomStream jitter)
       backoff_(limits.backoff_min, limits.backoff_max) {}
 
 RetryDecision RetryCore::OnFailure(const absl::Status& status, Duration took, Duration elapsed) {
-  // Without a hint it is not for want of room that will be there: a full disk, a message too large.
+  // RESOURCE_EXHAUSTED without a hint will not pass: a full disk, a message that is too large.
   const std::optional<Duration> hint = RetryHintOf(status);
   const bool later = absl::IsResourceExhausted(status) && hint.has_value();
   if (!later && !IsRetryable(status.code())) return {status, {}};
@@ -27,12 +27,13 @@ RetryDecision RetryCore::OnFailure(const absl::Status& status, Duration took, Du
                 limits_.total_name, Seconds(limits_.total), told_)),
             {}};
   }
-  // It was held, and has waited already; who was refused has not.
+  // A server held this attempt, so it has waited already. A refused attempt has not.
   if (!hint && took >= limits_.held) {
     backoff_.Reset();
     return {absl::OkStatus(), Duration::zero()};
   }
-  // The hint is what the other side knows; that it was not enough, it does not.
+  // The hint says what the server knows. The server does not know that an earlier hint was too
+  // short.
   const Duration at_least = std::min(hint.value_or(Duration::zero()), limits_.hint_max);
   return {absl::OkStatus(), std::min(std::max(at_least, NextPause()), limits_.total - elapsed)};
 }

@@ -1,5 +1,5 @@
-// A worker's exchange with the servers, clock after clock, as those see it who do not run its
-// steps: the participant, which begins it, gives it up and keeps its state.
+// A worker's exchange with the servers, clock after clock, as the participant sees it: it begins
+// the exchange, gives it up and keeps its state, and does not run its steps.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class ExchangeListener {
  public:
   virtual ~ExchangeListener() = default;
   // All exchanges before `clock` are complete, and nothing of this one has been sent. If this
-  // returns an error, the exchange does not begin, and whoever runs it gets the error.
+  // returns an error, the exchange does not begin, and its caller gets the error.
   virtual absl::Status OnBegin(uint64_t clock) { return absl::OkStatus(); }
   // Every block has been answered.
   virtual void OnComplete(const ExchangeReport& report) {}
@@ -53,8 +53,8 @@ class ClockExchange {
   // worker. Gives up the exchange in progress; then Begin prepares for another clock. False if this
   // exchange cannot do that: make a new one.
   virtual bool Abandon() { return false; }
-  // The abandoned contribution of `clock` was dropped, so what it had taken of the residual returns
-  // to the residual. Call it before the next step.
+  // The abandoned contribution of `clock` was dropped, so the residual gets back what the
+  // contribution took of it. Call this before the next step.
   virtual void Drop(uint64_t clock) {}
 
   // Reads the current weights of the servers, without waiting for anybody. Only SaveState may be
@@ -63,7 +63,7 @@ class ClockExchange {
 
   // What the worker keeps between clocks, as bytes; empty if it keeps nothing. The device's error.
   virtual absl::StatusOr<std::string> SaveState() const { return std::string(); }
-  // A state of an earlier clock is better than none.
+  // True if a state of an earlier clock is better than none.
   virtual bool TakesOlderState() const { return false; }
   // Takes from the saved state what this job keeps, and warns of what is lost. INVALID_ARGUMENT if
   // the bytes are not a state of such a model.

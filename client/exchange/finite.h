@@ -1,4 +1,4 @@
-// Whether what a worker is about to send is finite.
+// Checks whether what a worker is about to send is finite.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace leeway {
 
-// What to do about a value or a loss that is not.
+// The advice for values or losses that are not finite.
 inline constexpr char kDivergedAdvice[] =
     "; training has diverged: try a smaller learning rate, or warm-up";
 
-// "the gradient of dense_0/weight[3] is inf": the first of `values`, which are `what` from element
-// `first` on, that is not finite; empty: all are.
+// Returns a text such as "the gradient of dense_0/weight[3] is inf" for the first of `values` that
+// is not finite. `values` are `what`, from element `first` on. Empty if all values are finite.
 std::string NotFinite(const v1::ModelSchema& schema, const char* what, uint64_t first,
                       std::span<const float> values);
 
-// OUT_OF_RANGE, naming the tensor, if some of `values`, which are `what` from element `first` on,
-// are not finite.
+// OUT_OF_RANGE, naming the tensor, if some of `values` are not finite. `values` are `what`, from
+// element `first` on.
 absl::Status CheckFinite(const v1::ModelSchema& schema, const char* what, uint64_t first,
                          std::span<const float> values);
 

@@ -11,8 +11,8 @@
 namespace leeway {
 namespace {
 
-// Sums that go on side by side, so that the loop vectorises: always as many, so that the order of
-// the additions is always the same.
+// The number of parallel sums, so that the loop vectorises. It never changes, so the order of the
+// additions is always the same.
 constexpr size_t kSums = 8;
 
 double SumOfSquares(std::span<const float> values) {
@@ -32,7 +32,7 @@ double SumOfSquares(std::span<const float> values) {
   return all;
 }
 
-// The tensor that is the largest part of the norm.
+// Names the tensor with the largest part of the norm.
 std::string Largest(const v1::ModelSchema& schema, std::span<const float> trained) {
   std::string name;
   double largest = -1;
@@ -45,7 +45,7 @@ std::string Largest(const v1::ModelSchema& schema, std::span<const float> traine
     largest = squares;
     name = tensor.name();
   }
-  return absl::StrFormat("most of it in %s (%.3g)", name, std::sqrt(largest));
+  return absl::StrFormat("most of it is in %s (%.3g)", name, std::sqrt(largest));
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ absl::StatusOr<GuardedGradient> GuardGradient(const v1::Exchange& exchange,
   const std::span<float> trained = contribution.first(schema.trained());
   const double norm = std::sqrt(SumOfSquares(trained));
   if (norm <= exchange.max_norm()) return GuardedGradient();
-  std::string why = absl::StrFormat("the gradient's norm is %.6g, exchange.max_norm is %g; %s",
+  std::string why = absl::StrFormat("the gradient's norm is %.6g, but exchange.max_norm is %g; %s",
                                     norm, exchange.max_norm(), Largest(schema, trained));
   if (choice == v1::BAD_GRADIENT_REJECT) return absl::OutOfRangeError(why);
   if (choice == v1::BAD_GRADIENT_SKIP) return LeaveOut(contribution, std::move(why));

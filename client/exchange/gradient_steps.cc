@@ -1,6 +1,6 @@
-// Mean gradients of somebody else's steps (worker/exchange/gradient.cc is that of Leeway's own). A
-// block leaves when all of it is final; the next clock's steps wait for the answers that they need.
-// With a guard (gradient_guard.h) nothing leaves before End.
+// Exchanges mean gradients of steps that another program runs (worker/exchange/gradient.cc does it
+// for Leeway's own steps). A block leaves when all of it is final. The next clock's steps wait for
+// the answers that they need. With a guard (gradient_guard.h) nothing leaves before End.
 
 #include <algorithm>
 #include <chrono>
@@ -75,7 +75,7 @@ class GradientSteps : public StepExchange {
         told_.Add({elements.offset, elements.end()}), told_.size() < before + elements.count) {
       return absl::InvalidArgumentError(
           absl::StrCat("elements ", elements.offset, " to ", elements.end(),
-                       " of the contribution: some of them were final before"));
+                       " of the contribution: some of them were already final"));
     }
     const std::vector<BlockRange> complete = final_.Add({&elements, 1});
     if (guards_) return absl::OkStatus();
@@ -124,7 +124,7 @@ class GradientSteps : public StepExchange {
     return open_.under_way() ? open_.clock() : StepExchange::residual_clock();
   }
 
-  // Where others go on without a lost worker, only what the program keeps of its own is older.
+  // If others go on without a lost worker, only the program's own state is older.
   bool TakesOlderState() const override {
     return job_.consistency().mode() != v1::CONSISTENCY_MODE_SYNC &&
            !context().client.keeps_residual();
@@ -143,7 +143,7 @@ class GradientSteps : public StepExchange {
     bool clipped = false;
   };
 
-  // Afterwards nothing is written there.
+  // After this, nothing is written to the vector any more.
   void StopReading() {
     if (reading_) context().client.Settle(*reading_);
     reading_.reset();
@@ -151,7 +151,7 @@ class GradientSteps : public StepExchange {
 
   const v1::ModelSchema& schema() const { return context().registration.schema(); }
 
-  // The exchange before is complete, and this clock's begins.
+  // Completes the previous exchange, and begins this clock's.
   absl::StatusOr<bool> OpenUntil(Time deadline) {
     if (step_.open) return true;
     ASSIGN_OR_RETURN(const bool settled, SettleUntil(deadline));
@@ -172,7 +172,7 @@ class GradientSteps : public StepExchange {
     return absl::OkStatus();
   }
 
-  // What was not said to be final.
+  // Finishes what was not yet said to be final.
   absl::Status FinishRest() {
     const std::vector<Interval> said = told_.Remove({0, contribution_.size()});
     std::vector<ElementRange> rest;
@@ -209,10 +209,10 @@ class GradientSteps : public StepExchange {
   FloatBuffer contribution_;
   Step step_;
   FinalBlocks final_;
-  // What was said to be final.
+  // The elements that were said to be final.
   IntervalSet told_;
   OpenExchange open_;
-  // The clock after the one that runs or was last, and a ReadAgain of its weights.
+  // The clock after the current or latest one, and a ReadAgain of its weights.
   uint64_t next_ = 0;
   std::optional<ParameterClient::Ticket> reading_;
 };

@@ -22,14 +22,14 @@ void Append(std::string& bytes, std::span<const float> values) {
   bytes.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
 }
 
-// The rest of what is being read.
+// Reads the rest of the bytes.
 class Reader {
  public:
   explicit Reader(std::string_view rest) : rest_(rest) {}
 
   std::string_view rest() const { return rest_; }
   absl::Status Take(void* to, size_t count) {
-    if (rest_.size() < count) return absl::InvalidArgumentError("it is cut off");
+    if (rest_.size() < count) return absl::InvalidArgumentError("it is too short");
     std::memcpy(to, rest_.data(), count);
     rest_.remove_prefix(count);
     return absl::OkStatus();
@@ -37,9 +37,9 @@ class Reader {
   absl::Status TakeVector(uint64_t count, uint64_t elements, std::vector<float>& values) {
     if (count != 0 && count != elements) {
       return absl::InvalidArgumentError(
-          absl::StrCat("it is of a model of ", count, " elements, this one has ", elements));
+          absl::StrCat("it is of a model of ", count, " elements, but this model has ", elements));
     }
-    if (rest_.size() < count * sizeof(float)) return absl::InvalidArgumentError("it is cut off");
+    if (rest_.size() < count * sizeof(float)) return absl::InvalidArgumentError("it is too short");
     values.resize(count);
     return count == 0 ? absl::OkStatus() : Take(values.data(), count * sizeof(float));
   }
@@ -59,7 +59,8 @@ absl::StatusOr<KeptState> Read(std::string_view bytes, uint64_t elements) {
   }
   RETURN_IF_ERROR(reader.Take(&version, sizeof(version)));
   if (version != kStateVersion) {
-    return absl::InvalidArgumentError(absl::StrCat("it has version ", version));
+    return absl::InvalidArgumentError(
+        absl::StrCat("this program cannot read its version ", version));
   }
   RETURN_IF_ERROR(reader.Take(&weights, sizeof(weights)));
   RETURN_IF_ERROR(reader.Take(&residual, sizeof(residual)));

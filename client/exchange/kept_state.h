@@ -1,4 +1,4 @@
-// What a worker of somebody else's program keeps between clocks, as a checkpoint holds it.
+// What a worker of another program keeps between clocks, as a checkpoint holds it.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,19 @@
 namespace leeway {
 
 struct KeptState {
-  // Of an elastic worker: its own weights; else empty.
+  // An elastic worker's own weights. Empty for other exchanges.
   std::vector<float> weights = {};
-  // What the encodings of contributions have lost so far; empty if it is not kept.
+  // What the encodings of contributions have lost so far. Empty if it is not kept.
   std::vector<float> residual = {};
-  // The program's own.
+  // The program's own bytes.
   std::string bytes;
 };
 
-// Bytes, all little-endian: "LWKS", uint32 version (1), uint64 numbers of weights and of values of
-// the residual, both as float32, then the program's bytes.
+// The bytes are little-endian: "LWKS", uint32 version (1), the uint64 numbers of weights and of
+// residual values, both vectors as float32, and the program's bytes.
 std::string SerializeKept(const KeptState& state);
-// INVALID_ARGUMENT: not such a state, of another version, or of a model of another size.
+// INVALID_ARGUMENT if the bytes are not such a state, are of another version, or are of a model of
+// another size.
 absl::StatusOr<KeptState> ReadKept(const std::string& bytes, uint64_t elements);
 
 }  // namespace leeway

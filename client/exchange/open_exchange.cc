@@ -149,10 +149,11 @@ absl::Status OpenExchange::WaitForAll() { return WaitForAll(Time::max()).status(
 
 void OpenExchange::Poll() {
   SendComplete().IgnoreError();
-  // In the order of departure: whatever the order of the answers, all are taken once all have come.
+  // Takes answers in the order of departure. Their order of arrival does not matter: once all have
+  // come, all are taken.
   while (!parts_.empty()) {
     const auto result = client_.Wait(parts_.front().ticket, Time{});
-    // Not yet; or an error, which whoever waits for it will get.
+    // The answer has not come yet, or is an error. The next wait returns the error.
     if (!result.ok()) return;
     Take(parts_.front(), *result);
     parts_.erase(parts_.begin());

@@ -1,4 +1,4 @@
-// What a worker begins a clock with.
+// Reads what a worker begins a clock with.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace leeway {
 
-// Reads the weights as a worker starting `clock` may see them; their version. After ALREADY_EXISTS
-// nothing of it is under way that could still write there.
+// Reads the weights as a worker that starts `clock` may see them, and returns their version. After
+// ALREADY_EXISTS nothing is in progress that could still write to `weights`.
 absl::StatusOr<uint64_t> ReadWeights(ParameterClient& client, uint64_t clock,
                                      std::span<float> weights);
 

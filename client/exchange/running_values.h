@@ -1,5 +1,5 @@
-// Averaged values (common/update/averaging.h) of a worker that has running values only: what its
-// batches' own values were follows from how far they have moved the running ones.
+// Averaged values (common/update/averaging.h) of a worker that has running values only. The
+// distance that the running values have moved gives the batches' own values.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ class RunningValues {
  public:
   explicit RunningValues(const v1::RegisterWorkerReply& registration);
 
-  // `values` is a whole contribution whose averaged elements in `range` have running values, that
-  // began at those of `before` and that a clock of so many examples has moved. They become the mean
-  // of the batches' own values, which moves `before` to them: before + (value - before) / share.
+  // `values` is a whole contribution. Its averaged elements in `range` have running values, which
+  // began at those of `before` and were moved by a clock of `examples`. They become the mean of the
+  // batches' own values: before + (value - before) / share.
   void MakeMeans(const ElementRange& range, uint64_t examples, std::span<const float> before,
                  std::span<float> values) const;
 

@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<StepExchange>> MakeStepExchange(const StepExchang
   const v1::Exchange& exchange = context.registration.job().exchange();
   if (exchange.delta().spread() || exchange.elastic().spread()) {
     return absl::UnimplementedError(
-        "spread: true is for Leeway's own workers: remove it from the job's exchange");
+        "only Leeway's own workers can use spread: true; remove it from the job's exchange");
   }
   return exchange.has_gradient() ? MakeGradientSteps(context) : MakeWeightSteps(context);
 }

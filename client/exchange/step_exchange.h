@@ -1,6 +1,7 @@
-// The exchange of a worker whose steps somebody else runs: another framework's loop, in another
-// language. Like those of Leeway's own workers (worker/exchange), but the vectors are plain memory,
-// the caller says what is final, and no wait is longer than it allows.
+// The exchange of a worker whose steps another program runs: another framework's loop, in another
+// language. It works like the exchanges of Leeway's own workers (worker/exchange), with three
+// differences. The vectors are plain memory, the caller says what is final, and no wait is longer
+// than the caller allows.
 #pragma once
 
 #include <cstdint>
@@ -27,46 +28,48 @@ struct StepExchangeContext {
   const v1::RegisterWorkerReply& registration;
   ParameterClient& client;
   ExchangeListener& listener;
-  // The worker's weights, the whole vector. A gradient exchange's are the servers', and nobody else
-  // writes there; in a delta or elastic exchange the worker trains them.
+  // The worker's weights, the whole vector. In a gradient exchange they are the servers', and
+  // nobody else writes there. In a delta or elastic exchange the worker trains them.
   std::span<float> weights;
 };
 
-// Functions with a deadline return false if it came first; then the same call goes on with what is
-// under way. Their errors are the listener's and the client's, and OUT_OF_RANGE, naming the tensor,
-// for values that are not finite. Not thread-safe.
+// Functions with a deadline return false if it came first. The same call then goes on with what is
+// in progress. Errors are those of the listener and the client, and OUT_OF_RANGE, naming the
+// tensor, for values that are not finite. Not thread-safe.
 class StepExchange : public ClockExchange {
  public:
   explicit StepExchange(const StepExchangeContext& context) : context_(context) {}
 
-  // The whole vector, for the caller to fill while a clock runs; empty if the exchange makes it of
-  // the weights. Averaged elements have the worker's own running values.
+  // The whole vector, which the caller fills while a clock runs. Empty if the exchange makes the
+  // contribution from the weights. Averaged elements have the worker's own running values.
   virtual std::span<float> contribution() = 0;
 
-  // A clock begins, at the weights that Begin or the clock before has left.
+  // Begins a clock, at the weights that Begin or the previous clock has left.
   virtual void StartClock(uint64_t clock) = 0;
   // Waits for the weights of these elements.
   virtual absl::StatusOr<bool> Wait(ElementRange elements, Time deadline) = 0;
-  // Of how many examples this clock's contribution is made, for blocks that leave before End;
-  // without it, of a batch.
+  // Sets the number of this clock's examples, for blocks that leave before End. Without it, those
+  // blocks count the examples of a batch.
   virtual void SetExamples(uint64_t examples) = 0;
-  // What the learning rate is multiplied by in this clock's update. UNIMPLEMENTED once elements are
-  // final, and where the servers have no rate of the worker's.
+  // Sets what the learning rate is multiplied by in this clock's update. UNIMPLEMENTED once
+  // elements are final, or if the servers use no rate of the worker's.
   virtual absl::Status SetRates(ContributionRates rates) {
     return absl::UnimplementedError(
         "in a delta or elastic exchange the learning rate is the worker's own");
   }
-  // These elements of the contribution are final: blocks that are complete leave. INVALID_ARGUMENT
-  // for elements that were final before; UNIMPLEMENTED if the exchange makes the contribution.
+  // These elements of the contribution are final, and blocks that are complete leave.
+  // INVALID_ARGUMENT for elements that were already final. UNIMPLEMENTED if the exchange makes the
+  // contribution.
   virtual absl::Status Final(ElementRange elements) = 0;
-  // The clock's steps are done: what is not final is so now. `examples` (0 is legal) is what counts
-  // where no block has left before. Gradients need no answer to come; a
-  // change of weights does, before the next step.
+  // The clock's steps are done, and the remaining elements are final now. `examples` (0 is legal)
+  // counts if no block has left before. A gradient exchange does not wait for answers. An
+  // exchange of weights waits for them before the next step.
   virtual absl::StatusOr<bool> End(uint64_t examples, Time deadline) = 0;
   // Waits until nothing is in progress.
   virtual absl::StatusOr<bool> SettleUntil(Time deadline) = 0;
-  // Between two clocks: reads what the next one begins with from the servers anew. After false the
-  // same call again, with the same memory. UNIMPLEMENTED where the weights are the worker's own.
+  // Call this between two clocks: it reads from the servers again what the next clock begins with.
+  // After false, make the same call again, with the same memory. UNIMPLEMENTED if the weights are
+  // the worker's own.
   virtual absl::StatusOr<bool> ReadAgain(std::span<float> into, Time deadline) {
     return absl::UnimplementedError("the weights of a delta or elastic exchange are the worker's");
   }
@@ -79,21 +82,21 @@ class StepExchange : public ClockExchange {
     if (context_.client.keeps_residual()) context_.client.UndoResidual(clock);
   }
 
-  // The program's own part of the state that is saved next, and of the one that was loaded last;
-  // the latter once.
+  // Keep: sets the program's part of the state that is saved next. TakeLoaded: gives the program's
+  // part of the state that was loaded last, once.
   void Keep(std::string bytes) { kept_ = std::move(bytes); }
   std::optional<std::string> TakeLoaded() { return std::exchange(loaded_, std::nullopt); }
-  // In the form of kept_state.h.
+  // Bytes in the form of kept_state.h.
   absl::StatusOr<std::string> SaveState() const override;
   absl::Status LoadState(const std::string& bytes) override;
 
  protected:
   const StepExchangeContext& context() const { return context_; }
-  // Whether the worker's weights are its own, and a part of its state.
+  // True if the worker's weights are its own, and part of its state.
   virtual bool keeps_weights() const { return false; }
-  // A contribution that a residual does not know yet is on its way: it is of this clock.
+  // The clock of a contribution in progress that the residual does not include yet.
   virtual uint64_t residual_clock() const { return std::numeric_limits<uint64_t>::max(); }
-  // There was a state, and the weights are those of it: Begin leaves them.
+  // True, once, if the weights come from a loaded state. Begin then leaves them.
   bool TakeLoadedWeights() { return std::exchange(loaded_weights_, false); }
 
  private:

@@ -1,4 +1,4 @@
-// The kinds of step exchange; step_exchange.cc is the one place that lists them.
+// The kinds of step exchange. step_exchange.cc is the one place that lists them.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@ namespace leeway {
 
 // The servers update by mean gradients.
 std::unique_ptr<StepExchange> MakeGradientSteps(const StepExchangeContext& context);
-// The worker trains by itself: delta and elastic.
+// The worker trains by itself: delta and elastic exchanges.
 std::unique_ptr<StepExchange> MakeWeightSteps(const StepExchangeContext& context);
 
 }  // namespace leeway

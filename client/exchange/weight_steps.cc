@@ -1,5 +1,5 @@
-// What somebody else's steps have made of the weights: delta and elastic exchanges
-// (worker/exchange/delta.cc and elastic.cc are those of Leeway's own).
+// Exchanges the weights that another program's steps have made: delta and elastic exchanges
+// (worker/exchange/delta.cc and elastic.cc do it for Leeway's own steps).
 
 #include <algorithm>
 #include <chrono>
@@ -26,12 +26,12 @@ class WeightSteps : public StepExchange {
         contribution_(context.client.MakeVector()),
         open_(context.client, [] { return std::chrono::steady_clock::now(); }) {}
 
-  // It is made of the weights.
+  // Empty: the contribution is made from the weights.
   std::span<float> contribution() override { return {}; }
 
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
     ASSIGN_OR_RETURN(const uint64_t version, ReadWeights(context().client, clock, answer_.span()));
-    // An elastic worker goes on from weights of its own, if it has them.
+    // An elastic worker goes on from its own weights, if it has them.
     if (!TakeLoadedWeights()) std::copy_n(answer_.data(), answer_.size(), context().weights.data());
     return version;
   }
@@ -44,7 +44,8 @@ class WeightSteps : public StepExchange {
   void SetExamples(uint64_t) override {}
   absl::Status Final(ElementRange) override {
     return absl::UnimplementedError(
-        "the job's exchange is no gradient exchange: the contribution is made of the weights");
+        "the job's exchange is not a gradient exchange: Leeway makes the contribution from the "
+        "weights");
   }
 
   absl::StatusOr<bool> End(uint64_t examples, Time deadline) override {
@@ -112,7 +113,7 @@ class WeightSteps : public StepExchange {
 
   const v1::Exchange& exchange_;
   const RunningValues running_;
-  // As the servers have answered it last: where a delta begins, an elastic worker's centre.
+  // The servers' latest answer: the start of a delta, or an elastic worker's centre.
   FloatBuffer answer_;
   FloatBuffer contribution_;
   uint64_t clock_ = 0;

@@ -1,4 +1,4 @@
-// client.h in C++: Job, with codes for its errors.
+// client.h in C++: calls Job, and turns its errors into codes.
 
 #include "client/library/client.h"
 
@@ -39,20 +39,20 @@ struct leeway_job {
   std::unique_ptr<Job> job;
   leeway::OpenHandle open;
   bool joined = false;
-  // What leeway_load_state has given out, and leeway_tensor_of.
+  // Memory behind the results of leeway_load_state and leeway_tensor_of.
   std::string loaded;
   std::vector<JobTensor> tensors;
 };
 
 namespace {
 
-// Runs `work` for a job that may be used here; nothing of C++ leaves it.
+// Runs `work` for a job that may be used here. No C++ exception leaves it.
 template <typename Work>
 leeway_code Guarded(leeway_job* job, bool joined, Work work) {
   if (job == nullptr) return Fail(LEEWAY_MISUSE, "the job is null");
   if (!job->open.here()) return leeway::Forked();
   if (joined && !job->joined) {
-    return Fail(LEEWAY_MISUSE, "the worker has not joined yet: leeway_joined goes before");
+    return Fail(LEEWAY_MISUSE, "the worker has not joined yet: call leeway_joined first");
   }
   return leeway::WithoutExceptions(work);
 }
@@ -71,7 +71,8 @@ absl::StatusOr<std::vector<JobTensor>> TensorsFrom(const leeway_join_options& op
     tensor.name = from.name;
     tensor.shape.assign(from.shape, from.shape + from.dimensions);
     if (from.kind < LEEWAY_WEIGHT || from.kind > LEEWAY_EMBEDDING) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' has no kind"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor '", tensor.name, "' has an invalid kind"));
     }
     tensor.kind = static_cast<leeway::TensorKind>(from.kind);
     tensor.averaged = from.averaged != 0;
@@ -90,7 +91,7 @@ absl::StatusOr<JobOptions> OptionsFrom(const leeway_join_options& from) {
     options.rank = static_cast<uint32_t>(from.rank);
   }
   ASSIGN_OR_RETURN(options.tensors, TensorsFrom(from));
-  // Before anything is read that the tensors' sizes measure.
+  // Checked first: the sizes of the tensors bound what is read next.
   ASSIGN_OR_RETURN(const auto schema, leeway::SchemaOf(options.tensors));
   if (from.initial != nullptr) {
     options.initial.assign(from.initial, from.initial + schema.total());
@@ -149,7 +150,7 @@ leeway_code leeway_join(const leeway_join_options* options, leeway_job** job) {
   if (leeway::IsForkOfUser()) return leeway::Forked();
   auto joining = std::make_unique<leeway_job>();
   const leeway_code code = Guarded(joining.get(), false, [&] {
-    // First: a probe may not wait for the others.
+    // The health port opens first: a probe must not wait for the other workers.
     if (const absl::Status open = leeway::OpenHealthPort(); !open.ok()) return CodeOf(open);
     auto made = OptionsFrom(*options);
     if (!made.ok()) return CodeOf(made.status());
@@ -183,7 +184,7 @@ leeway_code leeway_tensor_of(leeway_job* job, size_t index, leeway_tensor* tenso
   return Guarded(job, true, [&] {
     if (tensor == nullptr) return NullArgument("tensor");
     if (job->tensors.empty()) job->tensors = job->job->tensors();
-    if (index >= job->tensors.size()) return Fail(LEEWAY_NOT_FOUND, "there is no such tensor");
+    if (index >= job->tensors.size()) return Fail(LEEWAY_NOT_FOUND, "no tensor has this index");
     *tensor = leeway::TensorFor(job->tensors[index]);
     return LEEWAY_OK;
   });
@@ -346,7 +347,8 @@ void leeway_waiting(leeway_job* job, char* text, size_t size) {
 leeway_code leeway_leave(leeway_job* job, leeway_code reason, const char* message, double timeout) {
   return Guarded(job, false, [&] {
     if (reason != LEEWAY_FINISHED && reason != LEEWAY_STOPPED && reason != LEEWAY_FAILED) {
-      return Fail(LEEWAY_MISUSE, "the reason is none of LEEWAY_FINISHED, _STOPPED and _FAILED");
+      return Fail(LEEWAY_MISUSE,
+                  "the reason must be LEEWAY_FINISHED, LEEWAY_STOPPED or LEEWAY_FAILED");
     }
     const Job::Reason why = reason == LEEWAY_FINISHED  ? Job::Reason::kFinished
                             : reason == LEEWAY_STOPPED ? Job::Reason::kStopped
@@ -356,7 +358,7 @@ leeway_code leeway_leave(leeway_job* job, leeway_code reason, const char* messag
 }
 
 void leeway_free(leeway_job* job) {
-  // Its threads stayed in the process that it was forked from.
+  // The job's threads stayed in the parent process.
   if (job == nullptr || !job->open.here()) return;
   delete job;
 }

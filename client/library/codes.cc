@@ -14,7 +14,7 @@ leeway_code CodeOf(absl::StatusCode code) {
     case absl::StatusCode::kOk:
       return LEEWAY_OK;
     case absl::StatusCode::kInvalidArgument:
-    // Of the token or the certificate.
+    // The token or the certificate is wrong.
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:
       return LEEWAY_INVALID_ARGUMENT;

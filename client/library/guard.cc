@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// Years are for ever, and do not fit.
+// Timeouts of years are endless, because larger ones do not fit.
 constexpr double kForEver = 1e8;
 
 std::atomic<uint64_t> forks = 0;
@@ -52,9 +52,10 @@ OpenHandle::OpenHandle() : forks_before_(Forks()) { ++open_handles; }
 OpenHandle::~OpenHandle() { --open_handles; }
 
 leeway_code Forked() {
-  return Fail(LEEWAY_FORKED,
-              "this process was forked from the one that speaks to the servers, and connections do "
-              "not outlive that: start other processes before joining, or by spawn or forkserver");
+  return Fail(
+      LEEWAY_FORKED,
+      "this process was forked from the one that is connected to the servers, and connections do "
+      "not survive a fork: start other processes before joining, or by spawn or forkserver");
 }
 
 leeway_tensor TensorFor(const JobTensor& tensor) {

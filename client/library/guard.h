@@ -1,5 +1,5 @@
-// What every function of client.h does first: nothing of C++ leaves it, and no process uses what
-// the one that it was forked from has opened.
+// Guards every function of client.h. No C++ exception leaves such a function. A forked process does
+// not use what its parent has opened.
 #pragma once
 
 #include <cstddef>
@@ -14,37 +14,38 @@
 
 namespace leeway {
 
-// How often this process is a fork of one that had loaded the library.
+// How many forks lie between this process and the one that loaded the library.
 uint64_t Forks();
 
-// Of a timeout as client.h has them: in seconds, negative for none.
+// Converts a timeout of client.h: seconds, or a negative number for no limit.
 Time DeadlineOf(double timeout);
 
-// Of a limit in seconds: `otherwise` if it is none, and years if it is more.
+// Converts a limit in seconds: `otherwise` if it is not above 0, and years if it is longer than
+// that.
 double LimitOf(double seconds, double otherwise);
 
 leeway_code NullArgument(const char* name);
-// The `size` that begins a struct is what this library's header says.
+// Checks that the `size` at the start of a struct is the one of this library's header.
 leeway_code CheckSize(const char* name, size_t size, size_t own);
 leeway_code Forked();
-// This process was forked while a job or a watch was open: gRPC, whose threads stayed behind, works
-// in it no more.
+// True if this process was forked while a job or a watch was open. gRPC cannot work in it, because
+// its threads stayed behind.
 bool IsForkOfUser();
 
-// As long as a job or a watch is open.
+// Exists as long as a job or a watch is open.
 class OpenHandle {
  public:
   OpenHandle();
   ~OpenHandle();
   OpenHandle(const OpenHandle&) = delete;
-  // It was opened by this process itself.
+  // True if this process itself opened it.
   bool here() const { return forks_before_ == Forks(); }
 
  private:
   const uint64_t forks_before_;
 };
 
-// As C has it; what it points to lives as long as `tensor`.
+// Converts a tensor to its C form. The result points into `tensor`.
 leeway_tensor TensorFor(const JobTensor& tensor);
 
 template <typename Work>
@@ -52,7 +53,7 @@ leeway_code WithoutExceptions(Work work) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    return Fail(LEEWAY_NO_MEMORY, "there is no memory");
+    return Fail(LEEWAY_NO_MEMORY, "memory is exhausted");
   } catch (const std::exception& error) {
     return Fail(LEEWAY_INTERNAL, error.what());
   }

@@ -14,7 +14,7 @@ constexpr char kHealthVariable[] = "LEEWAY_HEALTH";
 absl::Status Open(const std::string& address) {
   RETURN_IF_ERROR(Annotate(SplitAddress(address).status(), kHealthVariable));
   ASSIGN_OR_RETURN(auto port, HealthPort::Start(address));
-  // It stays open until the process ends.
+  // The port stays open until the process ends.
   port.release();
   return absl::OkStatus();
 }

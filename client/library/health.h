@@ -5,9 +5,9 @@
 
 namespace leeway {
 
-// Opens the port that LEEWAY_HEALTH names, once in a process: it stays until the process ends, also
-// between two jobs. INVALID_ARGUMENT if the variable is no address, UNAVAILABLE if the port is
-// taken; OK without the variable.
+// Opens the port that LEEWAY_HEALTH names, once in a process. The port stays until the process
+// ends, also between two jobs. INVALID_ARGUMENT if the variable is not an address, UNAVAILABLE if
+// the port is taken. OK without the variable.
 absl::Status OpenHealthPort();
 
 }  // namespace leeway

@@ -31,16 +31,16 @@ v1::LeaveReason ReasonOf(Job::Reason reason) {
   return v1::LEAVE_FAILED;
 }
 
-// The worker is to go on elsewhere: others went on without it, or the job has gone back.
+// The worker must go on at another clock: others went on without it, or the job has gone back.
 bool IsMoved(const absl::Status& status) {
   return absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status);
 }
 
-// Waiting for a batch, it looks so often whether it is to stop.
+// How often a worker that waits for a batch checks whether it must stop.
 constexpr Duration kStopCheckEvery = std::chrono::milliseconds(200);
 
-// Between two calls of the program's thread the background's (slow_) has the registration, where it
-// is pending; else the program's has it.
+// Between two calls of the program, the background thread (slow_) has the registration while it is
+// pending. Otherwise the program's thread has it.
 class JoinedJob final : public Job {
  public:
   explicit JoinedJob(std::unique_ptr<Registrar> registrar) : registrar_(std::move(registrar)) {
@@ -107,7 +107,7 @@ class JoinedJob final : public Job {
 
   absl::Status SetExamples(uint64_t examples) override {
     RETURN_IF_ERROR(Expect(Phase::kRunning, "SetExamples"));
-    if (examples == 0) return absl::InvalidArgumentError("a contribution of no examples");
+    if (examples == 0) return absl::InvalidArgumentError("a contribution needs examples");
     life_->exchange->SetExamples(examples);
     return absl::OkStatus();
   }
@@ -159,7 +159,7 @@ class JoinedJob final : public Job {
                        InClock([&] { return life_->exchange->ReadAgain(read_.span(), deadline); }));
       if (!read) return false;
     }
-    // Where Begin reads them anew, as others went on, there is nothing to tell apart.
+    // If the others went on, Begin reads the weights again, and there is nothing to compare.
     weights = reads && detour_.ok() ? read_.span() : weights_.span();
     return true;
   }
@@ -167,7 +167,7 @@ class JoinedJob final : public Job {
   absl::Status Evaluated(const JobEvaluation& evaluation) override {
     RETURN_IF_ERROR(Expect(Phase::kBetween, "Evaluated"));
     if (!takes_part()) return absl::OkStatus();
-    if (info_.rank != 0) return absl::InvalidArgumentError("rank 0 evaluates, and no other");
+    if (info_.rank != 0) return absl::InvalidArgumentError("only rank 0 reports evaluations");
     v1::EvaluationMetrics metrics;
     metrics.set_clock(life_->participant->clock());
     metrics.set_epoch(life_->participant->Epoch());
@@ -215,7 +215,7 @@ class JoinedJob final : public Job {
  private:
   enum class Phase { kJoining, kBetween, kRunning, kLeaving, kLeft };
 
-  // The job is not over for this worker.
+  // True if the job is not over for this worker.
   bool takes_part() const { return life_ != nullptr && life_->participant != nullptr; }
 
   absl::Status Expect(Phase phase, const char* what) const {
@@ -223,8 +223,9 @@ class JoinedJob final : public Job {
     static constexpr const char* kWhere[] = {"while it joins", "between two clocks",
                                              "while a clock runs", "while it leaves",
                                              "after it has left"};
-    return absl::UnimplementedError(absl::StrCat(what, " belongs ", kWhere[static_cast<int>(phase)],
-                                                 "; this is ", kWhere[static_cast<int>(phase_)]));
+    return absl::UnimplementedError(absl::StrCat(what, " may be called ",
+                                                 kWhere[static_cast<int>(phase)], ", not ",
+                                                 kWhere[static_cast<int>(phase_)]));
   }
 
   absl::Status CheckRange(uint64_t first, uint64_t count) const {
@@ -233,13 +234,12 @@ class JoinedJob final : public Job {
                                                    " on: the model has ", weights_.size()));
   }
 
-  // Else the job's batches would never be done.
+  // Otherwise the job's batches would never be done.
   absl::Status CheckAskedForBatch() const {
     if (asked_for_batch_ || life_->participant->leases() == nullptr) return absl::OkStatus();
     return absl::UnimplementedError(
-        "the job leases its batches (data.assignment), and this clock has asked for none: take "
-        "them "
-        "from leeway_next_batch, in Python from job.batches");
+        "the job leases its batches (data.assignment), but this clock has not asked for one: take "
+        "them from leeway_next_batch, in Python from job.batches");
   }
 
   absl::StatusOr<bool> AwaitSlow(Time deadline) {
@@ -259,25 +259,25 @@ class JoinedJob final : public Job {
     return done;
   }
 
-  // In the background: a new registration.
+  // Starts a new registration in the background.
   void Connect() {
     slow_.Start([this] {
       registrar_->Forget();
       life_.reset();
       auto registered = registrar_->Register(weights_);
       if (registered.ok()) life_ = *std::move(registered);
-      // It has tried again by itself as long as that made sense.
+      // The registrar has tried again by itself as long as that made sense.
       const absl::Status status = registered.status();
       return IsMoved(status) ? absl::UnavailableError(status.message()) : status;
     });
   }
 
-  // What others or a stop have made of the clock is for the next Begin to mend: until then nothing
-  // is computed that counts. Other errors are returned, and are final.
+  // Notes an error by which other workers or a stop have ended the clock. The next Begin recovers
+  // from it. Until then nothing that is computed counts. Other errors are returned, and are final.
   absl::Status TakeDetour(const absl::Status& status) {
     absl::Status why = status;
     const bool broken_off = absl::IsCancelled(status) && takes_part();
-    // By a stop, or because the coordinator refuses this life of the worker.
+    // The clock was ended by a stop, or because the coordinator refuses this life of the worker.
     if (broken_off) {
       const absl::Status refused =
           life_->participant->UnlessStopped([&] { return status; }).status();
@@ -297,12 +297,12 @@ class JoinedJob final : public Job {
     return true;
   }
 
-  // The same registration at another clock where that is enough, else a new one. Nothing: it goes
-  // on when that is done.
+  // Continues with the same registration at another clock if that is enough, or else with a new
+  // one. Nothing: it continues when the new registration is done.
   std::optional<Next> Recover() {
     const absl::Status why = std::exchange(detour_, absl::OkStatus());
     if (absl::IsCancelled(why)) {
-      // What the program keeps is to be of the clock that the others have, too.
+      // The state that the program keeps must be of the same clock as that of the others.
       life_->participant->TakeBackClock();
       return Next::kStopped;
     }
@@ -316,7 +316,7 @@ class JoinedJob final : public Job {
     return std::nullopt;
   }
 
-  // Nothing: something goes on in the background first.
+  // Nothing: something must first be done in the background.
   absl::StatusOr<std::optional<Next>> TryBegin(Time deadline) {
     if (!takes_part() || finished_) return Next::kFinished;
     Participant& participant = *life_->participant;
@@ -371,7 +371,7 @@ class JoinedJob final : public Job {
       if (reason != Reason::kFailed) RETURN_IF_ERROR(life_->participant->SaveState());
       return life_->session.Leave(ReasonOf(reason), life_->participant->completed(), message);
     }
-    // A life before this one has told all, or there is nobody to tell.
+    // An earlier life has reported everything, or nobody is left to report to.
     const bool told = life_ != nullptr && life_->reply.has_left_at();
     if (!told || reason == Reason::kFailed) return absl::OkStatus();
     return life_->session.Leave(v1::LEAVE_STOPPED, life_->reply.left_at(), "");
@@ -390,21 +390,21 @@ class JoinedJob final : public Job {
 
   const std::unique_ptr<Registrar> registrar_;
   FloatBuffer weights_;
-  // What ReadAgain gives.
+  // The memory that ReadAgain gives out.
   FloatBuffer read_;
   std::unique_ptr<Registration> life_;
   JobInfo info_;
   Phase phase_ = Phase::kJoining;
-  // Why the clock counts for nothing; and why the worker cannot go on.
+  // Why the clock counts for nothing, and why the worker cannot go on.
   absl::Status detour_, failed_;
-  // In the clock that runs.
+  // True if the current clock has asked for a batch.
   bool asked_for_batch_ = false;
   // All clocks are done, and weights_ has the final weights.
   bool finished_ = false;
   // The clock at which the worker last joined, went back or handed in its state. It hands in no
   // other state at that clock.
   std::optional<uint64_t> saved_at_;
-  // The program's state, as it was last loaded or handed in; and whether the program hands in any.
+  // The program's state as it was last loaded or handed in, and whether the program hands in any.
   std::string state_;
   bool keeps_state_ = false;
   SlowCall slow_;

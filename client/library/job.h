@@ -1,6 +1,7 @@
-// Takes part in a job as a worker, from any C++ program: registration, heartbeats, stops, restarts
-// of servers and the exchange, for whoever has tensors and a training loop of its own. client.h is
-// the same for other languages, and says what each function means; docs/client.md has both.
+// Takes part in a job as a worker, from any C++ program that has tensors and a training loop of its
+// own. It does the registration, the heartbeats, the stops, the restarts of servers and the
+// exchange. client.h is the same for other languages, and says what each function means.
+// docs/client.md describes both.
 #pragma once
 
 #include <cstddef>
@@ -19,28 +20,29 @@ namespace leeway {
 
 enum class TensorKind { kWeight, kBias, kNorm, kEmbedding };
 
-// float32 and contiguous. All trained tensors come before all averaged ones.
+// A tensor is float32 and contiguous. All trained tensors come before all averaged ones.
 struct JobTensor {
   std::string name;
   std::vector<uint64_t> shape;
   TensorKind kind = TensorKind::kWeight;
-  // No gradient moves it; the servers average the workers' values. `momentum` is how far towards a
-  // batch's value one batch moves it, in (0, 1].
+  // True: no gradient moves the tensor, and the servers average the workers' values. `momentum` is
+  // how far one batch moves it towards the batch's value, in (0, 1].
   bool averaged = false;
   double momentum = 0.1;
-  // What the job's learning rate and weight decay are multiplied by.
+  // Factors of the job's learning rate and weight decay.
   double learning_rate_factor = 1;
   double weight_decay_factor = 1;
 };
 
 struct JobOptions {
-  // HOST:PORT of server 0; empty: as the environment says, and so the rank, else a free one.
+  // HOST:PORT of server 0. Empty: the environment says it. Without `rank` the environment says the
+  // rank, or a free one is used.
   std::string coordinator;
   std::optional<uint32_t> rank;
   std::vector<JobTensor> tensors;
-  // The whole vector, used if this worker is to start the model.
+  // The whole vector. It is used if this worker starts the model.
   std::vector<float> initial;
-  // The model's own optimizer as a job's `update` says it, in YAML; empty: nothing is known of it.
+  // The model's own optimizer, in the YAML of a job's `update`. Empty: it is not known.
   std::string update;
   double start_seconds = 120;
 };
@@ -53,34 +55,36 @@ struct JobInfo {
   JobExchange exchange = JobExchange::kGradient;
   uint64_t total = 0;
   uint64_t trained = 0;
-  // Clocks of one worker; 0: until Begin says so.
+  // Clocks of one worker. 0: until Begin says so.
   uint64_t clocks = 0;
   uint64_t steps_per_clock = 0;
   uint64_t steps_per_epoch = 0;
   uint64_t seed = 0;
   uint64_t batch_size = 0;
   uint64_t examples = 0;
-  // Of leased batches, in a pass of all workers together; 0: the step's number says which is next.
+  // Leased batches in a pass of all workers together. 0: the number of the step says which batch is
+  // next.
   uint64_t batches_per_epoch = 0;
-  // Clocks between two evaluations; 0: there are none between.
+  // Clocks between two evaluations. 0: there is at most one, at the end.
   uint64_t evaluate_every = 0;
-  // Clock c begins with step first_step + (c - first_clock) * steps_per_clock of the epochs. 0,
-  // unless the run was resumed with other workers, batches or steps of a clock.
+  // Clock c begins with step first_step + (c - first_clock) * steps_per_clock of the epochs. Both
+  // are 0, unless the run was resumed with another number of workers, batch size or number of steps
+  // in a clock.
   uint64_t first_clock = 0;
   uint64_t first_step = 0;
-  // The servers' rule, or the worker's, stands in the job's YAML.
+  // True: the job's YAML has the servers' rule or the worker's optimizer.
   bool has_update = false;
-  // The servers' rule moves the learning rate by itself.
+  // True: the servers' rule changes the learning rate by itself.
   bool has_schedule = false;
 };
 
-// Elements from the end of the part before up to `end`.
+// A factor for the elements from the end of the previous part up to `end`.
 struct JobRate {
   uint64_t end = 0;
   double factor = 1;
 };
 
-// What the steps of a clock have measured; zeros where something is not known.
+// What the steps of a clock have measured. Values that are not known are 0.
 struct ClockMeasures {
   uint64_t steps = 0;
   uint64_t examples = 0;
@@ -97,32 +101,33 @@ struct JobEvaluation {
   uint64_t examples = 0;
 };
 
-// One thread at a time, but Waiting() is for any. Functions with a deadline return false, or
-// kNotYet, if it came first: call again. After an error that is not said to pass, only Leave and
-// the destructor make sense. UNIMPLEMENTED: the call does not belong here, such as Final before
-// Begin.
+// One thread at a time may use a job, but any thread may call Waiting(). Functions with a deadline
+// return false or kNotYet if it came first: call again. After an error that may not pass, only
+// Leave and the destructor make sense. UNIMPLEMENTED: the function cannot be called now, such as
+// Final before Begin.
 class Job {
  public:
   enum class Next { kClock, kFinished, kStopped, kNotYet };
   enum class Reason { kFinished, kStopped, kFailed };
 
-  // Begins to join; INVALID_ARGUMENT for options that make no sense.
+  // Begins to join. INVALID_ARGUMENT for invalid options.
   static absl::StatusOr<std::unique_ptr<Job>> Join(JobOptions options);
   virtual ~Job() = default;
 
   virtual absl::StatusOr<bool> Joined(Time deadline) = 0;
-  // After Joined().
+  // Valid after Joined().
   virtual const JobInfo& info() const = 0;
   virtual std::vector<JobTensor> tensors() const = 0;
   virtual std::span<float> weights() = 0;
-  // Between Begin and End of a gradient exchange, else empty.
+  // Empty, except between Begin and End of a gradient exchange.
   virtual std::span<float> contribution() = 0;
 
   virtual absl::StatusOr<Next> Begin(Time deadline) = 0;
   virtual uint64_t clock() const = 0;
   virtual absl::StatusOr<bool> Wait(uint64_t first, uint64_t count, Time deadline) = 0;
-  // Of leased data, in a clock: the number of the batch for its next step; nothing if the clock has
-  // no more. And what the next calls will probably give, at most `most`: to read ahead.
+  // For leased data, in a clock. NextBatch gives the number of the batch for the next step, or
+  // nothing if the clock has no more. UpcomingBatches gives at most `most` numbers that the next
+  // calls will probably give, so that the program can read ahead.
   virtual absl::StatusOr<bool> NextBatch(Time deadline, std::optional<uint64_t>& batch) = 0;
   virtual std::vector<uint64_t> UpcomingBatches(size_t most) const = 0;
   virtual absl::Status SetExamples(uint64_t examples) = 0;
@@ -130,14 +135,14 @@ class Job {
   virtual absl::Status Final(uint64_t first, uint64_t count) = 0;
   virtual absl::StatusOr<bool> End(const ClockMeasures& measures, Time deadline) = 0;
   virtual absl::StatusOr<bool> Settle(Time deadline) = 0;
-  // Into `weights`, which the job owns.
+  // Reads into memory of the job, to which `weights` then points.
   virtual absl::StatusOr<bool> ReadAgain(Time deadline, std::span<const float>& weights) = 0;
 
   virtual absl::Status Evaluated(const JobEvaluation& evaluation) = 0;
   virtual absl::StatusOr<bool> StateWanted() = 0;
-  // Where no state is wanted: says that from now on it is.
+  // If no state was wanted: from now on it is.
   virtual absl::Status SaveState(std::string bytes) = 0;
-  // NOT_FOUND if there is none. Once.
+  // Gives the state once. NOT_FOUND if the checkpoint has none.
   virtual absl::StatusOr<std::string> LoadState() = 0;
   virtual std::string Waiting() const = 0;
 

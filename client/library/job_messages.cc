@@ -44,7 +44,7 @@ JobInfo InfoFrom(const v1::RegisterWorkerReply& reply) {
 
 uint64_t LastVersion(const v1::RegisterWorkerReply& reply) {
   const v1::JobLength& length = reply.length();
-  // One update a clock; else one for each contribution.
+  // Sync mode has one update a clock. Other modes have one for each contribution.
   if (reply.job().consistency().mode() == v1::CONSISTENCY_MODE_SYNC) return length.clocks();
   if (length.total_clocks() > 0) return length.total_clocks();
   return length.clocks() * reply.job().workers().count();
@@ -67,7 +67,7 @@ v1::StepMetrics MetricsFrom(const ClockMeasures& measures, const StepExchange& e
   v1::StepMetrics metrics;
   metrics.set_steps(measures.steps);
   metrics.set_examples(measures.examples);
-  // 0 is what a program reports that does not tell its loss.
+  // A program that does not report its loss leaves it 0.
   if (measures.examples > 0 && measures.loss_sum != 0) {
     metrics.set_train_loss(measures.loss_sum / static_cast<double>(measures.examples));
   }

@@ -1,4 +1,4 @@
-// What a program is told and tells, from and to the coordinator's messages.
+// Converts between the coordinator's messages and what a program sees.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace leeway {
 JobInfo InfoFrom(const v1::RegisterWorkerReply& reply);
 // The version that every block has at the end of a job that runs to its end and loses no worker.
 uint64_t LastVersion(const v1::RegisterWorkerReply& reply);
-// So that the headers of a frame stay well below their limit (common/wire/wire.cc).
+// Keeps the headers of a frame well below their limit (common/wire/wire.cc).
 inline constexpr size_t kRatesMax = 16'384;
-// INVALID_ARGUMENT: too many parts, or they do not rise to the end of the trained elements, or a
-// factor is none.
+// INVALID_ARGUMENT if there are too many parts, if the parts do not rise to the end of the trained
+// elements, or if a factor is negative or not finite.
 absl::StatusOr<ContributionRates> RatesFrom(std::span<const JobRate> rates, uint64_t trained);
-// Of the clock that `exchange` has ended last.
+// Metrics of the clock that `exchange` has ended last.
 v1::StepMetrics MetricsFrom(const ClockMeasures& measures, const StepExchange& exchange);
 
 }  // namespace leeway

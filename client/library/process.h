@@ -1,4 +1,4 @@
-// What all that this process does with Leeway has in common.
+// What all uses of Leeway in this process share.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,12 @@
 
 namespace leeway {
 
-// The log, the keys and gRPC's settings; once. INVALID_ARGUMENT for an environment that makes no
-// sense.
+// Sets up the log, the keys and gRPC, once. INVALID_ARGUMENT for an invalid environment.
 absl::Status PrepareProcess();
 
-// How this process speaks to the coordinator at `address`, until `breaker` is broken: then
-// registrations end at once, and other calls give up as if they had waited long enough. `nonce`
-// tells a retry from a new life.
+// How this process speaks to the coordinator at `address`. When `breaker` breaks, registrations end
+// at once, and other calls give up as if they had waited long enough. `nonce` tells a retry from a
+// new life.
 CoordinatorSession::Options SessionOptions(const std::string& address, uint64_t nonce,
                                            CallBreaker& breaker);
 

@@ -29,11 +29,11 @@ absl::Status CompleteFromEnvironment(JobOptions& options) {
   if (options.coordinator.empty()) options.coordinator = place.coordinator;
   if (!options.coordinator.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "no coordinator: LEEWAY_COORDINATOR=HOST:PORT, the address of server 0, is missing; `leeway "
+      "no coordinator: set LEEWAY_COORDINATOR=HOST:PORT, the address of server 0; `leeway "
       "train JOB -- COMMAND` sets it");
 }
 
-// Of a registration: what is refused, such as another model than the others', stays refused.
+// A refused registration stays refused, such as one whose model differs from the others'.
 absl::Status Refusal(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) ? absl::InvalidArgumentError(status.message()) : status;
 }
@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<Registrar>> Registrar::Make(JobOptions options) {
   if (!options.tensors.empty() && options.initial.size() != schema.total()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the initial weights are ", Counted(options.initial.size(), "value"),
-                     ", the tensors have ", Counted(schema.total(), "element")));
+                     ", but the tensors have ", Counted(schema.total(), "element")));
   }
   auto registrar = std::unique_ptr<Registrar>(new Registrar(std::move(options), RandomIdentity()));
   registrar->schema_ = std::move(schema);
@@ -76,7 +76,7 @@ absl::Status Registrar::FetchJob() {
   if (IsExternal(offer.job())) {
     if (options_.tensors.empty()) {
       return absl::InvalidArgumentError(
-          "the job's model is external: the worker has to say which tensors it has");
+          "the job's model is external: the worker must name its tensors");
     }
     *request.mutable_schema() = schema_;
     request.set_steps_per_epoch(ExternalStepsPerEpoch(offer.job()));
@@ -85,7 +85,7 @@ absl::Status Registrar::FetchJob() {
   } else if (offer.job().data().assignment() == v1::ASSIGNMENT_LEASED) {
     return absl::InvalidArgumentError(
         "data.assignment: leased: the batches of files go to Leeway's own workers; for a program's "
-        "own batches say data.type: external");
+        "own batches set data.type: external");
   }
   request_ = std::move(request);
   return absl::OkStatus();
@@ -116,7 +116,7 @@ absl::Status Registrar::Open(Registration& registration, FloatBuffer& weights) {
   participant.Start(*registration.exchange, [this]() -> absl::StatusOr<FloatBuffer> {
     if (options_.initial.empty()) {
       return absl::InvalidArgumentError(
-          "the servers have no weights yet, and this worker brings none");
+          "the servers have no weights yet, and this worker has no initial ones");
     }
     FloatBuffer initial(options_.initial.size());
     std::copy(options_.initial.begin(), options_.initial.end(), initial.data());
@@ -132,7 +132,7 @@ absl::Status Registrar::Open(Registration& registration, FloatBuffer& weights) {
 
 std::string Registrar::Waiting() const {
   MutexLock lock(mutex_);
-  return newest_ != nullptr ? newest_->Waiting() : "the others, to join";
+  return newest_ != nullptr ? newest_->Waiting() : "the other workers to join";
 }
 
 void Registrar::Cancel() {
@@ -166,14 +166,14 @@ absl::StatusOr<std::unique_ptr<Registration>> Registrar::Register(FloatBuffer& w
     const bool same = SameLife(before_, reply);
     before_ = reply;
     if (reply.has_left_at()) {
-      spdlog::info("a life before this one has done all there was to do");
+      spdlog::info("an earlier life of this worker has done all its work");
       if (weights.size() == 0) weights = FloatBuffer(reply.schema().total());
       return registration;
     }
     const absl::Status opened = Open(*registration, weights);
     if (opened.ok()) return registration;
-    // The others have gone on without it; or the job has gone back to a checkpoint. The same
-    // refusal again is something else.
+    // The others have gone on without the worker, or the job has gone back to a checkpoint. If the
+    // same refusal comes again, it has another reason.
     const bool again =
         absl::IsAlreadyExists(opened) || (absl::IsFailedPrecondition(opened) && !same);
     Forget();

@@ -1,5 +1,5 @@
-// Brings a worker of somebody else's program into its job, and brings it in again where the job
-// has gone back to a checkpoint.
+// Brings a worker of another program into its job, and brings it in again after the job has gone
+// back to a checkpoint.
 #pragma once
 
 #include <memory>
@@ -36,28 +36,29 @@ struct Registration {
 
 class Registrar {
  public:
-  // INVALID_ARGUMENT for options that make no sense, or an environment that does not.
+  // INVALID_ARGUMENT for invalid options or an invalid environment.
   static absl::StatusOr<std::unique_ptr<Registrar>> Make(JobOptions options);
 
-  // Registers, attaches, and begins the exchange with `weights`, which are made at the first time.
-  // Goes on where the job has moved meanwhile. Where a life before this one has done all there was
-  // to do, the registration has no participant, and where the job is over, no job either.
+  // Registers, attaches, and begins the exchange with `weights`, which the first call allocates.
+  // Follows the job if it has moved meanwhile. If an earlier life has done all there was to do, the
+  // registration has no participant. If the job is over, it has no job either.
   absl::StatusOr<std::unique_ptr<Registration>> Register(FloatBuffer& weights);
 
-  // By any thread. What the newest registration waits for; and to break off what it does, for good.
+  // Any thread may call these. Waiting says what the newest registration waits for. Cancel breaks
+  // it off, for good.
   std::string Waiting() const EXCLUDES(mutex_);
   void Cancel() EXCLUDES(mutex_);
-  // The newest registration is going to be destroyed.
+  // Call this before the newest registration is destroyed.
   void Forget() EXCLUDES(mutex_);
 
  private:
   Registrar(JobOptions options, uint64_t nonce) : options_(std::move(options)), nonce_(nonce) {}
 
   CoordinatorSession::Options Process();
-  // The job, and with it what to register as.
+  // Fetches the job, and with it what to register as.
   absl::Status FetchJob();
   absl::StatusOr<std::unique_ptr<Registration>> RegisterOnce();
-  // A registration without a participant.
+  // Returns a registration without a participant.
   std::unique_ptr<Registration> JobIsOver(FloatBuffer& weights);
   absl::Status Open(Registration& registration, FloatBuffer& weights);
 

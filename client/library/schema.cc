@@ -14,7 +14,7 @@
 namespace leeway {
 namespace {
 
-// Far above any model; keeps products from overflowing.
+// Far above any model. It keeps products from overflowing.
 constexpr uint64_t kElementsMax = uint64_t{1} << 48;
 
 absl::Status Wrong(const JobTensor& tensor, const std::string& what) {
@@ -24,7 +24,7 @@ absl::Status Wrong(const JobTensor& tensor, const std::string& what) {
 absl::StatusOr<uint64_t> ElementsIn(const JobTensor& tensor) {
   uint64_t elements = 1;
   for (const uint64_t side : tensor.shape) {
-    if (side == 0) return Wrong(tensor, "a side of its shape is 0");
+    if (side == 0) return Wrong(tensor, "a dimension of its shape is 0");
     if (side > kElementsMax / elements) return Wrong(tensor, "it has too many elements");
     elements *= side;
   }
@@ -37,10 +37,10 @@ absl::Status CheckTensor(const JobTensor& tensor) {
   if (tensor.name.empty()) return absl::InvalidArgumentError("a tensor has no name");
   if (tensor.averaged && !(tensor.momentum > 0 && tensor.momentum <= 1)) {
     return Wrong(tensor, absl::StrCat("its momentum is ", tensor.momentum,
-                                      "; it has to be above 0 and at most 1"));
+                                      "; it must be above 0 and at most 1"));
   }
   if (!IsFactor(tensor.learning_rate_factor) || !IsFactor(tensor.weight_decay_factor)) {
-    return Wrong(tensor, "a factor is negative, or not finite");
+    return Wrong(tensor, "a factor is negative or not finite");
   }
   return absl::OkStatus();
 }
@@ -68,9 +68,10 @@ absl::StatusOr<v1::ModelSchema> SchemaOf(std::span<const JobTensor> tensors) {
   bool averaged = false;
   for (const JobTensor& tensor : tensors) {
     RETURN_IF_ERROR(CheckTensor(tensor));
-    if (!names.insert(tensor.name).second) return Wrong(tensor, "another one has its name");
+    if (!names.insert(tensor.name).second) return Wrong(tensor, "another tensor has the same name");
     if (averaged && !tensor.averaged) {
-      return Wrong(tensor, "it is trained, and behind one that is averaged: trained ones go first");
+      return Wrong(tensor,
+                   "it is trained, but comes after an averaged tensor: put trained tensors first");
     }
     averaged = tensor.averaged;
     ASSIGN_OR_RETURN(const uint64_t elements, ElementsIn(tensor));
@@ -99,8 +100,8 @@ absl::Status CheckSame(const v1::ModelSchema& own, const v1::ModelSchema& job) {
                         absl::StrJoin(tensor.shape(), ", "), "]");
   };
   return absl::InvalidArgumentError(absl::StrCat("tensor ", i, " of this worker is ", text(own),
-                                                 ", that of the job ", text(job),
-                                                 ": bring the job's tensors, or none"));
+                                                 ", but that of the job is ", text(job),
+                                                 ": give the job's tensors, or no tensors"));
 }
 
 std::vector<JobTensor> TensorsOf(const v1::ModelSchema& schema) {

@@ -11,10 +11,11 @@
 
 namespace leeway {
 
-// One behind the other. INVALID_ARGUMENT, naming the tensor: no name or one that is there twice, no
-// elements, a trained one behind an averaged one, a momentum or factor that is none.
+// Puts the tensors one after the other. INVALID_ARGUMENT, naming the tensor, if it has no name, no
+// elements, or the name of another one, if it is trained and comes after an averaged one, or if its
+// momentum or a factor is invalid.
 absl::StatusOr<v1::ModelSchema> SchemaOf(std::span<const JobTensor> tensors);
-// INVALID_ARGUMENT, naming the first tensor that is another one in the job than in the program.
+// INVALID_ARGUMENT, naming the first tensor that differs between the job and the program.
 absl::Status CheckSame(const v1::ModelSchema& own, const v1::ModelSchema& job);
 // The inverse of SchemaOf.
 std::vector<JobTensor> TensorsOf(const v1::ModelSchema& schema);

@@ -1,5 +1,4 @@
-// Something that takes long, on a thread of its own, so that whoever needs it waits no longer at a
-// time than it likes.
+// Runs a long call on a thread of its own, so that its caller can wait in short steps.
 #pragma once
 
 #include <functional>
@@ -12,19 +11,19 @@
 
 namespace leeway {
 
-// One call at a time. Of one thread.
+// One call at a time. One thread uses it.
 class SlowCall {
  public:
   SlowCall() = default;
-  // Waits for its end.
+  // Waits for the end of the call.
   ~SlowCall();
   SlowCall(const SlowCall&) = delete;
 
-  // The one before has been waited for.
+  // Starts a call. The previous call was awaited.
   void Start(std::function<absl::Status()> work) EXCLUDES(mutex_);
-  // Begun, and Await() has not returned its result yet.
+  // True from Start() until Await() has returned the result.
   bool pending() const { return thread_.joinable(); }
-  // True when it is over; its error. False if the deadline came first.
+  // True, or the call's error, when the call is over. False if the deadline came first.
   absl::StatusOr<bool> Await(Time deadline) EXCLUDES(mutex_);
 
  private:

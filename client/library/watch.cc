@@ -23,14 +23,14 @@
 namespace leeway {
 namespace {
 
-// For a coordinator that has answered once: it may be starting again.
+// The wait for a coordinator that has answered once: it may be starting again.
 constexpr Duration kAgainLimit = std::chrono::seconds(10);
-// The same after the job's last update: it is going, not coming.
+// The wait after the job's last update: the coordinator is ending, not starting.
 constexpr Duration kLastLimit = std::chrono::milliseconds(500);
-// How often it asks where the servers are, while some are not where they were.
+// How often it asks where the servers are, while some do not answer at their addresses.
 constexpr Duration kAskAfter = std::chrono::milliseconds(500);
 
-// While a read is pending the background has everything but `breaker_` and `unreached_`.
+// While a read is pending, the background thread has everything except `breaker_` and `unreached_`.
 class OpenWatch final : public Watch {
  public:
   OpenWatch(const std::string& coordinator, Duration start_limit)
@@ -57,7 +57,8 @@ class OpenWatch final : public Watch {
       const absl::Status read = ReadOnce();
       if (read.ok()) return read;
       client_ = nullptr;
-      // The job has gone back to a checkpoint since; the same refusal again is something else.
+      // The job has gone back to a checkpoint since. If the same refusal comes again, it has
+      // another reason.
       const uint64_t generation = model_.generation();
       if (breaker_.broken() || !absl::IsFailedPrecondition(read)) return read;
       RETURN_IF_ERROR(Connect());
@@ -77,7 +78,7 @@ class OpenWatch final : public Watch {
     return absl::OkStatus();
   }
 
-  // Of the job that was read before, if any.
+  // Fetches the model of the job that was read before, if any.
   absl::StatusOr<v1::RegisterWorkerReply> FetchModel() {
     auto model = session_.FetchModel(SawLast() ? kLastLimit : limit_);
     if (absl::IsUnavailable(model.status()) && SawLast()) {
@@ -85,11 +86,12 @@ class OpenWatch final : public Watch {
     }
     const bool other = model.ok() && weights_.size() > 0 && model->job_id() != model_.job_id();
     if (!other) return model;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "another job is there now: '", model->job().metadata().name(), "'; watch it anew"));
+    return absl::InvalidArgumentError(absl::StrCat("the coordinator now has another job: '",
+                                                   model->job().metadata().name(),
+                                                   "'; open a new watch"));
   }
 
-  // All updates that the job was to make were in what was read.
+  // True if what was read has all updates that the job was to make.
   bool SawLast() const { return version_ > 0 && version_ >= LastVersion(model_); }
 
   absl::Status ReadOnce() {
@@ -98,7 +100,7 @@ class OpenWatch final : public Watch {
       const auto read = client_->Wait(ticket, std::chrono::steady_clock::now() + kAskAfter);
       if (read.ok()) version_ = read->version;
       if (read.ok() || client_->IsOver(ticket)) return read.status();
-      if (breaker_.broken()) return absl::CancelledError("the watch is over");
+      if (breaker_.broken()) return absl::CancelledError("the watch was closed");
       if (unreached_.exchange(false)) RETURN_IF_ERROR(FollowServers());
     }
   }
@@ -116,9 +118,9 @@ class OpenWatch final : public Watch {
   std::atomic<bool> unreached_ = false;
   const std::shared_ptr<grpc::Channel> channel_;
   CoordinatorSession session_;
-  // Until the coordinator has to have answered.
+  // How long the coordinator may take to answer.
   Duration limit_;
-  // Of the last time that it was asked.
+  // The coordinator's latest answer.
   v1::RegisterWorkerReply model_;
   uint64_t version_ = 0;
   FloatBuffer weights_;
@@ -136,7 +138,7 @@ absl::StatusOr<std::unique_ptr<Watch>> Watch::Open(std::string coordinator, doub
   }
   if (coordinator.empty()) {
     return absl::InvalidArgumentError(
-        "no coordinator: say HOST:PORT of server 0, or set LEEWAY_COORDINATOR");
+        "no coordinator: give HOST:PORT of server 0, or set LEEWAY_COORDINATOR");
   }
   RETURN_IF_ERROR(Annotate(CheckAddressToReach(coordinator), "coordinator"));
   return std::make_unique<OpenWatch>(coordinator, FromSeconds(start_seconds));

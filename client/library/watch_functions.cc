@@ -1,4 +1,4 @@
-// The leeway_watch_* of client.h: Watch, with codes for its errors.
+// The leeway_watch_* functions of client.h: they call Watch, and turn its errors into codes.
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,9 +13,9 @@
 struct leeway_watch {
   std::unique_ptr<leeway::Watch> watch;
   leeway::OpenHandle open;
-  // It has read all there was, and is not reading.
+  // True if it has read once, and is not reading.
   bool has_read = false;
-  // What leeway_watch_tensor_of has given out.
+  // Memory behind the result of leeway_watch_tensor_of.
   std::vector<leeway::JobTensor> tensors = {};
 };
 
@@ -33,7 +33,7 @@ leeway_code GuardedWatch(leeway_watch* watch, bool has_read, Work work) {
   if (watch == nullptr) return Fail(LEEWAY_MISUSE, "the watch is null");
   if (!watch->open.here()) return leeway::Forked();
   if (has_read && !watch->has_read) {
-    return Fail(LEEWAY_MISUSE, "nothing has been read: leeway_watch_read goes before");
+    return Fail(LEEWAY_MISUSE, "nothing has been read: call leeway_watch_read first");
   }
   return leeway::WithoutExceptions(work);
 }
@@ -76,7 +76,7 @@ leeway_code leeway_watch_tensor_of(leeway_watch* watch, size_t index, leeway_ten
   return GuardedWatch(watch, true, [&] {
     if (tensor == nullptr) return NullArgument("tensor");
     if (watch->tensors.empty()) watch->tensors = watch->watch->tensors();
-    if (index >= watch->tensors.size()) return Fail(LEEWAY_NOT_FOUND, "there is no such tensor");
+    if (index >= watch->tensors.size()) return Fail(LEEWAY_NOT_FOUND, "no tensor has this index");
     *tensor = leeway::TensorFor(watch->tensors[index]);
     return LEEWAY_OK;
   });
@@ -92,7 +92,7 @@ const float* leeway_watch_weights(leeway_watch* watch) {
 }
 
 void leeway_watch_free(leeway_watch* watch) {
-  // Its threads stayed in the process that it was forked from.
+  // The watch's threads stayed in the parent process.
   if (watch == nullptr || !watch->open.here()) return;
   delete watch;
 }

@@ -16,7 +16,7 @@
 namespace leeway {
 namespace {
 
-// A lease outlives three lost heartbeats; the live view wants a few a second.
+// A lease outlives three lost heartbeats. The live view wants a few heartbeats a second.
 Duration HeartbeatEvery(const v1::TrainingJob& job) {
   return FromSeconds(std::min(job.limits().lease_seconds() / 4, 0.5));
 }
@@ -36,14 +36,14 @@ absl::Status Participant::Open() {
   ASSIGN_OR_RETURN(ParameterClientOptions options, ClientOptionsOf(context_.registration));
   options.on_unreached = [this] { context_.session.BeatSoon(); };
   options.goes_on = [this] { return context_.session.others_are_heard(); };
-  // Elastic answers are older than the version that they name, and a spread worker's saved state is
-  // loaded into the vector.
+  // Elastic answers are older than the version that they name. The saved state of a spread worker
+  // is loaded into the vector.
   options.weights_stay = !job.exchange().has_elastic() && !job.exchange().delta().spread();
   ASSIGN_OR_RETURN(client_, ParameterClient::Open(options, context_.transport));
   if (job.data().assignment() == v1::ASSIGNMENT_LEASED) {
     const v1::JobLength& length = context_.registration.length();
     LeasedBatches::Steps steps{.of_clock = length.steps_per_clock()};
-    // As if all clocks had had as many.
+    // Counts as if all earlier clocks had had this number of steps.
     const uint64_t before = length.first_clock() * length.steps_per_clock();
     if (length.total_clocks() == 0) steps.all = length.steps() - length.first_step() + before;
     leases_ = std::make_unique<LeasedBatches>(LeasedBatches::Of(context_.session), steps);
@@ -66,7 +66,7 @@ absl::Status Participant::OpenGroup() {
                    .goes_on = [this] { return context_.session.others_are_heard(); }},
                   client_->layout(), *context_.contributions));
   if (group_ == nullptr) {
-    spdlog::info("no other worker reaches this one's memory: it hands in for itself");
+    spdlog::info("no other worker can read this worker's memory, so it sends its own contribution");
     return absl::OkStatus();
   }
   spdlog::info("{} workers of this host combine their contributions; worker {} sends for all",
@@ -87,7 +87,7 @@ void Participant::Start(ClockExchange& exchange, InitialWeights initial) {
              if (group_ != nullptr) group_->TakeOffers(group);
            },
        .on_refused = [this](const absl::Status& why) { gate_.Refuse(why); }});
-  // A life that begins while the job is stopping.
+  // This life begins while the job is stopping.
   if (context_.registration.has_stop_at()) gate_.StopAt(context_.registration.stop_at());
 }
 
@@ -106,8 +106,8 @@ absl::Status Participant::Attach() {
   const v1::RegisterWorkerReply& registration = context_.registration;
   RETURN_IF_ERROR(OnBegin(clock_));
   ASSIGN_OR_RETURN(const ParameterClient::Attachment attachment, client_->Attach());
-  // All ranks compute the same weights; one is enough to hand them in, and the others' first read
-  // waits for it. Where nobody waits for a lost one, it may be any.
+  // All ranks compute the same first weights, and one rank is enough to hand them in: the others'
+  // first read waits for it. If the job goes on without lost workers, any rank may do it.
   const bool any = registration.job().workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE;
   if (attachment.needs_initialize && (registration.rank() == 0 || any)) {
     RETURN_IF_ERROR(Initialize());
@@ -115,7 +115,7 @@ absl::Status Participant::Attach() {
   clock_ = attachment.clock;
   RETURN_IF_ERROR(LoadState());
   absl::Status begun = BeginAt(attachment);
-  // What was loaded does not go on at another clock: it takes a new participant to start afresh.
+  // A loaded state does not go on at another clock. Starting afresh takes a new participant.
   if (absl::IsAlreadyExists(begun) && !has_state_) begun = Join().status();
   RETURN_IF_ERROR(begun);
   gate_.Leave();
@@ -135,7 +135,7 @@ absl::Status Participant::BeginAt(const ParameterClient::Attachment& attachment)
   knows_clock_ = true;
   if (leases_ != nullptr) leases_->GoOnAt(clock_);
   context_.session.SetClock(clock_);
-  // A life before this one may have handed in more than all agreed to stop at.
+  // An earlier life may have handed in more than all agreed to stop at.
   RETURN_IF_ERROR(OnBegin(clock_));
   ASSIGN_OR_RETURN(progress_.version, exchange_->Begin(clock_));
   has_state_ = true;
@@ -176,15 +176,16 @@ absl::Status Participant::LoadState() {
   const auto state = context_.session.LoadWorkerState();
   if (absl::IsNotFound(state.status())) return absl::OkStatus();
   RETURN_IF_ERROR(state.status());
-  // A life that was stopped before it began had nothing.
+  // A life that was stopped before it began had no state.
   if (state->bytes.empty()) return absl::OkStatus();
-  // A life that ended after the resumption has gone beyond the checkpoint; what it kept is lost.
+  // A life that ended after the resumption has gone beyond the checkpoint, and its state is lost.
   if (state->clock != clock_ && exchange_->TakesOlderState()) {
-    spdlog::warn("the saved state is of clock {}, and this worker goes on at clock {} with it",
+    spdlog::warn("the saved state is of clock {}; this worker goes on with it at clock {}",
                  state->clock, clock_);
   } else if (state->clock != clock_) {
-    spdlog::warn("the saved state is of clock {}, this worker goes on at clock {}: starting afresh",
-                 state->clock, clock_);
+    spdlog::warn(
+        "the saved state is of clock {}, but this worker goes on at clock {}: it starts afresh",
+        state->clock, clock_);
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(exchange_->LoadState(state->bytes));
@@ -242,7 +243,7 @@ bool Participant::HasBatch() const {
 
 absl::StatusOr<bool> Participant::AwaitBatch(Time deadline) {
   if (HasBatch()) return true;
-  // What is under way must count before all can be done.
+  // Batches in progress must count before all can be done.
   RETURN_IF_ERROR(exchange_->Settle());
   ASSIGN_OR_RETURN(const LeasedBatches::State state, leases_->Await(deadline));
   leases_over_ = state == LeasedBatches::State::kOver;
@@ -272,7 +273,7 @@ ClockSpan Participant::NextSpan() const {
   span.clock = clock_;
   span.first_step = FirstStep(length, clock_);
   span.steps = length.steps_per_clock();
-  // Where each worker has its own number of steps, the last clock may have fewer.
+  // If each worker has its own number of steps, the last clock may have fewer.
   if (length.total_clocks() == 0) {
     span.steps = std::min(span.steps, length.steps() - span.first_step);
   }
@@ -298,7 +299,7 @@ void Participant::ReportIfComplete() {
 
 void Participant::ReportBrokenOff(bool counts) {
   auto& kept = progress_.kept;
-  // Everything up to the clock where it goes on is over.
+  // Everything up to the clock at which it goes on is over.
   kept->set_clock(completed_);
   kept->set_epoch(Epoch());
   if (!counts) {

@@ -6,8 +6,7 @@
 // sent. It fixes s = c + 1. Workers compute clock k while exchange k - 1 is still in progress. That
 // does no harm, because the gate counts exchanges, not steps:
 // - When s is fixed, nobody has completed exchange c, because it needs the asker. So nobody has
-// sent
-//   anything of clock s = c + 1, and no block is beyond version s.
+//   sent anything of clock s = c + 1, and no block is beyond version s.
 // - Nobody breaks off before exchange s - 1 is complete. A worker may learn of s while it computes
 //   the steps of clock s and others still need its contribution of s - 1. But the gate knows that
 //   the exchange in progress is s - 1, which is not past the end. That exchange ends, and Enter(s)
@@ -29,23 +28,23 @@ namespace leeway {
 // Thread-safe.
 class StopGate {
  public:
-  // `break_off` ends the worker's calls to the servers; called at most once, without locks.
+  // `break_off` ends the worker's calls to the servers. It is called at most once, without locks.
   explicit StopGate(std::function<void()> break_off) : break_off_(std::move(break_off)) {}
 
   // Asks whether the exchange of a clock may begin. False if the clock is at or beyond the end, or
-  // the worker is refused.
+  // if the worker is refused.
   bool Enter(uint64_t clock);
   // The exchange that had begun is complete.
   void Leave();
   // What Enter would say now.
   bool IsOpen(uint64_t clock) const;
 
-  // The job ends at `clock`. An exchange at or beyond it is broken off.
+  // The job ends at `clock`. Breaks off an exchange at or beyond it.
   void StopAt(uint64_t clock);
-  // The coordinator refuses this worker. Everything in progress is broken off, exchange or not.
+  // The coordinator refuses this worker. Breaks off everything in progress, exchange or not.
   void Refuse(const absl::Status& why);
 
-  // The end, if it is known.
+  // The clock of the end, if it is known.
   std::optional<uint64_t> stop_at() const;
   // Why the worker was refused; OK if it was not.
   absl::Status refused() const;

@@ -1,4 +1,4 @@
-// Ends calls that are repeated and waited for, from another thread.
+// Breaks off, from another thread, a call that is repeated until it is answered.
 #pragma once
 
 #include <chrono>
@@ -10,10 +10,10 @@
 
 namespace leeway {
 
-// Of one call at a time. Thread-safe.
+// Serves one call at a time. Thread-safe.
 class CallBreaker {
  public:
-  // The attempt or the pause under way ends at once, and so does every later one.
+  // Ends the attempt or pause in progress at once, and every later one.
   void Break() EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     broken_ = true;
@@ -25,7 +25,7 @@ class CallBreaker {
     return broken_;
   }
 
-  // Around an attempt with `context`. False: it is not to be made.
+  // Call this before an attempt with `context`, and End() after it. False: do not make the attempt.
   bool Begin(grpc::ClientContext* context) EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     if (!broken_) attempt_ = context;

@@ -18,18 +18,18 @@
 namespace leeway {
 namespace {
 
-// Long enough for a large model's schema, short enough to say soon that nobody answers.
+// Long enough for a large model's schema, short enough to report soon that nobody answers.
 constexpr Duration kRegisterAttempt = std::chrono::seconds(5);
 constexpr Duration kAtOnce = std::chrono::milliseconds(500);
-// A heartbeat that takes longer is as good as lost; the next one says the same.
+// A heartbeat that takes longer counts as lost. The next one says the same.
 constexpr Duration kHeartbeatAttempt = std::chrono::seconds(5);
-// At least so long a worker tries to say or ask something, and as long as a coordinator that is
-// being started again is waited for.
+// A worker tries at least this long to say or ask something. It waits as long for a coordinator
+// that is being restarted.
 constexpr Duration kPatienceMin = std::chrono::seconds(60);
-// So long for the first answer to its leaving; the coordinator may be gone for good.
+// How long a leaving worker waits for the first answer. The coordinator may be gone for good.
 constexpr Duration kLeaveWithin = std::chrono::seconds(10);
-// Between two questions whether the job is sealed: short beside the last checkpoint, few for ten
-// thousand workers.
+// The pause between two questions whether the job is sealed. It is short compared with the last
+// checkpoint, and makes few questions for ten thousand workers.
 constexpr Duration kSealedPauseMin = std::chrono::milliseconds(20);
 constexpr Duration kSealedPauseMax = std::chrono::seconds(1);
 
@@ -40,7 +40,7 @@ RetryLimits Within(Duration total, const char* name) {
   return limits;
 }
 
-// That nobody answered may pass: a new life may find somebody.
+// A missing answer may pass: a new life of the worker may find the coordinator.
 absl::Status MayPass(const absl::Status& error) {
   return absl::IsDeadlineExceeded(error) ? absl::UnavailableError(error.message()) : error;
 }
@@ -106,7 +106,7 @@ absl::Status CoordinatorSession::Move(
     const std::string& what, const std::function<grpc::Status(grpc::ClientContext&)>& attempt) {
   RetryLimits limits = Patient();
   if (exchange_limit_ > limits.total) limits = Within(exchange_limit_, "limits.exchange_seconds");
-  // However large a state and slow a link: it is the connection that says whether anybody is there.
+  // The state may be large and the link slow. The connection says whether the other side is there.
   return Call(what, limits, attempt, nullptr, limits.total);
 }
 
@@ -129,16 +129,16 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::SendRegister(
   v1::RegisterWorkerReply reply;
   bool answered = false;
   const auto attempt = [&](grpc::ClientContext& context) {
-    // Between calls no thread drives the connection: a call has to wait for it, or a
-    // coordinator that comes up during a pause would not be noticed until the attempt to
-    // connect times out.
+    // Between calls no thread drives the connection, so a call has to wait for it. Otherwise a
+    // coordinator that comes up during a pause would be noticed only when the attempt to connect
+    // times out.
     context.set_wait_for_ready(true);
     context.set_deadline(std::min(context.deadline(), After(kRegisterAttempt)));
     grpc::Status status = stub_->RegisterWorker(&context, request, &reply);
     answered |= status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED;
-    // One that has been there has said whom it waits for.
+    // A coordinator that has answered has also said whom it waits for.
     if (answered) return status;
-    // What it waited for is known to who does not wait.
+    // A call that does not wait for the connection returns the reason why it fails.
     grpc::ClientContext at_once;
     at_once.set_deadline(After(kAtOnce));
     const grpc::Status why = stub_->RegisterWorker(&at_once, request, &reply);
@@ -214,7 +214,7 @@ void CoordinatorSession::HeartbeatLoop() {
     }
     const Time beat = std::chrono::steady_clock::now();
     MutexLock lock(mutex_);
-    // Thousands of workers of a server that is gone for longer ask ever more seldom.
+    // If a server is gone for long, its thousands of workers ask less and less often.
     if (std::exchange(known, epoch_) != epoch_) soon = kBeatsApart;
     while (!ending_ && changed_.WaitUntil(mutex_, beat + (beat_soon_ ? soon : every_))) {
     }
@@ -267,7 +267,7 @@ absl::Status CoordinatorSession::Beat() {
     TakeHeartbeatReply(reply);
     return status;
   }
-  // Without an answer nothing is known to have arrived: the records go out again.
+  // Without an answer nothing is known to have arrived, so the records go out again.
   MutexLock lock(mutex_);
   steps_.PutBack({request.steps().begin(), request.steps().end()});
   evaluations_.insert(evaluations_.begin(), evaluations.begin(), evaluations.end());
@@ -386,7 +386,7 @@ absl::Status CoordinatorSession::Leave(v1::LeaveReason reason, uint64_t clock,
                                        const std::string& message) {
   EndHeartbeats();
   SetClock(clock);
-  // The last metrics; without them it leaves all the same.
+  // Sends the last metrics. The worker leaves even if that fails.
   Beat().IgnoreError();
   v1::LeaveRequest request;
   request.set_job(job_);
@@ -412,7 +412,8 @@ absl::Status CoordinatorSession::SayLeave(const v1::LeaveRequest& request) {
     if (absl::IsUnavailable(said)) return Unanswered(said, request.reason(), answered);
     RETURN_IF_ERROR(said);
     if (reply.sealed() || !request.waits()) return absl::OkStatus();
-    // It stays until this worker has heard of the end, or comes back and may need it.
+    // The coordinator stays until this worker has heard of the end. Or it comes back and may need
+    // the worker.
     answered = true;
     limits = Within(start_limit_, "limits.start_seconds");
     options_.sleep(pause.Next());

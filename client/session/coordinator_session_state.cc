@@ -1,4 +1,4 @@
-// What a worker keeps from clock to clock, on its way to the coordinator and back: it is part of
+// Carries what a worker keeps from clock to clock to the coordinator and back. It is part of
 // checkpoints (server/checkpoint/worker_state.h).
 #include <string>
 
@@ -9,7 +9,7 @@
 namespace leeway {
 namespace {
 
-// Of a state's stream.
+// The size of the chunks in which a state is streamed.
 constexpr size_t kChunkBytes = 1 << 20;
 
 }  // namespace
@@ -69,7 +69,7 @@ absl::Status CoordinatorSession::SaveWorkerState(uint64_t clock, const std::stri
     chunk.set_size(state.size());
     for (size_t position = 0; position == 0 || position < state.size(); position += kChunkBytes) {
       chunk.set_data(state.substr(position, kChunkBytes));
-      // A broken stream says why in Finish().
+      // Finish() says why a stream is broken.
       if (!writer->Write(chunk)) break;
       chunk.Clear();
     }
@@ -96,11 +96,11 @@ absl::StatusOr<WorkerState> CoordinatorSession::LoadWorkerState() {
       state.bytes += chunk.data();
     }
     const grpc::Status status = reader->Finish();
-    // Of one that ends early not every relay says so.
+    // Not every relay reports a stream that ends early.
     if (!status.ok() || state.bytes.size() >= size) return status;
-    return grpc::Status(
-        grpc::StatusCode::UNAVAILABLE,
-        absl::StrCat(state.bytes.size(), " of ", size, " bytes of the state arrived"));
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE,
+                        absl::StrCat(state.bytes.size(), " of ", size,
+                                     " bytes of the state arrived before the stream ended"));
   };
   RETURN_IF_ERROR(Move("loading the worker's state", attempt));
   return state;

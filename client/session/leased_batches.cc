@@ -10,9 +10,9 @@
 namespace leeway {
 namespace {
 
-// What is done is reported so often, if nothing else is asked meanwhile.
+// How often finished batches are reported, if nothing else is asked meanwhile.
 constexpr Duration kReportEvery = std::chrono::milliseconds(250);
-// Between two questions of one who finds nothing left: others have to finish first.
+// The pause between two questions when no batch is left. Other workers have to finish first.
 constexpr Duration kAgain = std::chrono::milliseconds(20);
 
 }  // namespace
@@ -39,7 +39,7 @@ LeasedBatches::~LeasedBatches() {
 void LeasedBatches::SetPlace(uint64_t clock, uint64_t taken) {
   clock_ = clock;
   taken_ = taken;
-  // Divided first: the product may be too large a number.
+  // Divide first: the product may overflow.
   const uint64_t left_of_clock =
       steps_.all / steps_.of_clock < clock ? 0 : steps_.all - clock * steps_.of_clock;
   stock_.SetLeft(left_of_clock - std::min(taken, left_of_clock));
@@ -136,7 +136,7 @@ void LeasedBatches::Flush() {
 
 std::string LeasedBatches::Waiting() const {
   MutexLock lock(mutex_);
-  return waiting_ ? "a batch: those that are left are with other workers" : "";
+  return waiting_ ? "a batch: other workers have all that are left" : "";
 }
 
 bool LeasedBatches::AskNow() const {

@@ -1,5 +1,5 @@
-// Leased data: keeps a stock of batches from the coordinator, on a thread of its own, so that no
-// step waits for it.
+// Leased data: a thread keeps a stock of batches from the coordinator, so that no step waits for
+// it.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace leeway {
 
-// Thread-safe, but of one thread that trains.
+// Thread-safe, but only one thread may train.
 class LeasedBatches {
  public:
   struct Coordinator {
@@ -31,54 +31,56 @@ class LeasedBatches {
     std::function<void()> break_off;
   };
 
-  // Of the worker.
+  // The steps of the worker.
   struct Steps {
-    // Of the whole job; without a number of its own the largest.
+    // Steps of the whole job. The largest value if the job sets no number.
     uint64_t all = std::numeric_limits<uint64_t>::max();
     uint64_t of_clock = 1;
   };
 
   LeasedBatches(Coordinator coordinator, Steps steps);
-  // Of the session, which outlives it.
+  // Asks through `session`, which must outlive the result.
   static Coordinator Of(CoordinatorSession& session);
   // Cancels the request in progress.
   ~LeasedBatches();
   LeasedBatches(const LeasedBatches&) = delete;
 
-  // The next clock is this one.
+  // The next clock is `clock`.
   void GoOnAt(uint64_t clock) EXCLUDES(mutex_);
-  // The number of the batch for the next step of `clock`, which never falls. Nothing if there is
-  // none: then there is none for the later steps of the clock either. Waits only if the stock is
-  // empty, until the coordinator has answered, once a clock. False if the deadline came first.
-  // Returns the coordinator's errors.
+  // Sets `batch` to the batch for the next step of `clock`, which never falls. It sets nothing if
+  // no batch is left: then the clock's later steps get none either. It waits only if the stock is
+  // empty, once a clock, until the coordinator has answered. Returns false if the deadline came
+  // first, or the coordinator's error.
   absl::StatusOr<bool> Next(uint64_t clock, Time deadline, std::optional<uint64_t>& batch)
       EXCLUDES(mutex_);
-  // What the next calls of Next() will probably give, at most `most`. Does not wait.
+  // The batches that the next calls of Next() will probably give, at most `most`. Does not wait.
   std::vector<uint64_t> Upcoming(size_t most) const EXCLUDES(mutex_);
 
-  // Contributions of clocks below `clock` count; with `dropped`, those of later ones do not, and
-  // their batches go back.
+  // Contributions of clocks below `clock` count. With `dropped`, contributions of later clocks do
+  // not count, and their batches go back.
   void Settle(uint64_t clock, bool dropped = false) EXCLUDES(mutex_);
 
   bool HasBatch() const EXCLUDES(mutex_);
   enum class State { kReady, kWaiting, kOver };
-  // Waits until there is a batch or all of the job's batches are done, until the deadline. Other
-  // workers may have to finish, or to be declared lost, before there is one.
+  // Waits until there is a batch, all of the job's batches are done, or the deadline has come.
+  // Other workers may first have to finish, or to be declared lost.
   absl::StatusOr<State> Await(Time deadline) EXCLUDES(mutex_);
   // Reports what is done, if the coordinator can be reached.
   void Flush() EXCLUDES(mutex_);
-  // What is waited for, in words; empty if nothing is.
+  // Says what the worker waits for. Empty if it does not wait.
   std::string Waiting() const EXCLUDES(mutex_);
 
  private:
-  // Waits until there is something to ask, and returns its number. Nothing when the loop is over.
+  // Waits until there is something to ask, and returns the question's number. Nothing when the loop
+  // is over.
   std::optional<uint64_t> AwaitQuestion(v1::LeaseDataRequest& request) EXCLUDES(mutex_);
   void Loop() EXCLUDES(mutex_);
   bool AskNow() const REQUIRES(mutex_);
-  // So many batches are taken for the clock: what is left of the worker's steps bounds the stock.
+  // Notes that `taken` batches were taken for the clock. The worker's remaining steps bound the
+  // stock.
   void SetPlace(uint64_t clock, uint64_t taken) REQUIRES(mutex_);
-  // Want: the number of a question that is asked after this call. Settled: whether that question
-  // has been answered, or never will be.
+  // Want: returns the number of a question that is asked after this call. Settled: true if that
+  // question was answered, or never will be.
   uint64_t Want() REQUIRES(mutex_);
   bool Settled(uint64_t question) const REQUIRES(mutex_);
 
@@ -88,19 +90,19 @@ class LeasedBatches {
   mutable Mutex mutex_;
   CondVar changed_;
   BatchStock stock_ GUARDED_BY(mutex_);
-  // Of the coordinator; final.
+  // The coordinator's final error.
   absl::Status error_ GUARDED_BY(mutex_);
-  // The numbers of questions requested, begun and answered.
+  // The numbers of the questions that were wanted, begun and answered.
   uint64_t wanted_ GUARDED_BY(mutex_) = 1;
   uint64_t begun_ GUARDED_BY(mutex_) = 0;
   uint64_t answered_ GUARDED_BY(mutex_) = 0;
   Time next_report_ GUARDED_BY(mutex_);
-  // What Next() waits for.
+  // The question that Next() waits for.
   std::optional<uint64_t> question_ GUARDED_BY(mutex_);
-  // That the batches are taken for, and how many were.
+  // The clock for which batches are being taken, and how many were taken.
   uint64_t clock_ GUARDED_BY(mutex_) = 0;
   uint64_t taken_ GUARDED_BY(mutex_) = 0;
-  // The clock for which there is no batch any more.
+  // The clock for which no batch is left.
   std::optional<uint64_t> empty_clock_ GUARDED_BY(mutex_);
   bool waiting_ GUARDED_BY(mutex_) = false;
   bool ending_ GUARDED_BY(mutex_) = false;

@@ -1,4 +1,4 @@
-// Metrics on their way to the coordinator.
+// Metrics that wait to be sent to the coordinator.
 #pragma once
 
 #include <vector>
@@ -8,26 +8,26 @@
 
 namespace leeway {
 
-// Merges what happens within a twentieth of a second into one record, so that a worker of ten
-// thousand clocks a second is not busy reporting them. Pure; not thread-safe.
+// Merges metrics of one twentieth of a second into one record. So a worker with ten thousand clocks
+// a second is not busy with reports. Pure; not thread-safe.
 class MetricsQueue {
  public:
-  // A record is made of what happens in this time.
+  // A record covers at most this time.
   static constexpr Duration kMergeWithin = std::chrono::milliseconds(50);
-  // Past it everything goes into the last record: a coordinator may be gone for long. At 20 a
-  // second some seven minutes.
+  // If there are more, everything goes into the last record: a coordinator may be gone for long. At
+  // 20 records a second this is about seven minutes.
   static constexpr size_t kRecordsMax = 8192;
 
   void Add(const v1::StepMetrics& metrics, Time now);
-  // All records, which the queue forgets.
+  // Returns all records, and forgets them.
   std::vector<v1::StepMetrics> Take();
-  // They did not arrive: they are the oldest again.
+  // The records did not arrive: they become the oldest ones again.
   void PutBack(std::vector<v1::StepMetrics> records);
   bool empty() const { return records_.empty(); }
 
  private:
   std::vector<v1::StepMetrics> records_;
-  // When the last record was begun; it takes no more after kMergeWithin.
+  // When the last record was begun. It takes no more after kMergeWithin.
   Time last_began_;
 };
 

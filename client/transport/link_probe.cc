@@ -18,18 +18,18 @@ namespace {
 constexpr size_t kBytesMin = 64 << 10;
 constexpr size_t kBytesMax = 4 << 20;
 constexpr int kTries = 3;
-// Beyond what an empty echo takes: long beside what a wait is off by.
+// An echo must take longer than an empty one by this much. That is long compared with timer errors.
 constexpr Duration kTells = std::chrono::milliseconds(20);
-// An echo that takes so long is not repeated.
+// An echo that takes this long is not repeated.
 constexpr Duration kSlow = std::chrono::milliseconds(500);
-// What takes longer is lost.
+// An echo that takes longer is lost.
 constexpr Duration kLost = std::chrono::seconds(20);
 
 class Probe {
  public:
   Probe(const std::function<Time()>& now, const LinkEcho& echo) : now_(now), echo_(echo) {}
 
-  // How long the fastest echo of so many bytes took.
+  // Returns how long the fastest echo of `bytes` took.
   absl::StatusOr<Duration> Fastest(size_t bytes) {
     v1::ProbeLinkRequest request;
     request.set_payload(std::string(bytes, '\x5a'));
@@ -39,8 +39,8 @@ class Probe {
       ASSIGN_OR_RETURN(const v1::ProbeLinkReply reply, echo_(request));
       const Duration took = now_() - began;
       if (reply.payload().size() != bytes) {
-        return absl::InternalError(
-            absl::StrCat(reply.payload().size(), " bytes came back of ", bytes));
+        return absl::InternalError(absl::StrCat("the coordinator sent ", reply.payload().size(),
+                                                " of the probe's ", bytes, " bytes back"));
       }
       host_ = reply.host();
       fastest = std::min(fastest, took);
@@ -48,7 +48,7 @@ class Probe {
     }
     return fastest;
   }
-  // Of whoever answered last.
+  // The host that answered last.
   const std::string& host() const { return host_; }
 
  private:

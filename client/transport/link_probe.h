@@ -1,4 +1,4 @@
-// How fast the way to server 0 is: what `auto` compression is chosen by.
+// Measures how fast the link to server 0 is. `auto` compression chooses by it.
 #pragma once
 
 #include <functional>
@@ -16,14 +16,15 @@ namespace leeway {
 // One call of Coordinator.ProbeLink.
 using LinkEcho =
     std::function<absl::StatusOr<v1::ProbeLinkReply>(const v1::ProbeLinkRequest& request)>;
-// To the coordinator that the channel reaches; gives up after 20 s.
+// Calls the coordinator that the channel reaches, and gives up after 20 s.
 LinkEcho EchoOver(std::shared_ptr<grpc::Channel> channel);
 
-// Bytes a second, both ways together (their harmonic mean): what an echo takes longer than an empty
-// one, of ever more bytes until that is long enough to tell, or 4 MiB. Of each size the fastest of
-// three counts, so that a connection has time to come up to its speed; a slow one is asked once.
-// Infinity where the answer comes from the host `host` (common/rpc/host.h), which is asked for no
-// bytes. An error of `echo`'s, or INTERNAL where what comes back is not what was sent.
+// Returns bytes a second, as the harmonic mean of both directions. The measure is the extra time
+// that an echo with bytes takes over an empty echo. The size grows until that time is long enough
+// to tell, or to 4 MiB. For each size the fastest of three echoes counts, so that a connection has
+// time to reach its speed; a slow link is asked once. If the answer comes from the host `host`
+// (common/rpc/host.h), no bytes are sent and the result is infinity. Errors: those of `echo`, or
+// INTERNAL if the answer differs from what was sent.
 absl::StatusOr<double> MeasureLink(const std::string& host, const std::function<Time()>& now,
                                    const LinkEcho& echo);
 

@@ -9,15 +9,15 @@
 namespace leeway {
 namespace {
 
-// Nobody waits and nothing is under way: so long until the driver's thread takes the queue.
+// When nobody waits and no call is open, the driver's thread takes the queue after this time.
 constexpr Duration kLeftAlone = std::chrono::milliseconds(2);
-// Who drove so short a time ago will drive again: waking another thread costs more.
+// A thread that drove this recently will drive again. Waking another thread costs more.
 constexpr Duration kBackSoon = std::chrono::microseconds(50);
 
 gpr_timespec At(Time deadline) {
   if (deadline == Time::max()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
   const Duration left = deadline - SteadyNow();
-  // Of what lies in the future gRPC makes whole milliseconds, also of this moment.
+  // gRPC rounds future times up to whole milliseconds, even the present moment.
   if (left <= Duration::zero()) return gpr_inf_past(GPR_CLOCK_MONOTONIC);
   const auto us = std::chrono::duration_cast<std::chrono::microseconds>(left).count();
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_micros(us, GPR_TIMESPAN));
@@ -60,7 +60,8 @@ bool QueueDriver::RunNext(Time deadline) {
 }
 
 // Between two exchanges of a thread that waits for each, the queue is left alone: waking the
-// driver's thread would cost more than the exchange. It looks after the queue by itself.
+// driver's thread would cost more than the exchange. The driver's thread looks at the queue by
+// itself.
 bool QueueDriver::TakeInBackground() {
   MutexLock lock(mutex_);
   while (!over_) {
@@ -73,7 +74,7 @@ bool QueueDriver::TakeInBackground() {
     }
     background_.WaitUntil(mutex_, free ? left_alone : now + kLeftAlone);
   }
-  // To take what is left.
+  // Takes what is left on the queue.
   driven_ = true;
   return true;
 }
@@ -94,10 +95,10 @@ void QueueDriver::Drive(const std::function<bool()>& done, Time deadline) {
   {
     MutexLock lock(mutex_);
     const Time now = SteadyNow();
-    // Who only looks will look again.
+    // A thread that only looks will look again.
     back_soon_ = now - given_back_ < kBackSoon || deadline <= now;
     ++waiting_;
-    // Whoever drives gives the queue back after each event for as long as others wait for it.
+    // While others wait for the queue, the driving thread gives it back after each event.
     while (driven_ && !over_ && !done()) {
       if (deadline == Time::max()) {
         free_.Wait(mutex_);

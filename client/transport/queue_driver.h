@@ -1,5 +1,5 @@
-// Who takes from a worker's completion queue, and runs what it brings: one thread at a time, the
-// one that waits for an answer (Drive), else one of the driver's own.
+// Serves a worker's completion queue and runs its events, on one thread at a time. That is the
+// thread that waits for an answer (Drive), or else a thread of the driver's own.
 #pragma once
 
 #include <atomic>
@@ -15,32 +15,32 @@
 
 namespace leeway {
 
-// Thread-safe. What is on the queue are QueueEvents.
+// Thread-safe. All events of the queue are QueueEvents.
 class QueueDriver {
  public:
   QueueDriver() = default;
-  // Stopped, or never started.
+  // The driver was stopped, or never started.
   ~QueueDriver() = default;
   QueueDriver(const QueueDriver&) = delete;
 
   grpc::CompletionQueue* queue() { return &queue_; }
-  // From here on events are run.
+  // Events are run from now on.
   void Start();
-  // Once no operation is under way: what is left is run, then nothing more.
+  // Call this when no operation is in progress. Runs the remaining events, and none after that.
   void Stop();
-  // Runs events on this thread until `done`, asked between any two, or the deadline.
+  // Runs events on this thread until `done` or the deadline. `done` is asked after each event.
   void Drive(const std::function<bool()>& done, Time deadline);
 
-  // Calls that have no answer yet, and what they send.
+  // Counts the calls that have no answer yet, and the bytes that they send.
   void CallBegan(uint64_t bytes);
   void CallsEnded(uint64_t calls, uint64_t bytes);
 
-  // From an event, or where no event runs: QueuePoller's.
+  // See QueuePoller. Call it from an event, or when no event runs.
   void AtRest(std::function<void()> work) { poller_.AtRest(std::move(work)); }
   void RunAtRest() { poller_.RunAtRest(); }
 
  private:
-  // Runs the next event; false: there was none by the deadline, or the queue is shut down.
+  // Runs the next event. False: none came by the deadline, or the queue is shut down.
   bool RunNext(Time deadline);
   // The driver's own thread.
   void Loop();
@@ -49,7 +49,7 @@ class QueueDriver {
 
   // Has its own synchronisation.
   grpc::CompletionQueue queue_;
-  // Of whoever drives.
+  // Used by the driving thread.
   QueuePoller poller_{&queue_, true};
   std::atomic<uint64_t> open_calls_{0};
   std::atomic<uint64_t> open_bytes_{0};
@@ -60,7 +60,7 @@ class QueueDriver {
   bool driven_ GUARDED_BY(mutex_) = false;
   uint32_t waiting_ GUARDED_BY(mutex_) = 0;
   Time given_back_ GUARDED_BY(mutex_){};
-  // Whoever drove last had been away for a moment only.
+  // The last driving thread had been away only for a moment.
   bool back_soon_ GUARDED_BY(mutex_) = false;
   bool over_ GUARDED_BY(mutex_) = false;
   std::thread thread_;

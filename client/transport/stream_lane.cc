@@ -18,13 +18,13 @@ namespace leeway {
 namespace {
 
 constexpr char kMethod[] = "/leeway.v1.ParameterServer/Exchange";
-// A frame takes no more requests from here on: large payloads go one by one, so that the server can
-// work on the first while the second is under way; small ones share the cost of a frame.
+// A frame of this size takes no more requests. Large payloads go one by one, so that the server can
+// work on the first while the second is in flight. Small payloads share the cost of a frame.
 constexpr uint64_t kFrameBytes = 256 << 10;
 constexpr int kFrameRequests = 512;
-// Nor from here on, wherever the payloads and those of the answers lie: a server that reads and
-// writes them in shared memory serves the frame as a whole, and hears nothing of this stream
-// meanwhile.
+// A frame also takes no more requests beyond this size, counting its payloads and those of the
+// answers, wherever they are. A server that reads and writes them in shared memory serves the frame
+// as a whole, and meanwhile hears nothing of this stream.
 constexpr uint64_t kFrameServedBytes = 4 << 20;
 
 v1::ExchangeMethod MethodOf(TransportRequest::Kind kind) {
@@ -62,7 +62,7 @@ class StreamLane::Stream {
   bool broken = false;
   bool ending = false;
   bool offered = false;
-  // Replies are being handed on, which will bring new requests: wait for all of them.
+  // Replies are being handed on. They will bring new requests, so wait for all of them.
   bool dispatching = false;
 
   bool writable() const { return ready && !writing && !broken && !dispatching; }
@@ -95,7 +95,7 @@ void StreamLane::Begin() {
   server_reads_arena_ = false;
   released_.clear();
   stream_->calls = stub_.PrepareCall(&stream_->context, kMethod, options_.driver->queue());
-  // Only takes note of the call: connecting and sending are the queue's.
+  // This only notes the call. The queue connects and sends.
   stream_->calls->StartCall(stream_->started.Tag());
 }
 
@@ -112,7 +112,7 @@ void StreamLane::Flush() {
     for (uint64_t served = 0; !outgoing_.empty() && HasRoom(*head, served); outgoing_.pop_front()) {
       const auto& [id, request] = outgoing_.front();
       outgoing_bytes_ -= request.payload.size();
-      // One that was given up meanwhile is not sent.
+      // A call that was given up meanwhile is not sent.
       if (!pending_.contains(id)) continue;
       served += request.bytes();
       v1::StreamRequest& entry = *head->add_requests();
@@ -136,7 +136,8 @@ void StreamLane::Flush() {
     frame = writer_.Finish(*head);
     stream->writing = true;
   }
-  // Outside the lock: it may write to the socket. The stream stays: it does not end while writing.
+  // Outside the lock, because it may write to the socket. The stream stays: it does not end while
+  // it is writing.
   stream->calls->Write(frame, stream->written.Tag());
 }
 
@@ -218,7 +219,7 @@ void StreamLane::OnRead(bool ok) {
     sane = reply.accepted() ? TakeAcceptance(reply) : TakeReply(reply, *frame);
   }
   if (!sane.ok()) {
-    spdlog::warn("{} sent a frame that makes no sense: {}; connecting anew", options_.server,
+    spdlog::warn("{} sent an invalid frame: {}; connecting again", options_.server,
                  std::string(sane.message()));
     Break();
   }
@@ -229,7 +230,7 @@ void StreamLane::OnRead(bool ok) {
   FlushSoon();
 }
 
-// A stream whose read or write has failed is over; the other one fails by itself.
+// A stream whose read or write has failed is over. Its other operation then fails by itself.
 void StreamLane::EndWhenIdle() {
   if (!stream_->broken || stream_->ending || stream_->writing || stream_->reading) return;
   stream_->ending = true;
@@ -247,7 +248,7 @@ void StreamLane::OnEnded(bool) {
   absl::flat_hash_map<uint64_t, Pending> failed;
   {
     MutexLock lock(mutex_);
-    // Whatever has ended the stream, it is no answer to a call: those travel in replies.
+    // Whatever has ended the stream, it does not answer a call: answers travel in replies.
     status = absl::UnavailableError(
         stream_->status.ok()
             ? "the server ended the connection"

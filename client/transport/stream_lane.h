@@ -1,5 +1,6 @@
-// One connection to one server and the long-lived stream on it: requests go out in frames, replies
-// come back in any order. A stream that breaks fails what it carried; the next call begins another.
+// One connection to one server, with a long-lived stream on it. Requests go out in frames, and
+// replies come back in any order. A stream that breaks fails the calls that it carried, and the
+// next call begins another stream.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@
 
 namespace leeway {
 
-// Thread-safe. Replies are handed on by the completion queue's thread.
+// Thread-safe. The completion queue's thread hands on the replies.
 class StreamLane {
  public:
   struct Options {
@@ -32,31 +33,31 @@ class StreamLane {
     QueueDriver* driver = nullptr;
     // For messages: "server 0 (host:port)".
     std::string server = "a server";
-    // Offered to the server, which is on this host; null: payloads travel in frames.
+    // Memory that is offered to the server, which is on this host. Null: payloads travel in frames.
     std::shared_ptr<SharedArena> arena;
-    // Over a unix socket. Else there is a link that what is under way loads: the server is asked to
+    // The connection is a unix socket. Otherwise requests load a link, and the server is asked to
     // say when a request has arrived whose answer has to wait.
     bool local = false;
-    // A stream has ended; the last thing that happens in it.
+    // Called when a stream has ended, as the last thing that happens in it.
     std::function<void()> on_stream_end;
   };
 
   explicit StreamLane(Options options);
   ~StreamLane();
 
-  // Not OK: why the lane was closed; it takes no more.
+  // Not OK: the lane was closed for this reason, and takes no more calls.
   absl::Status Call(const TransportRequest& request, Time deadline,
                     std::shared_ptr<TransportCall> call);
-  // Ends those with DEADLINE_EXCEEDED whose deadline has passed, unless the link brings others'
-  // answers.
+  // Ends the calls whose deadline has passed with DEADLINE_EXCEEDED, unless the link brings
+  // answers of other calls.
   void GiveUpLate(Time now);
-  // Breaks off what is under way, for good: it ends with `why`, not OK. The first reason stands.
+  // Breaks off all calls for good: they end with `why`, which is not OK. The first reason stands.
   void Close(const absl::Status& why);
 
   const std::string& server() const { return options_.server; }
-  // Payload of the requests that have no answer yet.
+  // Payload bytes of the requests that have no answer yet.
   uint64_t unanswered_bytes() const;
-  // Streams that have begun and not ended: at most one.
+  // True if a stream has begun and not ended. There is at most one.
   bool busy() const;
   // Closed, and never busy again.
   bool over() const;
@@ -71,41 +72,41 @@ class StreamLane {
     uint64_t id = 0;
     TransportRequest request;
   };
-  // One gRPC stream. Deleted when it has ended.
+  // One gRPC stream. It is deleted when it has ended.
   class Stream;
 
   void Begin() REQUIRES(mutex_);
-  // Sends a frame if there is something to send and nothing being sent.
+  // Sends a frame if there is something to send and no frame is being sent.
   void Flush();
-  // The same; if what there is can wait for more, once nothing else is to be done. On the queue's
-  // thread.
+  // The same, but requests that can wait for more are sent when the queue's thread has nothing else
+  // to do. Runs on that thread.
   void FlushSoon();
-  // What a frame says beside its requests.
+  // Fills in what a frame says beside its requests.
   void FillHead(v1::RequestFrame& head) REQUIRES(mutex_);
-  // The frame, whose payloads `writer_` has, may take another request; `served_bytes`: of all that
-  // it asks for.
+  // True if the frame can take another request. `writer_` has its payloads, and `served_bytes` are
+  // all the bytes that it asks for.
   bool HasRoom(const v1::RequestFrame& head, uint64_t served_bytes) const REQUIRES(mutex_);
 
-  // From the stream, on the queue's thread.
+  // Called by the stream, on the queue's thread.
   void OnStarted(bool ok);
   void OnWritten(bool ok);
   void OnRead(bool ok);
   void OnEnded(bool ok);
-  // Ends a broken stream once no operation of it is under way.
+  // Ends a broken stream once none of its operations is in progress.
   void EndWhenIdle() REQUIRES(mutex_);
   void Break();
-  // What a frame says beside its replies, whose payloads have so many bytes.
+  // Reads what a frame says beside its replies, whose payloads have `payload_bytes` in all.
   void TakeHead(const v1::ReplyFrame& head, uint64_t payload_bytes);
-  // Not OK: what the server says makes no sense.
+  // Not OK: the server's message makes no sense.
   absl::Status TakeAcceptance(const v1::StreamReply& reply);
   absl::Status TakeReply(const v1::StreamReply& reply, FramePayload& frame);
-  // Where it lies in the server's memory. UNAVAILABLE: that is not to be read here.
+  // The payload in the server's memory. UNAVAILABLE: this process cannot read it.
   absl::StatusOr<FloatPayload> SharedPayloadOf(const v1::StreamReply& reply,
                                                TransportReply& result);
-  // A pending call is not answered yet (TransportCall::OnMissing): it waits on, or ends with `end`.
+  // A pending call is not answered yet (TransportCall::OnMissing). It waits on, or ends with `end`.
   void WaitOnOrEnd(uint64_t id, TransportCall& call, const std::string& missing,
                    const absl::Status& end);
-  // Takes a pending call away; null: there is none.
+  // Takes a pending call away. Null if it is not pending.
   std::shared_ptr<TransportCall> Remove(uint64_t id) REQUIRES(mutex_);
   void TakeAnswer(const v1::MemoryAnswer& answer);
 
@@ -114,27 +115,28 @@ class StreamLane {
 
   mutable Mutex mutex_;
   std::unique_ptr<Stream> stream_ GUARDED_BY(mutex_);
-  // Not OK: closed.
+  // Not OK: the lane is closed.
   absl::Status closed_ GUARDED_BY(mutex_);
   uint64_t next_id_ GUARDED_BY(mutex_) = 1;
   std::deque<Outgoing> outgoing_ GUARDED_BY(mutex_);
-  // Payload of those.
+  // Payload bytes of `outgoing_`.
   uint64_t outgoing_bytes_ GUARDED_BY(mutex_) = 0;
   bool flush_due_ GUARDED_BY(mutex_) = false;
   absl::flat_hash_map<uint64_t, Pending> pending_ GUARDED_BY(mutex_);
   uint64_t unanswered_bytes_ GUARDED_BY(mutex_) = 0;
-  // Values came last then, on whichever stream.
+  // When values last came, on any stream.
   Time values_came_ GUARDED_BY(mutex_){};
   // Replies of the stream whose shared ranges have been read.
   std::vector<uint64_t> released_ GUARDED_BY(mutex_);
-  // The arena is offered to the server; until it turns out that one cannot read the other's.
+  // The arena is offered to the server, until it turns out that one side cannot read the other's
+  // memory.
   bool offers_ GUARDED_BY(mutex_);
   // The server reads the arena.
   bool server_reads_arena_ GUARDED_BY(mutex_) = false;
   // Kept from frame to frame for its memory.
   FrameWriter writer_ GUARDED_BY(mutex_);
 
-  // Of the queue's thread.
+  // Used by the queue's thread only.
   std::shared_ptr<SharedMapping> server_memory_;
   SharedSession session_;
 };

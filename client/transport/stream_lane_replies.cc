@@ -1,5 +1,5 @@
-// What a lane is answered: replies to their calls, payloads from frames or from the server's
-// memory, and those that wait for longer than was thought.
+// What a lane receives: replies for its calls, payloads from frames or from the server's memory,
+// and notices of calls that wait longer than expected.
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -20,7 +20,7 @@
 namespace leeway {
 namespace {
 
-// A link that is in use brings so many bytes within this time.
+// A link in use brings this number of bytes within this time.
 Duration SilenceOf(uint64_t bytes) {
   constexpr uint64_t kSlowestBytesPerSecond = 128 << 10;
   return std::chrono::seconds(20) +
@@ -68,12 +68,12 @@ absl::Status StreamLane::TakeReply(const v1::StreamReply& reply, FramePayload& f
   TransportReply result;
   auto payload =
       reply.has_shared() ? SharedPayloadOf(reply, result) : frame.Take(reply.payload_bytes());
-  // Nobody waits for it: it was given up.
+  // Null if the call was given up: nobody waits for the reply.
   if (call != nullptr) {
     if (reply.code() != 0) {
       call->OnDone(StatusOf(reply), {});
     } else if (!payload.ok()) {
-      // Sense or not, it is no answer: to be asked for again.
+      // Whatever the reply says, its payload cannot be read: the call is made again.
       call->OnDone(absl::UnavailableError(payload.status().message()), {});
     } else {
       result.version = reply.version();
@@ -154,13 +154,14 @@ void StreamLane::GiveUpLate(Time now) {
     MutexLock lock(mutex_);
     for (const auto& [id, pending] : pending_) {
       if (pending.deadline > now) continue;
-      // What others are answered is on its way before it: to ask again would make the link slower.
+      // Answers of other calls are on the link before this one. Asking again would make the link
+      // slower.
       const bool link_is_busy = now - values_came_ < SilenceOf(pending.bytes);
       (link_is_busy ? slow : late).emplace_back(id, pending.call);
     }
     for (const auto& [id, call] : late) Remove(id);
   }
-  const absl::Status no_answer = absl::DeadlineExceededError("no answer in time");
+  const absl::Status no_answer = absl::DeadlineExceededError("no answer came in time");
   for (const auto& [id, call] : late) call->OnDone(no_answer, {});
   for (const auto& [id, call] : slow) WaitOnOrEnd(id, *call, "", no_answer);
 }

@@ -23,11 +23,12 @@ namespace {
 
 // A stream takes more than this only when the others have as much: small messages share frames.
 constexpr uint64_t kLaneBytes = 256 << 10;
-// Sparse: vectors that are sent, contributions and local weights, and some to spare.
+// Sparse memory for the vectors that are sent (contributions and local weights), with some to
+// spare.
 constexpr uint64_t kArenaVectors = 8;
 constexpr uint64_t kArenaSpareBytes = 64 << 20;
 constexpr Duration kLookForLateEvery = std::chrono::seconds(1);
-// What was broken off ends at once; gRPC alone could keep it from that.
+// What was broken off ends at once, unless gRPC keeps it from that.
 constexpr Duration kClosingSeemsLong = std::chrono::seconds(10);
 
 gpr_timespec In(Duration delay) {
@@ -35,7 +36,8 @@ gpr_timespec In(Duration delay) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_micros(us, GPR_TIMESPAN));
 }
 
-// Null, with a word in the log, where the system gives none: payloads then travel in frames.
+// Null, with a line in the log, if the system gives no shared memory. Payloads then travel in
+// frames.
 std::shared_ptr<SharedArena> MakeArena(const TransportOptions& options) {
   auto arena =
       SharedArena::Create(kArenaVectors * options.vector_floats * sizeof(float) + kArenaSpareBytes);
@@ -54,7 +56,7 @@ class StreamTransport::Once : public QueueEvent {
  public:
   explicit Once(StreamTransport* transport) : transport_(transport) {}
   virtual void BreakOff() = 0;
-  // The server that is asked; null: none.
+  // The server that the call asks. Null if it asks none.
   virtual const Server* asked() const { return nullptr; }
 
  private:
@@ -71,7 +73,7 @@ class StreamTransport::AttachOnce : public Once {
  public:
   using Once::Once;
   void Happen() override { call->OnDone(ResultOf(status, context), reply); }
-  // Also before the call has started: it then fails at once.
+  // Works also before the call has started: it then fails at once.
   void BreakOff() override { context.TryCancel(); }
   const Server* asked() const override { return server.get(); }
 
@@ -122,7 +124,7 @@ std::shared_ptr<StreamTransport::Server> StreamTransport::MakeServer(
   if (wants_local && !here) {
     server.status = absl::InvalidArgumentError(
         absl::StrCat("transport.type: server ", index, " (", endpoint.address,
-                     ") does not run on this worker's host as its user; auto or tcp reaches it"));
+                     ") does not run on this worker's host as its user; use auto or tcp"));
   }
   const std::string& address = server.local ? endpoint.local_address : endpoint.address;
   for (uint32_t i = 0; i < std::max(options.channels, 1u); ++i) {
@@ -172,7 +174,7 @@ void StreamTransport::MoveServer(uint32_t server, const ServerEndpoint& endpoint
     retired_.push_back(moved);
   }
   const absl::Status why =
-      absl::UnavailableError(absl::StrCat("server ", server, " is at ", endpoint.address, " now"));
+      absl::UnavailableError(absl::StrCat("server ", server, " has moved to ", endpoint.address));
   for (const auto& lane : moved->lanes) lane->Close(why);
   MutexLock lock(mutex_);
   for (Once* once : active_) {
@@ -181,9 +183,9 @@ void StreamTransport::MoveServer(uint32_t server, const ServerEndpoint& endpoint
 }
 
 void StreamTransport::ForgetRetired() {
-  // What lanes have put off.
+  // Runs the work that lanes have put off.
   driver_.RunAtRest();
-  // They go when the lock is free again.
+  // Destroyed after the lock is released.
   std::vector<std::shared_ptr<Server>> over;
   MutexLock lock(servers_mutex_);
   const auto first_over = std::stable_partition(
@@ -230,7 +232,8 @@ void StreamTransport::CallAttach(uint32_t server, const TransportRequest& reques
   once->context.set_deadline(In(timeout));
   absl::Status reachable;
   {
-    // With the lock, so that the server's moving is seen here, or this call by whoever moves it.
+    // Under the lock. So either this call sees that the server has moved, or the thread that moves
+    // the server sees this call.
     MutexLock lock(mutex_);
     once->server = At(server);
     reachable = once->server->status;
@@ -244,7 +247,7 @@ void StreamTransport::CallAttach(uint32_t server, const TransportRequest& reques
   once->call = std::move(call);
   v1::ParameterServer::Stub stub(once->server->channel);
   once->reader = stub.PrepareAsyncAttach(&once->context, message, driver_.queue());
-  // Past Finish() the object may be gone.
+  // After Finish() the object may be gone.
   auto* const reader = once->reader.get();
   reader->StartCall();
   reader->Finish(&once->reply.attach, &once->status, once->Tag());
@@ -285,7 +288,7 @@ void StreamTransport::Cancel() {
   cancelled_ = true;
   for (Once* once : active_) once->BreakOff();
   for (const auto& server : All()) {
-    for (const auto& lane : server->lanes) lane->Close(absl::CancelledError("broken off"));
+    for (const auto& lane : server->lanes) lane->Close(absl::CancelledError("cancelled"));
   }
 }
 
@@ -325,9 +328,10 @@ void StreamTransport::Close() {
     if (closed_) return;
     closed_ = true;
   }
-  // Without an end, for what is under way refers to this object; but not in silence.
+  // Waits without an end, because operations in progress refer to this object. It says so in the
+  // log.
   while (!WaitForIdle(Now() + kClosingSeemsLong)) {
-    spdlog::warn("closing the connections: still under way, though broken off: {}", UnderWay());
+    spdlog::warn("closing the connections: cancelled, but still in progress: {}", UnderWay());
   }
   driver_.Stop();
 }

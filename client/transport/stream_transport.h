@@ -1,5 +1,5 @@
-// Transport over gRPC: long-lived streams, several to a server, over TCP or, on one host, unix
-// sockets with the payloads in shared memory.
+// Transport over gRPC, with several long-lived streams to each server. It uses TCP, or on one host
+// unix sockets with the payloads in shared memory.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@
 
 namespace leeway {
 
-// One completion queue, and one thread at a time that runs every callback (QueueDriver): a worker's
-// receiving side is a copy of each payload at memory speed, far above what the network brings.
+// There is one completion queue, and one thread at a time runs every callback (QueueDriver). A
+// worker's receiving side copies each payload at memory speed, which is far above the speed of the
+// network.
 class StreamTransport : public Transport {
  public:
   explicit StreamTransport(const TransportOptions& options);
@@ -37,12 +38,12 @@ class StreamTransport : public Transport {
   void MoveServer(uint32_t server, const ServerEndpoint& endpoint) override;
 
  private:
-  // Something given to the queue that can be broken off; deletes itself when it is over.
+  // An operation on the queue that can be broken off. It deletes itself when it is over.
   class Once;
   class AttachOnce;
   class TimerOnce;
   struct Server {
-    // Not OK: it cannot be reached as the job asks.
+    // Not OK: the server cannot be reached as the job asks.
     absl::Status status;
     bool local = false;
     std::shared_ptr<grpc::Channel> channel;
@@ -52,19 +53,20 @@ class StreamTransport : public Transport {
   std::shared_ptr<Server> MakeServer(const ServerEndpoint& endpoint,
                                      const TransportOptions& options, uint32_t index);
   std::shared_ptr<Server> At(uint32_t server) const;
-  // Those that have moved away included.
+  // Includes the servers that have moved away.
   std::vector<std::shared_ptr<Server>> All() const;
   StreamLane& LaneFor(Server& server, uint64_t bytes);
   void CallAttach(uint32_t server, const TransportRequest& request, Duration timeout,
                   std::shared_ptr<TransportCall> call);
-  // Ends a call that cannot begin, as everything ends: later, on the queue's thread.
+  // Ends a call that cannot begin. As with every call, this happens later, on the queue's thread.
   void Refuse(const absl::Status& status, std::shared_ptr<TransportCall> call);
   void End(Once* once);
-  // Every second: calls without an answer, and servers of which nothing is left.
+  // Runs every second: ends calls without an answer, and forgets retired servers that have nothing
+  // left.
   void LookForLate();
   void ForgetRetired();
   bool Idle() const REQUIRES(mutex_);
-  // False: at the deadline something was still under way.
+  // False: at the deadline something was still in progress.
   bool WaitForIdle(Time deadline);
   // For messages.
   std::string UnderWay();
@@ -75,10 +77,11 @@ class StreamTransport : public Transport {
   const std::string host_ = HostIdentity();
   std::shared_ptr<SharedArena> arena_;
 
-  // The lanes have their own synchronisation. Taken after mutex_ where both are.
+  // The lanes have their own synchronisation. Where both are held, this mutex is taken after
+  // mutex_.
   mutable Mutex servers_mutex_;
   std::vector<std::shared_ptr<Server>> servers_ GUARDED_BY(servers_mutex_);
-  // Have moved away; until their streams have ended.
+  // Servers that have moved away, until their streams have ended.
   std::vector<std::shared_ptr<Server>> retired_ GUARDED_BY(servers_mutex_);
 
   Mutex mutex_;

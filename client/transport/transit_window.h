@@ -1,5 +1,5 @@
-// How many bytes may be on their way to one server. What is on its way cannot be overtaken, so on a
-// slow link few should be: then a block that is needed first goes first. Pure: no clock, no I/O.
+// Limits the bytes in flight to one server. Data in flight cannot be overtaken. So on a slow link
+// the window should be small: then a block that is needed first goes first. Pure: no clock, no I/O.
 #pragma once
 
 #include <cstdint>
@@ -12,31 +12,33 @@ namespace leeway {
 // Not thread-safe.
 class TransitWindow {
  public:
-  // One more message may go: two may always be under way, so that the link never waits for an
-  // answer; beyond them what the link moves, by its measured rate, in about ten milliseconds, or in
-  // the shortest time that a message has taken and a quarter, where that is longer: so much fills a
-  // long link before the first answer is back, and while it is not full it becomes more.
+  // True if one more message may go. Two messages may always be in flight, so that the link never
+  // waits for an answer. Beyond those, the limit is what the link moves, at its measured rate, in
+  // ten milliseconds, or in 1.25 times the shortest time that a message has taken, if that is
+  // longer. This fills a long link before the first answer is back. While the link is not full, the
+  // limit grows.
   bool Admits() const { return messages_ < kMessagesMin || bytes_ < Limit(); }
-  // Messages like the largest one that fill the link, as far as is known: fewer leave it idle.
+  // The number of messages like the largest one that fill the link, as far as is known. Fewer leave
+  // it idle.
   uint32_t Filling() const;
   void OnSent(uint64_t bytes, Time now);
-  // The server has what was sent then.
+  // The server has received what was sent at `sent`.
   void OnArrived(uint64_t bytes, Time sent, Time now);
-  // It is not under way any more, and how long it took says nothing.
+  // The message is not in flight any more, and its time says nothing.
   void OnLost(uint64_t bytes, Time now);
-  // The server is elsewhere from now on: what was measured does not count. What is under way stays.
+  // The server has moved: forgets what was measured. What is in flight stays.
   void Forget();
 
-  // Bytes a second while something was under way; 0 while unknown.
+  // Bytes a second while something was in flight. 0 while unknown.
   double rate() const { return busy_seconds_ > 0 ? moved_bytes_ / busy_seconds_ : 0; }
 
  private:
   static constexpr uint32_t kMessagesMin = 2;
   static constexpr double kQueueSeconds = 0.01;
   static constexpr double kOfShortest = 1.25;
-  // Before the first measurement; and covers loopback at any rate.
+  // The limit before the first measurement. It suffices for loopback at any rate.
   static constexpr double kBytesMax = 16 << 20;
-  // The measurement forgets half of what it knows every so many busy seconds.
+  // The measurement forgets half of what it knows after this many busy seconds.
   static constexpr double kMemorySeconds = 0.5;
 
   static constexpr double kFillingMax = 256;
@@ -51,9 +53,9 @@ class TransitWindow {
   Time last_{};
   double moved_bytes_ = 0;
   double busy_seconds_ = 0;
-  // Of messages of about this size: a short one takes less of the link, and would say that fewer
-  // fill it. Not forgotten with time: on a link that is always full a later measurement would
-  // contain the queue that an earlier one has allowed.
+  // Measured on messages of about this size. A short message takes less of the link, and would say
+  // that fewer bytes fill it. This is not forgotten with time: on a link that is always full, a
+  // later measurement would contain the queue that an earlier one has allowed.
   uint64_t measured_bytes_ = 0;
   std::optional<double> shortest_seconds_;
 };

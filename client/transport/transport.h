@@ -1,5 +1,5 @@
-// How a ParameterClient reaches its servers: requests, replies, and time. stream_transport.h is the
-// real one; tests put one between that loses, doubles and delays
+// How a ParameterClient reaches its servers: requests, replies and time. stream_transport.h is the
+// real transport. Tests put one in between that loses, doubles and delays calls
 // (tests/client/fault_transport.h).
 #pragma once
 
@@ -24,56 +24,57 @@
 
 namespace leeway {
 
-// One block's request, or an attachment.
+// A request for one block, or an attachment.
 struct TransportRequest {
   enum class Kind { kAttach, kInitialize, kPush, kPull, kPushPull };
   Kind kind = Kind::kPull;
-  // Of an attachment: job, generation, rank and incarnation, and for the block the shard's number.
+  // For an attachment it has job, generation, rank and incarnation, and the shard's number as the
+  // block.
   v1::ExchangeHeader header;
-  // Of a pull.
+  // For a pull.
   ReadKind reads = ReadKind::kAtClock;
-  // Encoded as header.encoding says; by default float32.
+  // Encoded as header.encoding says. The default is float32.
   std::span<const uint8_t> payload = {};
-  // Keeps the payload's memory for as long as anything of it is on its way; null: the caller does
+  // Keeps the payload's memory as long as any of it is in flight. Null: the caller keeps it
   // (Transport::Call).
   std::shared_ptr<const void> payload_owner = nullptr;
-  // Payload of the reply, at most.
+  // The largest payload of the reply.
   uint64_t reply_bytes = 0;
 
-  // What it moves, in the direction that has more.
+  // The bytes that it moves, in the direction that has more.
   uint64_t bytes() const { return std::max<uint64_t>(payload.size(), reply_bytes); }
   bool sends() const { return kind != Kind::kAttach && kind != Kind::kPull; }
   bool receives() const { return kind == Kind::kPull || kind == Kind::kPushPull; }
 };
 
 struct TransportReply {
-  // Of an attachment.
+  // For an attachment.
   v1::AttachReply attach;
-  // Of a pull.
+  // For a pull.
   v1::VersionHeader version;
   // Encoded as version.encoding says. Valid until OnDone() returns.
   FloatPayload payload;
-  // False: what was read from `payload` meanwhile is void (its memory was given up by the server).
+  // False: the server has given up the memory of `payload`, and what was read from it is void.
   std::function<bool()> still_stands = nullptr;
 };
 
-// One attempt of a call. Its methods run on a thread of the transport's, or one that drives it, and
-// never from within the call that began it.
+// One attempt of a call. Its methods run on a thread of the transport, or on one that drives it.
+// They never run from within the call that began the attempt.
 class TransportCall {
  public:
   virtual ~TransportCall() = default;
-  // The request has left the link behind it; the answer has to wait. Any number of times; not by
-  // every transport.
+  // The request has crossed the link, and the answer has to wait. May be called any number of
+  // times. Not every transport calls it.
   virtual void OnAccepted() {}
-  // The answer has to wait, for what the server says is `missing`; or, where that is empty, the
-  // link has been bringing other answers all the time. How much longer the attempt may take from
-  // now on; nothing: it is to end, with UNAVAILABLE.
+  // The answer has to wait for what the server says is `missing`. If `missing` is empty, the link
+  // has brought other answers all the time. Returns how much longer the attempt may take from now
+  // on. Nothing: the attempt ends with UNAVAILABLE.
   virtual std::optional<Duration> OnMissing(const std::string& missing) { return std::nullopt; }
-  // Exactly once. `reply` is empty unless the status is OK.
+  // Called exactly once. `reply` is empty unless the status is OK.
   virtual void OnDone(const absl::Status& status, const TransportReply& reply) = 0;
 };
 
-// Where a server is.
+// The addresses of a server.
 struct ServerEndpoint {
   ServerEndpoint(std::string address, std::string local_address = "", std::string host = "")
       : address(std::move(address)),
@@ -81,46 +82,46 @@ struct ServerEndpoint {
         host(std::move(host)) {}
   ServerEndpoint(const char* address) : ServerEndpoint(std::string(address)) {}
 
-  // host:port.
+  // The address as host:port.
   std::string address;
-  // For processes of the same host (HostIdentity()): unix-abstract:NAME; empty: none.
+  // For processes of the same host (HostIdentity()), as unix-abstract:NAME. Empty if the server has none.
   std::string local_address;
   std::string host;
   bool operator==(const ServerEndpoint&) const = default;
 };
 
-// Thread-safe. Callers may hold no lock but need no stack.
+// Thread-safe. Callers must hold no lock. Calls return at once, so they may be made from callbacks.
 class Transport {
  public:
   virtual ~Transport() = default;
 
-  // DEADLINE_EXCEEDED after about `timeout`. Memory that the request's payload refers to, where it
-  // has no owner, stays valid and unchanged until OnDone has run with OK, or until Close().
+  // The call ends with DEADLINE_EXCEEDED after about `timeout`. If the request's payload has no
+  // owner, its memory stays valid and unchanged until OnDone has run with OK, or until Close().
   virtual void Call(uint32_t server, const TransportRequest& request, Duration timeout,
                     std::shared_ptr<TransportCall> call) = 0;
 
-  // Runs `callback` after `delay`; early once Cancel() was called.
+  // Runs `callback` after `delay`, or earlier once Cancel() was called.
   virtual void CallAfter(Duration delay, std::function<void()> callback) = 0;
 
-  // Runs callbacks on this thread until done() or the deadline, where the transport can: a thread
-  // that waits for an answer anyway need not be woken by another. done() is asked after each
-  // callback.
+  // Runs callbacks on this thread until done() or the deadline, if the transport can do that. A
+  // thread that waits for an answer anyway then need not be woken by another. done() is asked after
+  // each callback.
   virtual void Drive(const std::function<bool()>& done, Time deadline) {}
 
-  // Breaks off what is in flight, and whatever is begun later, with CANCELLED.
+  // Breaks off calls in flight and all later ones, with CANCELLED.
   virtual void Cancel() = 0;
 
-  // Cancel(), and returns when every callback has returned. No call may begin afterwards.
+  // Cancels, and returns when every callback has returned. No call may begin afterwards.
   virtual void Close() = 0;
 
-  // A zeroed vector that is sent from without copying.
+  // A zeroed vector from which the transport sends without copying.
   virtual FloatBuffer MakeVector(size_t floats) { return FloatBuffer(floats); }
 
-  // From now on the server is there; what is under way to where it was breaks off (UNAVAILABLE or
-  // CANCELLED). May be ignored by one that does not reach servers itself.
+  // From now on the server is at `endpoint`. Calls in flight to its old address break off
+  // (UNAVAILABLE or CANCELLED). A transport that does not reach servers itself may ignore this.
   virtual void MoveServer(uint32_t server, const ServerEndpoint& endpoint) {}
 
-  // Requests to this server go through a link that is worth keeping short queues on.
+  // True if requests to this server cross a link on which queues should be kept short.
   virtual bool HasLink(uint32_t server) const { return true; }
 
   virtual Time Now() const { return std::chrono::steady_clock::now(); }
@@ -130,9 +131,9 @@ struct TransportOptions {
   // By server index.
   std::vector<ServerEndpoint> servers;
   v1::TransportType type = v1::TRANSPORT_TYPE_AUTO;
-  // To each server.
+  // Channels to each server.
   uint32_t channels = 2;
-  // Floats of the vectors that MakeVector will be asked for.
+  // The size of the vectors that MakeVector will be asked for, in floats.
   uint64_t vector_floats = 0;
 };
 

@@ -1,4 +1,4 @@
-// The upper half of each float32: uint16, little-endian.
+// bf16: the upper half of each float32, as uint16, little-endian.
 #include "common/codec/bf16.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// The upper half of a float32.
+// Conversions between float32 and bf16, its upper half.
 #pragma once
 
 #include <bit>
@@ -6,10 +6,10 @@
 
 namespace leeway {
 
-// Bits of the largest float32 that does not round to infinity.
+// The bits of the largest float32 that does not round to infinity.
 inline constexpr uint32_t kBf16Limit = 0x7f7f7fff;
 
-// Rounded to nearest even; magnitudes up to that limit.
+// Rounds to nearest, ties to even. The magnitude must not exceed that of kBf16Limit.
 inline uint16_t ToBf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);

@@ -11,13 +11,13 @@
 namespace leeway {
 namespace {
 
-// How much less time a choice that loses more must take.
+// A choice that loses more precision must take at most this share of the time.
 constexpr double kGain = 0.9;
-// Bytes sent for a byte of float32.
+// Encoded bytes for each byte of float32.
 constexpr double kBf16Size = 0.5;
 constexpr double kInt8Size = (4.0 + kGroup) / (4.0 * kGroup);
 
-// Seconds a byte of float32 from end to end.
+// The seconds for a byte of float32 from end to end.
 double SecondsPerByte(double link, double size, const CodecRates& rates) {
   return size / link + 1 / rates.encode + 1 / rates.decode;
 }

@@ -1,4 +1,4 @@
-// What `auto` stands for.
+// Chooses the codec for `auto`.
 #pragma once
 
 #include <chrono>
@@ -11,35 +11,36 @@
 
 namespace leeway {
 
-// Bytes of float32 that one thread encodes, with error feedback, and decodes, a second.
+// The bytes of float32 that one thread encodes (with error feedback) and decodes in a second.
 struct CodecRates {
   double encode = 0;
   double decode = 0;
 };
 
-// Encodes and decodes blocks in the cache, again and again, for about `seconds` by `now`.
+// Encodes and decodes blocks in the cache repeatedly for about `seconds`, measured by `now`.
 CodecRates MeasureCodec(const Codec& codec, double seconds, const std::function<Time()>& now);
 
 struct AutoRates {
   CodecRates bf16;
   CodecRates int8;
 };
-// Both, for about a tenth of a second in all.
+// Measures both codecs, in about a tenth of a second in all.
 AutoRates MeasureAutoCodecs(const std::function<Time()>& now = [] {
   return std::chrono::steady_clock::now();
 });
 
-// Of none, bf16 and int8 the one that brings a block over a link of `link` bytes a second soonest:
-// encoding, sending and decoding are added, as if none went on while another does. A choice that
-// loses more must be faster by a tenth. Pure; rates or a link that are not above 0 give none.
+// Returns none, bf16 or int8, whichever transfers a block fastest over a link of `link` bytes a
+// second. The times to encode, send and decode are added, as if they did not overlap. A choice that
+// loses more precision must be faster by a tenth. Pure. Returns none unless all rates and the link
+// are above 0.
 v1::Codec ChooseCodec(double link, const AutoRates& rates);
 
-// As a job names it: int8.
+// Returns the name that a job uses for the codec, such as int8.
 std::string NameOf(const v1::Codec& codec);
 
-// Says so in some codec of the job.
+// Whether some codec of the job is `auto`.
 bool HasAuto(const v1::Compression& compression);
-// Puts `choice` in every place of `auto`.
+// Replaces each `auto` by `choice`.
 void ResolveAuto(const v1::Codec& choice, v1::Compression& compression);
 
 }  // namespace leeway

@@ -1,6 +1,6 @@
-// How a block's floats travel in fewer bytes, at the price of exactness. Each encoding is one file,
-// and make.cc lists them all. docs/protocol.md has the bytes. common/codec/encoded.h reads received
-// payloads, and common/codec/plan.h decides which block takes which codec.
+// Codecs encode a block's floats in fewer bytes, at the price of precision. Each encoding is one
+// file, and make.cc lists them all. docs/protocol.md specifies the bytes. common/codec/encoded.h
+// reads received payloads, and common/codec/plan.h decides which block takes which codec.
 #pragma once
 
 #include <cstddef>
@@ -16,42 +16,40 @@
 
 namespace leeway {
 
-// Writes one encoding. Stateless, thread-safe; the bytes are a pure function of the inputs, the
-// same on every machine.
+// Writes one encoding. Stateless and thread-safe. The bytes are a pure function of the inputs, the
+// same on each machine.
 class Codec {
  public:
   virtual ~Codec() = default;
 
   virtual v1::Encoding encoding() const = 0;
-  // The most bytes that Encode() writes for `count` values.
+  // The maximum number of bytes that Encode() writes for `count` values.
   virtual size_t MaxBytes(size_t count) const = 0;
-  // Encodes values + residual, and leaves in `residual` what the encoding lost of it: error
-  // feedback (Seide et al. 2014; Karimireddy et al. 2019, algorithm 2). Returns the bytes written
-  // to `out`, which has room for MaxBytes().
+  // Encodes values + residual, and leaves in `residual` the part that the encoding lost: error
+  // feedback (Seide et al. 2014; Karimireddy et al. 2019, algorithm 2). Returns the number of bytes
+  // written to `out`, which has room for MaxBytes().
   // - `residual` is as long as `values`, or empty. If it is empty, the values alone are encoded,
-  // and
-  //   the loss is not kept.
-  // - The sum is rounded to float32 and limited to the largest one. With that sum s and the decoded
-  //   values d the new residual is s - d: exactly for raw, bf16 and top_k, rounded once for the
-  //   others.
+  //   and the loss is not kept.
+  // - The sum is rounded to float32 and limited to the largest float32. With that sum s and the
+  //   decoded values d, the new residual is s - d: exactly for raw, bf16 and top_k, rounded once
+  //   for the others.
   // - `values` and `residual` are finite, and overlap neither each other nor `out`. (Values that
-  // are
-  //   not finite do no harm, but decode to nothing sensible.)
+  //   are not finite do no harm, but decode to meaningless values.)
   virtual size_t Encode(std::span<const float> values, std::span<float> residual,
                         std::span<uint8_t> out) const = 0;
 };
 
-// INVALID_ARGUMENT for a codec without a type, and for `auto`, which must be resolved before
-// (common/codec/choose.h). `none` gives the codec that writes float32 as it is.
+// Returns the codec; `none` gives the codec that writes float32 unchanged. INVALID_ARGUMENT for a
+// codec without a type, and for `auto`, which must be resolved before (common/codec/choose.h).
 absl::StatusOr<std::unique_ptr<const Codec>> MakeCodec(const v1::Codec& config);
 
-// Nothing for raw and top_k.
+// Returns nothing for raw and top_k.
 std::optional<GroupFormat> GroupFormatOf(v1::Encoding encoding);
-// Lives as long as the process.
+// The codec lives as long as the process.
 const Codec& CodecOf(GroupFormat format);
 
-// True for top_k and sign. They lose too much of a value to stand for it, so they carry changes
-// only. In a reply their payload is what a version adds to the version before.
+// True for top_k and sign. They lose too much of a value to replace it, so they carry changes only.
+// In a reply their payload is the difference between a version and the previous one.
 bool CarriesChanges(v1::Encoding encoding);
 
 }  // namespace leeway

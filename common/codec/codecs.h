@@ -1,4 +1,4 @@
-// Every encoding there is: its codec, and its reader. make.cc puts them behind their names.
+// All encodings: their codecs and their readers. make.cc selects them by name.
 #pragma once
 
 #include <memory>
@@ -16,10 +16,10 @@ std::unique_ptr<const Codec> MakeBf16Codec();
 std::unique_ptr<const Codec> MakeFp16Codec();
 std::unique_ptr<const Codec> MakeInt8Codec();
 std::unique_ptr<const Codec> MakeSignCodec();
-// Share in (0, 1].
+// `share` is in (0, 1].
 std::unique_ptr<const Codec> MakeTopKCodec(double share);
 
-// INVALID_ARGUMENT unless the bytes are an encoding of `count` finite values.
+// Each function returns INVALID_ARGUMENT unless the bytes encode `count` finite values.
 using OpenedValues = absl::StatusOr<std::shared_ptr<const EncodedValues>>;
 OpenedValues OpenRaw(Pieces bytes, size_t count);
 OpenedValues OpenBf16(Pieces bytes, size_t count);

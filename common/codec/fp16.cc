@@ -1,5 +1,5 @@
-// IEEE 754 half precision: uint16, little-endian. A value beyond its range becomes the largest,
-// 65504; one below 2^-25 becomes 0.
+// fp16: IEEE 754 half precision, as uint16, little-endian. A value out of range becomes the
+// largest, 65504; a magnitude below 2^-25 becomes 0.
 #include "common/codec/fp16.h"
 
 #include <cstring>
@@ -13,8 +13,8 @@
 namespace leeway {
 namespace {
 
-// How many from the front the processor's own conversions take; they give the same bits as
-// common/codec/fp16.h.
+// The processor's own conversions. They give the same bits as common/codec/fp16.h, and return how
+// many values they converted from the front.
 #if defined(__F16C__)
 size_t ToFp16s(const float* values, size_t n, uint16_t* halves) {
   const __m256 limit = _mm256_set1_ps(65504.0f);
@@ -22,7 +22,7 @@ size_t ToFp16s(const float* values, size_t n, uint16_t* halves) {
   size_t i = 0;
   for (; i + 8 <= n; i += 8) {
     const __m256 value = _mm256_loadu_ps(values + i);
-    // Of NaN and a number the minimum is the second, as for the scalar code.
+    // The minimum of NaN and a number is the second operand, as in the scalar code.
     const __m256 magnitude = _mm256_min_ps(_mm256_andnot_ps(sign, value), limit);
     const __m256 held = _mm256_or_ps(magnitude, _mm256_and_ps(sign, value));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(halves + i),

@@ -1,4 +1,4 @@
-// IEEE 754 half precision.
+// Conversions between float32 and IEEE 754 half precision.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace leeway {
 
-// Rounded to nearest even; what is beyond the largest, 65504, becomes that.
+// Rounds to nearest, ties to even. A larger magnitude becomes the largest, 65504.
 inline uint16_t ToFp16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = std::min(bits & 0x7fffffffu, 0x477fe000u);
@@ -19,8 +19,8 @@ inline uint16_t ToFp16(float value) {
   return static_cast<uint16_t>(half | ((bits >> 16) & 0x8000u));
 }
 
-// Of a finite half. The exponent moves by 112 through a multiplication, which is exact and takes
-// the halves without a leading one along.
+// `half` must be finite. A multiplication shifts the exponent by 112. It is exact, and also
+// converts subnormal halves correctly.
 inline float FromFp16(uint16_t half) {
   const float magnitude =
       std::bit_cast<float>(static_cast<uint32_t>(half & 0x7fffu) << 13) * 0x1p112f;

@@ -1,16 +1,16 @@
-// What the dense encodings have in common: values are written in groups of 256, each by itself, so
-// any group can be read without the others. A Format is a struct over one group of 0 < n <= 256
-// values, of which only the last of a block is short:
+// The common part of the dense encodings. Values are written in independent groups of 256, so any
+// group can be read without the others. A Format is a struct that encodes one group of 0 < n <= 256
+// values; only the last group of a block is short. It has:
 //   kEncoding, kName
-//   kLimit                 bits of the largest magnitude that Encode() takes; beyond it values are
-//   held size_t Bytes(size_t n) void Encode(const float* values, size_t n, uint32_t top, uint8_t*
-//   out, float* lost)
-//                          top: bits of the values' largest magnitude;
-//                          lost: nullptr, or gets values - decoded
+//   kLimit      bits of the largest magnitude that Encode() takes; larger values are clamped to it
+//   size_t Bytes(size_t n)
+//   void Encode(const float* values, size_t n, uint32_t top, uint8_t* out, float* lost)
+//               top: bits of the values' largest magnitude;
+//               lost: nullptr, or gets values - decoded
 //   void Decode(const uint8_t* bytes, size_t n, float* out)      any bytes give floats
-//   bool Valid(const uint8_t* bytes, size_t n)                   they are finite
-// The order of operations is fixed by the source, and nothing depends on how loops are vectorised:
-// the same bits with and without SIMD.
+//   bool Valid(const uint8_t* bytes, size_t n)                   whether the values are finite
+// The source fixes the order of operations, and nothing depends on how loops are vectorised: the
+// bits are the same with and without SIMD.
 #pragma once
 
 #include <algorithm>
@@ -27,10 +27,11 @@
 namespace leeway {
 
 inline constexpr size_t kGroup = BlockLayout::kGroupElements;
-// Bits of the largest float.
+// The bits of the largest float.
 inline constexpr uint32_t kFloatMax = 0x7f7fffff;
 
-// Bits of the largest magnitude: of finite floats these are ordered as the magnitudes are.
+// Returns the bits of the largest magnitude. For finite floats these bits have the order of the
+// magnitudes.
 inline uint32_t TopMagnitude(const float* values, size_t count) {
   uint32_t top = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -39,7 +40,8 @@ inline uint32_t TopMagnitude(const float* values, size_t count) {
   return top;
 }
 
-// out = values + residual, which may be one; returns the sums' TopMagnitude().
+// Sets out = values + residual and returns the TopMagnitude() of the sums. `out` may be one of the
+// inputs.
 inline uint32_t AddResidual(const float* values, const float* residual, size_t count, float* out) {
   uint32_t top = 0;
   LEEWAY_INDEPENDENT_ITERATIONS
@@ -50,7 +52,8 @@ inline uint32_t AddResidual(const float* values, const float* residual, size_t c
   return top;
 }
 
-// out = values, or the magnitude with the bits `limit` where they are larger; also for NaN.
+// Copies the values to `out`. A larger magnitude, and that of NaN, becomes the one with the bits
+// `limit`.
 inline void Hold(const float* values, size_t count, uint32_t limit, float* out) {
   LEEWAY_INDEPENDENT_ITERATIONS
   for (size_t i = 0; i < count; ++i) {
@@ -59,7 +62,7 @@ inline void Hold(const float* values, size_t count, uint32_t limit, float* out) 
   }
 }
 
-// The bytes of `count` values from a group's start.
+// Returns the number of bytes of `count` values from a group's start.
 template <typename Format>
 size_t GroupBytes(size_t count) {
   const size_t rest = count % kGroup;
@@ -115,9 +118,9 @@ class GroupValues final : public EncodedValues {
     auto values = std::make_shared<GroupValues>(std::move(bytes), count);
     for (size_t begin = 0; begin < count; begin += kChunk) {
       if (!values->ValidFrom(begin)) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "payload: a value or scale that is not finite, or bits that must be 0, in ",
-            Format::kName, " at or after value ", begin));
+        return absl::InvalidArgumentError(
+            absl::StrCat("payload: a value or scale is not finite, or unused bits are not 0, in ",
+                         Format::kName, " at or after value ", begin));
       }
     }
     return OpenedValues(std::move(values));
@@ -147,12 +150,13 @@ class GroupValues final : public EncodedValues {
   }
 
  private:
-  // Values handled together; whole groups.
+  // The number of values that are handled together; whole groups.
   static constexpr size_t kChunk = 4 * kGroup;
 
-  // The bytes of the groups from `begin`, a group's start, that hold the next `n` values.
+  // Returns the bytes of the groups from `begin`, a group's start, that contain the next `n`
+  // values.
   const uint8_t* BytesOf(size_t begin, size_t n, uint8_t* scratch) const {
-    // The last group in full, so that its size tells its form.
+    // Includes the whole last group, because its size determines its form.
     const size_t end = std::min(count_, (begin + n + kGroup - 1) / kGroup * kGroup);
     const size_t first = begin / kGroup * Format::Bytes(kGroup);
     return bytes_.At(first, GroupBytes<Format>(end) - first, scratch);
@@ -171,7 +175,8 @@ class GroupValues final : public EncodedValues {
     return valid;
   }
 
-  // From offset to at most kChunk values after the start of its group.
+  // Reads the elements from `offset` on. They end at most kChunk values after the start of the
+  // first group.
   void ReadChunk(size_t offset, std::span<float> out) const {
     uint8_t scratch[kChunk * sizeof(float)];
     size_t begin = offset / kGroup * kGroup;
@@ -188,7 +193,7 @@ class GroupValues final : public EncodedValues {
     }
   }
 
-  // What of one group falls into `out`.
+  // Copies the part of one group that belongs in `out`.
   static void ReadPart(const uint8_t* bytes, size_t begin, size_t n, size_t offset,
                        std::span<float> out) {
     alignas(64) float group[kGroup];

@@ -8,7 +8,7 @@ namespace leeway {
 
 enum class GroupFormat : uint8_t { kBf16, kFp16, kInt8, kSign };
 
-// Floats of memory that hold so many encoded bytes.
+// Returns the number of floats whose memory can contain this number of encoded bytes.
 constexpr size_t FloatsFor(size_t bytes) { return (bytes + sizeof(float) - 1) / sizeof(float); }
 
 }  // namespace leeway

@@ -1,7 +1,7 @@
-// Blockwise 8 bits (Dettmers, Lewis, Shleifer, Zettlemoyer, "8-bit optimizers via block-wise
-// quantization", ICLR 2022, section 2.1, with the linear map). A group is a float32 scale and an
-// int8 q a value: the value is q * scale. The scale is the largest magnitude / 127, so that the
-// error is at most half a scale.
+// int8: blockwise 8 bits (Dettmers, Lewis, Shleifer, Zettlemoyer, "8-bit optimizers via block-wise
+// quantization", ICLR 2022, section 2.1, with the linear map). A group has a float32 scale and an
+// int8 q for each value; the value is q * scale. The scale is the largest magnitude / 127, so that
+// the error is at most half a scale.
 #include <bit>
 #include <cfloat>
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// Any int8 times this is finite.
+// The product of any int8 and this scale is finite.
 constexpr float kScaleMax = FLT_MAX / 128;
 // Adding this rounds to a whole number, to nearest even, and leaves it in the low bits.
 constexpr float kRounder = 0x1.8p23f;
@@ -25,7 +25,8 @@ struct Int8Format {
 
   static void Encode(const float* values, size_t n, uint32_t top, uint8_t* out, float* lost) {
     const float largest = std::bit_cast<float>(top) / 127;
-    // The inverse of a smaller one may be infinite; then all is lost, into the residual.
+    // The inverse of a smaller scale may be infinite. The group then becomes 0, and the residual
+    // gets all of it.
     const float scale = largest >= FLT_MIN ? largest : 0;
     const float inverse = scale > 0 ? 1 / scale : 0;
     int8_t codes[kGroup];

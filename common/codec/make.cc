@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<const Codec>> MakeCodec(const v1::Codec& config) 
       break;
   }
   return absl::InvalidArgumentError(
-      "codec: no type that this build knows; use none, auto, bf16, fp16, int8, top_k or sign");
+      "codec: this build does not know the type; use none, auto, bf16, fp16, int8, top_k or sign");
 }
 
 std::optional<GroupFormat> GroupFormatOf(v1::Encoding encoding) {

@@ -1,4 +1,4 @@
-// Bytes lying in pieces that may be split anywhere.
+// Bytes in pieces that may be split anywhere.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ class Pieces {
  public:
   using Piece = FloatPayload::Piece;
 
-  // `owner` keeps the pieces' memory alive.
+  // `owner` keeps the memory of the pieces alive.
   Pieces(std::shared_ptr<const void> owner, FloatPayload::PieceList pieces);
 
   size_t size() const { return size_; }
-  // Bytes [offset, offset + count), which must exist: in place where they lie together, else copied
-  // to `scratch`, which has room for `count`.
+  // Returns the bytes [offset, offset + count), which must exist. If they are in one piece, the
+  // result points to them; otherwise they are copied to `scratch`, which has room for `count`.
   const uint8_t* At(size_t offset, size_t count, uint8_t* scratch) const;
 
  private:

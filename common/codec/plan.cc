@@ -17,7 +17,7 @@ namespace {
 
 using google::protobuf::util::MessageDifferencer;
 
-// The larger, the more is lost; of top_k the second counts.
+// A larger result means a larger loss. Two top_k codecs differ in the second number.
 std::pair<int, double> LossOf(const v1::Codec& codec) {
   switch (codec.type_case()) {
     case v1::Codec::kNone:
@@ -39,12 +39,12 @@ v1::Codec LessLossy(const v1::Codec& a, const v1::Codec& b) {
   return LossOf(a) <= LossOf(b) ? a : b;
 }
 
-// LAYER/weight is of LAYER.
+// The tensor LAYER/weight belongs to LAYER.
 std::string LayerOf(const v1::TensorSpec& tensor) {
   return tensor.name().substr(0, tensor.name().rfind('/'));
 }
 
-// A tensor's choice of one direction: its layer's or the job's.
+// Returns a tensor's codec for one direction: its layer's choice or the job's.
 const v1::Codec& ChoiceOf(const v1::Compression& compression, const v1::TensorSpec& tensor,
                           bool contributions) {
   const std::string layer = LayerOf(tensor);
@@ -57,7 +57,7 @@ const v1::Codec& ChoiceOf(const v1::Compression& compression, const v1::TensorSp
   return contributions ? compression.contributions() : compression.weights();
 }
 
-// What becomes of a choice where it is to hold for averaged elements.
+// Returns the codec that averaged elements get for this choice.
 v1::Codec ForAveraged(const v1::Codec& choice, bool contributions) {
   v1::Codec codec;
   if (contributions && choice.has_fp16()) {
@@ -68,7 +68,7 @@ v1::Codec ForAveraged(const v1::Codec& choice, bool contributions) {
   return LessLossy(choice, codec);
 }
 
-// By block, one direction.
+// Returns the codecs of one direction, by block.
 std::vector<v1::Codec> Choices(const v1::Compression& compression, const v1::ModelSchema& schema,
                                const BlockLayout& layout, bool contributions) {
   std::vector<v1::Codec> choices(layout.blocks());
@@ -83,7 +83,7 @@ std::vector<v1::Codec> Choices(const v1::Compression& compression, const v1::Mod
       choices[block] = first ? choice : LessLossy(choices[block], choice);
     }
   }
-  // A vector need not be of tensors: a benchmark's is not.
+  // A vector may have no tensors: a benchmark's has none.
   for (v1::Codec& choice : choices) {
     if (choice.type_case() != v1::Codec::TYPE_NOT_SET) continue;
     choice = contributions ? compression.contributions() : compression.weights();
@@ -107,7 +107,7 @@ absl::Status CheckLayers(const v1::Compression& compression, const v1::ModelSche
                       [&](const v1::TensorSpec& tensor) { return LayerOf(tensor) == name; });
       if (!found) {
         return absl::InvalidArgumentError(
-            absl::StrCat("compression.layers: no layer '", name, "' with tensors in the model"));
+            absl::StrCat("compression.layers: the model has no layer '", name, "' with tensors"));
       }
     }
   }
@@ -143,8 +143,9 @@ absl::StatusOr<CodecPlan> CodecPlan::Make(const v1::Compression& compression,
                                           const BlockLayout& layout) {
   RETURN_IF_ERROR(CheckLayers(compression, schema));
   if (schema.total() != layout.total()) {
-    return absl::InvalidArgumentError(absl::StrCat("compression: a model of ", schema.total(),
-                                                   " elements in blocks of ", layout.total()));
+    return absl::InvalidArgumentError(absl::StrCat("compression: the model has ", schema.total(),
+                                                   " elements, but its blocks have ",
+                                                   layout.total()));
   }
   CodecPlan plan;
   for (const v1::Codec& choice : Choices(compression, schema, layout, true)) {

@@ -1,4 +1,4 @@
-// float32 as it is: little-endian.
+// raw: float32 unchanged, little-endian.
 #include <cstring>
 
 #include "common/codec/group_codec.h"

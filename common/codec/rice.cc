@@ -12,7 +12,7 @@ class BitWriter {
  public:
   explicit BitWriter(uint8_t* out) : out_(out), start_(out) {}
 
-  // The low `count` <= 32 bits; the others are 0.
+  // Appends the low `count` <= 32 bits; the other bits must be 0.
   void Put(uint64_t bits, uint32_t count) {
     waiting_ |= bits << used_;
     used_ += count;
@@ -23,7 +23,7 @@ class BitWriter {
     used_ -= 32;
   }
 
-  // Bytes in all.
+  // Returns the total number of bytes.
   size_t Finish() {
     const size_t rest = (used_ + 7) / 8;
     std::memcpy(out_, &waiting_, rest);
@@ -37,7 +37,7 @@ class BitWriter {
   uint32_t used_ = 0;
 };
 
-// Bits from `position` on, at least 57 of them, zeros behind the end.
+// Returns the bits from `position` on, at least 57 of them, with zeros after the end.
 uint64_t Window(std::span<const uint8_t> bytes, uint64_t position) {
   const size_t first = position / 8;
   uint64_t word = 0;
@@ -71,7 +71,7 @@ uint32_t BestRiceParameter(std::span<const uint32_t> indices, size_t n) {
   uint32_t parameter = UsualRiceParameter(n, indices.size());
   uint64_t bits = Bits(indices, parameter);
   for (const int step : {-1, +1}) {
-    while (parameter + step <= kRiceParameterMax) {  // -1 wraps around to above it.
+    while (parameter + step <= kRiceParameterMax) {  // -1 wraps around to a larger value.
       const uint64_t other = Bits(indices, parameter + step);
       if (other >= bits) break;
       bits = other;
@@ -128,7 +128,7 @@ absl::StatusOr<size_t> ReadRice(std::span<const uint8_t> bytes, uint32_t paramet
   }
   const size_t used = (position + 7) / 8;
   if (position % 8 != 0 && bytes[used - 1] >> (position % 8) != 0) {
-    return absl::InvalidArgumentError("bits behind the last index");
+    return absl::InvalidArgumentError("the padding after the last index is not zero");
   }
   return used;
 }

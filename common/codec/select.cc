@@ -9,11 +9,11 @@ namespace {
 
 using Words = std::unique_ptr<uint32_t[]>;
 
-// For finite floats these are ordered as the magnitudes are.
+// For finite floats the result has the order of the magnitudes.
 uint32_t Magnitude(float value) { return std::bit_cast<uint32_t>(value) & 0x7fffffffu; }
 
-// The k-th largest of `count` words below 2^31: radix selection from the top bits down, linear.
-// Leaves the words in another state.
+// Returns the k-th largest of `count` words below 2^31, by radix selection from the top bits down,
+// in linear time. Changes the words.
 uint32_t KthLargest(uint32_t* words, size_t count, size_t k) {
   constexpr int kDigit = 11;
   uint32_t found = 0;
@@ -35,8 +35,9 @@ uint32_t KthLargest(uint32_t* words, size_t count, size_t k) {
   return found;
 }
 
-// A magnitude that at least k values reach, and few more: the k-th largest of the columns' maxima
-// with the values laid out in rows. 0 where k is too large a share for that to save work.
+// Returns a magnitude that at least k values reach, and few more. It is the k-th largest column
+// maximum of the values laid out in rows. Returns 0 if k is too large a share for this to save
+// work.
 uint32_t LowerBound(std::span<const float> values, size_t k) {
   constexpr size_t kRowsMax = 32, kColumnsPerEntry = 3;
   const size_t rows = std::min(kRowsMax, values.size() / (kColumnsPerEntry * k));
@@ -50,7 +51,7 @@ uint32_t LowerBound(std::span<const float> values, size_t k) {
   return KthLargest(top.get(), columns, k);
 }
 
-// Indices of the values that reach `bound`.
+// Returns the indices of the values that reach `bound`.
 std::vector<uint32_t> Reaching(std::span<const float> values, uint32_t bound) {
   constexpr size_t kStride = 16;
   std::vector<uint32_t> found;

@@ -1,4 +1,4 @@
-// The largest values of a vector, exactly.
+// Finds the largest values of a vector, exactly.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace leeway {
 
-// Indices, ascending, of the k values of largest magnitude; of equal ones the first. 0 < k <=
-// values.size() < 2^32. A few passes over the values, whatever they are.
+// Returns the indices of the k values of largest magnitude, in ascending order; among equal values
+// the first ones. 0 < k <= values.size() < 2^32. Takes a few passes, whatever the values are.
 std::vector<uint32_t> LargestMagnitudes(std::span<const float> values, size_t k);
 
 }  // namespace leeway

@@ -1,10 +1,12 @@
-// Only the values of largest magnitude (Aji and Heafield, "Sparse communication for distributed
-// gradient descent", EMNLP 2017; Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS
-// 2018): ceil(share * n) of the n values. Exact, and of equal ones the first.
+// top_k: only the values of largest magnitude (Aji and Heafield, "Sparse communication for
+// distributed gradient descent", EMNLP 2017; Stich, Cordonnier, Jaggi, "Sparsified SGD with
+// memory", NeurIPS 2018): ceil(share * n) of the n values. The selection is exact; among equal
+// values the first ones win.
 //
 // Bytes: uint32 number of entries k, uint8 Rice parameter, the entries' indices
-// (common/codec/rice.h), then k values in bf16. At 1 % of random places that is 1.02 + 2 bytes an
-// entry: 0.0076 of float32. What bf16 drops stays in the residual too.
+// (common/codec/rice.h), then k values in bf16. For 1 % of the values at random indices that is
+// 1.02 + 2 bytes for each entry: 0.0076 of float32. The part that bf16 drops stays in the residual,
+// too.
 #include <cmath>
 #include <cstring>
 
@@ -61,8 +63,8 @@ class TopKCodec final : public Codec {
   }
 
  private:
-  // Of `count` > 0 values. A share that is no binary fraction is taken for the one that was meant:
-  // 0.01 of 700 is 7.
+  // The number of entries of `count` > 0 values. A share that is not a binary fraction is taken as
+  // the decimal that was meant: 0.01 of 700 is 7.
   size_t Entries(size_t count) const {
     const double exact = share_ * static_cast<double>(count);
     const size_t k = static_cast<size_t>(std::ceil(exact - 1e-9 * exact));
@@ -96,7 +98,7 @@ class TopKValues final : public EncodedValues {
 
  private:
   const std::vector<uint32_t> indices_;
-  // bf16.
+  // In bf16.
   const std::vector<uint16_t> values_;
   const size_t count_;
 };
@@ -105,7 +107,7 @@ absl::Status Wrong(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("payload: top_k: ", what));
 }
 
-// `bytes` are the whole payload.
+// `bytes` is the whole payload.
 OpenedValues Parse(std::span<const uint8_t> bytes, size_t count) {
   if (bytes.size() < kHeader) return Wrong(absl::StrCat(bytes.size(), " bytes have no header"));
   uint32_t k;
@@ -122,7 +124,7 @@ OpenedValues Parse(std::span<const uint8_t> bytes, size_t count) {
   std::vector<uint32_t> indices(k);
   absl::StatusOr<size_t> used = ReadRice(places, parameter, count, indices);
   if (!used.ok()) return Wrong(used.status().message());
-  if (*used != places.size()) return Wrong("bytes between the indices and the values");
+  if (*used != places.size()) return Wrong("there are bytes between the indices and the values");
   std::vector<uint16_t> values(k);
   if (k > 0) std::memcpy(values.data(), bytes.data() + bytes.size() - values_size, values_size);
   for (uint32_t i = 0; i < k; ++i) {

@@ -21,7 +21,7 @@ CLI::Validator Checked(absl::Status (*check)(const std::string&)) {
                         "HOST:PORT");
 }
 
-// The command that the arguments chose: `app` itself, or one below it.
+// Returns the command that the arguments chose: `app` itself, or a command below it.
 const CLI::App& ChosenCommand(const CLI::App& app) {
   const CLI::App* chosen = &app;
   while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
@@ -40,13 +40,13 @@ std::string UnknownOption(const CLI::App& command, const std::string& argument) 
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& each : option->get_lnames()) known.push_back("--" + each);
   }
-  // Every letter is near every other.
+  // A suggestion for a single letter is useless, because all letters are similar.
   const bool is_word = absl::StartsWith(name, "--");
   return absl::StrCat("unknown option '", name, "'", is_word ? Suggestion(name, known) : "");
 }
 
-// What is wrong with `arguments`, which nothing has taken. What follows an unknown option may be
-// its value, and what follows an unknown command may be the command's.
+// Explains `arguments`, which no option or command took. An argument after an unknown option may be
+// its value, and one after an unknown command may belong to that command.
 std::string ExplainUnknown(const CLI::App& command, const std::vector<std::string>& arguments) {
   const std::string& first = arguments.front();
   const std::vector<std::string> commands = CommandsOf(command);
@@ -68,14 +68,15 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
     if (!unknown.empty()) return ExplainUnknown(command, unknown);
   }
   if (code == CLI::ExitCodes::ConversionError) {
-    return absl::StrReplaceAll(error.what(), {{"Could not convert", "not of the wanted kind"}});
+    return absl::StrReplaceAll(error.what(),
+                               {{"Could not convert", "the value has the wrong kind"}});
   }
   const std::vector<std::string> commands = CommandsOf(command);
   if (!wanting || commands.empty()) return error.what();
-  return absl::StrCat("a command is missing; known are ", absl::StrJoin(commands, ", "));
+  return absl::StrCat("a command is missing; use one of ", absl::StrJoin(commands, ", "));
 }
 
-// "leeway bench transport".
+// Returns a name such as "leeway bench transport".
 std::string FullName(const CLI::App& command) {
   const CLI::App* parent = command.get_parent();
   return parent == nullptr ? command.get_name()
@@ -94,13 +95,13 @@ std::optional<int> ParseCommandLine(CLI::App& app, int argc, const char* const* 
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // --help and --version arrive here too, as no error.
+    // --help and --version also arrive here, with exit code 0.
     if (error.get_exit_code() == 0) {
       app.exit(error);
       return kExitDone;
     }
     std::cerr << app.get_name() << ": " << Printable(Explain(app, error)) << "\n"
-              << "Run '" << FullName(ChosenCommand(app)) << " --help' for what it takes.\n";
+              << "Run '" << FullName(ChosenCommand(app)) << " --help' for its options.\n";
     return kExitUsage;
   }
   return std::nullopt;

@@ -1,5 +1,5 @@
-// What the command lines of leeway, leeway-server and leeway-worker have in common: addresses are
-// checked before anything begins, and a mistake is named in one way.
+// The common part of the command lines of leeway, leeway-server and leeway-worker: addresses are
+// checked before anything begins, and all programs report mistakes in the same form.
 #pragma once
 
 #include <optional>
@@ -8,14 +8,15 @@
 
 namespace leeway {
 
-// An address to connect to, HOST:PORT.
+// Accepts an address to connect to, HOST:PORT.
 CLI::Validator AddressToReach();
-// An address to listen at, or to be announced at; port 0 stands for any, or for the one bound.
+// Accepts an address to listen at or to announce. Port 0 means any free port when listening, and
+// the bound port when announcing.
 CLI::Validator AddressToBind();
 
-// Parses, with what the options' callbacks do. Nothing if the program may go on; else its exit
-// code, once help, version or the mistake is printed: "leeway: unknown option '--run-dri'; did you
-// mean '--run-dir'?".
+// Parses the arguments and runs the options' callbacks. Returns nothing if the program may
+// continue. Otherwise it prints help, version or the mistake, and returns the exit code: "leeway:
+// unknown option '--run-dri'; did you mean '--run-dir'?".
 std::optional<int> ParseCommandLine(CLI::App& app, int argc, const char* const* argv);
 
 }  // namespace leeway

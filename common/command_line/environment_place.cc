@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Takes what `more` says of what `place` does not know yet.
+// Fills fields that `place` lacks from `more`.
 void Complete(EnvironmentPlace& place, const EnvironmentPlace& more) {
   if (!place.rank) place.rank = more.rank;
   if (place.coordinator.empty()) place.coordinator = more.coordinator;
@@ -47,15 +47,14 @@ class Reader {
     const std::string text = Text("TF_CONFIG");
     if (text.empty()) return EnvironmentPlace();
     const Json config = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!config.is_object()) return absl::InvalidArgumentError("TF_CONFIG: is no JSON object");
+    if (!config.is_object()) return absl::InvalidArgumentError("TF_CONFIG: is not a JSON object");
     const Json none = Json::object();
     const Json& task = config.contains("task") ? config.at("task") : none;
     const Json& cluster = config.contains("cluster") ? config.at("cluster") : none;
     const bool whole = task.contains("type") && task.at("type").is_string() &&
                        task.contains("index") && cluster.is_object();
     if (!whole) {
-      return absl::InvalidArgumentError(
-          "TF_CONFIG: has no task.type and task.index, or no cluster");
+      return absl::InvalidArgumentError("TF_CONFIG: must have task.type, task.index and cluster");
     }
     const std::string type = task.at("type").get<std::string>();
     const bool chief = type == "chief" || type == "master";
@@ -111,7 +110,7 @@ class Reader {
     uint32_t number = 0;
     if (absl::SimpleAtoi(text, &number) && number <= kRankMax) return number;
     return absl::InvalidArgumentError(
-        absl::StrCat(name, ": '", Printable(text), "' is no number from 0 to ", kRankMax));
+        absl::StrCat(name, ": '", Printable(text), "' is not a number from 0 to ", kRankMax));
   }
 
   absl::Status CheckRole(const std::string& from, const std::string& role, const char* server,
@@ -119,8 +118,9 @@ class Reader {
     const bool serves = program_ == PlaceRole::kServer;
     if (role == (serves ? server : worker)) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrCat(from, ": makes this process a '", Printable(role), "'; this is leeway-",
-                     serves ? "server, for '" : "worker, for '", serves ? server : worker, "'"));
+        absl::StrCat(from, ": makes this process a '", Printable(role), "', but this is leeway-",
+                     serves ? "server, which has the role '" : "worker, which has the role '",
+                     serves ? server : worker, "'"));
   }
 
   static absl::StatusOr<uint32_t> IndexOf(const Json& index) {
@@ -128,7 +128,7 @@ class Reader {
     const std::string text = index.is_string() ? index.get<std::string>() : index.dump();
     if (absl::SimpleAtoi(text, &number) && number <= kRankMax) return number;
     return absl::InvalidArgumentError(
-        absl::StrCat("TF_CONFIG, task.index: '", Printable(text), "' is no number"));
+        absl::StrCat("TF_CONFIG, task.index: '", Printable(text), "' is not a number"));
   }
 
   static uint32_t CountOf(const Json& cluster, const char* type) {
@@ -146,7 +146,7 @@ class Reader {
     return address;
   }
 
-  // More than any job has (workers.count, servers.count).
+  // Larger than any job's workers.count or servers.count.
   static constexpr uint32_t kRankMax = 1'000'000;
 
   const PlaceRole program_;

@@ -14,25 +14,26 @@ struct Option {
   const char* help;
 };
 
-constexpr Option kMode = {"--tls", "LEEWAY_TLS", &SecurityFlags::tls,
-                          "none, tls (servers have certificates) or mtls (everybody has)"};
+constexpr Option kMode = {
+    "--tls", "LEEWAY_TLS", &SecurityFlags::tls,
+    "none, tls (servers have certificates) or mtls (all processes have certificates)"};
 constexpr Option kTokenFile = {
     "--token-file", "LEEWAY_TOKEN_FILE", &SecurityFlags::token_file,
-    "File with the job's token, which every call brings, read again when it changes; or the token "
-    "itself in LEEWAY_TOKEN"};
+    "File with the job's token, which each call brings. The file is read again when it changes. "
+    "LEEWAY_TOKEN can give the token itself instead"};
 constexpr Option kStatusTokenFile = {
     "--status-token-file", "LEEWAY_STATUS_TOKEN_FILE", &SecurityFlags::status_token_file,
-    "File with a token that may read the job's status only; or LEEWAY_STATUS_TOKEN"};
+    "File with a token that only allows reading the job's status; or LEEWAY_STATUS_TOKEN"};
 constexpr Option kFiles[] = {
     {"--tls-dir", "LEEWAY_TLS_DIR", &SecurityFlags::tls_dir,
      "Folder with ca.crt, tls.crt and tls.key"},
     {"--tls-ca", "LEEWAY_TLS_CA", &SecurityFlags::ca,
-     "Certificates that those of others must be signed by (PEM)"},
+     "Authorities that must have signed the certificates of other processes (PEM)"},
     {"--tls-certificate", "LEEWAY_TLS_CERTIFICATE", &SecurityFlags::certificate,
      "This process's certificate (PEM)"},
     {"--tls-key", "LEEWAY_TLS_KEY", &SecurityFlags::key, "The certificate's private key (PEM)"},
     {"--trust-domain", "LEEWAY_TRUST_DOMAIN", &SecurityFlags::trust_domain,
-     "Whose certificates are accepted (default: that of this process's certificate)"}};
+     "Trust domain of accepted certificates (default: that of this process's certificate)"}};
 
 void Add(CLI::App& app, SecurityFlags& flags, const Option& option) {
   app.add_option(option.name, flags.*option.value, option.help)

@@ -1,4 +1,4 @@
-// The options by which a program proves who it is, each with its variable of the environment.
+// The options by which a program proves its identity, each with its environment variable.
 #pragma once
 
 #include <string>
@@ -12,17 +12,19 @@
 
 namespace leeway {
 
-// --tls, --tls-dir and its parts, --token-file: LEEWAY_TLS, LEEWAY_TLS_DIR, ...; also takes
-// LEEWAY_TOKEN. A program that answers calls has --status-token-file, too.
+// Declares --tls, --tls-dir and the options for its files, and --token-file, with LEEWAY_TLS,
+// LEEWAY_TLS_DIR and so on. Also reads LEEWAY_TOKEN. A program that answers calls gets
+// --status-token-file, too.
 void DeclareSecurity(CLI::App& app, SecurityFlags& flags, EndOfCalls end);
-// For who makes the keys of a run by itself: --tls and the token only.
+// For a program that makes the keys of a run itself: declares --tls and the token only.
 void DeclareRunSecurity(CLI::App& app, SecurityFlags& flags);
 
-// The same from the environment alone: for what has no command line of its own, and makes calls.
+// Reads the same settings from the environment alone, for programs without a command line of their
+// own that only make calls.
 SecurityFlags SecurityFlagsFromEnvironment(const EnvironmentLookup& look_up = LookUpEnvironment);
 
-// The variables by which a program that it is the environment of has `flags`, and no others: those
-// without a value are there, and empty.
+// Returns the environment variables that give a program exactly `flags`. A setting without a value
+// has an empty variable.
 std::vector<std::pair<std::string, std::string>> SecurityEnvironment(const SecurityFlags& flags);
 
 }  // namespace leeway

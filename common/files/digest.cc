@@ -25,7 +25,7 @@ Digest Digest::Md5() { return Digest(EVP_md5()); }
 
 Digest Digest::Sha256() {
   Digest digest(EVP_sha256());
-  // Every OpenSSL has it: this fails for want of memory only.
+  // Each OpenSSL has SHA-256, so this only fails for lack of memory.
   if (digest.context_ == nullptr) throw std::bad_alloc();
   return digest;
 }

@@ -12,11 +12,12 @@ namespace leeway {
 class Digest {
  public:
   static Digest Sha256();
-  // Its text is empty where this host's OpenSSL has no MD5.
+  // The digest's text is empty if this host's OpenSSL has no MD5.
   static Digest Md5();
 
   Digest& Update(std::span<const uint8_t> bytes);
-  // Of everything so far, in lower-case hexadecimal or in Base64; no other call may follow.
+  // Returns the digest of all bytes so far, in lower-case hexadecimal or in Base64. No other call
+  // may follow.
   std::string Hex();
   std::string Base64();
 
@@ -28,7 +29,7 @@ class Digest {
   explicit Digest(const void* algorithm);
   std::string Bytes();
 
-  // Null where there is no such algorithm.
+  // Null if OpenSSL does not have the algorithm.
   std::unique_ptr<void, Free> context_;
 };
 

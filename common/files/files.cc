@@ -23,7 +23,7 @@
 namespace leeway {
 namespace {
 
-// Appends below this are gathered; larger ones go to the kernel from where they lie.
+// Smaller appends are gathered in a buffer; larger ones are written directly.
 constexpr size_t kBufferBytes = 64 << 10;
 
 absl::Status SystemError(int error, std::string_view doing, const std::string& path) {
@@ -37,8 +37,8 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Whether the folder lies where only the disk itself can be at fault for an EIO. Network and shared
-// file systems (CIFS, vboxsf, 9p, FUSE) give it where they cannot sync a folder.
+// Whether an EIO can only come from the disk itself. Network and shared file systems (CIFS, vboxsf,
+// 9p, FUSE) return EIO if they cannot sync a folder.
 bool IsOnDisk(const std::string& folder) {
   struct statfs found;
   if (statfs(folder.c_str(), &found) != 0) return true;
@@ -47,7 +47,7 @@ bool IsOnDisk(const std::string& folder) {
   return std::find(std::begin(kDisks), std::end(kDisks), found.f_type) != std::end(kDisks);
 }
 
-// Whether an error says that nothing is wrong, but that folders cannot be synced here.
+// Whether the error only means that folders cannot be synced here.
 bool CannotSync(int error, const std::string& folder) {
   switch (error) {
     case EINVAL:
@@ -61,7 +61,7 @@ bool CannotSync(int error, const std::string& folder) {
   }
 }
 
-// Once in the life of a process.
+// Warns once in the life of a process.
 void WarnOfSync(const std::string& folder, const char* call, int error) {
   static std::atomic<bool> warned{false};
   if (warned.exchange(true)) return;
@@ -69,11 +69,11 @@ void WarnOfSync(const std::string& folder, const char* call, int error) {
                folder, strerror(error));
 }
 
-// Makes names created in or removed from the folder durable, where the system can.
+// Makes names that were created in the folder, or removed from it, durable if the system can.
 absl::Status SyncFolder(const std::string& folder) {
   const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) {
-    // A user may be able to write into a folder and not to read it.
+    // A user may have permission to write into a folder but not to read it.
     if (errno != EACCES && errno != EPERM) return SystemError(errno, "opening folder", folder);
     WarnOfSync(folder, "open", errno);
     return absl::OkStatus();
@@ -86,10 +86,10 @@ absl::Status SyncFolder(const std::string& folder) {
   return absl::OkStatus();
 }
 
-// As many as the system follows.
+// The same limit as the system's.
 constexpr int kLinksMax = 40;
 
-// Where a chain of symbolic links ends, though nothing may be there.
+// Returns the end of a chain of symbolic links, even if no file exists there.
 absl::StatusOr<std::string> FollowLinks(const std::string& path) {
   std::string end = path;
   for (int followed = 0; followed < kLinksMax; ++followed) {
@@ -101,8 +101,9 @@ absl::StatusOr<std::string> FollowLinks(const std::string& path) {
   return SystemError(ELOOP, "following", path);
 }
 
-// The descriptor of this process's own output, if that goes to what is at `path`. It is not opened
-// anew: a file that a shell sent it to would be written over, and a socket cannot be opened.
+// Returns the descriptor of this process's own output if that goes to `path`. The path must not be
+// opened again: that would overwrite a file to which a shell redirected the output, and a socket
+// cannot be opened.
 std::optional<int> OwnOutputAt(const std::string& path) {
   struct stat found;
   if (stat(path.c_str(), &found) != 0) return std::nullopt;
@@ -115,13 +116,13 @@ std::optional<int> OwnOutputAt(const std::string& path) {
   return std::nullopt;
 }
 
-// A device, a pipe, a folder.
+// True for a device, a pipe or a folder.
 bool IsNoFile(const std::string& path) {
   struct stat found;
   return stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode);
 }
 
-// A device or a pipe; of a pipe that nobody reads it is an error, not a wait.
+// Opens a device or a pipe. A pipe without a reader is an error instead of a wait.
 int OpenAsItIs(const std::string& path) {
   const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (file < 0) return file;
@@ -133,7 +134,7 @@ int OpenAsItIs(const std::string& path) {
   return -1;
 }
 
-// A name that no other writer has, of this process or another.
+// Returns a name that no other writer in any process uses.
 std::string TemporaryName(const std::string& path) {
   static std::atomic<uint64_t> next{0};
   return absl::StrCat(path, ".tmp-", getpid(), "-", next.fetch_add(1));
@@ -198,7 +199,7 @@ absl::StatusOr<FileWriter> FileWriter::Create(const std::string& path, WriteTo t
   if (output.has_value() || IsNoFile(path)) {
     if (!anything) {
       return absl::FailedPreconditionError(
-          absl::StrCat("writing '", path, "': there is something that is not a regular file"));
+          absl::StrCat("writing '", path, "': the path exists and is not a regular file"));
     }
     const int file = output.has_value() ? fcntl(*output, F_DUPFD_CLOEXEC, 0) : OpenAsItIs(path);
     if (file < 0) return SystemError(errno, "opening", path);
@@ -266,7 +267,8 @@ absl::Status FileWriter::Finish() {
   if (temporary_.empty()) {
     return close(std::exchange(file_, -1)) == 0 ? absl::OkStatus() : Fail("closing");
   }
-  // Before the rename: else a power cut may leave the new name with no content.
+  // The file must be synced before the rename: otherwise a power cut may leave the new name without
+  // content.
   if (fsync(file_) != 0) return Fail("syncing");
   if (close(std::exchange(file_, -1)) != 0) return Fail("closing");
   if (rename(temporary_.c_str(), path_.c_str()) != 0) return Fail("renaming into place");
@@ -276,7 +278,7 @@ absl::Status FileWriter::Finish() {
 }
 
 absl::StatusOr<FileReader> FileReader::Open(const std::string& path) {
-  // O_NONBLOCK: opening a pipe by mistake is refused below, not waited on.
+  // With O_NONBLOCK a pipe is refused below instead of waited on.
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return SystemError(errno, "opening", path);
   struct stat found;
@@ -304,8 +306,9 @@ absl::Status FileReader::ReadAt(uint64_t position, std::span<uint8_t> target) co
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return SystemError(errno, "reading", path_);
     if (got == 0) {
-      return absl::DataLossError(absl::StrCat("reading '", path_, "': ends at byte ", position,
-                                              ", ", target.size(), " more were expected"));
+      return absl::DataLossError(absl::StrCat("reading '", path_, "': the file ends at byte ",
+                                              position, ", ", target.size(),
+                                              " more bytes were expected"));
     }
     position += static_cast<uint64_t>(got);
     target = target.subspan(static_cast<size_t>(got));

@@ -54,7 +54,7 @@ absl::StatusOr<std::optional<LineReader::Line>> LineReader::Next() {
       taken_ = end + 1;
       break;
     }
-    // Of what is too long no more than its beginning is kept.
+    // Only the beginning of an overlong line is kept.
     if (line.too_long) buffer_.resize(taken_ = 0);
     searched = buffer_.size() - taken_;
     ASSIGN_OR_RETURN(const bool more, Fill());

@@ -1,4 +1,4 @@
-// The lines of a text file of any size, one after the other, in bounded memory.
+// Reads the lines of a text file of any size one after the other, in bounded memory.
 #pragma once
 
 #include <cstdint>
@@ -15,35 +15,36 @@ namespace leeway {
 class LineReader {
  public:
   struct Line {
-    // Without its end. Stays until the next call. Of a line that is too long, its beginning.
+    // The text without its line end, or the beginning of an overlong line. Valid until the next
+    // call.
     std::string_view text;
-    // From 1.
+    // Counts from 1.
     uint64_t number = 0;
-    // It has more bytes than the reader takes.
+    // The line has more bytes than the reader's limit.
     bool too_long = false;
-    // It has its end of line: only a file's last one may lack it.
+    // The line has a line end. Only the last line of a file may lack it.
     bool complete = false;
   };
 
-  // Reads what the file holds now, not what is appended meanwhile. Errors as FileReader's.
+  // Reads what the file has now, not what is appended later. Errors as in FileReader.
   static absl::StatusOr<LineReader> Open(const std::string& path, size_t line_bytes_max);
 
-  // Absent at the end. After an error there is no more to be read.
+  // Returns nothing at the end of the file. After an error nothing more can be read.
   absl::StatusOr<std::optional<Line>> Next();
 
  private:
   LineReader(FileReader file, size_t line_bytes_max);
-  // Appends what follows to the buffer; false at the end of the file.
+  // Appends the next bytes of the file to the buffer. Returns false at the end of the file.
   absl::StatusOr<bool> Fill();
 
   FileReader file_;
   const size_t line_bytes_max_;
   uint64_t position_ = 0;
   std::string buffer_;
-  // Of the buffer: what lines given out have taken.
+  // The number of bytes in the buffer that belong to lines already returned.
   size_t taken_ = 0;
   uint64_t number_ = 0;
-  // Of the line that is too long.
+  // The beginning of an overlong line.
   std::string beginning_;
 };
 

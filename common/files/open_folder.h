@@ -1,4 +1,4 @@
-// A folder that is held by its descriptor: whether what its path leads to is still the same one.
+// A folder kept open by its descriptor, to tell whether its path still leads to it.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class OpenFolder {
 
   const std::string& path() const { return path_; }
   int number() const { return *descriptor_; }
-  // NOT_FOUND once it was removed or moved, also where another folder has its name by now.
+  // NOT_FOUND if the folder was removed or moved, even if another folder now has its path.
   absl::Status CheckThere() const;
 
  private:

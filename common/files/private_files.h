@@ -8,14 +8,14 @@
 
 namespace leeway {
 
-// Folders that this process and its children make from now on are 0700, files 0600.
+// From now on this process and its children make folders with mode 0700 and files with mode 0600.
 void KeepFilesPrivate();
 
-// The same, and `folder`, which is there, is 0700 and nobody else's.
+// As KeepFilesPrivate. Also makes the existing `folder` mode 0700.
 absl::Status KeepFolderPrivate(const std::string& folder);
 
-// WriteFileAtomically, with folders above it, as 0600 and 0700. While it writes, so are all files
-// that this process makes.
+// As WriteFileAtomically, but the file gets mode 0600, and new folders above it get mode 0700.
+// During the call these modes apply to all files that this process makes.
 absl::Status WritePrivateFile(const std::string& path, std::string_view content);
 
 }  // namespace leeway

@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little);
 constexpr size_t kAlign = 8;
 constexpr char kMetadata[] = "__metadata__";
 
-// Elements of a tensor; more than any file holds where the product overflows.
+// The number of elements of a tensor. If the product overflows, the result is larger than any file.
 uint64_t ElementsOf(const v1::TensorSpec& tensor) {
   uint64_t elements = 1;
   for (uint64_t size : tensor.shape()) {
@@ -38,7 +38,7 @@ absl::StatusOr<std::string> HeaderOf(const v1::ModelSchema& schema,
     if (tensor.offset() != end || elements > schema.total() - end) {
       return absl::InvalidArgumentError(absl::StrCat(
           "tensor '", tensor.name(), "' of ", elements, " elements at ", tensor.offset(),
-          " does not follow the one before it, which ends at ", end, " of ", schema.total()));
+          " does not follow the previous one, which ends at ", end, " of ", schema.total()));
     }
     if (tensor.name() == kMetadata || header.contains(tensor.name())) {
       return absl::InvalidArgumentError(absl::StrCat("tensor name '", tensor.name(), "' is taken"));
@@ -51,7 +51,7 @@ absl::StatusOr<std::string> HeaderOf(const v1::ModelSchema& schema,
   }
   if (end != schema.total()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("tensors have ", end, " elements, the model ", schema.total()));
+        absl::StrCat("the tensors have ", end, " elements, but the model has ", schema.total()));
   }
   std::string text = header.dump();
   text.resize((text.size() + kAlign - 1) / kAlign * kAlign, ' ');
@@ -71,7 +71,7 @@ absl::Status WriteSafetensors(const std::string& path, const v1::ModelSchema& sc
   absl::StatusOr<std::string> header;
   try {
     header = HeaderOf(schema, metadata);
-  } catch (const nlohmann::json::exception& error) {  // A name that is not UTF-8.
+  } catch (const nlohmann::json::exception& error) {  // A name is not UTF-8.
     header = absl::InvalidArgumentError(error.what());
   }
   if (!header.ok()) return Annotate(header.status(), context);

@@ -15,9 +15,9 @@
 
 namespace leeway {
 
-// Writes every tensor of the schema, atomically. `weights` is the flat vector of schema.total
-// elements. INVALID_ARGUMENT if the tensors do not fill it one after the other, or two have one
-// name.
+// Writes each tensor of the schema, atomically. `weights` is the flat vector of schema.total
+// elements. INVALID_ARGUMENT unless the tensors fill the vector in order and without gaps, and have
+// different names.
 absl::Status WriteSafetensors(const std::string& path, const v1::ModelSchema& schema,
                               std::span<const float> weights,
                               const std::map<std::string, std::string>& metadata,

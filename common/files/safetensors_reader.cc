@@ -22,9 +22,9 @@ using Json = nlohmann::json;
 
 constexpr uint64_t kLengthBytes = 8;
 constexpr char kMetadataEntry[] = "__metadata__";
-// The header, a tensor's object, its lists.
+// The header, the object of a tensor, and the lists in that object.
 constexpr int kDepthMax = 3;
-// Read at a time, in elements.
+// The number of elements that are read at a time.
 constexpr size_t kPiece = 1 << 16;
 
 struct DtypeSize {
@@ -40,7 +40,7 @@ std::string Quoted(absl::string_view name) {
   return absl::StrCat("tensor '", Printable(name), "'");
 }
 
-// Bytes of an element; 0 for a dtype that the format does not have.
+// Returns the bytes of an element; 0 for a dtype that the format does not have.
 uint64_t DtypeBytes(absl::string_view dtype) {
   for (const DtypeSize& known : kDtypes) {
     if (known.name == dtype) return known.bytes;
@@ -48,13 +48,13 @@ uint64_t DtypeBytes(absl::string_view dtype) {
   return 0;
 }
 
-// The header's JSON. A name that stands twice would hide the first of both, so it is an error, as
-// is anything deeper than the format.
+// Parses the header's JSON. A duplicate name would hide the first entry, so it is an error. So is
+// JSON nested deeper than the format.
 absl::StatusOr<Json> ParseHeader(const std::string& text) {
   std::vector<std::set<std::string>> names(kDepthMax + 1);
   std::string wrong;
   const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    // What is within something too deep: it has been refused.
+    // The value is inside one that was already refused.
     if (depth > kDepthMax) return false;
     const bool begins =
         event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
@@ -75,14 +75,14 @@ absl::StatusOr<Json> ParseHeader(const std::string& text) {
   try {
     header = Json::parse(text, check);
   } catch (const nlohmann::json::exception& error) {
-    return absl::DataLossError(absl::StrCat("the header is no JSON: ", Printable(error.what())));
+    return absl::DataLossError(absl::StrCat("the header is not JSON: ", Printable(error.what())));
   }
   if (!wrong.empty()) return absl::DataLossError(absl::StrCat("the header ", wrong));
-  if (!header.is_object()) return absl::DataLossError("the header is no JSON object");
+  if (!header.is_object()) return absl::DataLossError("the header is not a JSON object");
   return header;
 }
 
-// A list of at most `max` whole numbers that are not negative.
+// Returns a list of at most `max` whole, non-negative numbers.
 absl::StatusOr<std::vector<uint64_t>> NumbersOf(const Json& entry, const char* key, size_t max) {
   const auto found = entry.find(key);
   if (found == entry.end() || !found->is_array()) {
@@ -96,14 +96,14 @@ absl::StatusOr<std::vector<uint64_t>> NumbersOf(const Json& entry, const char* k
   for (const Json& number : *found) {
     if (!number.is_number_unsigned()) {
       return absl::DataLossError(
-          absl::StrCat("has in '", key, "' what is no whole number from 0 on"));
+          absl::StrCat("has an entry in '", key, "' that is not a whole, non-negative number"));
     }
     numbers.push_back(number.get<uint64_t>());
   }
   return numbers;
 }
 
-// False: the bytes of such a shape are more than 2^64.
+// Returns false if the shape needs 2^64 bytes or more.
 bool BytesOfShape(std::span<const uint64_t> shape, uint64_t element_bytes, uint64_t& bytes) {
   bytes = element_bytes;
   for (const uint64_t side : shape) {
@@ -112,10 +112,10 @@ bool BytesOfShape(std::span<const uint64_t> shape, uint64_t element_bytes, uint6
   return true;
 }
 
-// `data`: where the values begin in the file, of `size` bytes.
+// `data`: the position in the file, of `size` bytes, where the values begin.
 absl::StatusOr<StoredTensor> TensorOf(const std::string& name, const Json& entry, uint64_t data,
                                       uint64_t size) {
-  if (!entry.is_object()) return absl::DataLossError("is no JSON object");
+  if (!entry.is_object()) return absl::DataLossError("is not a JSON object");
   StoredTensor tensor;
   tensor.name = name;
   const auto dtype = entry.find("dtype");
@@ -124,7 +124,7 @@ absl::StatusOr<StoredTensor> TensorOf(const std::string& name, const Json& entry
   const uint64_t element_bytes = DtypeBytes(tensor.dtype);
   if (element_bytes == 0) {
     return absl::DataLossError(
-        absl::StrCat("has the dtype '", Printable(tensor.dtype), "', which is not known"));
+        absl::StrCat("has the dtype '", Printable(tensor.dtype), "', which is unknown"));
   }
   ASSIGN_OR_RETURN(tensor.shape, NumbersOf(entry, "shape", SafetensorsReader::kDimensionsMax));
   ASSIGN_OR_RETURN(const std::vector<uint64_t> offsets, NumbersOf(entry, "data_offsets", 2));
@@ -136,7 +136,7 @@ absl::StatusOr<StoredTensor> TensorOf(const std::string& name, const Json& entry
   uint64_t bytes = 0;
   if (!BytesOfShape(tensor.shape, element_bytes, bytes) || bytes != offsets[1] - offsets[0]) {
     return absl::DataLossError(absl::StrCat("has ", offsets[1] - offsets[0],
-                                            " bytes, which are not those of ", tensor.dtype, " ",
+                                            " bytes, which do not match ", tensor.dtype, " ",
                                             ShapeText(tensor.shape)));
   }
   tensor.begin = data + offsets[0];
@@ -144,7 +144,7 @@ absl::StatusOr<StoredTensor> TensorOf(const std::string& name, const Json& entry
   return tensor;
 }
 
-// Sorts them; each must begin where the one before it ends.
+// Sorts the tensors by position and checks that each begins where the previous one ends.
 absl::Status CheckPlaces(std::vector<StoredTensor>& tensors, uint64_t data, uint64_t size) {
   std::sort(tensors.begin(), tensors.end(), [](const StoredTensor& a, const StoredTensor& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
@@ -170,14 +170,15 @@ absl::Status CheckPlaces(std::vector<StoredTensor>& tensors, uint64_t data, uint
 absl::StatusOr<std::vector<StoredTensor>> ReadTensors(const FileReader& file) {
   uint64_t length = 0;
   if (file.size() < kLengthBytes) {
-    return absl::DataLossError(absl::StrCat("has ", file.size(), " bytes, which is no such file"));
+    return absl::DataLossError(
+        absl::StrCat("has ", file.size(), " bytes, too few for a safetensors file"));
   }
   RETURN_IF_ERROR(file.ReadAt(0, {reinterpret_cast<uint8_t*>(&length), kLengthBytes}));
   if (length > SafetensorsReader::kHeaderBytesMax || length > file.size() - kLengthBytes) {
     return absl::DataLossError(
         absl::StrCat("begins with a header of ", length, " bytes, but the file has ", file.size(),
                      " bytes, and a header at most ", SafetensorsReader::kHeaderBytesMax,
-                     ": it is cut short, or no safetensors"));
+                     ": the file is cut short or is not safetensors"));
   }
   std::string text(length, '\0');
   RETURN_IF_ERROR(file.ReadAt(kLengthBytes, {reinterpret_cast<uint8_t*>(text.data()), length}));
@@ -194,7 +195,7 @@ absl::StatusOr<std::vector<StoredTensor>> ReadTensors(const FileReader& file) {
   return tensors;
 }
 
-// As float32; one that is too large for it becomes infinite.
+// Converts the values to float32. A value too large for float32 becomes infinite.
 template <typename Stored, typename Convert>
 void ConvertAll(const std::vector<uint8_t>& bytes, std::span<float> out, Convert convert) {
   for (size_t i = 0; i < out.size(); ++i) {
@@ -210,7 +211,7 @@ float FromHalf(uint16_t half) {
 }
 
 float FromDouble(double value) {
-  // Beyond float32 the conversion would be undefined.
+  // The conversion of a value beyond float32 would be undefined behaviour.
   if (std::abs(value) > double{std::numeric_limits<float>::max()}) {
     return std::numeric_limits<float>::infinity();
   }
@@ -272,7 +273,7 @@ absl::Status SafetensorsReader::Read(const StoredTensor& tensor, std::span<float
         std::find_if(piece.begin(), piece.end(), [](float v) { return !std::isfinite(v); });
     if (bad == piece.end()) continue;
     const auto index = first + static_cast<size_t>(bad - piece.begin());
-    return wrong(absl::StrCat("has a value at element ", index, " that is no finite float32"));
+    return wrong(absl::StrCat("has a value at element ", index, " that is not a finite float32"));
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// SHA-256, as lower-case hexadecimal.
+// SHA-256 digests as lower-case hexadecimal.
 #pragma once
 
 #include <span>
@@ -9,7 +9,8 @@ namespace leeway {
 
 std::string HexSha256(std::string_view bytes);
 
-// Of the weights' little-endian float32 bytes: equal if and only if the models are bit-identical.
+// The digest of the weights' little-endian float32 bytes: equal if and only if the models are
+// bit-identical.
 std::string WeightsSha256(std::span<const float> weights);
 
 }  // namespace leeway

@@ -33,8 +33,8 @@ absl::StatusOr<std::string> MakeTemporary(const std::string& name, TemporaryIn w
   return absl::InternalError(absl::StrCat("making ", path, ": ", strerror(errno)));
 }
 
-// The keeper's life. Ctrl-C is for the process group that it leaves; what else is open here is
-// somebody's to see closed.
+// Runs the keeper. It leaves the process group so that Ctrl-C does not end it, and closes all other
+// descriptors so that it keeps none of them open.
 [[noreturn]] void Keep(const std::string& path, int lifeline) {
   setpgid(0, 0);
   dup2(lifeline, STDIN_FILENO);
@@ -58,7 +58,7 @@ absl::StatusOr<std::unique_ptr<TemporaryFolder>> TemporaryFolder::Make(const std
 
 absl::Status TemporaryFolder::StartKeeper() {
   int ends[2];
-  // Not closed by exec: servers and workers hold on to it as forks do.
+  // The pipe stays open across exec, so that servers and workers keep it open as forks do.
   if (pipe(ends) != 0) return absl::InternalError(absl::StrCat("pipe: ", strerror(errno)));
   lifeline_ = ends[1];
   keeper_ = fork();

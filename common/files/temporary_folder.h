@@ -1,4 +1,4 @@
-// A temporary folder for this process and those that it starts.
+// A temporary folder for this process and its children.
 #pragma once
 
 #include <memory>
@@ -13,16 +13,16 @@ namespace leeway {
 enum class TemporaryIn {
   // The system's folder for temporary files.
   kFiles,
-  // /dev/shm, which is memory; where there is none, the same as kFiles.
+  // /dev/shm, which is memory; on a system without it, the same as kFiles.
   kMemory,
 };
 
-// Mode 0700. Gone with this object. Where this process ends without that (Ctrl-C, SIGKILL, a
-// crash), a fork of it removes the folder once all that it had started meanwhile has ended too. Not
-// thread-safe.
+// A folder with mode 0700 that disappears with this object. If this process ends without destroying
+// the object (Ctrl-C, SIGKILL, a crash), a fork of it removes the folder once all processes started
+// meanwhile have ended, too. Not thread-safe.
 class TemporaryFolder {
  public:
-  // Its own name begins with `name`.
+  // Makes a folder whose name begins with `name`.
   static absl::StatusOr<std::unique_ptr<TemporaryFolder>> Make(
       const std::string& name, TemporaryIn where = TemporaryIn::kFiles);
   ~TemporaryFolder();
@@ -36,8 +36,8 @@ class TemporaryFolder {
   absl::Status StartKeeper();
 
   const std::string path_;
-  // Who removes the folder if nobody else does; and the end of a pipe that every process has open
-  // which may write there.
+  // The process that removes the folder if this one does not, and the end of a pipe that is open in
+  // each process which may write to the folder.
   pid_t keeper_ = -1;
   int lifeline_ = -1;
 };

@@ -32,7 +32,8 @@ std::string Escape(absl::string_view text, bool keep_slash) {
   return escaped;
 }
 
-// 3 to 63 of a-z 0-9 . - (and, of old buckets, A-Z _), beginning and ending with a letter or digit.
+// A bucket's name has 3 to 63 of a-z 0-9 . - (old buckets also have A-Z _), and begins and ends
+// with a letter or digit.
 bool IsBucketName(absl::string_view name) {
   const auto allowed = [](char c) {
     return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '_';
@@ -44,7 +45,7 @@ bool IsBucketName(absl::string_view name) {
 
 absl::Status Wrong(absl::string_view location, absl::string_view what) {
   return absl::InvalidArgumentError(
-      absl::StrCat("'", Printable(location), "': ", what, "; s3://BUCKET/PREFIX is wanted"));
+      absl::StrCat("'", Printable(location), "': ", what, "; expected s3://BUCKET/PREFIX"));
 }
 
 std::string AmazonHost(const char* service, const std::string& region) {
@@ -61,23 +62,23 @@ bool IsObjectLocation(absl::string_view location) {
 absl::StatusOr<ObjectLocation> ParseObjectLocation(absl::string_view location) {
   absl::string_view rest = location;
   if (!absl::ConsumePrefix(&rest, kObjectScheme))
-    return Wrong(location, "does not begin with s3://");
+    return Wrong(location, "the location does not begin with s3://");
   while (absl::ConsumeSuffix(&rest, "/")) {
   }
   const size_t slash = std::min(rest.find('/'), rest.size());
   const absl::string_view bucket = rest.substr(0, slash);
   const absl::string_view key = rest.substr(std::min(slash + 1, rest.size()));
-  if (!IsBucketName(bucket)) return Wrong(location, "no name that a bucket may have");
+  if (!IsBucketName(bucket)) return Wrong(location, "the bucket's name is not valid");
   if (key.size() > kKeyBytesMax)
-    return Wrong(location, absl::StrCat("more than ", kKeyBytesMax, " bytes"));
+    return Wrong(location, absl::StrCat("the key has more than ", kKeyBytesMax, " bytes"));
   if (key.empty()) return ObjectLocation{std::string(bucket), ""};
   for (const absl::string_view part : absl::StrSplit(key, '/')) {
     if (part.empty() || part == "." || part == "..") {
-      return Wrong(location, "an empty part, '.' or '..' is no part of a key here");
+      return Wrong(location, "a part of the key is empty, '.' or '..'");
     }
   }
   const bool control = std::any_of(key.begin(), key.end(), absl::ascii_iscntrl);
-  if (control) return Wrong(location, "has control characters");
+  if (control) return Wrong(location, "the key has control characters");
   return ObjectLocation{std::string(bucket), std::string(key)};
 }
 
@@ -101,10 +102,10 @@ absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view url) {
   const size_t slash = std::min(rest.find('/'), rest.size());
   endpoint.host = std::string(rest.substr(0, slash));
   endpoint.path = std::string(rest.substr(slash));
-  // What stands before an '@' would be a secret in a place where none belongs.
+  // Text before an '@' would be a secret, which does not belong in a URL.
   if (!endpoint.host.empty() && url.find_first_of("@?# \t\r\n") == absl::string_view::npos)
     return endpoint;
-  return absl::InvalidArgumentError("AWS_ENDPOINT_URL: http://HOST:PORT or https://HOST is wanted");
+  return absl::InvalidArgumentError("AWS_ENDPOINT_URL: expected http://HOST:PORT or https://HOST");
 }
 
 Endpoint AmazonEndpoint(const std::string& region, const std::string& bucket) {
@@ -121,7 +122,7 @@ std::string UrlOf(const Endpoint& endpoint, const std::string& bucket, absl::str
   std::string url = absl::StrCat(endpoint.scheme, "://", endpoint.path_style ? "" : bucket + ".",
                                  endpoint.host, endpoint.path);
   if (endpoint.path_style) absl::StrAppend(&url, "/", EscapeKey(bucket));
-  // A bucket of the host's name has a path, too.
+  // If the bucket is in the host's name, the URL needs a path even without a key.
   if (!key.empty() || !endpoint.path_style) absl::StrAppend(&url, "/", EscapeKey(key));
   for (auto& [name, value] : query) {
     name = EscapeQuery(name);

@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kAgentDeadline(10);
 constexpr uint64_t kAgentAnswerBytesMax = 1 << 20;
 constexpr char kEcsAgent[] = "http://169.254.170.2";
 constexpr char kFullUri[] = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
-// Of ECS and of EKS, whose requests leave the host in the clear on no network.
+// The agents of ECS and EKS. Plain requests to these addresses do not leave the host.
 constexpr absl::string_view kAgents[] = {"169.254.170.2", "169.254.170.23", "[fd00:ec2::23]",
                                          "localhost", "[::1]"};
 
@@ -44,7 +44,7 @@ absl::Status CheckUri(absl::string_view uri) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(kFullUri, ": https://HOST/PATH is wanted, or http:// with this host or ",
+      absl::StrCat(kFullUri, ": expected https://HOST/PATH, or http:// with this host or ",
                    "169.254.170.2, 169.254.170.23 or [fd00:ec2::23]"));
 }
 
@@ -69,7 +69,7 @@ absl::Status RefusedByAgent(const ContainerAgent& agent, const HttpAnswer& answe
                         agent.token_file.empty() ? "" : ", and the token in ", agent.token_file)));
 }
 
-// Says nothing of what is in the answer, which may be a secret.
+// The error does not quote the answer, which may contain a secret.
 absl::StatusOr<ExpiringCredentials> ParseAgentAnswer(const std::string& body) {
   const auto document = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
   ExpiringCredentials given;
@@ -79,7 +79,7 @@ absl::StatusOr<ExpiringCredentials> ParseAgentAnswer(const std::string& body) {
                          TextIn(document, "Token")};
     std::string why;
     const std::string expiration = TextIn(document, "Expiration");
-    // Long-lived ones have none.
+    // Long-lived credentials have no expiration.
     if (expiration.empty()) given.expires = absl::InfiniteFuture();
     whole = !given.credentials.access_key_id.empty() &&
             !given.credentials.secret_access_key.empty() &&
@@ -89,7 +89,7 @@ absl::StatusOr<ExpiringCredentials> ParseAgentAnswer(const std::string& body) {
   if (whole) return given;
   return absl::UnavailableError(absl::StrCat(
       "the answer of ", body.size(),
-      " bytes has no AccessKeyId and SecretAccessKey, or an Expiration that is no time"));
+      " bytes has no AccessKeyId or SecretAccessKey, or its Expiration is not a time"));
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ absl::StatusOr<std::optional<ContainerAgent>> FindContainerAgent(const Environme
   if (relative) {
     if (!absl::StartsWith(*relative, "/")) {
       return absl::InvalidArgumentError(
-          "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: a path that begins with / is wanted");
+          "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: expected a path that begins with /");
     }
     agent.url = absl::StrCat(kEcsAgent, *relative);
     return agent;
@@ -125,7 +125,8 @@ absl::StatusOr<ExpiringCredentials> AskContainerAgent(const ContainerAgent& agen
                       .answer_bytes_max = kAgentAnswerBytesMax};
   const std::string& authorization = agent.token_file.empty() ? agent.token : token;
   if (!authorization.empty()) request.headers.emplace_back("Authorization", authorization);
-  const std::string asked = absl::StrCat("credentials of this container at ", Printable(agent.url));
+  const std::string asked =
+      absl::StrCat("asking for credentials of this container at ", Printable(agent.url));
   const absl::StatusOr<HttpAnswer> answer = transport.Send(request);
   RETURN_IF_ERROR(Annotate(answer.status(), asked));
   if (answer->status != 200) return Annotate(RefusedByAgent(agent, *answer), asked);

@@ -1,4 +1,4 @@
-// Temporary credentials of the agent beside a container: EKS Pod Identity and ECS.
+// Temporary credentials from the agent beside a container: EKS Pod Identity and ECS.
 // docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html
 #pragma once
 
@@ -14,20 +14,21 @@ namespace leeway {
 
 struct ContainerAgent {
   std::string url = {};
-  // What goes into the header Authorization: the file's content, or else this text; both empty:
-  // nothing.
+  // The header Authorization gets the content of the file, or else the text of `token`. Without
+  // both the request has no such header.
   std::string token_file = {};
   std::string token = {};
 };
 
-// AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or AWS_CONTAINER_CREDENTIALS_FULL_URI, with
-// AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE or AWS_CONTAINER_AUTHORIZATION_TOKEN. Nothing without a
-// URI. INVALID_ARGUMENT for one that the token must not go to: plain HTTP to anything but this host
-// and the addresses of the agents.
+// Reads AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or AWS_CONTAINER_CREDENTIALS_FULL_URI, with
+// AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE or AWS_CONTAINER_AUTHORIZATION_TOKEN. Returns nothing
+// without a URI. INVALID_ARGUMENT for a URI to which the token must not go: plain HTTP to a host
+// other than this one and the agents.
 absl::StatusOr<std::optional<ContainerAgent>> FindContainerAgent(const EnvironmentLookup& look_up);
 
-// Asks the agent once, which has failed after so long without a byte. Errors name the agent and
-// what to do: PERMISSION_DENIED and FAILED_PRECONDITION stay wrong, UNAVAILABLE may pass.
+// Asks the agent once. The request fails after `stall` without a byte. Errors name the agent and
+// say what to do. PERMISSION_DENIED and FAILED_PRECONDITION need a correction; UNAVAILABLE may
+// pass.
 absl::StatusOr<ExpiringCredentials> AskContainerAgent(const ContainerAgent& agent,
                                                       const std::string& token, Duration stall,
                                                       HttpTransport& transport);

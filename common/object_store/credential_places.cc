@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// Empty where there are none.
+// Empty if the variables are not set.
 Credentials InEnvironment(const EnvironmentLookup& look_up) {
   const auto id = look_up("AWS_ACCESS_KEY_ID"), secret = look_up("AWS_SECRET_ACCESS_KEY");
   if (!id || !secret) return {};
@@ -30,7 +30,7 @@ absl::StatusOr<Credentials> InProfile(const EnvironmentLookup& look_up) {
   return whole ? credentials : Credentials();
 }
 
-// Of the environment, or else of the profile.
+// Returns the credentials in the environment, or else in the profile.
 absl::StatusOr<Credentials> FindKept(const EnvironmentLookup& look_up) {
   Credentials credentials = InEnvironment(look_up);
   if (!credentials.access_key_id.empty()) return credentials;
@@ -53,7 +53,7 @@ absl::StatusOr<CredentialPlace> FindCredentialPlace(const EnvironmentLookup& loo
       "no credentials for the object store: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
       "AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN, or put them into the profile [",
       ProfileName(look_up), "] (AWS_PROFILE) of ", CredentialsPath(look_up),
-      "; docs/storage.md has all places"));
+      "; docs/storage.md lists all sources"));
 }
 
 std::unique_ptr<CredentialSource> MakeCredentialSource(const CredentialPlace& place,

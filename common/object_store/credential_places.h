@@ -1,4 +1,4 @@
-// The places that credentials come from, in the order in which AWS's own clients look at them.
+// The sources of credentials, in the order in which AWS's own clients look at them.
 #pragma once
 
 #include <memory>
@@ -13,18 +13,18 @@
 
 namespace leeway {
 
-// Credentials that lie there, or the service that gives them.
+// Credentials that were found, or the service that gives them.
 using CredentialPlace = std::variant<Credentials, WebIdentity, ContainerAgent>;
 
-// The first of these that there is: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN; a
-// web identity; the profile AWS_PROFILE (default) of AWS_SHARED_CREDENTIALS_FILE
-// (~/.aws/credentials); the agent beside a container. Asks nobody. INVALID_ARGUMENT, naming what
-// was looked at, if there is none.
+// Returns the first of these that exists: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
+// AWS_SESSION_TOKEN; a web identity; the profile AWS_PROFILE (default) of
+// AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials); the agent beside a container. Sends no request.
+// INVALID_ARGUMENT, naming the sources, if none exists.
 absl::StatusOr<CredentialPlace> FindCredentialPlace(const EnvironmentLookup& look_up,
                                                     const std::string& region);
 
-// Never null. `look_up` is kept, for credentials that are left in the same place later; `stall` is
-// a service's request's (http.h). Asks nobody yet.
+// Never returns null. Keeps `look_up` to read new credentials from the same source later. `stall`
+// is for requests to a service (http.h). Sends no request yet.
 std::unique_ptr<CredentialSource> MakeCredentialSource(const CredentialPlace& place,
                                                        const EnvironmentLookup& look_up,
                                                        Duration stall,

@@ -1,4 +1,4 @@
-// Where a client takes its credentials from while it works.
+// Where a client gets its credentials while it works.
 #pragma once
 
 #include <functional>
@@ -15,18 +15,19 @@ namespace leeway {
 class CredentialSource {
  public:
   virtual ~CredentialSource() = default;
-  // To sign the next request with; blocks where a service has to be asked. UNAVAILABLE: it may
-  // answer later.
+  // Returns the credentials for the next request; blocks while a service is asked. UNAVAILABLE: the
+  // service may answer later.
   virtual absl::StatusOr<Credentials> Get() = 0;
-  // The store has refused these as wrong or expired. False: there are no others.
+  // Call it when the store has refused these credentials as wrong or expired. Returns false if no
+  // others exist.
   virtual bool Renew(const Credentials& refused) = 0;
 };
 
-// Of the environment or a profile.
+// Credentials from the environment or a profile.
 class KeptCredentials final : public CredentialSource {
  public:
-  // `find` looks at the same place again, where others may have been left by now. Null: there is no
-  // such place.
+  // `find` reads the same source again, which may have new credentials. Null: the source cannot be
+  // read again.
   explicit KeptCredentials(Credentials credentials,
                            std::function<absl::StatusOr<Credentials>()> find = nullptr)
       : find_(std::move(find)), credentials_(std::move(credentials)) {}

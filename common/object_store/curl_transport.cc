@@ -13,7 +13,7 @@ namespace leeway {
 namespace {
 
 constexpr std::chrono::seconds kConnectWithin(10);
-// As many as requests are under way at a time, and no more are kept.
+// The number of idle handles that are kept: as many as the requests that are under way at a time.
 constexpr size_t kIdleMax = 16;
 
 long Milliseconds(Duration duration) {
@@ -37,7 +37,8 @@ size_t OnRead(char* target, size_t size, size_t count, void* context) {
   return bytes;
 }
 
-// A connection that was kept may turn out closed: the body is then sent again from its beginning.
+// A kept connection may turn out to be closed; libcurl then sends the body again from its
+// beginning.
 int OnSeek(void* context, curl_off_t offset, int origin) {
   if (origin != SEEK_SET) return CURL_SEEKFUNC_CANTSEEK;
   static_cast<Transfer*>(context)->sent = static_cast<size_t>(offset);
@@ -57,7 +58,7 @@ size_t OnHeader(char* data, size_t size, size_t count, void* context) {
   auto& headers = static_cast<Transfer*>(context)->answer.headers;
   const absl::string_view line(data, size * count);
   const size_t colon = line.find(':');
-  // A status line: of an interim answer (100 Continue), or of the final one, whose headers count.
+  // A status line begins an interim answer (100 Continue) or the final one, whose headers count.
   if (colon == absl::string_view::npos) {
     if (line.substr(0, 5) == "HTTP/") headers.clear();
     return line.size();
@@ -115,7 +116,7 @@ void SetLimits(CURL* curl, const HttpRequest& request) {
   curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  // "." and ".." are parts of keys.
+  // "." and ".." are parts of keys, which libcurl must not resolve.
   curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
 }
 
@@ -169,7 +170,7 @@ CurlTransport::Handle CurlTransport::Take() {
 }
 
 void CurlTransport::Return(Handle handle) {
-  // Its connections and its cache of addresses stay.
+  // The handle keeps its connections and its address cache.
   curl_easy_reset(handle.get());
   MutexLock lock(mutex_);
   if (idle_.size() < kIdleMax) idle_.push_back(std::move(handle));

@@ -1,4 +1,4 @@
-// HTTP by libcurl, which also makes the signature.
+// HTTP by libcurl, which also signs the requests.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace leeway {
 
-// Thread-safe. Keeps connections for the next requests.
+// Thread-safe. Keeps connections open for later requests.
 class CurlTransport final : public HttpTransport {
  public:
-  // `ca_file`: certificates that are trusted instead of the system's; empty: the system's.
+  // `ca_file`: certificates to trust instead of the system's. Empty: trust the system's.
   explicit CurlTransport(std::string ca_file);
   ~CurlTransport() override;
 
@@ -29,7 +29,7 @@ class CurlTransport final : public HttpTransport {
 
   const std::string ca_file_;
   Mutex mutex_;
-  // Not in use, with their connections.
+  // Idle handles, with their connections.
   std::vector<Handle> idle_ GUARDED_BY(mutex_);
 };
 

@@ -1,5 +1,5 @@
-// Requests to an object store and its answers, without a library behind them, so that tests answer
-// in the store's place.
+// Requests to an object store and its answers, independent of any library, so that tests can answer
+// instead of a store.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace leeway {
 
-// Whose requests are signed. Never logged.
+// The identity that signs requests. Never logged.
 struct Credentials {
   std::string access_key_id;
   std::string secret_access_key;
-  // Of temporary credentials; empty: none.
+  // The token of temporary credentials; empty for others.
   std::string session_token;
   bool operator==(const Credentials&) const = default;
 };
@@ -26,21 +26,21 @@ struct Credentials {
 struct HttpRequest {
   // GET, HEAD, PUT, POST or DELETE.
   std::string method;
-  // With path and query in the form in which they are signed.
+  // Has its path and query in the form in which they are signed.
   std::string url;
   std::vector<std::pair<std::string, std::string>> headers = {};
-  // Stays until the answer is there.
+  // The bytes must live until the answer has arrived.
   std::span<const uint8_t> body = {};
   // The signature is made for this region. Without an access key the request is not signed.
   std::string region = {};
   Credentials credentials = {};
-  // Never by way of a proxy.
+  // If true, the request never goes through a proxy.
   bool direct = false;
-  // From the first byte to the last one of the answer.
+  // The time limit from the first byte of the request to the last byte of the answer.
   Duration deadline{};
-  // The request fails if less than a byte a second has moved for so long.
+  // The request fails if the transfer is slower than a byte a second for this time.
   Duration stall{};
-  // An answer with more bytes is an error.
+  // A longer answer is an error.
   uint64_t answer_bytes_max = 0;
 };
 
@@ -49,7 +49,7 @@ struct HttpAnswer {
   // Names in lower case.
   std::map<std::string, std::string> headers;
   std::string body;
-  // Empty if there is no such header.
+  // Empty if the answer does not have the header.
   std::string Header(const std::string& name) const;
 };
 
@@ -58,8 +58,8 @@ class HttpTransport {
  public:
   virtual ~HttpTransport() = default;
   // Signs the request (AWS signature, version 4, of S3), sends it once and waits for the answer,
-  // whatever its HTTP status. UNAVAILABLE: no whole answer came. FAILED_PRECONDITION: none can
-  // come, for example because the store's certificate is not trusted.
+  // whatever its HTTP status is. UNAVAILABLE: no complete answer came. FAILED_PRECONDITION: no
+  // answer can come, for example because the store's certificate is not trusted.
   virtual absl::StatusOr<HttpAnswer> Send(const HttpRequest& request) = 0;
 };
 

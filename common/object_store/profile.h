@@ -1,4 +1,4 @@
-// The INI files that AWS's tools keep settings in.
+// The INI files in which AWS's tools keep settings.
 #pragma once
 
 #include <map>
@@ -10,14 +10,14 @@
 
 namespace leeway {
 
-// What AWS_PROFILE says, or default.
+// Returns the value of AWS_PROFILE, or "default".
 std::string ProfileName(const EnvironmentLookup& look_up);
 
-// Where `variable` says, or else ~/.aws/NAME.
+// Returns the path in `variable`, or else ~/.aws/NAME.
 std::string ProfilePath(const EnvironmentLookup& look_up, const char* variable, const char* name);
 
-// A section of such a file, with the names of its keys in lower case; empty where there is no such
-// section or file.
+// Reads a section of such a file, with the names of its keys in lower case. Empty if the file or
+// the section does not exist.
 absl::StatusOr<std::map<std::string, std::string>> ReadProfile(const std::string& path,
                                                                absl::string_view section);
 

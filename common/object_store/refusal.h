@@ -1,4 +1,4 @@
-// Refusals of requests by HTTP services: what they mean, and how errors say them.
+// Refusals by HTTP services: what they mean, and the text of the error.
 #pragma once
 
 #include <span>
@@ -10,17 +10,17 @@
 namespace leeway {
 
 struct Meaning {
-  // The service's, of the refusal.
+  // The service's name for the refusal.
   const char* name;
   absl::StatusCode code;
-  // What to do; empty: nothing in particular.
+  // What the user can do; empty: nothing in particular.
   const char* advice;
 };
 
-// Null if the name is not among those that are known.
+// Returns null if `known` does not have the name.
 const Meaning* FindMeaning(std::span<const Meaning> known, absl::string_view name);
 
-// "HTTP 403, NAME (MESSAGE); ADVICE", without what is empty.
+// Returns "HTTP 403, NAME (MESSAGE); ADVICE", without the parts that are empty.
 std::string RefusalText(int http_status, absl::string_view name, absl::string_view message,
                         absl::string_view advice);
 

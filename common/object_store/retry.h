@@ -1,4 +1,5 @@
-// When a request to an object store is sent again. Pure: the clock and the draws are passed in.
+// Decides when a request to an object store is sent again. Pure: the caller passes in the clock and
+// the random draws.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +12,25 @@
 namespace leeway {
 
 struct StoreRetryLimits {
-  // No attempt begins later than this after the first one.
+  // An attempt begins at most this long after the first one.
   Duration total = std::chrono::seconds(60);
-  // Before attempt n + 1 the pause is drawn from [0, min(pause_max, pause_first * 2^(n-1))), "full
-  // jitter", so that many servers do not come back at the same moment.
+  // The pause before attempt n + 1 is drawn from [0, min(pause_max, pause_first * 2^(n-1))), "full
+  // jitter", so that many servers do not return at the same moment.
   Duration pause_first = std::chrono::milliseconds(200);
   Duration pause_max = std::chrono::seconds(10);
 };
 
-// The life of one request. Not thread-safe.
+// The retries of one request. Not thread-safe.
 class StoreRetry {
  public:
   StoreRetry(const StoreRetryLimits& limits, RandomStream draws)
       : limits_(limits), draws_(draws), bound_(limits.pause_first, limits.pause_max) {}
 
-  // An attempt has failed, `elapsed` after the first one began. How long to wait before the next
-  // one; nothing: there is to be none. `asked`: what the store said (Retry-After), which is then
-  // the least.
+  // Call it when an attempt has failed, `elapsed` after the first one began. Returns the pause
+  // before the next attempt, or nothing if the request has failed for good. `asked` is the store's
+  // own request (Retry-After), a lower bound of the pause.
   std::optional<Duration> PauseAfter(Duration elapsed, std::optional<Duration> asked);
-  // That have failed.
+  // The number of failed attempts.
   uint32_t attempts() const { return attempts_; }
 
  private:

@@ -19,14 +19,14 @@
 namespace leeway {
 namespace {
 
-// The deadline of a request without bytes, and the rate at which its bytes extend it.
+// The deadline of an empty request, and the rate by which bytes extend it.
 constexpr std::chrono::seconds kEmptyRequestDeadline(30);
 constexpr uint64_t kBytesASecond = 128 << 10;
-// Listings, errors.
+// The limit for listings and errors.
 constexpr uint64_t kDocumentBytesMax = 16 << 20;
 constexpr char kMark[] = "x-amz-meta-leeway-upload";
 
-// The ETag of such an object is no MD5.
+// The ETag of an object encrypted with such keys is not an MD5.
 bool EncryptsByKeys(const HttpAnswer& head) {
   return absl::StartsWith(head.Header("x-amz-server-side-encryption"), "aws:kms") ||
          !head.Header("x-amz-server-side-encryption-customer-algorithm").empty();
@@ -42,9 +42,9 @@ Duration RequestDeadline(uint64_t bytes) {
   return kEmptyRequestDeadline + std::chrono::seconds(bytes / kBytesASecond);
 }
 
-// What is asked.
+// One request.
 struct S3Client::Call {
-  // Of S3, for messages.
+  // S3's name for the operation, for messages.
   const char* operation;
   const char* method;
   std::string key = {};
@@ -77,7 +77,7 @@ HttpRequest S3Client::RequestOf(const Call& call, const Credentials& by) const {
                       .deadline = RequestDeadline(call.body.size() + call.answer_bytes_max),
                       .stall = options_.settings.stall,
                       .answer_bytes_max = std::max(call.answer_bytes_max, kDocumentBytesMax)};
-  // It is under the signature: the store refuses a body that has changed on the way.
+  // The signature covers this header, so the store refuses a body that was changed on the way.
   request.headers.emplace_back("x-amz-content-sha256", Digest::Sha256().Update(call.body).Hex());
   if (std::string md5 = Digest::Md5().Update(call.body).Base64();
       !call.body.empty() && !md5.empty()) {
@@ -147,7 +147,7 @@ absl::StatusOr<ObjectInfo> S3Client::Head(const std::string& key) {
                   .encrypted = EncryptsByKeys(answer)};
   if (absl::SimpleAtoi(answer.Header("content-length"), &info.size)) return info;
   return absl::InternalError(absl::StrCat("HeadObject ", LocationText(options_.bucket, key),
-                                          ": the store does not say how long it is"));
+                                          ": the store did not report the object's size"));
 }
 
 absl::Status S3Client::Get(const std::string& key, const std::string& etag, uint64_t position,
@@ -163,7 +163,7 @@ absl::Status S3Client::Get(const std::string& key, const std::string& etag, uint
     if (answer.status != 206 || answer.body.size() != target.size()) {
       return absl::UnavailableError(absl::StrCat(
           "GetObject ", LocationText(options_.bucket, key), ": HTTP ", answer.status, " with ",
-          answer.body.size(), " bytes; ", target.size(), " from ", position, " on were asked for"));
+          answer.body.size(), " bytes; expected ", target.size(), " from byte ", position));
     }
     std::memcpy(target.data(), answer.body.data(), target.size());
     return absl::OkStatus();
@@ -227,11 +227,11 @@ absl::StatusOr<std::string> S3Client::PutPart(const std::string& key, const std:
   std::string etag = answer.Header("etag");
   if (!etag.empty()) return etag;
   return absl::InternalError(absl::StrCat("UploadPart ", LocationText(options_.bucket, key),
-                                          ": the store gives the part no ETag"));
+                                          ": the store's answer has no ETag for the part"));
 }
 
-// The answer to an earlier attempt may have been lost: then there is no such upload any more, or
-// the store stumbles over that.
+// If the answer to an earlier attempt was lost, the upload no longer exists, and some stores fail
+// with other errors. So an object with this upload's mark counts as success.
 absl::Status S3Client::CompleteOnce(const Call& call, const Credentials& by,
                                     const std::string& mark) {
   const absl::StatusOr<HttpAnswer> answer = Attempt(call, by);

@@ -1,4 +1,4 @@
-// The requests of S3 about one bucket, each sent again until it succeeds or cannot.
+// S3's requests about one bucket. Each is repeated until it succeeds or cannot succeed.
 #pragma once
 
 #include <atomic>
@@ -21,26 +21,27 @@
 
 namespace leeway {
 
-// How long a request may take whose body and answer have `bytes` bytes together.
+// The time limit for a request whose body and answer together have `bytes` bytes.
 Duration RequestDeadline(uint64_t bytes);
 
 struct ObjectInfo {
   uint64_t size = 0;
   std::string etag;
-  // As it was given to BeginUpload.
+  // The mark that was given to BeginUpload.
   std::string mark = {};
-  // By keys of the store's key service, or of who put it. Not known of an object that was listed.
+  // Whether the object is encrypted with keys of the store's key service, or of its owner. Unknown
+  // for listed objects.
   bool encrypted = false;
 };
 
-// The sources of time and chance.
+// The sources of time and randomness.
 struct StoreTime {
   std::function<Time()> now;
   std::function<void(Duration)> pause;
-  // Of the pauses between attempts.
+  // Seeds the random pauses between attempts.
   uint64_t seed = 0;
 };
-// The process's own.
+// The clock and randomness of the process.
 StoreTime RealStoreTime();
 
 struct S3ClientOptions {
@@ -49,11 +50,11 @@ struct S3ClientOptions {
   StoreSettings settings = {};
 };
 
-// Thread-safe; calls block. Errors as s3_errors.h has them; UNAVAILABLE once the retries are used
-// up.
+// Thread-safe; calls block. Errors are those of s3_errors.h; UNAVAILABLE comes after the last
+// retry.
 class S3Client {
  public:
-  // Neither pointer is null.
+  // The pointers must not be null.
   S3Client(S3ClientOptions options, std::unique_ptr<CredentialSource> credentials,
            std::unique_ptr<HttpTransport> transport, StoreTime time);
 
@@ -61,39 +62,40 @@ class S3Client {
   const std::string& endpoint() const { return options_.endpoint.host; }
   uint64_t part_bytes() const { return options_.settings.part_bytes; }
 
-  // The object is there, whole, once this is OK. After UNAVAILABLE it may be, too.
+  // If this returns OK, the object exists, whole. After UNAVAILABLE it may exist, too.
   absl::Status Put(const std::string& key, std::span<const uint8_t> body);
   absl::StatusOr<ObjectInfo> Head(const std::string& key);
-  // Fills `target` from byte `position` on. DATA_LOSS if the object has another ETag by now.
+  // Fills `target` from byte `position` on. DATA_LOSS if the object's ETag has changed.
   absl::Status Get(const std::string& key, const std::string& etag, uint64_t position,
                    std::span<uint8_t> target);
-  // OK if there was none.
+  // OK if the object does not exist.
   absl::Status Delete(const std::string& key);
-  // All pages. With a delimiter: only what is directly below the prefix.
+  // Returns all pages. With a delimiter: only what is directly below the prefix.
   absl::StatusOr<S3Listing> List(const std::string& prefix, const std::string& delimiter);
-  // OK if the bucket is there, answers and may be listed.
+  // OK if the bucket exists, answers and may be listed.
   absl::Status CheckListable(const std::string& prefix);
 
-  // An upload in parts, of part_bytes or more each but for the last. `mark`: of the object that
-  // comes of it, unlike that of any other.
+  // Begins an upload in parts, each of part_bytes or more except the last. `mark` is stored with
+  // the object, and differs from the mark of each other upload.
   absl::StatusOr<std::string> BeginUpload(const std::string& key, const std::string& mark);
-  // The part's ETag. `number` from 1 to 10,000.
+  // Returns the part's ETag. `number` is from 1 to 10,000.
   absl::StatusOr<std::string> PutPart(const std::string& key, const std::string& id,
                                       uint32_t number, std::span<const uint8_t> body);
-  // OK also if only the answer was lost: the object that is there then has the mark.
+  // Also OK if only the answer was lost: an object with this mark then exists.
   absl::Status CompleteUpload(const std::string& key, const std::string& id,
                               const std::vector<std::string>& etags, const std::string& mark);
-  // OK if there is none any more. UNIMPLEMENTED: the store keeps what it has.
+  // OK if the upload no longer exists. UNIMPLEMENTED: the store cannot abort it and keeps its
+  // parts.
   absl::Status AbortUpload(const std::string& key, const std::string& id);
-  // Those that were neither completed nor aborted, whoever began them.
+  // Lists the uploads of all writers that were neither completed nor aborted.
   absl::StatusOr<std::vector<S3Upload>> ListUploads(const std::string& prefix);
 
  private:
   struct Call;
   absl::StatusOr<HttpAnswer> Send(const Call& call);
-  // Once.
+  // Sends the request once.
   absl::StatusOr<HttpAnswer> Attempt(const Call& call, const Credentials& by);
-  // Until `attempt` succeeds or what is wrong will not pass.
+  // Repeats `attempt` until it succeeds or fails for good.
   absl::Status Repeat(const std::function<absl::Status(const Credentials& by)>& attempt);
   HttpRequest RequestOf(const Call& call, const Credentials& by) const;
   absl::Status CompleteOnce(const Call& call, const Credentials& by, const std::string& mark);
@@ -102,7 +104,7 @@ class S3Client {
   const std::unique_ptr<CredentialSource> credentials_;
   const std::unique_ptr<HttpTransport> transport_;
   const StoreTime time_;
-  // Each call has draws of its own.
+  // Numbers the calls, so that each has its own random draws.
   std::atomic<uint64_t> calls_{0};
 };
 

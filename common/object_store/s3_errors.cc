@@ -14,11 +14,11 @@ constexpr char kKeys[] =
     "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN or "
     "AWS_PROFILE, and that they are this store's (AWS_ENDPOINT_URL)";
 constexpr char kPolicy[] = "give these credentials the permissions that docs/storage.md lists";
-// To HEAD a store says no more than the number.
+// The answer to a HEAD request has no more than the status number.
 constexpr char kKeysOrPolicy[] =
-    "the store does not say why: the credentials may be another store's, have expired, or lack the "
+    "the store gives no reason: the credentials may be another store's, have expired, or lack the "
     "permissions that docs/storage.md lists";
-constexpr char kNoStore[] = "this is no answer of an S3 store: check AWS_ENDPOINT_URL";
+constexpr char kNoStore[] = "the answer is not from an S3 store: check AWS_ENDPOINT_URL";
 constexpr char kRegion[] = "set AWS_REGION to the bucket's region";
 constexpr char kRoom[] = "make room in the store, or raise its quota";
 
@@ -35,7 +35,7 @@ constexpr Meaning kS3Errors[] = {
     {"ExpiredToken", StatusCode::kUnauthenticated, "the credentials have expired: renew them"},
     {"TokenRefreshRequired", StatusCode::kUnauthenticated,
      "the credentials have expired: renew them"},
-    {"RequestTimeTooSkewed", StatusCode::kUnauthenticated, "set this host's clock"},
+    {"RequestTimeTooSkewed", StatusCode::kUnauthenticated, "correct this host's clock"},
     {"AuthorizationHeaderMalformed", StatusCode::kFailedPrecondition, kRegion},
     {"PermanentRedirect", StatusCode::kFailedPrecondition, kRegion},
     {"InvalidRange", StatusCode::kOutOfRange, ""},
@@ -47,7 +47,7 @@ constexpr Meaning kS3Errors[] = {
     {"EntityTooSmall", StatusCode::kFailedPrecondition, "raise LEEWAY_S3_PART_BYTES"},
     {"NotImplemented", StatusCode::kUnimplemented, ""},
     {"MethodNotAllowed", StatusCode::kUnimplemented, ""},
-    // Under status 400, though they may pass.
+    // Stores give these under status 400, though the errors may pass.
     {"RequestTimeout", StatusCode::kUnavailable, ""},
     {"IncompleteBody", StatusCode::kUnavailable, ""},
     {"BadDigest", StatusCode::kUnavailable, ""},
@@ -81,7 +81,7 @@ Meaning ByStatus(int status) {
     case 429:
       return {"", StatusCode::kUnavailable, ""};
     default:
-      // Also an error under status 200.
+      // This includes an error under status 200.
       return {"",
               status >= 500 || status < 300 ? StatusCode::kUnavailable
                                             : StatusCode::kFailedPrecondition,
@@ -101,7 +101,8 @@ absl::Status StatusOfAnswer(const std::string& asked, const HttpAnswer& answer,
   const bool good = answer.status >= 200 && answer.status < 300;
   if (good && error.code.empty()) return absl::OkStatus();
   Meaning meaning = S3ErrorMeaning(answer.status, error.code);
-  // A store that gives a reason at all gives its name. Servers in front of it may have trouble.
+  // A store that gives a reason also gives its name. An answer without one may come from a server
+  // in front of the store.
   const bool foreign = error.code.empty() && !answer.body.empty();
   if (foreign && meaning.code != StatusCode::kUnavailable) {
     meaning = {"", StatusCode::kFailedPrecondition, kNoStore};

@@ -1,5 +1,5 @@
-// What an answer of the store means: a typed error that says what was asked, of which bucket and
-// key, the HTTP status and the store's code, and what to do about it.
+// Turns an answer of the store into a typed error. Its text has the request, bucket and key, the
+// HTTP status and the store's code, and what to do.
 #pragma once
 
 #include <optional>
@@ -11,25 +11,26 @@
 
 namespace leeway {
 
-// Worth sending again; everything else stays wrong.
+// Whether a repetition may succeed. All other errors are permanent.
 inline bool IsStoreRetryable(const absl::Status& status) { return absl::IsUnavailable(status); }
 
-// `asked`: "PutObject s3://BUCKET/KEY at HOST". Of an answer with status 200 to 299 too, if `error`
-// has a code. By the store's code, else by the HTTP status:
-//   NOT_FOUND            the object is not there
-//   FAILED_PRECONDITION  the bucket is not there, or in another region; a request that is refused
-//                        as such
-//   UNAUTHENTICATED      the credentials are wrong or expired, or this host's clock is
-//   PERMISSION_DENIED    they may not do it
-//   ABORTED              the upload is not there (any more)
-//   OUT_OF_RANGE, DATA_LOSS   a range that is not there; the object was replaced meanwhile
+// `asked`: "PutObject s3://BUCKET/KEY at HOST". An answer with status 200 to 299 is an error if
+// `error` has a code. The store's code decides, or else the HTTP status:
+//   NOT_FOUND            the object does not exist
+//   FAILED_PRECONDITION  the bucket does not exist or is in another region, or the store refuses
+//                        the request as such
+//   UNAUTHENTICATED      the credentials are wrong or expired, or this host's clock is wrong
+//   PERMISSION_DENIED    the credentials lack a permission
+//   ABORTED              the upload does not exist (any more)
+//   OUT_OF_RANGE         the object does not have the range
+//   DATA_LOSS            the object was replaced meanwhile
 //   RESOURCE_EXHAUSTED   a quota or the store's disk is full
 //   UNIMPLEMENTED        the store does not know such requests
 //   UNAVAILABLE          everything that may pass
 absl::Status StatusOfAnswer(const std::string& asked, const HttpAnswer& answer,
                             const S3Error& error);
 
-// What the store asks for (Retry-After, in seconds); nothing: it does not, or as a date.
+// Returns the store's Retry-After in seconds; nothing if the header is absent or is a date.
 std::optional<Duration> RetryAfter(const HttpAnswer& answer);
 
 }  // namespace leeway

@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// The root element if it has this name; keeps `document` alive.
+// Returns the root element if it has this name. `document` must outlive the element.
 absl::StatusOr<pugi::xml_node> Root(pugi::xml_document& document, const std::string& body,
                                     const char* name) {
   const pugi::xml_parse_result parsed = document.load_buffer(body.data(), body.size());
@@ -19,7 +19,7 @@ absl::StatusOr<pugi::xml_node> Root(pugi::xml_document& document, const std::str
     return document.document_element();
   }
   return absl::UnavailableError(
-      absl::StrCat("the answer is no ", name, ": ", Printable(body, /*max=*/100)));
+      absl::StrCat("the answer is not a ", name, ": ", Printable(body, /*max=*/100)));
 }
 
 std::string Text(const pugi::xml_node& node, const char* name) { return node.child_value(name); }

@@ -1,4 +1,4 @@
-// The XML that S3 speaks.
+// The XML messages of S3.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace leeway {
 
-// What a store says of a refusal. Empty where the body is no such document.
+// A store's explanation of a refusal. Empty if the body is not such a document.
 struct S3Error {
-  // NoSuchBucket, AccessDenied, SlowDown ...
+  // NoSuchBucket, AccessDenied, SlowDown and so on.
   std::string code;
   std::string message;
-  // The one to use instead.
+  // The region to use instead.
   std::string region;
 };
 S3Error ParseS3Error(const std::string& body);
@@ -23,19 +23,19 @@ S3Error ParseS3Error(const std::string& body);
 struct S3Object {
   std::string key;
   uint64_t size = 0;
-  // With its quotes, as in a header.
+  // Includes the quotes, as in a header.
   std::string etag;
 };
 // One page of ListObjectsV2.
 struct S3Listing {
   std::vector<S3Object> objects;
-  // With the delimiter at their end.
+  // Each prefix ends with the delimiter.
   std::vector<std::string> prefixes;
-  // For the next page; empty: this was the last one.
+  // The token for the next page; empty if this is the last page.
   std::string continuation;
 };
-// As the other parsers here: UNAVAILABLE if the body is not such a document. What is wrong may be
-// the network's.
+// Like the other parsers here, returns UNAVAILABLE if the body is not such a document: the network
+// may be at fault.
 absl::StatusOr<S3Listing> ParseListing(const std::string& body);
 
 struct S3Upload {
@@ -45,19 +45,20 @@ struct S3Upload {
 // One page of ListMultipartUploads.
 struct S3Uploads {
   std::vector<S3Upload> uploads;
-  // For the next page; the key is empty: this was the last one.
+  // The start of the next page; its key is empty if this is the last page.
   S3Upload next;
 };
 absl::StatusOr<S3Uploads> ParseUploads(const std::string& body);
 
-// The id of an upload that was begun.
+// Returns the id of an upload that was begun.
 absl::StatusOr<std::string> ParseUploadId(const std::string& body);
 
-// OK if CompleteMultipartUpload has succeeded; the error may come under HTTP status 200. Then
-// `error` has it.
+// OK if CompleteMultipartUpload has succeeded. Otherwise `error` has the store's error, which may
+// come under HTTP status 200.
 absl::Status ParseCompleted(const std::string& body, S3Error& error);
 
-// The parts in their order, from number 1, by the ETags that the store gave them.
+// Returns the request that lists the parts in order, from number 1, by the ETags that the store
+// gave them.
 std::string CompleteRequest(const std::vector<std::string>& etags);
 
 }  // namespace leeway

@@ -10,7 +10,7 @@ namespace leeway {
 namespace {
 
 constexpr uint64_t kPartBytes = 8 << 20;
-// A part's number is at most 10,000.
+// S3 allows at most 10,000 parts.
 constexpr uint64_t kPartBytesMin = 64 << 10;
 constexpr uint64_t kPartBytesMax = uint64_t{1} << 30;
 
@@ -48,7 +48,7 @@ absl::StatusOr<StoreSettings> FindStoreSettings(const EnvironmentLookup& look_up
   StoreSettings settings;
   ASSIGN_OR_RETURN(settings.region, FindRegion(look_up));
   if (!IsRegion(settings.region)) {
-    return absl::InvalidArgumentError("AWS_REGION: a name such as eu-central-1 is wanted");
+    return absl::InvalidArgumentError("AWS_REGION: expected a name such as eu-central-1");
   }
   ASSIGN_OR_RETURN(settings.credentials, FindCredentialPlace(look_up, settings.region));
   settings.endpoint =

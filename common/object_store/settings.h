@@ -1,4 +1,4 @@
-// Where the store is and who asks, from the places that other S3 clients look at.
+// The store's address and the credentials, from the sources that other S3 clients use.
 #pragma once
 
 #include <string>
@@ -13,13 +13,14 @@ namespace leeway {
 struct StoreSettings {
   CredentialPlace credentials;
   std::string region;
-  // http://HOST:PORT; empty: Amazon's.
+  // http://HOST:PORT; empty: Amazon's endpoint.
   std::string endpoint;
-  // Empty: the system's.
+  // Empty: the system's certificates.
   std::string ca_file;
-  // Of one part of a large upload.
+  // The size of one part of a large upload.
   uint64_t part_bytes = 0;
-  // How long a failed request is sent again, in all; and after how long without a byte one fails.
+  // How long in total a failed request is repeated, and after how long without a byte a request
+  // fails.
   Duration retry_total{};
   Duration stall{};
 };
@@ -27,7 +28,7 @@ struct StoreSettings {
 // Credentials: credential_places.h. Region: AWS_REGION, AWS_DEFAULT_REGION, the profile's in
 // AWS_CONFIG_FILE (~/.aws/config), us-east-1. Endpoint: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL.
 // Trusted certificates: AWS_CA_BUNDLE. (docs/storage.md has the others.) INVALID_ARGUMENT, naming
-// what was looked at, without credentials or with a value that is none.
+// the variable, if credentials are missing or a value is not valid.
 absl::StatusOr<StoreSettings> FindStoreSettings(const EnvironmentLookup& look_up);
 
 }  // namespace leeway

@@ -12,11 +12,11 @@
 namespace leeway {
 namespace {
 
-// STS takes 20,000 characters.
+// STS accepts 20,000 characters.
 constexpr uint64_t kTokenBytesMax = 64 << 10;
 constexpr absl::Duration kBeforeExpiry = absl::Minutes(5);
-// After a failure, requests of the store wait for so long before the service is asked again: with
-// valid credentials, and without.
+// After a failure the service is not asked again for this time: while the previous credentials are
+// valid, and without valid ones.
 constexpr absl::Duration kAgain = absl::Seconds(30);
 constexpr absl::Duration kAgainWithout = absl::Seconds(1);
 
@@ -74,7 +74,8 @@ void TemporaryCredentials::Ask(absl::Time now) {
     given_ = *std::move(given);
     renew_at_ = given_.expires - std::min(kBeforeExpiry, (given_.expires - now) / 4);
   } else if (failed_at_ < given_.expires) {
-    spdlog::warn("{}; the last credentials are valid until {}", std::string(failure_.message()),
+    spdlog::warn("{}; the previous credentials stay valid until {}",
+                 std::string(failure_.message()),
                  absl::FormatTime(given_.expires, absl::UTCTimeZone()));
   }
   answered_.NotifyAll();
@@ -86,7 +87,7 @@ absl::StatusOr<ExpiringCredentials> TemporaryCredentials::AskOnce(
   absl::StatusOr<ExpiringCredentials> given = options_.ask(*token);
   if (!given.ok() || options_.now() < given->expires) return given;
   return absl::FailedPreconditionError(absl::StrCat(
-      "the service gives credentials that expired at ",
+      "the service gave credentials that had expired at ",
       absl::FormatTime(given->expires, absl::UTCTimeZone()), ": check this host's clock"));
 }
 
@@ -99,7 +100,7 @@ absl::StatusOr<std::string> TemporaryCredentials::Token() const {
     const bool clean = std::none_of(token.begin(), token.end(), absl::ascii_iscntrl);
     if (!token.empty() && clean) return token;
     why = absl::StrCat("'", options_.token_file, "' ",
-                       clean ? "is empty" : "has control characters, and so is no token");
+                       clean ? "is empty" : "has control characters, so it is not a token");
   }
   return absl::FailedPreconditionError(
       absl::StrCat(options_.what, ": ", why, "; mount the token there, or correct the path"));

@@ -1,4 +1,4 @@
-// Credentials that a service gives for a while, and again before they expire.
+// Credentials that a service gives for a limited time, and renews before they expire.
 #pragma once
 
 #include <functional>
@@ -14,26 +14,27 @@
 
 namespace leeway {
 
-// What a service gives.
+// The answer of a service.
 struct ExpiringCredentials {
   Credentials credentials;
   absl::Time expires = absl::InfinitePast();
 };
 
 struct TemporaryCredentialsOptions {
-  // Asks the service once, with what is in the token file.
+  // Asks the service once, with the content of the token file.
   std::function<absl::StatusOr<ExpiringCredentials>(const std::string& token)> ask;
-  // What the service knows this process by. Read for each request to the service; a file that has
-  // changed is a reason for one. Empty: there is none.
+  // The file with the token by which the service knows this process. It is read for each request to
+  // the service, and a change in the file causes a request. Empty: the service needs no token.
   std::string token_file = {};
-  // What the file is, for errors: "credentials of ROLE by AWS_WEB_IDENTITY_TOKEN_FILE".
+  // Describes the file in errors: "credentials of ROLE by AWS_WEB_IDENTITY_TOKEN_FILE".
   std::string what = {};
   std::function<absl::Time()> now = absl::Now;
 };
 
-// Asks the service at the first use, five minutes before the credentials expire (a quarter of their
-// life, if that is shorter), and when the token file has changed. While the last ones are valid,
-// only one caller waits for the answer, and a failure is logged and tried again later.
+// Asks the service at the first use, when the token file has changed, and five minutes before the
+// credentials expire (or after three quarters of their life, if that is later). While the previous
+// credentials are valid, only one caller waits for the answer; a failure is logged, and a later
+// call tries again.
 class TemporaryCredentials final : public CredentialSource {
  public:
   explicit TemporaryCredentials(TemporaryCredentialsOptions options)
@@ -44,7 +45,7 @@ class TemporaryCredentials final : public CredentialSource {
 
  private:
   bool IsDue(absl::Time now) const REQUIRES(mutex_);
-  // Leaves the lock while it asks.
+  // Releases the lock while the service is asked.
   void Ask(absl::Time now) REQUIRES(mutex_);
   absl::StatusOr<ExpiringCredentials> AskOnce(const absl::StatusOr<std::string>& token) const;
   absl::StatusOr<std::string> Token() const;
@@ -57,7 +58,7 @@ class TemporaryCredentials final : public CredentialSource {
   absl::Time renew_at_ GUARDED_BY(mutex_) = absl::InfinitePast();
   // The token of the last request.
   std::string token_ GUARDED_BY(mutex_);
-  // Of the last request, and when it was.
+  // The error of the last request, and its time.
   absl::Status failure_ GUARDED_BY(mutex_);
   absl::Time failed_at_ GUARDED_BY(mutex_);
 };

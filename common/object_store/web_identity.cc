@@ -25,18 +25,18 @@ constexpr size_t kSessionMin = 2, kSessionMax = 64;
 constexpr char kTrust[] =
     "let the role's trust policy name the token's issuer, service account and audience";
 constexpr char kProvider[] =
-    "the role's account must have an identity provider of the token's issuer and audience";
+    "the role's account must have an identity provider for the token's issuer and audience";
 constexpr Meaning kTokenErrors[] = {
     {"AccessDenied", StatusCode::kPermissionDenied, kTrust},
     {"ExpiredTokenException", StatusCode::kUnauthenticated,
-     "the token has expired: see who renews its file, and this host's clock"},
+     "the token has expired: check what renews its file, and this host's clock"},
     {"InvalidIdentityToken", StatusCode::kUnauthenticated, kProvider},
     {"IDPRejectedClaim", StatusCode::kPermissionDenied, kProvider},
     {"ValidationError", StatusCode::kFailedPrecondition,
      "check AWS_ROLE_ARN, AWS_ROLE_SESSION_NAME and the token"},
     {"RegionDisabledException", StatusCode::kFailedPrecondition,
      "activate STS in this region, or set AWS_STS_REGIONAL_ENDPOINTS=legacy"},
-    // Under status 400, though they may pass.
+    // STS gives these under status 400, though the errors may pass.
     {"IDPCommunicationError", StatusCode::kUnavailable, ""},
     {"Throttling", StatusCode::kUnavailable, ""},
     {"ThrottlingException", StatusCode::kUnavailable, ""},
@@ -60,7 +60,7 @@ absl::Status RefusedByTokenService(const HttpAnswer& answer) {
   return absl::Status(meaning.code, RefusalText(answer.status, name, message, meaning.advice));
 }
 
-// Says nothing of what is in the answer, which may be a secret.
+// The error does not quote the answer, which may contain a secret.
 absl::StatusOr<ExpiringCredentials> ParseTokenAnswer(const std::string& body) {
   pugi::xml_document document;
   document.load_buffer(body.data(), body.size());
@@ -77,7 +77,7 @@ absl::StatusOr<ExpiringCredentials> ParseTokenAnswer(const std::string& body) {
       absl::ParseTime(absl::RFC3339_full, found.child_value("Expiration"), &given.expires, &why);
   if (whole) return given;
   return absl::UnavailableError(
-      absl::StrCat("the answer of ", body.size(), " bytes has no credentials with Expiration"));
+      absl::StrCat("the answer of ", body.size(), " bytes has no credentials with an Expiration"));
 }
 
 bool IsSession(const std::string& name) {
@@ -100,12 +100,12 @@ absl::StatusOr<Endpoint> StsEndpoint(const EnvironmentLookup& look_up, const std
     absl::StatusOr<Endpoint> endpoint = ParseEndpoint(*url);
     if (endpoint.ok()) return endpoint;
     return absl::InvalidArgumentError(
-        absl::StrCat(name, ": http://HOST:PORT or https://HOST is wanted"));
+        absl::StrCat(name, ": expected http://HOST:PORT or https://HOST"));
   }
   const std::string which = look_up("AWS_STS_REGIONAL_ENDPOINTS").value_or("regional");
   if (which == "legacy") return Endpoint{.host = "sts.amazonaws.com"};
   if (which == "regional") return AmazonStsEndpoint(region);
-  return absl::InvalidArgumentError("AWS_STS_REGIONAL_ENDPOINTS: regional or legacy is wanted");
+  return absl::InvalidArgumentError("AWS_STS_REGIONAL_ENDPOINTS: expected regional or legacy");
 }
 
 std::string Form(const Query& fields) {
@@ -130,9 +130,9 @@ absl::StatusOr<std::optional<WebIdentity>> FindWebIdentity(const EnvironmentLook
   }
   const std::string session = look_up("AWS_ROLE_SESSION_NAME").value_or(SessionOf(look_up));
   if (!IsSession(session)) {
-    return absl::InvalidArgumentError(absl::StrCat("AWS_ROLE_SESSION_NAME: ", kSessionMin, " to ",
-                                                   kSessionMax,
-                                                   " of A-Z a-z 0-9 _+=,.@- are wanted"));
+    return absl::InvalidArgumentError(absl::StrCat("AWS_ROLE_SESSION_NAME: expected ", kSessionMin,
+                                                   " to ", kSessionMax,
+                                                   " characters of A-Z a-z 0-9 _+=,.@-"));
   }
   ASSIGN_OR_RETURN(Endpoint endpoint, StsEndpoint(look_up, region));
   return WebIdentity{*file, *role, session, std::move(endpoint)};
@@ -141,7 +141,7 @@ absl::StatusOr<std::optional<WebIdentity>> FindWebIdentity(const EnvironmentLook
 absl::StatusOr<ExpiringCredentials> AssumeRole(const WebIdentity& identity,
                                                const std::string& token, Duration stall,
                                                HttpTransport& transport) {
-  // In the body, since proxies log URLs.
+  // The fields are in the body, because proxies log URLs.
   const std::string form = Form({{"Action", kOperation},
                                  {"Version", "2011-06-15"},
                                  {"RoleArn", identity.role},
@@ -156,7 +156,7 @@ absl::StatusOr<ExpiringCredentials> AssumeRole(const WebIdentity& identity,
       .deadline = kTokenDeadline,
       .stall = stall,
       .answer_bytes_max = kTokenAnswerBytesMax};
-  const std::string asked = absl::StrCat("credentials of ", Printable(identity.role),
+  const std::string asked = absl::StrCat("asking for credentials of ", Printable(identity.role),
                                          " by the token in ", Printable(identity.token_file), ": ",
                                          kOperation, " at ", identity.endpoint.host);
   const absl::StatusOr<HttpAnswer> answer = transport.Send(request);

@@ -1,4 +1,4 @@
-// Temporary credentials of a role for a token that says who this process is: STS's
+// Temporary credentials of a role, for a token that identifies this process: STS's
 // AssumeRoleWithWebIdentity, which EKS calls IAM roles for service accounts.
 // docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html
 #pragma once
@@ -17,22 +17,22 @@ namespace leeway {
 struct WebIdentity {
   std::string token_file;
   std::string role;
-  // The role's sessions are listed by it.
+  // The name under which the role's sessions are listed.
   std::string session;
-  // STS's.
+  // The endpoint of STS.
   Endpoint endpoint;
 };
 
-// AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ROLE_ARN, AWS_ROLE_SESSION_NAME (leeway-HOSTNAME). STS is at
-// AWS_ENDPOINT_URL_STS, AWS_ENDPOINT_URL or Amazon's, that of `region` unless
-// AWS_STS_REGIONAL_ENDPOINTS is legacy. Nothing without a token file; INVALID_ARGUMENT, naming the
-// variable, for a value that is missing or none.
+// Reads AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ROLE_ARN and AWS_ROLE_SESSION_NAME (default:
+// leeway-HOSTNAME). STS is at AWS_ENDPOINT_URL_STS, AWS_ENDPOINT_URL or Amazon's endpoint for
+// `region`; with AWS_STS_REGIONAL_ENDPOINTS=legacy it is Amazon's global one. Returns nothing
+// without a token file. INVALID_ARGUMENT, naming the variable, if a value is missing or not valid.
 absl::StatusOr<std::optional<WebIdentity>> FindWebIdentity(const EnvironmentLookup& look_up,
                                                            const std::string& region);
 
-// Asks STS once, which has failed after so long without a byte. Errors name the role, the token's
-// file, and what to do: PERMISSION_DENIED, UNAUTHENTICATED and FAILED_PRECONDITION stay wrong,
-// UNAVAILABLE may pass.
+// Asks STS once. The request fails after `stall` without a byte. Errors name the role and the
+// token's file, and say what to do. PERMISSION_DENIED, UNAUTHENTICATED and FAILED_PRECONDITION need
+// a correction; UNAVAILABLE may pass.
 absl::StatusOr<ExpiringCredentials> AssumeRole(const WebIdentity& identity,
                                                const std::string& token, Duration stall,
                                                HttpTransport& transport);

@@ -1,4 +1,4 @@
-// Exceptions of plugins become errors: none leaves the code that calls a plugin.
+// Turns exceptions of plugins into errors: no exception leaves the code that calls a plugin.
 #pragma once
 
 #include <exception>
@@ -9,7 +9,7 @@
 
 namespace leeway {
 
-// Calls `call`. INVALID_ARGUMENT with what it has thrown.
+// Calls `call`. INVALID_ARGUMENT with the exception's text if it throws.
 template <typename Call>
 absl::Status Guarded(Call&& call) {
   try {
@@ -19,7 +19,7 @@ absl::Status Guarded(Call&& call) {
     return absl::InvalidArgumentError(Printable(thrown.what()));
   } catch (...) {
     return absl::InvalidArgumentError(
-        "the plugin threw something that is no std::exception, so it says nothing");
+        "the plugin threw an object that is not a std::exception, so the reason is unknown");
   }
 }
 

@@ -43,14 +43,14 @@ absl::StatusOr<std::string> FindPlugin(const std::string& name) {
   }
   if (places.empty()) {
     return absl::NotFoundError(absl::StrCat(
-        "'", name, "' has no slash, so it is looked for in the folders of ", kPluginPath,
-        ", which names none: set it, or give a path with a slash, such as ./", name));
+        "'", name, "' has no slash, so it is searched for in the folders of ", kPluginPath,
+        ", which is empty: set it, or give a path with a slash, such as ./", name));
   }
-  return absl::NotFoundError(absl::StrCat("there is no file ", absl::StrJoin(places, ", nor "),
+  return absl::NotFoundError(absl::StrCat("no file at ", absl::StrJoin(places, " or "),
                                           ": compile the plugin, or correct the path"));
 }
 
-// Of a plugin that has shown its version.
+// Loads a plugin and returns its table after checking the version.
 absl::StatusOr<const LeewayPlugin*> TableOf(const std::string& path) {
   const auto refuse = [&path](auto&&... why) {
     return absl::FailedPreconditionError(absl::StrCat("the plugin ", path, " ", why...));
@@ -65,15 +65,15 @@ absl::StatusOr<const LeewayPlugin*> TableOf(const std::string& path) {
     return refuse("has no ", kEntry, ": write LEEWAY_PLUGIN(registry) {...} in it");
   }
   const LeewayPlugin* const table = reinterpret_cast<const LeewayPlugin* (*)()>(entry)();
-  if (table == nullptr || table->add == nullptr) return refuse("gives no functions");
+  if (table == nullptr || table->add == nullptr) return refuse("has a table without functions");
   if (table->version != plugin::kVersion) {
     return refuse("was compiled with version ", table->version,
-                  " of leeway/plugin.h, and this program with version ", plugin::kVersion,
-                  ": compile it again, with the header of this program");
+                  " of leeway/plugin.h, but this program with version ", plugin::kVersion,
+                  ": compile it again with this program's header");
   }
   if (absl::string_view(table->library) != LEEWAY_PLUGIN_LIBRARY) {
-    return refuse("was compiled with ", Printable(table->library), ", and this program with ",
-                  LEEWAY_PLUGIN_LIBRARY, ": compile it again, with the same");
+    return refuse("was compiled with ", Printable(table->library), ", but this program with ",
+                  LEEWAY_PLUGIN_LIBRARY, ": compile it again with the same library");
   }
   return table;
 }
@@ -87,8 +87,8 @@ absl::StatusOr<std::unique_ptr<OpenPlugin>> Open(const std::string& path) {
   return opened;
 }
 
-// All that are open, by their files. They stay: their code cannot be unloaded while objects of it
-// live.
+// All open plugins, by file. They are never closed, because their code must not be unloaded while
+// objects of it exist.
 class OpenPlugins {
  public:
   absl::StatusOr<const OpenPlugin*> Get(const std::string& path) EXCLUDES(mutex_) {

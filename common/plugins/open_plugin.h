@@ -1,4 +1,4 @@
-// One plugin: a shared object with layers, losses or update rules, by whoever wrote it.
+// Opens one plugin: a shared object with layers, losses or update rules from any author.
 #pragma once
 
 #include <string>
@@ -8,18 +8,19 @@
 
 namespace leeway {
 
-// Where folders of plugins are named, with colons between them.
+// The variable that lists folders of plugins, separated by colons.
 inline constexpr char kPluginPath[] = "LEEWAY_PLUGIN_PATH";
 
 struct OpenPlugin {
-  // The file, as it was found.
+  // The path at which the file was found.
   std::string path;
   plugin::Registry registry;
 };
 
-// The plugin that a job names: a path with a slash as it is, another one in the folders of
-// LEEWAY_PLUGIN_PATH. Each is opened once in a process, and stays; thread-safe. NOT_FOUND: there is
-// no such file. FAILED_PRECONDITION: it is no plugin, is of another version, or is wrong in itself.
+// Opens the plugin that a job names: at the path if the name has a slash, otherwise in the
+// folders of LEEWAY_PLUGIN_PATH. A process opens each plugin once and never closes it.
+// Thread-safe. NOT_FOUND: the file does not exist. FAILED_PRECONDITION: the file is not a plugin,
+// has another version, or fails the checks.
 absl::StatusOr<const OpenPlugin*> OpenPluginNamed(const std::string& name);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// The options that a job gives to something of a plugin.
+// The options that a job gives to a layer, loss or rule of a plugin.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ namespace leeway {
 
 using GivenOptions = google::protobuf::Map<std::string, double>;
 
-// INVALID_ARGUMENT: "must be above 0; it is -1".
+// INVALID_ARGUMENT with a text such as "must be above 0; it is -1".
 absl::Status CheckBounds(const plugin::Option& option, double value);
 
-// What is given, and the defaults of the rest. INVALID_ARGUMENT at the key of the option
-// (common/job_key.h, options.NAME) that is unknown, missing or out of its bounds.
+// Returns the given options, and the defaults of the others. INVALID_ARGUMENT, at the option's key
+// (common/job_key.h, options.NAME), if an option is unknown, missing or out of bounds.
 absl::StatusOr<plugin::Options> ReadOptions(const std::vector<plugin::Option>& known,
                                             const GivenOptions& given);
 

@@ -16,7 +16,7 @@ namespace {
 
 using Opened = std::vector<const OpenPlugin*>;
 
-// That no two plugins bring the same `kind` under one name.
+// Checks that no two plugins have a `kind` of the same name.
 template <typename Spec>
 absl::Status CheckUnique(const Opened& plugins, absl::string_view kind,
                          std::vector<Spec> plugin::Registry::*specs) {
@@ -25,16 +25,16 @@ absl::Status CheckUnique(const Opened& plugins, absl::string_view kind,
     for (const Spec& spec : brought->registry.*specs) {
       const auto [found, is_new] = first.insert({spec.name, brought->path});
       if (is_new) continue;
-      return AtKey(absl::FailedPreconditionError(
-                       absl::StrCat(found->second, " and ", brought->path, " both bring a ", kind,
-                                    " '", spec.name, "': name one of them only, or rename one")),
+      return AtKey(absl::FailedPreconditionError(absl::StrCat(
+                       found->second, " and ", brought->path, " both have a ", kind, " '",
+                       spec.name, "': name only one of the plugins, or rename one")),
                    "model.plugins");
     }
   }
   return absl::OkStatus();
 }
 
-// By `name`, which is at `key`.
+// Finds the entry with `name`; `key` is the job's key for the name.
 template <typename Spec>
 absl::StatusOr<ChosenPlugin<Spec>> Find(const Opened& plugins, absl::string_view kind,
                                         std::vector<Spec> plugin::Registry::*specs,
@@ -49,8 +49,8 @@ absl::StatusOr<ChosenPlugin<Spec>> Find(const Opened& plugins, absl::string_view
       return ChosenPlugin<Spec>{&spec, std::move(options)};
     }
   }
-  const std::string which = known.empty() ? ": they bring none" : Suggestion(name, known);
-  return AtKey(absl::InvalidArgumentError(absl::StrCat("the job's plugins bring no ", kind, " '",
+  const std::string which = known.empty() ? ": they have none" : Suggestion(name, known);
+  return AtKey(absl::InvalidArgumentError(absl::StrCat("the job's plugins have no ", kind, " '",
                                                        Printable(name, kWordBytesMax), "'", which)),
                key);
 }

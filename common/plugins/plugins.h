@@ -1,4 +1,4 @@
-// The plugins of a job: what they bring, found by name.
+// The plugins of a job: finds their layers, losses and rules by name.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace leeway {
 
-// Something that a plugin brings, and the options that the job gives it.
+// A layer, loss or rule of a plugin, with the options that the job gives it.
 template <typename Spec>
 struct ChosenPlugin {
   const Spec* spec = nullptr;
@@ -23,13 +23,13 @@ struct ChosenPlugin {
 // Cheap to copy. Immutable and thread-safe.
 class Plugins {
  public:
-  // None.
+  // A job without plugins.
   Plugins() = default;
-  // Of `model.plugins`. Errors are OpenPluginNamed's, at that key (common/job_key.h), and
-  // FAILED_PRECONDITION where two of them bring the same name.
+  // Loads the plugins in `model.plugins`. Errors are those of OpenPluginNamed, at that key
+  // (common/job_key.h), and FAILED_PRECONDITION if two plugins use the same name.
   static absl::StatusOr<Plugins> Load(const v1::Model& model);
 
-  // INVALID_ARGUMENT at the key within the message: name, rule, options.NAME.
+  // Errors are INVALID_ARGUMENT at the key within the message: name, rule, options.NAME.
   absl::StatusOr<ChosenPlugin<plugin::LayerSpec>> Layer(const v1::Custom& custom) const;
   absl::StatusOr<ChosenPlugin<plugin::LossSpec>> Loss(const v1::Custom& custom) const;
   absl::StatusOr<ChosenPlugin<plugin::RuleSpec>> Rule(const v1::CustomRule& custom) const;

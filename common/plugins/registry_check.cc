@@ -19,7 +19,7 @@ constexpr size_t kPluginNameMax = 100;
 absl::Status BadName(absl::string_view name) {
   return absl::FailedPreconditionError(
       absl::StrCat("the name '", Printable(name, kPluginNameMax),
-                   "' must be small letters, digits and '_', and begin with a letter"));
+                   "' must have lower-case letters, digits and '_' only, and begin with a letter"));
 }
 
 absl::Status CheckOptionList(const std::vector<plugin::Option>& options) {

@@ -1,4 +1,4 @@
-// What a plugin has registered, checked once when it is opened.
+// Checks what a plugin has registered, once when it is opened.
 #pragma once
 
 #include "absl/status/status.h"
@@ -7,10 +7,12 @@
 
 namespace leeway {
 
-// A small letter, then small letters, digits and '_'; at most 100.
+// Whether the name begins with a lower-case letter and continues with lower-case letters, digits
+// and '_'; at most 100 characters.
 bool IsPluginName(absl::string_view name);
 
-// FAILED_PRECONDITION naming what is wrong: a name, a default beyond its own bounds, no function.
+// FAILED_PRECONDITION, naming the mistake: a name that is not valid, a default out of its own
+// bounds, a missing function.
 absl::Status CheckRegistry(const plugin::Registry& registry);
 
 }  // namespace leeway

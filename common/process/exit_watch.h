@@ -10,24 +10,24 @@
 
 namespace leeway {
 
-// By a pidfd, or where the system refuses one (a kernel before 5.3, a container's filter of system
-// calls) by a thread that waits for the child.
+// Uses a pidfd. If the system refuses one (a kernel before 5.3, a container's filter of system
+// calls), a thread waits for the child.
 class ExitWatch {
  public:
   static absl::StatusOr<std::unique_ptr<ExitWatch>> Begin(pid_t child);
-  // The child has ended.
+  // The child must have ended before this.
   ~ExitWatch();
   ExitWatch(const ExitWatch&) = delete;
   ExitWatch& operator=(const ExitWatch&) = delete;
 
-  // Readable from the child's end on; the child is still there to be collected.
+  // Readable once the child has ended. The child must still be collected then.
   int fd() const { return fd_; }
 
  private:
   explicit ExitWatch(int fd) : fd_(fd) {}
 
   const int fd_;
-  // None with a pidfd.
+  // Not used with a pidfd.
   std::thread waiting_;
 };
 

@@ -26,8 +26,8 @@ absl::Status StartingError(const std::string& name, const char* what) {
   return absl::InternalError(absl::StrCat("starting ", name, ": ", what, ": ", strerror(errno)));
 }
 
-// Everything that the child needs, made before the fork: between fork and exec in a program with
-// threads only async-signal-safe calls are allowed.
+// Everything that the child needs, prepared before the fork. Between fork and exec a program with
+// threads may only make async-signal-safe calls.
 struct ChildPlan {
   std::vector<char*> argv;
   std::vector<char*> environment;
@@ -35,19 +35,20 @@ struct ChildPlan {
   int output = -1;
   int error = -1;
   int ready = -1;
-  // Where the child writes errno if exec fails; closed by a successful exec.
+  // The child writes errno here if exec fails. A successful exec closes it.
   int failure = -1;
   pid_t parent = 0;
 };
 
-// Of one process that somebody starts by hand: none of its children is at these addresses.
+// Variables with addresses of one process that was started by hand. Its children have other
+// addresses.
 bool IsOwnAddress(std::string_view name) {
   return name == "LEEWAY_ADVERTISE=" || name == "LEEWAY_LISTEN=" || name == "LEEWAY_HEALTH=";
 }
 
-// This process's without what changes a job (LEEWAY__A__B): that is in the job that the child is
-// given already, where --set was stronger. `added`, NAME=VALUE, stand in the place of the same
-// names.
+// This process's environment, without what changes a job (LEEWAY__A__B): the job that the child
+// gets already includes it, and --set was stronger. `added`, as NAME=VALUE, replaces variables of
+// the same names.
 std::vector<char*> ChildEnvironment(std::vector<std::string>& added) {
   std::vector<char*> kept;
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
@@ -66,7 +67,7 @@ std::vector<char*> ChildEnvironment(std::vector<std::string>& added) {
 
 [[noreturn]] void RunChild(const ChildPlan& plan) {
   setpgid(0, 0);
-  // The parent may have died before the request: then it is nobody's child any more.
+  // The parent may have died before the request. Then nobody waits for this child any more.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != plan.parent) _exit(127);
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
@@ -83,15 +84,15 @@ std::vector<char*> ChildEnvironment(std::vector<std::string>& added) {
   _exit(127);
 }
 
-// What the child writes to, unless it is told otherwise; negative, with errno, if that fails.
+// The child's output, unless it is told otherwise. Negative, with errno, if it cannot be opened.
 int OpenOutput(const ProcessSpec& spec) {
   if (spec.output_file.empty()) return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   return open(spec.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK,
               0644);
 }
 
-// A member of the child's group that ends the group when this program dies, however it dies: the
-// kernel itself does so for the child alone. It has no files; all signals are blocked.
+// A member of the child's group that ends the group when this program dies, however it dies. The
+// kernel does that for the child alone. The guard has no files, and all its signals are blocked.
 [[noreturn]] void RunGuard(pid_t group, pid_t parent) {
   if (setpgid(0, group) != 0) _exit(1);
   sigset_t end;
@@ -107,7 +108,7 @@ int OpenOutput(const ProcessSpec& spec) {
   _exit(0);
 }
 
-// Waits for the exec; its errno if it failed, else 0.
+// Waits for the exec. Returns its errno if it failed, otherwise 0.
 int ExecError(int fd) {
   int error = 0;
   ssize_t got;
@@ -132,7 +133,7 @@ std::string ExitStatus::ToString() const {
 }
 
 absl::StatusOr<std::unique_ptr<Process>> Process::Start(const ProcessSpec& spec) {
-  // Duplicates are closed in the child, but for those that it is to have.
+  // Duplicates are closed in the child, except those that it needs.
   Descriptor input(spec.input >= 0 ? fcntl(spec.input, F_DUPFD_CLOEXEC, 3)
                                    : open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (*input < 0) return StartingError(spec.name, "opening its standard input");
@@ -184,7 +185,8 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Attend(const ProcessSpec& spec
   if (!watch.ok()) return Annotate(watch.status(), absl::StrCat("starting ", spec.name));
   process->exit_watch_ = *std::move(watch);
   if (!spec.starts_others) return process;
-  // No handler of this program's may run in the guard, which is of the group that signals are for.
+  // No signal handler of this program may run in the guard, which is in the group that gets the
+  // signals.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -192,7 +194,7 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Attend(const ProcessSpec& spec
   if (guard == 0) RunGuard(pid, parent);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (guard < 0) return StartingError(spec.name, "fork");
-  // Here, too: the group may be gone before the guard has begun.
+  // Also called here, because the group may be gone before the guard has begun.
   setpgid(guard, pid);
   process->guard_ = guard;
   return process;
@@ -216,7 +218,7 @@ absl::StatusOr<std::string> Process::ReadReady(bool* complete) {
   if (got > 0 && end == std::string::npos) return ready_line_;
   close(std::exchange(ready_fd_, -1));
   if (end == std::string::npos) {
-    return absl::UnavailableError(absl::StrCat(name_, " did not say where it listens"));
+    return absl::UnavailableError(absl::StrCat(name_, " ended without saying where it listens"));
   }
   *complete = true;
   return ready_line_.substr(0, end);
@@ -224,7 +226,7 @@ absl::StatusOr<std::string> Process::ReadReady(bool* complete) {
 
 absl::StatusOr<ExitStatus> Process::Collect() {
   siginfo_t info{};
-  // Its number stays its group's until the group has been killed.
+  // The child's pid stays that of its group until the group has been killed.
   if (waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
     return absl::InternalError(absl::StrCat("waiting for ", name_, ": ", strerror(errno)));
   }

@@ -7,18 +7,19 @@
 
 namespace leeway {
 
-// Seconds of processor time of all its threads, also of those that have ended; 0 if it is gone.
+// Seconds of processor time of all its threads, including those that have ended. 0 if the process
+// is gone.
 double ProcessCpuSeconds(pid_t pid);
 
-// The most memory it has had resident at once (VmHWM, shared memory that it has touched included);
-// 0 if it is gone.
+// The most memory that it has had resident at once (VmHWM, which includes shared memory that it has
+// touched). 0 if the process is gone.
 uint64_t PeakMemoryBytes(pid_t pid);
 
-// What it has resident now (VmRSS).
+// The memory that it has resident now (VmRSS).
 uint64_t MemoryBytes(pid_t pid);
 
-// Of that, what lies in memfds of other processes: mapped, but not its own. Zero where the system
-// does not say.
+// The part of that which is in memfds of other processes: mapped, but not its own. 0 if the system
+// does not tell.
 uint64_t PeersMemoryBytes(pid_t pid);
 
 }  // namespace leeway

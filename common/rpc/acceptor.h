@@ -1,4 +1,4 @@
-// Takes the connections that arrive at listening sockets.
+// Accepts the connections that arrive at listening sockets.
 #pragma once
 
 #include <functional>
@@ -11,29 +11,31 @@
 
 namespace leeway {
 
-// On a thread of its own. Where no file is left for a connection it waits, and is looked for again.
+// Works on a thread of its own. If the process has no file left for a connection, the connection
+// stays in the socket's queue and the acceptor tries again later.
 class Acceptor {
  public:
-  // From then on owns the socket, which does not block.
+  // Takes ownership of the accepted socket, which is non-blocking.
   using Accepted = std::function<void(int socket)>;
-  // True: it is to be called again soon, also if nobody comes.
+  // Called before each wait for connections. Returns true if it is to be called again soon, even
+  // without a new connection.
   using Look = std::function<bool()>;
 
-  // `listening`: sockets that do not block.
+  // `listening`: non-blocking sockets.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Start(
       std::vector<Descriptor> listening, Accepted accepted, Look look = [] { return false; });
-  // No connection is handed over after it.
+  // After the destructor has returned, no connection is handed over.
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
 
  private:
   Acceptor(std::vector<Descriptor> listening, Descriptor stop, Accepted accepted, Look look);
   void Run();
-  // False: no file is left.
+  // Returns false if the process has no file left.
   bool Take(int listening);
 
   const std::vector<Descriptor> listening_;
-  // An eventfd.
+  // An eventfd that ends the thread.
   const Descriptor stop_;
   const Accepted accepted_;
   const Look look_;

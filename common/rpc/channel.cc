@@ -18,18 +18,22 @@ namespace {
 constexpr int kKeepaliveMs = 20'000;
 constexpr int kKeepaliveTimeoutMs = kUnansweredMsMax;
 constexpr int kReconnectMsMin = 100;
-// What one attempt may take (gRPC calls it the least backoff): wide-area links and busy machines.
+// The time limit of one connection attempt (gRPC calls it the minimum backoff). It is long enough
+// for wide-area links and busy machines.
 constexpr int kConnectMsMax = 5'000;
 constexpr int kReconnectMsMax = 2'000;
-// A name is looked up again this soon: a pod that has moved keeps its name, at another address.
+// A name may be resolved again after this time: a pod that moves keeps its name but has a new
+// address.
 constexpr int kResolveMsMin = 500;
-// From a connection to its first frame. Who is slower has no memory of the server's any more.
+// The time limit from a connection to its first frame. The server drops a slower client and frees
+// its memory.
 constexpr int kHandshakeMsMax = 20'000;
-// Calls under way on one connection; a client keeps back what is more. A worker has a stream on
-// each and a few calls, one that pushes and pulls by calls alone as many as a server has blocks.
+// The maximum number of concurrent calls on one connection; the client queues further calls. A
+// worker has one stream and a few calls on each connection. A client that uses unary calls only has
+// one call for each block of the server.
 constexpr int kCallsMax = 4096;
-// What a read takes memory for, unless it is known that a message lacks more. Such a piece may lie
-// across several messages, and stays for as long as one of them does.
+// A read allocates at most this much memory, unless more of the message is known to be missing.
+// Several messages may share one such piece, and it is freed with the last of them.
 constexpr int kPieceBytesMax = 256 << 10;
 #if GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR < 53
 constexpr char kExperiments[] = "tcp_frame_size_tuning,tcp_rcv_lowat,-tcp_read_chunks";
@@ -46,7 +50,7 @@ void AddArguments(const ListenOptions& options, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kUnlimitedPingStrikes);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsMax);
-  // Two servers on one port are a mistake, not a load balancer.
+  // Two servers on one port are a mistake; they must not share its connections.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   grpc::ResourceQuota own("leeway");
   grpc::ResourceQuota& quota = options.quota != nullptr ? *options.quota : own;
@@ -61,11 +65,12 @@ const TransportSecurity& SecurityOf(const ListenOptions& options) {
 }  // namespace
 
 void PrepareGrpc() {
-  // Reads wait for what is known to come instead of taking each piece: a third of the receiver's
-  // processor time. And they take memory for what is known to come; "read chunks" take it for twice
-  // what came last, and the connection keeps it: megabytes. Newer versions have no choice there.
+  // With these experiments a read waits for the bytes that are known to come instead of waking for
+  // each piece, which saves a third of the receiver's processor time. It also allocates only for
+  // those bytes. "Read chunks" allocate twice the size of the previous read, and the connection
+  // keeps these megabytes. Newer versions of gRPC have no such choice.
   setenv("GRPC_EXPERIMENTS", kExperiments, /*replace=*/0);
-  // The distribution's build looks for deadlocks at every lock of the library's.
+  // The distribution's build of Abseil checks for deadlocks at each lock of the library.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   KeepLibraryLogToErrors();
 }
@@ -84,7 +89,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMsMax);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMsMax);
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kResolveMsMin);
-  // Servers are named by their own addresses; a proxy of the environment must not come between.
+  // A server is named by its own address; a proxy from the environment must not intercept the
+  // connection.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   auto credentials = security.ForChannel(address);
   auto interceptors = security.ForCalls();

@@ -9,13 +9,13 @@
 namespace leeway {
 namespace {
 
-// All entries are looked at no more often, whoever knocks.
+// All entries are checked at most this often, regardless of the number of new connections.
 constexpr Duration kLookForGoneEvery = std::chrono::milliseconds(100);
 constexpr Duration kComplainEvery = std::chrono::minutes(1);
 constexpr Duration kSuspectFor = std::chrono::minutes(1);
 constexpr Duration kPatience = std::chrono::seconds(1);
 constexpr Duration kSuspectPatience = std::chrono::milliseconds(100);
-// However many there are.
+// Upper limits of the two lists, for any number of peers and hosts.
 constexpr size_t kLoudMax = 10'000;
 constexpr size_t kHostsMax = 10'000;
 
@@ -30,8 +30,8 @@ void ConnectionTable::SetMost(size_t most) {
 
 bool ConnectionTable::Add(int socket, const std::string& peer, Time now) {
   MutexLock lock(mutex_);
-  // The number was free for this one: the connection that had it is gone. So is one of the same
-  // two ends.
+  // The system reuses a socket's number only after the earlier connection is closed. The same holds
+  // for a pair of addresses.
   if (const auto gone = entries_.find(socket); gone != entries_.end()) Forget(gone);
   if (const auto gone = by_peer_.find(peer); gone != by_peer_.end()) {
     Forget(entries_.find(gone->second));
@@ -170,8 +170,8 @@ void ConnectionTable::EndTalker(Entries::iterator entry, Time now) {
   if (now < next_talker_complaint_) return;
   next_talker_complaint_ = now + kComplainEvery;
   spdlog::warn(
-      "a connection from {} was closed: it has brought, asked for or begun more than a peer that "
-      "may call, and no call on it was let in ({} such connections so far)",
+      "a connection from {} was closed: it has sent, requested or begun more than an admitted peer "
+      "would, and no call on it was let in ({} such connections so far)",
       HostOfPeer(peer), talkers_);
 }
 
@@ -196,8 +196,8 @@ void ConnectionTable::Complain(const std::string& peer, Time now) {
   if (now < next_complaint_) return;
   next_complaint_ = now + kComplainEvery;
   spdlog::warn(
-      "there are as many connections as there may be, {}: one from {} was closed ({} so far). No "
-      "call was let in yet on {} of them; such connections go first. If the job itself needs more, "
+      "the limit of {} connections is reached: one from {} was closed ({} so far). No "
+      "call was let in yet on {} of them; these are closed first. If the job needs more, "
       "allow this process more files (ulimit -n)",
       most_, HostOfPeer(peer), turned_away_, strangers_.size());
 }

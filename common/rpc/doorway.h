@@ -1,4 +1,4 @@
-// Who comes in at a port, and who waits outside.
+// Lets connections in at a port, or makes them wait outside.
 #pragma once
 
 #include <chrono>
@@ -12,30 +12,32 @@
 
 namespace leeway {
 
-// A connection whose host has opened more than it may (ConnectionTable::MayCome) waits for its
-// turn, so that a peer of a crowd's host is served late and not sent away. Few may wait: the one
-// that has waited for longest makes room. Of one thread.
+// A connection whose host has opened too many (ConnectionTable::MayCome) waits for its turn. So a
+// legitimate peer on the same host as an attacker is served late instead of being refused. Few
+// connections may wait: a further one displaces the one that has waited longest. Used by one
+// thread.
 class Doorway {
  public:
   static constexpr size_t kWaitingMost = 64;
   static constexpr Duration kLookEvery = std::chrono::milliseconds(10);
   struct Sockets {
-    // Both own the socket from then on.
+    // Each of the two functions takes ownership of the socket.
     std::function<void(int socket)> hand_over;
     std::function<void(int socket)> refuse;
-    // The other end has hung up.
+    // Whether the peer has hung up.
     std::function<bool(int socket)> is_gone;
   };
 
   // `table` outlives this object.
   Doorway(ConnectionTable* table, Sockets sockets);
-  // Refuses whoever waits.
+  // Refuses all waiting connections.
   ~Doorway();
   Doorway(const Doorway&) = delete;
 
   // A connection of `peer` was accepted.
   void Come(int socket, const std::string& peer, Time now);
-  // Lets in those whose turn has come, once every kLookEvery. True: some wait.
+  // Lets in the connections whose turn has come, once every kLookEvery. Returns true if some still
+  // wait.
   bool Look(Time now);
 
  private:
@@ -47,7 +49,7 @@ class Doorway {
 
   ConnectionTable* const table_;
   const Sockets sockets_;
-  // Whoever came first is first.
+  // The connections in the order of their arrival.
   std::deque<Waiting> waiting_;
   Time next_look_{};
 };

@@ -25,7 +25,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
                       Printable(status.error_message()));
 }
 
-// The hint that came with a refusal.
+// Adds the retry hint that came with a refusal.
 absl::Status WithHintOf(const absl::Status& status, const grpc::ClientContext& context) {
   const auto& trailer = context.GetServerTrailingMetadata();
   const auto found = trailer.find(kRetryPushbackKey);
@@ -36,30 +36,30 @@ absl::Status WithHintOf(const absl::Status& status, const grpc::ClientContext& c
   return WithRetryHint(status, std::chrono::milliseconds(count));
 }
 
-// How the libraries tell that somebody was reached and did not agree, and what that means.
+// The libraries' texts for a peer that was reached but did not agree, and what each text means.
 struct Disagreement {
   absl::string_view told;
   absl::string_view meaning;
 };
 constexpr Disagreement kDisagreements[] = {
     {"certificate verify failed",
-     "the certificate there is not of this authority, or is not valid now (--tls-dir)"},
+     "the certificate there is not signed by this authority, or is not valid now (--tls-dir)"},
     {"wrong version number",
-     "whoever is there speaks no TLS: a server without certificates, or another program"},
-    {"alert", "whoever is there refuses this certificate (--tls-dir)"},
+     "the process there does not use TLS: a server without certificates, or another program"},
+    {"alert", "the process there refuses this certificate (--tls-dir)"},
     {"Socket closed",
-     "whoever is there hung up at once: it may want TLS, or other certificates (--tls-dir)"},
+     "the process there hung up at once: it may require TLS, or other certificates (--tls-dir)"},
     {"Connection reset by peer",
-     "whoever is there hung up at once: it may want TLS, or other certificates (--tls-dir)"},
+     "the process there hung up at once: it may require TLS, or other certificates (--tls-dir)"},
 };
 
 std::string NotConnected(absl::string_view cause) {
-  // Verifiers of ours have said what they mean.
+  // Leeway's own verifier has already explained the failure.
   if (absl::StartsWith(cause, "the certificate at this address")) return std::string(cause);
   for (const Disagreement& each : kDisagreements) {
     if (absl::StrContains(cause, each.told)) return absl::StrCat(each.meaning, " (", cause, ")");
   }
-  return absl::StrCat("nobody is reached there (", cause, ")");
+  return absl::StrCat("no process answers there (", cause, ")");
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ std::string InPlainWords(absl::string_view message) {
   const absl::string_view cause =
       colon == absl::string_view::npos ? message : message.substr(colon + 2);
   if (absl::StartsWith(message, "DNS resolution failed")) {
-    return absl::StrCat("the host's name is not found (", cause, ")");
+    return absl::StrCat("the host name was not found (", cause, ")");
   }
   if (absl::StartsWith(message, "failed to connect to all addresses")) return NotConnected(cause);
   return std::string(message);
@@ -83,11 +83,11 @@ absl::Status SaidOnTheWay(const absl::Status& status) {
   }
   if (absl::IsUnimplemented(status)) {
     return absl::UnavailableError(
-        "whoever is there does not answer such calls: is this server 0's address, and are both "
-        "builds of one protocol?");
+        "the process there does not answer such calls: is this server 0's address, and do both "
+        "builds use the same protocol?");
   }
   return absl::UnavailableError(absl::StrCat(
-      "the connection, not the other side, says ", absl::StatusCodeToString(status.code()),
+      "the connection, not the peer, reports ", absl::StatusCodeToString(status.code()),
       status.message().empty() ? "" : ": ", status.message()));
 }
 

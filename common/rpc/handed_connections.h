@@ -1,4 +1,4 @@
-// A gRPC server without a port of its own: connections are accepted elsewhere, and handed to it.
+// A gRPC server without a port of its own: other code accepts the connections and hands them over.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 
 namespace leeway {
 
-// As gRPC sets it for the connections of its own ports: what is sent and not acknowledged for so
-// long ends a connection (TCP_USER_TIMEOUT).
+// The value that gRPC sets for connections of its own ports (TCP_USER_TIMEOUT): a connection ends
+// if data stay unacknowledged for this time.
 inline constexpr int kUnansweredMsMax = 10'000;
 
-// PrepareServer, but nothing listens at `options.address`, by which only the credentials are
-// chosen. What is returned takes connections while the server runs.
+// As PrepareServer, but nothing listens at `options.address`, which only selects the credentials.
+// The returned acceptor takes connections while the server runs.
 std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> PrepareForConnections(
     const ListenOptions& options, grpc::ServerBuilder& builder);
 

@@ -23,20 +23,20 @@
 namespace leeway {
 namespace {
 
-// Of a question; what strangers may make the port keep.
+// The limit for one question, and limits for what strangers can make the port keep.
 constexpr int kQuestionBytesMax = 4096;
 constexpr size_t kMemoryBytesMax = 16 << 20;
 constexpr int kHealthCallsMax = 16;
 constexpr int kThreadsMax = 4;
-// Probes that come at one time, and what one connection brings: some hundred bytes a question. A
-// load balancer, which asks for days, is told in good time to come again.
+// Limits for simultaneous probes, and for the bytes that one connection brings (a question has some
+// hundred). A load balancer, which keeps its connection for days, is told in time to reconnect.
 constexpr size_t kConnectionsMax = 64;
 constexpr uint64_t kStrangerBytesMax = 64 << 10;
 constexpr int kConnectionMsMax = 120'000;
 constexpr int kLastCallsMs = 5'000;
 constexpr int kHandshakeMsMax = 20'000;
 
-// What names the port.
+// Names the port in errors.
 constexpr char kPort[] = "the health port (--health, LEEWAY_HEALTH)";
 
 }  // namespace
@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<HealthPort>> HealthPort::Start(const std::string&
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kConnectionMsMax);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, kLastCallsMs);
   builder.RegisterCallbackGenericService(&health->nothing_else_);
-  // gRPC adds the service to the servers that are made while this is set: to none but this one.
+  // gRPC adds the health service to each server that is built while this is set: only to this one.
   grpc::EnableDefaultHealthCheckService(true);
   health->server_ = builder.BuildAndStart();
   grpc::EnableDefaultHealthCheckService(false);
@@ -104,9 +104,9 @@ absl::Status CheckHealth(const std::string& address, const std::string& service,
   void* tag = nullptr;
   bool ok = false;
   queue.Next(&tag, &ok);
-  // gRPC's own service answers: its refusals have no mark of Leeway's.
+  // gRPC's own service answers, so its refusals do not carry Leeway's mark.
   if (status.error_code() == grpc::StatusCode::NOT_FOUND) {
-    return absl::NotFoundError(absl::StrCat(address, " knows no service '", service, "'"));
+    return absl::NotFoundError(absl::StrCat(address, " does not know the service '", service, "'"));
   }
   RETURN_IF_ERROR(Annotate(ResultOf(status, context), address));
   if (response.status() == health::HealthCheckResponse::SERVING) return absl::OkStatus();

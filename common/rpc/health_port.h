@@ -1,5 +1,5 @@
-// Health by gRPC's protocol, grpc.health.v1, for orchestrators: on a port of its own and in plain
-// text, because the probes of Kubernetes speak no TLS. The port answers nothing else.
+// Answers health checks by gRPC's protocol, grpc.health.v1, for orchestrators. The port is separate
+// and in plain text because Kubernetes' probes do not use TLS. It answers nothing else.
 // https://github.com/grpc/grpc/blob/master/doc/health-checking.md
 #pragma once
 
@@ -21,8 +21,8 @@ namespace leeway {
 
 class HealthPort {
  public:
-  // `address`: HOST:PORT; port 0 stands for any. The process as a whole, service "", is serving
-  // from now on. UNAVAILABLE: it cannot listen there.
+  // `address`: HOST:PORT; port 0 means any free port. The process as a whole, service "", is
+  // serving from now on. UNAVAILABLE if the port cannot listen there.
   static absl::StatusOr<std::unique_ptr<HealthPort>> Start(const std::string& address);
   // Closes the port.
   ~HealthPort();
@@ -35,17 +35,18 @@ class HealthPort {
   HealthPort();
 
   std::string address_;
-  // Refuses every other call. gRPC makes no server without a service of one's own.
+  // Refuses all other calls. gRPC does not build a server without a service of its user.
   grpc::CallbackGenericService nothing_else_;
-  // A probe comes, asks and goes: nobody is known here, and the oldest connection makes room.
+  // A probe connects, asks and leaves. All peers are strangers here, so the oldest connection makes
+  // room.
   ConnectionTable connections_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> gate_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<TcpPort> port_;
 };
 
-// Asks the port at `address`. OK: the service is serving. UNAVAILABLE: it is not, or nobody answers
-// within `limit`; NOT_FOUND: no such service.
+// Asks the port at `address`. OK: the service is serving. UNAVAILABLE: it is not serving, or no
+// answer came within `limit`. NOT_FOUND: the port does not know the service.
 absl::Status CheckHealth(const std::string& address, const std::string& service, Duration limit);
 
 }  // namespace leeway

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kDigits = 16;
 
-// The device and inode name a namespace. False if there is no such file.
+// Appends the device and inode, which identify a namespace. Returns false if `path` does not exist.
 bool AppendNamespace(const char* path, std::string& text) {
   struct stat info;
   if (stat(path, &info) != 0) return false;
@@ -22,7 +22,7 @@ bool AppendNamespace(const char* path, std::string& text) {
   return true;
 }
 
-// What the kernel and the network are called; empty when the system does not say.
+// Identifies the running kernel and the network namespace; empty if the system does not say.
 std::string NetworkText() {
   std::string text;
   if (!std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), text)) return "";

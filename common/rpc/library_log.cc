@@ -36,10 +36,11 @@ constexpr absl::string_view kHandshake = "Handshake failed";
 #else
 constexpr absl::string_view kHandshake = "Handshaking failed";
 #endif
-// What the library says of itself: when it reads certificates once more, and when a server ends.
+// The library's messages about its own work: reading certificates again, and the end of a server.
 constexpr absl::string_view kReading = "Tls";
 constexpr absl::string_view kEnding = "Listener stopped serving";
-// The one certificate is shown whatever name a client asks for, and roles are looked at, not names.
+// A server shows its one certificate for each name that a client asks for; Leeway checks roles, not
+// names.
 constexpr absl::string_view kNoSuchName = "No match found for server name";
 
 struct Said {
@@ -47,8 +48,9 @@ struct Said {
   absl::flat_hash_set<std::string> texts GUARDED_BY(mutex);
 };
 
-// The causes of an error as the library writes it, outermost first, without its places and times,
-// which differ each time: UNKNOWN:a {..., children:[UNKNOWN:b {...}]} is "a: b".
+// Returns the causes in an error text of the library, outermost first. It drops the source
+// positions and times, which differ each time: UNKNOWN:a {..., children:[UNKNOWN:b {...}]} becomes
+// "a: b".
 std::string Causes(absl::string_view error) {
   std::vector<absl::string_view> causes;
   for (absl::string_view part : absl::StrSplit(error, "UNKNOWN:")) {
@@ -94,7 +96,7 @@ void TakeLibraryLog(bool handshakes) {
 #ifdef LEEWAY_ABSL_LOG
   absl::AddLogSink(new Sink());
   if (handshakes) absl::SetMinLogLevel(absl::LogSeverityAtLeast::kInfo);
-  // Last words only; before this call everything is written there, too.
+  // Only fatal messages go to stderr. Before InitializeLog all messages would go there, too.
   absl::SetStderrThreshold(absl::LogSeverityAtLeast::kFatal);
   absl::InitializeLog();
 #else

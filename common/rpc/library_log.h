@@ -1,14 +1,14 @@
-// What the gRPC library says goes to the process's log.
+// Sends messages of the gRPC library to the log of the process.
 #pragma once
 
 namespace leeway {
 
-// From now on the library's errors are lines of the log, each text once: what strangers do at a
-// port must not fill a disk. `handshakes`: so are the reasons why connections were not accepted,
-// which the library thinks of as details.
+// From now on the library's errors appear in the log, each text once: strangers at a port must not
+// be able to fill a disk. `handshakes` also logs why connections were not accepted, which the
+// library treats as details.
 void TakeLibraryLog(bool handshakes);
 
-// A newer library writes errors, and nothing less, as the distribution's does by itself.
+// Makes a newer library write errors only, as the distribution's version does by default.
 void KeepLibraryLogToErrors();
 
 }  // namespace leeway

@@ -23,7 +23,7 @@ namespace {
 constexpr char kScheme[] = "unix-abstract:";
 constexpr int kWaiting = 128;
 
-// In the abstract namespace a name begins with a zero.
+// A name in the abstract namespace begins with a zero byte.
 std::optional<std::pair<sockaddr_un, socklen_t>> AddressOf(const std::string& address) {
   if (!address.starts_with(kScheme)) return std::nullopt;
   const std::string name = address.substr(sizeof(kScheme) - 1);
@@ -68,7 +68,7 @@ void LocalListener::Take(int connection) {
   close(connection);
   if (std::exchange(complained_, true)) return;
   spdlog::warn(
-      "a process of user {} (pid {}) has no business at this job's socket, which is user {}'s",
+      "refused a process of user {} (pid {}) at this job's socket, which belongs to user {}",
       peer.uid, peer.pid, user_);
 }
 

@@ -1,5 +1,5 @@
 // The listening end of an abstract unix socket, for processes of this host. Such a socket has no
-// file, so no file mode limits who may connect. Instead the system says which user has connected.
+// file, so a file mode cannot limit who connects. Instead the system reports the user of each peer.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace leeway {
 
-// Accepts connections of this process's user and of root, and closes those of others before a byte
-// of them is read.
+// Accepts connections of one user and of root. It closes connections of other users before it reads
+// a byte of them.
 class LocalListener {
  public:
-  // `address`: unix-abstract:NAME. `user`: the user whose connections are accepted, beside root.
+  // `address`: unix-abstract:NAME. `user`: the user whose connections are accepted, besides root.
   static absl::StatusOr<std::unique_ptr<LocalListener>> Start(const std::string& address,
                                                               uint32_t user,
                                                               Acceptor::Accepted accepted);
@@ -31,7 +31,7 @@ class LocalListener {
   const uint32_t user_;
   const Acceptor::Accepted accepted_;
   bool complained_ = false;
-  // First to go: it uses the others.
+  // Declared last, so destroyed first: it uses the other members.
   std::unique_ptr<Acceptor> acceptor_;
 };
 

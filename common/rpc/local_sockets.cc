@@ -20,12 +20,12 @@ namespace {
 
 constexpr char kPrefix[] = "leeway-";
 constexpr int kSendBytes = 1 << 20;
-// Files have the lowest numbers that are free.
+// The system gives a new file the lowest free number.
 constexpr int kFilesMost = 1024;
 
 using NameOfEnd = int (*)(int, sockaddr*, socklen_t*);
 
-// In the abstract namespace a name begins with a zero.
+// A name in the abstract namespace begins with a zero byte.
 bool IsOurs(int socket, NameOfEnd name_of_end) {
   sockaddr_un address{};
   socklen_t length = sizeof(address);
@@ -35,7 +35,7 @@ bool IsOurs(int socket, NameOfEnd name_of_end) {
          address.sun_path[0] == '\0' && std::memcmp(address.sun_path + 1, kPrefix, kLength) == 0;
 }
 
-// Of a connection over TCP.
+// One end of a TCP connection.
 struct End {
   // The address without the port, in network order.
   std::string host;
@@ -68,7 +68,7 @@ std::string NewLocalAddress() {
 void WidenLocalSocket(int socket) {
   int bytes = 0;
   socklen_t length = sizeof(bytes);
-  // The system says, and counts, twice what it is asked for.
+  // The system doubles the size that it is given, and reports the doubled size.
   if (getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, &length) != 0 || bytes >= kSendBytes) {
     return;
   }
@@ -93,11 +93,11 @@ void TuneLocalSockets(const std::string& peer, bool sole) {
     }
     return;
   }
-  // Accepted here, and widened then (common/rpc/local_listener.h).
+  // LocalListener accepted this connection and widened its socket then.
   if (peer.starts_with("fd:")) return;
   int port = 0;
   if (!absl::SimpleAtoi(peer.substr(peer.find_last_of(':') + 1), &port)) return;
-  // A new connection's number is near that of the one before it.
+  // A new connection's number is near that of the previous one.
   static std::atomic<int> last_found{0};
   const int first = last_found;
   for (int i = 0; i < kFilesMost; ++i) {

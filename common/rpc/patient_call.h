@@ -1,4 +1,4 @@
-// A unary call that is sent again until the other side itself answers.
+// A unary call that is repeated until the other side itself answers.
 #pragma once
 
 #include <functional>
@@ -11,15 +11,15 @@
 namespace leeway {
 
 struct PatientCall {
-  // Of one attempt, and of all together with the pauses between them.
+  // Time limits: for one attempt, and for all attempts with the pauses between them.
   Duration attempt_max;
   Duration total;
-  // Waits before the next attempt; false: there is to be none.
+  // Waits before the next attempt. Returns false if no attempt is to follow.
   std::function<bool(Duration)> pause;
 };
 
 // Sends a request that is harmless when repeated. `attempt` makes one call with the context, which
-// waits for the connection; the last one's result.
+// waits for the connection. Returns the result of the last attempt.
 absl::Status CallPatiently(const PatientCall& patience,
                            const std::function<grpc::Status(grpc::ClientContext&)>& attempt);
 

@@ -1,21 +1,21 @@
-// What a completion queue of gRPC's gives back, in servers and workers.
+// What a gRPC completion queue gives back, in servers and workers.
 #pragma once
 
 #include "common/hand_over.h"
 
 namespace leeway {
 
-// An operation on a completion queue. The queue orders the thread that begins it before the thread
-// that takes it from there.
+// An operation on a completion queue. The queue orders the thread that begins the operation before
+// the thread that takes it from the queue.
 class QueueEvent {
  public:
   virtual ~QueueEvent() = default;
-  // To begin the operation with; the event lives until it is run.
+  // Returns the tag with which to begin the operation. The event must live until it has run.
   void* Tag() {
     HandOver(this);
     return this;
   }
-  // What a queue has given back, on the thread that took it. `ok` as gRPC says it.
+  // Runs an event that a queue has given back, on the thread that took it. `ok` is gRPC's result.
   static void RunTag(void* tag, bool ok) {
     TakeOver(tag);
     static_cast<QueueEvent*>(tag)->Run(ok);
@@ -25,7 +25,7 @@ class QueueEvent {
   virtual void Run(bool ok) = 0;
 };
 
-// Calls a member function.
+// Calls a member function of an object.
 template <typename Object>
 class MemberEvent : public QueueEvent {
  public:

@@ -8,7 +8,7 @@ namespace {
 
 using Queue = grpc::CompletionQueue;
 
-// What waits for more is not kept waiting by others' events for longer.
+// The longest time that other events can delay work which waits for more.
 constexpr Duration kGather = std::chrono::microseconds(50);
 
 gpr_timespec AtOnce() { return gpr_inf_past(GPR_CLOCK_MONOTONIC); }

@@ -1,4 +1,4 @@
-// Takes from a completion queue: what small messages need to be quick, and many of them cheap.
+// Takes events from a completion queue so that single small messages are quick, and many are cheap.
 #pragma once
 
 #include <cstdint>
@@ -12,33 +12,33 @@
 
 namespace leeway {
 
-// For one thread at a time.
+// Used by one thread at a time.
 //
-// While messages are small it waits as BriefWaits says. And a message costs as much as many small
-// requests in it: so what can wait for more (AtRest) leaves when nothing else is ready, with one
-// request under way at once, under load with what has gathered.
+// While messages are small, the poller waits as BriefWaits says. A message costs as much as many
+// small requests within it. So work that can gather more (AtRest) runs when nothing else is ready:
+// at once if one request is under way, and with several gathered requests under load.
 class QueuePoller {
  public:
-  // Payload of a small message, or of all that is under way. What has gathered so much waits for no
-  // more.
+  // The payload of a small message, or of all messages under way. Gathered work of this size does
+  // not wait for more.
   static constexpr uint64_t kSmallBytes = 64 << 10;
 
-  // `alone`: no other thread takes from the queue meanwhile. Else whoever has the network does not
-  // let go of it, and looking again finds nothing.
+  // `alone`: no other thread takes events from the queue meanwhile. If others do, the thread that
+  // polls the network keeps it, and polling here finds nothing.
   QueuePoller(grpc::CompletionQueue* queue, bool alone) : queue_(queue), alone_(alone) {}
 
   // As CompletionQueue::AsyncNext.
   grpc::CompletionQueue::NextStatus Next(void** tag, bool* ok, gpr_timespec deadline);
-  // What comes next is likely small.
+  // Says whether the next event is likely small.
   void ExpectSmall(bool small) { small_ = small; }
-  // To be called by what runs between two Next(): `work` runs before the thread waits, and soon
-  // where it does not.
+  // Code that runs between two calls of Next() puts off `work` with this. The work runs before the
+  // thread waits, or soon if the thread does not wait.
   void AtRest(std::function<void()> work);
-  // Runs what is put off: before the thread leaves the queue to another one.
+  // Runs the work that was put off. Call it before the thread leaves the queue to another thread.
   void RunAtRest();
 
  private:
-  // TIMEOUT: nothing came while it was worth looking.
+  // Polls for a short time. TIMEOUT: nothing came while polling was worthwhile.
   grpc::CompletionQueue::NextStatus Look(void** tag, bool* ok, Time begun);
 
   grpc::CompletionQueue* const queue_;
@@ -46,7 +46,7 @@ class QueuePoller {
   bool small_ = false;
   BriefWaits waits_;
   std::vector<std::function<void()>> at_rest_;
-  // Since when there is something.
+  // Since when the oldest work in `at_rest_` waits.
   Time gathers_since_{};
 };
 

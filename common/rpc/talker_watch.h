@@ -1,4 +1,4 @@
-// Looks at the strangers of a port for as long as there are any.
+// Checks the strangers at a port for as long as there are any.
 #pragma once
 
 #include <chrono>
@@ -10,9 +10,8 @@
 
 namespace leeway {
 
-// Has a table end its talkers (ConnectionTable::EndTalkers), on a thread of its own. gRPC may read
-// a connection on the thread that hands it over, and a header that does not end keeps that thread
-// for as long as it lasts.
+// Calls ConnectionTable::EndTalkers regularly, on a thread of its own. gRPC may read a connection
+// on the thread that hands it over, and a header that does not end keeps that thread busy.
 class TalkerWatch {
  public:
   static constexpr Duration kEvery = std::chrono::milliseconds(20);
@@ -22,12 +21,12 @@ class TalkerWatch {
   ~TalkerWatch();
   TalkerWatch(const TalkerWatch&) = delete;
 
-  // A connection has come.
+  // Says that a connection has arrived.
   void Wake() EXCLUDES(mutex_);
 
  private:
   void Run() EXCLUDES(mutex_);
-  // False: it is over.
+  // Returns false if the watch is ending. So does WaitForNextLook.
   bool WaitForConnection() EXCLUDES(mutex_);
   bool WaitForNextLook() EXCLUDES(mutex_);
 

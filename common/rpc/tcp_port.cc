@@ -38,15 +38,15 @@ absl::StatusOr<Found> Resolve(const std::string& address) {
   const int error = getaddrinfo(parts.host.c_str(), parts.port.c_str(), &hints, &found);
   if (error == 0) return Found(found, freeaddrinfo);
   return absl::UnavailableError(
-      absl::StrCat("the name ", parts.host, " is not known here: ", gai_strerror(error)));
+      absl::StrCat("the name ", parts.host, " cannot be resolved here: ", gai_strerror(error)));
 }
 
-// The port lies at the same place in both kinds of address.
+// The port has the same offset in both kinds of address.
 in_port_t& PortIn(sockaddr_storage& address) {
   return reinterpret_cast<sockaddr_in&>(address).sin_port;
 }
 
-// 0.0.0.0 and [::] are, as gRPC has it, all addresses of both kinds.
+// As in gRPC, 0.0.0.0 and [::] both mean all addresses of both kinds.
 bool IsEverywhere(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET) {
     return reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr == INADDR_ANY;
@@ -63,7 +63,7 @@ sockaddr_storage Everywhere(in_port_t port) {
   return address;
 }
 
-// Below 0: errno says why not.
+// If the descriptor is below 0, errno says why.
 Descriptor ListenOn(const sockaddr_storage& address, bool both_kinds) {
   const int family = address.ss_family;
   Descriptor made(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -73,7 +73,7 @@ Descriptor ListenOn(const sockaddr_storage& address, bool both_kinds) {
       *made >= 0 && setsockopt(*made, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
       (family == AF_INET ||
        setsockopt(*made, IPPROTO_IPV6, IPV6_V6ONLY, &six_only, sizeof(six_only)) == 0) &&
-      // Connections have these from the socket that they arrive at.
+      // Accepted connections inherit these options from the listening socket.
       setsockopt(*made, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) == 0 &&
       setsockopt(*made, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnansweredMsMax,
                  sizeof(kUnansweredMsMax)) == 0 &&
@@ -87,8 +87,8 @@ Descriptor ListenOn(const sockaddr_storage& address, bool both_kinds) {
   return none;
 }
 
-// 0: unknown. tcpi_bytes_acked and tcpi_bytes_received of the kernel's tcp_info, which the C
-// library's does not have, and the kernel's header does not go with the C library's.
+// 0 means unknown. Reads tcpi_bytes_acked and tcpi_bytes_received of the kernel's tcp_info. The C
+// library's struct lacks them, and the kernel's header conflicts with the C library's.
 ConnectionTable::Traffic TrafficOf(int socket) {
   constexpr size_t kAcked = 15, kReceived = 16;
   std::array<uint64_t, kReceived + 1> info{};
@@ -100,24 +100,24 @@ ConnectionTable::Traffic TrafficOf(int socket) {
   return {.received = info[kReceived], .sent = info[kAcked] + static_cast<uint64_t>(queued)};
 }
 
-// Whether the kernel keeps its room for what arrives at the first 64 KiB. It grows to the most that
-// tcp_rmem says, megabytes for each connection of a stranger, and gRPC reads what has arrived also
-// from one that was ended. Kernels before 5.14 have no such option.
+// Sets whether the kernel keeps the receive buffer at its first 64 KiB. Otherwise it grows up to
+// the limit of tcp_rmem, megabytes for each stranger's connection, and gRPC also reads what has
+// arrived on an ended connection. Kernels before 5.14 do not have this option.
 void HoldBack(int connection, bool held) {
   constexpr int kReceiveSide = 2;
   const int sides = held ? kReceiveSide : 0;
   setsockopt(connection, SOL_SOCKET, SO_BUF_LOCK, &sides, sizeof(sides));
 }
 
-// The connection is gone at once, with what it has brought, and the other end is told so; the file
-// stays its owner's. shutdown() would keep both until gRPC has read what is there, which takes it
-// minutes where that is a header without end.
+// Ends the connection at once, drops the bytes that have arrived, and tells the peer. The
+// descriptor stays with its owner. shutdown() would keep connection and bytes until gRPC has read
+// them, which takes minutes for a header without end.
 void Dissolve(int connection) {
   const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
   if (connect(connection, &nobody, sizeof(nobody)) != 0) shutdown(connection, SHUT_RDWR);
 }
 
-// Leaves nothing of the connection in the kernel, however many there are.
+// Closes the connection without leaving state in the kernel, for any number of connections.
 void CloseAtOnce(int connection) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   setsockopt(connection, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
@@ -130,7 +130,7 @@ bool IsGone(int connection) {
   return there == 0 || (there < 0 && errno != EAGAIN);
 }
 
-// Host byte order; 0: unknown.
+// In host byte order; 0 means unknown.
 int PortOf(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
@@ -147,11 +147,11 @@ absl::StatusOr<std::unique_ptr<TcpPort>> TcpPort::Listen(const std::string& addr
   for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
     sockaddr_storage end{};
     std::memcpy(&end, each->ai_addr, each->ai_addrlen);
-    // A name that stands for several addresses has one port at all of them.
+    // A name that stands for several addresses gets the same port at all of them.
     if (port != 0) PortIn(end) = htons(static_cast<uint16_t>(port));
     const bool everywhere = IsEverywhere(end);
     Descriptor socket = ListenOn(everywhere ? Everywhere(PortIn(end)) : end, everywhere);
-    // A system without IPv6.
+    // The system has no IPv6.
     if (*socket < 0 && everywhere && end.ss_family == AF_INET) {
       Descriptor four = ListenOn(end, false);
       if (*four >= 0) sockets.push_back(std::move(four));
@@ -163,8 +163,9 @@ absl::StatusOr<std::unique_ptr<TcpPort>> TcpPort::Listen(const std::string& addr
   if (!sockets.empty()) {
     return std::unique_ptr<TcpPort>(new TcpPort(std::move(sockets), port));
   }
-  return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", strerror(error),
-                                             "; is the port taken, the address this machine's?"));
+  return absl::UnavailableError(
+      absl::StrCat("cannot listen on ", address, ": ", strerror(error),
+                   "; is the port taken, or is the address not this machine's?"));
 }
 
 absl::Status TcpPort::Start(grpc::experimental::ExternalConnectionAcceptor* gate,
@@ -181,7 +182,7 @@ absl::Status TcpPort::Start(grpc::experimental::ExternalConnectionAcceptor* gate
       table, Doorway::Sockets{.hand_over = hand_over, .refuse = CloseAtOnce, .is_gone = IsGone});
   const auto come = [doorway = doorway_.get()](int connection) {
     const std::string peer = PeerOf(connection);
-    // It may be gone again.
+    // The peer may already be gone.
     if (peer.empty()) return CloseAtOnce(connection);
     doorway->Come(connection, peer, SteadyNow());
   };

@@ -1,6 +1,6 @@
-// The TCP port of a gRPC server. gRPC 1.51 by itself takes any number of connections; and where no
-// file is left for one, it never accepts another (CVE-2023-4785). So connections are accepted here,
-// and handed to it.
+// The TCP port of a gRPC server. By itself gRPC 1.51 accepts any number of connections, and once no
+// file is left for one, it never accepts another (CVE-2023-4785). So this code accepts the
+// connections and hands them to gRPC.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ namespace leeway {
 
 class TcpPort {
  public:
-  // `address`: HOST:PORT, port 0 for any free one. Connections wait from now on. UNAVAILABLE: the
-  // port is taken, or the address not this machine's; for now.
+  // `address`: HOST:PORT, where port 0 means any free port. From now on connections queue at the
+  // port. UNAVAILABLE: the port is taken, or the address is not this machine's; either may pass.
   static absl::StatusOr<std::unique_ptr<TcpPort>> Listen(const std::string& address);
 
   int port() const { return port_; }
-  // Hands over all connections that `table` lets in. `gate` is of a server that runs; it and the
-  // table outlive this object, or Stop.
+  // Hands over all connections that `table` lets in. `gate` belongs to a running server; the gate
+  // and the table outlive this object.
   absl::Status Start(grpc::experimental::ExternalConnectionAcceptor* gate, ConnectionTable* table);
 
  private:
@@ -36,23 +36,24 @@ class TcpPort {
   std::vector<Descriptor> sockets_;
   const int port_;
   std::unique_ptr<TalkerWatch> watch_;
-  // Wakes the watch.
+  // Wakes `watch_`.
   std::unique_ptr<Doorway> doorway_;
-  // Calls the doorway.
+  // Calls `doorway_`.
   std::unique_ptr<Acceptor> acceptor_;
 };
 
-// Those of the system, by the names that gRPC has for peers (grpc::ServerContext::peer).
+// The functions of the system. Peers have the names that gRPC gives them
+// (grpc::ServerContext::peer).
 ConnectionTable::Sockets TcpSockets();
-// Empty: it has none any more.
+// The name of the connection's peer; empty if the connection is gone.
 std::string PeerOf(int socket);
-// Once, at the start of a program that listens: connections are files, and the usual limit is for
-// programs that wait with select().
+// Raises the limit of open files to the maximum. Call it once, at the start of a program that
+// listens: each connection is a file, and the usual limit is meant for programs that use select().
 void AllowManyFiles();
-// Once, at the start of a program that others rely on: to write where nobody reads any more
-// (SIGPIPE), or beyond `ulimit -f` (SIGXFSZ), is an error, and not the process's end.
+// Turns a write to a closed connection (SIGPIPE) or beyond `ulimit -f` (SIGXFSZ) into an error that
+// does not end the process. Call it once, at the start of a program that others rely on.
 void SurviveWrites();
-// How many files this process may have open.
+// The number of files that this process may have open.
 uint64_t FilesMost();
 
 }  // namespace leeway

@@ -16,7 +16,7 @@ namespace {
 
 namespace tls = grpc::experimental;
 
-// What gRPC looks at as often lies in memory.
+// gRPC checks files this often; they are in memory.
 constexpr unsigned kLookAtFilesSeconds = 1;
 constexpr char kAuthorization[] = "authorization";
 
@@ -25,8 +25,8 @@ bool IsUnixSocket(const std::string& address) { return absl::StartsWith(address,
 // Verifies a server's certificate beyond its signature.
 class ServerVerifier : public tls::ExternalCertificateVerifier {
  public:
-  // `by_name`: a certificate without a role must have the name of the address. `trust_domain`: of
-  // the others; empty: any.
+  // `by_name`: a certificate without a role must carry the host name of the address.
+  // `trust_domain`: the domain required of certificates with a role; empty: any.
   ServerVerifier(bool by_name, std::string trust_domain)
       : by_name_(by_name), trust_domain_(std::move(trust_domain)) {}
 
@@ -44,7 +44,7 @@ class ServerVerifier : public tls::ExternalCertificateVerifier {
                        peer ? absl::StrCat("a ", RoleName(*peer->role), "'s") : "without a role"),
           status);
     } else if (!trust_domain_.empty() && peer->trust_domain != trust_domain_) {
-      Refuse(absl::StrCat("of the trust domain '", peer->trust_domain, "', and not of '",
+      Refuse(absl::StrCat("for the trust domain '", peer->trust_domain, "', not for '",
                           trust_domain_, "' (--trust-domain)"),
              status);
     }
@@ -63,8 +63,9 @@ class ServerVerifier : public tls::ExternalCertificateVerifier {
   tls::HostNameCertificateVerifier names_;
 };
 
-// gRPC ends the process when a file that it watches is empty, and refuses all that comes when a key
-// does not fit. So it watches what has passed (KeptCertificates), never the files themselves.
+// gRPC ends the process if a file that it watches is empty, and refuses all connections if a key
+// does not fit. So it watches sets that have passed the check (KeptCertificates), never the files
+// themselves.
 std::shared_ptr<tls::CertificateProviderInterface> Watch(const KeptCertificates& kept) {
   if (kept.identity_file().empty()) {
     return std::make_shared<tls::FileWatcherCertificateProvider>(kept.ca_file(),
@@ -83,7 +84,7 @@ std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
   options.watch_root_certs();
   if (mutual) options.watch_identity_key_cert_pairs();
   options.set_verify_server_certs(true);
-  // The verifier does it, where it counts.
+  // ServerVerifier checks the name where that is necessary.
   options.set_check_call_host(false);
   options.set_certificate_verifier(tls::ExternalCertificateVerifier::Create<ServerVerifier>(
       /*by_name=*/!mutual, settings.trust_domain));
@@ -99,7 +100,7 @@ std::shared_ptr<grpc::ServerCredentials> MakePortCredentials(
   options.set_cert_request_type(settings.tls == v1::TLS_MODE_MTLS
                                     ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
                                     : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
-  // The role is looked at with each call, which can be told why it is refused.
+  // The server checks the role at each call, because a call can be told why it is refused.
   options.set_certificate_verifier(std::make_shared<tls::NoOpCertificateVerifier>());
   return tls::TlsServerCredentials(options);
 }
@@ -131,7 +132,7 @@ class TokenInterceptors : public grpc::experimental::ClientInterceptorFactoryInt
   const KeptToken token_;
 };
 
-// The last one is never destroyed: channels may be made until the process ends.
+// The last one is never destroyed, because channels may be made until the process ends.
 std::unique_ptr<const TransportSecurity>& OfProcess() {
   static auto* security = new std::unique_ptr<const TransportSecurity>(new TransportSecurity());
   return *security;

@@ -1,5 +1,4 @@
-// TLS and tokens as gRPC has them. A process has one identity, and all its channels and ports go by
-// it.
+// TLS and tokens for gRPC. A process has one identity, which all its channels and ports use.
 #pragma once
 
 #include <memory>
@@ -16,10 +15,10 @@
 
 namespace leeway {
 
-// With mutual TLS a client accepts servers whose certificate has the role server in its own trust
-// domain, under whatever name they are reached; with TLS also those whose certificate has the name
-// and no role. Certificates, keys and tokens are read again when their files change; connections
-// that are open stay.
+// With mutual TLS a client accepts a server whose certificate has the role server in the client's
+// own trust domain, under any host name. With plain TLS it also accepts a certificate without a
+// role that carries the host name. Certificates, keys and tokens are read again when their files
+// change; open connections stay.
 //
 // Thread-safe.
 class TransportSecurity {
@@ -32,10 +31,11 @@ class TransportSecurity {
   explicit TransportSecurity(SecuritySettings settings);
 
   const SecuritySettings& settings() const { return settings_; }
-  // `address` as channels have it. A unix socket lets in its own user only, and is plain.
+  // `address` is in the form that channels use. A unix socket is plaintext, and lets in its own
+  // user only.
   std::shared_ptr<grpc::ChannelCredentials> ForChannel(const std::string& address) const;
   std::shared_ptr<grpc::ServerCredentials> ForPort(const std::string& address) const;
-  // What gives each call the token; none without one.
+  // Interceptors that add the token to each call; empty without a token.
   Interceptors ForCalls() const;
 
  private:
@@ -44,12 +44,14 @@ class TransportSecurity {
   std::shared_ptr<grpc::ServerCredentials> port_;
 };
 
-// At the start of a program, before its first channel, and when its keys go: while nothing makes a
-// channel or listens. Without it: plaintext, no token.
+// Sets the security of this process. Call it at the start of a program, before its first channel,
+// and again when its keys are removed, while nothing makes a channel or listens. Default:
+// plaintext, no token.
 void SetProcessSecurity(SecuritySettings settings);
 const TransportSecurity& ProcessSecurity();
 
-// What the connection and the metadata of a call say of its caller. Refers to the context.
+// Returns what the connection and the metadata of a call prove about its caller. The result refers
+// to the context.
 CallerFacts FactsOf(const grpc::ServerContext& context);
 
 }  // namespace leeway

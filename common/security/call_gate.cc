@@ -21,11 +21,12 @@ absl::StatusOr<Caller> CallGate::Admit(const CallerFacts& facts,
                                        absl::string_view method) const {
   ASSIGN_OR_RETURN(Caller caller, Identify(facts));
   const bool may = !caller.role || std::count(callers.begin(), callers.end(), *caller.role) > 0;
-  // Servers replicate through it, too.
+  // Servers replicate through the socket, too, so a local caller is not limited to the role worker.
   if (may && facts.local && caller.role == v1::ROLE_WORKER) caller.role.reset();
   if (may) return caller;
   return absl::PermissionDeniedError(absl::StrCat(method, " is for the role ", Names(callers),
-                                                  "; the caller's is ", RoleName(*caller.role)));
+                                                  "; the caller's role is ",
+                                                  RoleName(*caller.role)));
 }
 
 absl::StatusOr<Caller> CallGate::Certified(const std::vector<std::string>& uris) const {
@@ -39,8 +40,8 @@ absl::StatusOr<Caller> CallGate::Certified(const std::vector<std::string>& uris)
     return *std::move(caller);
   }
   return absl::PermissionDeniedError(
-      absl::StrCat("the caller's certificate is of the trust domain '", caller->trust_domain,
-                   "', and this server lets in '", options_.trust_domain, "' (--trust-domain)"));
+      absl::StrCat("the caller's certificate is for the trust domain '", caller->trust_domain,
+                   "', but this server lets in '", options_.trust_domain, "' (--trust-domain)"));
 }
 
 absl::StatusOr<Caller> CallGate::Identify(const CallerFacts& facts) const {
@@ -59,7 +60,7 @@ absl::StatusOr<Caller> CallGate::Identify(const CallerFacts& facts) const {
       ASSIGN_OR_RETURN(caller, Certified(facts.uris));
     }
   }
-  // Whatever the certificate allows, that token allows no more.
+  // The status token allows reading the status only, whatever the certificate allows.
   if (reads_status) caller = {.role = v1::ROLE_STATUS};
   return caller;
 }

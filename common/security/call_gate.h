@@ -1,4 +1,5 @@
-// Whether a server answers a call: by the job's token, and by the role in the caller's certificate.
+// Decides whether a server answers a call, by the job's token and the role in the caller's
+// certificate.
 #pragma once
 
 #include <string>
@@ -11,36 +12,38 @@
 
 namespace leeway {
 
-// What a connection and a call say of who calls.
+// What a connection and a call prove about the caller.
 struct CallerFacts {
-  // Through the server's unix socket, which lets in the server's own user and root only. They could
-  // read its key. The socket is for the data plane: what workers may call.
+  // The call came through the server's unix socket, which only lets in the server's own user and
+  // root. Both could read the server's key anyway. The socket is for the data plane: what workers
+  // may call.
   bool local = false;
-  // Of a verified certificate: its subject alternative names of the kind URI.
+  // The subject alternative names of kind URI in a verified certificate.
   std::vector<std::string> uris;
-  // The call's `authorization`; empty if it has none.
+  // The call's `authorization` metadata; empty if the call has none.
   absl::string_view authorization;
 };
 
-// Constant after construction, but for the tokens, whose files may change. Thread-safe.
+// Constant after construction except for the tokens, whose files may change. Thread-safe.
 class CallGate {
  public:
   struct Options {
-    // Every caller's certificate is verified (mutual TLS), and its role counts.
+    // If true, each caller's certificate is verified (mutual TLS), and its role counts.
     bool certificates = false;
-    // If not empty, each of them must be of it.
+    // If not empty, each certificate must belong to this trust domain.
     std::string trust_domain = {};
-    // If not empty, every call must bring it.
+    // If not empty, each call must bring this token.
     KeptToken token = {};
-    // If not empty, a call that brings this one instead may read the job's status.
+    // If not empty, a call that brings this token instead may read the job's status.
     KeptToken status_token = {};
   };
 
-  // Without any of the options everybody may do everything.
+  // Without any of the options all callers may make all calls.
   explicit CallGate(Options options) : options_(std::move(options)) {}
 
-  // `callers`: the roles that may call `method` (CallersOf). UNAUTHENTICATED: who calls is not
-  // proved. PERMISSION_DENIED: it is proved, and may not.
+  // Admits a call of `method`. `callers`: the roles that may call it (CallersOf). UNAUTHENTICATED:
+  // the caller has not proved its identity. PERMISSION_DENIED: it has, but it may not call the
+  // method.
   absl::StatusOr<Caller> Admit(const CallerFacts& facts, const std::vector<v1::Role>& callers,
                                absl::string_view method) const;
 

@@ -18,7 +18,7 @@
 namespace leeway {
 namespace {
 
-// Clocks of several machines differ.
+// Certificates are backdated because the clocks of machines differ.
 constexpr long kBackdateSeconds = 3600;
 constexpr int kSerialBits = 127;
 constexpr size_t kHostBytesMax = 253;
@@ -30,7 +30,7 @@ absl::Status Failed(const char* doing) {
   return absl::InternalError(absl::StrCat(doing, ": ", OpensslError()));
 }
 
-// What a writer of PEM writes.
+// Returns the PEM text that `write` produces.
 template <typename Write>
 absl::StatusOr<std::string> PemOf(const Write& write) {
   const BioPtr bio(BIO_new(BIO_s_mem()));
@@ -56,7 +56,7 @@ struct Blank {
   KeyPtr key;
 };
 
-// A new key, and a certificate of it that says everything but who signs it and what it is for.
+// Makes a new key and its certificate, which still lacks a purpose and a signature.
 absl::StatusOr<Blank> MakeBlank(const std::string& name, uint32_t days) {
   Blank blank{CertificatePtr(X509_new()), KeyPtr(EVP_EC_gen("P-256"))};
   X509* const made = blank.certificate.get();
@@ -104,7 +104,7 @@ bool IsName(const std::string& host) {
          std::all_of(host.begin(), host.end(), may);
 }
 
-// The form of OpenSSL's configuration, in which a comma would begin another name.
+// Returns the names in the form of OpenSSL's configuration, where a comma begins another name.
 absl::StatusOr<std::string> NamesOf(const CertificateRequest& request) {
   RETURN_IF_ERROR(CheckTrustDomain("trust domain", request.trust_domain));
   std::vector<std::string> names = {
@@ -113,7 +113,7 @@ absl::StatusOr<std::string> NamesOf(const CertificateRequest& request) {
     const bool address = IsAddress(host);
     if (!address && !IsName(host)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", host, "' is neither a host's name nor its address"));
+          absl::StrCat("'", host, "' is neither a host name nor an address"));
     }
     names.push_back(absl::StrCat(address ? "IP:" : "DNS:", host));
   }
@@ -165,8 +165,8 @@ absl::StatusOr<CertificateAndKey> CertificateAuthority::Issue(
 
 absl::Status WriteCredentials(const std::string& folder, const std::string& ca_certificate,
                               const CertificateAndKey& issued) {
-  // Certificate and key are two files: who looks between the two sees that they do not fit, and
-  // looks again.
+  // Certificate and key are two files. A process that reads them between the two writes sees that
+  // they do not match, and reads them again.
   RETURN_IF_ERROR(WritePrivateFile(absl::StrCat(folder, "/", kCaFile), ca_certificate));
   RETURN_IF_ERROR(WritePrivateFile(absl::StrCat(folder, "/", kKeyFile), issued.key));
   return WritePrivateFile(absl::StrCat(folder, "/", kCertificateFile), issued.certificate);

@@ -1,5 +1,5 @@
-// Makes the certificates of a job: an authority of its own, and a certificate for each role, whose
-// files processes then name (docs/security.md).
+// Makes the certificates of a job: an authority of its own, and a certificate for each role
+// (docs/security.md).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace leeway {
 
-// PEM.
+// Both in PEM.
 struct CertificateAndKey {
   std::string certificate;
   std::string key;
@@ -22,26 +22,27 @@ struct CertificateAndKey {
 
 struct CertificateRequest {
   v1::Role role = v1::ROLE_UNSPECIFIED;
-  // Of a worker: it may have this rank only.
+  // A worker with this certificate may only have this rank.
   std::optional<uint32_t> rank = std::nullopt;
-  // It must be one (role.h).
+  // Must be a valid trust domain (role.h).
   std::string trust_domain = kTrustDomain;
-  // Names and addresses by which others reach the process. Leeway's own programs go by the role
-  // instead; those of others compare the name.
+  // Host names and addresses at which the process is reached. Leeway's own programs check the role
+  // instead; other programs compare the name.
   std::vector<std::string> hosts = {};
   uint32_t days = 365;
 };
 
-// Keys are of the curve P-256, signatures with SHA-256.
+// Keys use the curve P-256, and signatures SHA-256.
 class CertificateAuthority {
  public:
   static absl::StatusOr<CertificateAuthority> Make(uint32_t days);
-  // INVALID_ARGUMENT if they are no certificate and its key.
+  // INVALID_ARGUMENT unless `own` is a certificate and its key.
   static absl::StatusOr<CertificateAuthority> Load(const CertificateAndKey& own);
 
-  // PEM.
+  // The authority's certificate and key, in PEM.
   const CertificateAndKey& own() const { return own_; }
-  // With a key of its own. INVALID_ARGUMENT for a host that is neither a name nor an address.
+  // Issues a certificate with a new key. INVALID_ARGUMENT for a host that is neither a name nor an
+  // address.
   absl::StatusOr<CertificateAndKey> Issue(const CertificateRequest& request) const;
 
  private:
@@ -53,12 +54,13 @@ class CertificateAuthority {
   KeyPtr key_;
 };
 
-// The files of one process in a folder, under the names that Kubernetes' secrets have.
+// The names of a process's files in a folder; Kubernetes' secrets use the same names.
 inline constexpr char kCaFile[] = "ca.crt";
 inline constexpr char kCertificateFile[] = "tls.crt";
 inline constexpr char kKeyFile[] = "tls.key";
 
-// Writes them there: folders 0700, files 0600. A file that is there is replaced whole.
+// Writes the files into `folder`: folders with mode 0700, files with 0600. Each existing file is
+// replaced as a whole.
 absl::Status WriteCredentials(const std::string& folder, const std::string& ca_certificate,
                               const CertificateAndKey& issued);
 

@@ -31,7 +31,7 @@ absl::StatusOr<std::string> ReadPem(const std::string& file) {
   return text;
 }
 
-// At least one. `file` is where the text is from.
+// Returns at least one certificate. `file` is the origin of the text, for errors.
 absl::StatusOr<std::vector<CertificatePtr>> ParseCertificates(const std::string& text,
                                                               const std::string& file) {
   const BioPtr bio = ReadingBio(text);
@@ -41,29 +41,29 @@ absl::StatusOr<std::vector<CertificatePtr>> ParseCertificates(const std::string&
   }
   const bool whole = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   const std::string reason = OpensslError();
-  if (found.empty()) return Bad(file, absl::StrCat("holds no certificate in PEM (", reason, ")"));
-  // A file that is being written.
-  if (!whole) return Bad(file, absl::StrCat("its last certificate is not whole (", reason, ")"));
+  if (found.empty()) return Bad(file, absl::StrCat("has no certificate in PEM (", reason, ")"));
+  // The file may still be being written.
+  if (!whole) return Bad(file, absl::StrCat("its last certificate is incomplete (", reason, ")"));
   return found;
 }
 
-// One that needs a passphrase is none: nobody is there to type it.
+// A key that needs a passphrase is refused, because nobody is there to type it.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
 absl::StatusOr<KeyPtr> ParseKey(const std::string& text, const std::string& file) {
   const BioPtr bio = ReadingBio(text);
   KeyPtr key(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassphrase, nullptr));
   if (key != nullptr) return key;
-  return Bad(file, absl::StrCat("holds no private key in PEM without a passphrase (",
-                                OpensslError(), ")"));
+  return Bad(file,
+             absl::StrCat("has no private key in PEM without a passphrase (", OpensslError(), ")"));
 }
 
-// Also says whether it is within its time.
+// Checks the signatures and the period of validity.
 absl::Status CheckSigned(const std::vector<CertificatePtr>& roots,
                          const std::vector<CertificatePtr>& chain, const CertificatePaths& paths) {
   const StorePtr store(X509_STORE_new());
   for (const CertificatePtr& root : roots) X509_STORE_add_cert(store.get(), root.get());
-  // Those between the certificate and the root, which it stays the owner of.
+  // The certificates between the leaf and the root; the stack does not own them.
   STACK_OF(X509)* between = sk_X509_new_null();
   for (size_t i = 1; i < chain.size(); ++i) sk_X509_push(between, chain[i].get());
   const ContextPtr context(X509_STORE_CTX_new());
@@ -73,7 +73,7 @@ absl::Status CheckSigned(const std::vector<CertificatePtr>& roots,
   sk_X509_free(between);
   OpensslError();
   if (good) return absl::OkStatus();
-  return Bad(paths.certificate, absl::StrCat("does not pass with ", paths.ca, ": ",
+  return Bad(paths.certificate, absl::StrCat("cannot be verified with ", paths.ca, ": ",
                                              X509_verify_cert_error_string(error)));
 }
 

@@ -1,5 +1,5 @@
-// Looking at PEM files before they are used: what gRPC says of a bad one does not help, and some
-// bad ones end the process.
+// Checks PEM files before use: gRPC's errors about bad files are unhelpful, and some bad files make
+// it end the process.
 #pragma once
 
 #include <string>
@@ -9,28 +9,29 @@
 
 namespace leeway {
 
-// Where they are. An empty `certificate` stands for none, and so for no key.
+// The paths of the files. An empty `certificate` means that there is neither a certificate nor a
+// key.
 struct CertificatePaths {
   std::string ca = {};
   std::string certificate = {};
   std::string key = {};
 };
 
-// What is in them, in PEM.
+// The contents of the files, in PEM.
 struct CertificatePem {
   std::string ca;
   std::string certificate;
   std::string key;
-  // The certificate's subject alternative names of the kind URI.
+  // The certificate's subject alternative names of kind URI.
   std::vector<std::string> uris = {};
   bool operator==(const CertificatePem&) const = default;
 };
 
-// What was checked, so that nothing comes between the check and the use. INVALID_ARGUMENT, naming
-// the file: it cannot be read, is no PEM of its kind, the certificate has expired or is not valid
-// yet, is not signed by one of `ca`, or has another key than `key`.
+// Returns the content that was checked, so that a file cannot change between check and use.
+// INVALID_ARGUMENT, naming the file: it cannot be read or is not PEM of its kind; the certificate
+// has expired, is not valid yet, or is not signed by one of `ca`; or `key` is not its key.
 absl::StatusOr<CertificatePem> ReadCertificateFiles(const CertificatePaths& paths);
-// The URIs of a certificate, which need not be valid any more. INVALID_ARGUMENT if it cannot be
+// Returns the URIs of a certificate, even if it has expired. INVALID_ARGUMENT if the file cannot be
 // read.
 absl::StatusOr<std::vector<std::string>> ReadUris(const std::string& certificate);
 

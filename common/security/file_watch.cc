@@ -15,7 +15,7 @@ struct Watches {
   Mutex mutex;
   std::set<FileWatch*> all GUARDED_BY(mutex);
 };
-// Never destroyed.
+// Never destroyed, because threads may outlive main.
 Watches& AllWatches() {
   static auto* watches = new Watches();
   return *watches;
@@ -37,11 +37,12 @@ FileWatch::~FileWatch() {
   Stop();
 }
 
-// What is registered last runs first: OpenSSL, which has been used by now, ends after it.
+// Exit functions run in reverse order of registration. OpenSSL is already in use here, so its own
+// clean-up runs after this function.
 void FileWatch::StopAtExit() {
   static const pid_t process = getpid();
   static const int registered = std::atexit([] {
-    // A fork has none of the threads.
+    // A forked process does not have the threads.
     if (getpid() != process) return;
     MutexLock lock(AllWatches().mutex);
     for (FileWatch* each : AllWatches().all) each->Stop();
@@ -72,7 +73,7 @@ void FileWatch::Look() {
   if (reason != std::exchange(refused_, reason)) {
     told_ = false;
   } else if (!std::exchange(told_, true)) {
-    spdlog::warn("{}; this process goes on with what it read before", reason);
+    spdlog::warn("{}; this process continues with what it read before", reason);
   }
 }
 

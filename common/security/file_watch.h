@@ -1,4 +1,4 @@
-// Looks at files of this process again and again, on a thread of its own.
+// Checks files of this process regularly, on a thread of its own.
 #pragma once
 
 #include <functional>
@@ -16,24 +16,25 @@ class FileWatch {
  public:
   static constexpr Duration kLookEvery = std::chrono::seconds(1);
 
-  // `look` takes what it finds, or says why it does not. It is called by one thread at a time.
+  // `look` takes over the content of the files, or returns why it refuses them. One thread at a
+  // time calls it.
   FileWatch(std::function<absl::Status()> look, Duration look_every);
   ~FileWatch();
   FileWatch(const FileWatch&) = delete;
 
-  // Looks once. The log has each reason why files are not taken once: at the second look, for files
-  // are written one after the other.
+  // Checks the files once. The log gets each reason for a refusal once, and only at the second
+  // check, because files are written one after the other.
   void Look() EXCLUDES(looking_, mutex_);
 
  private:
-  // Also by itself when the process ends: no thread may use OpenSSL while that is being torn down.
+  // Also runs when the process ends: no thread may use OpenSSL while OpenSSL is being torn down.
   void Stop() EXCLUDES(mutex_);
   void StopAtExit();
   void Run(Duration look_every) EXCLUDES(mutex_);
 
   const std::function<absl::Status()> look_;
   Mutex looking_;
-  // Why the files were not taken at the last look; empty: they were.
+  // Why the files were refused at the last check; empty if they were taken.
   std::string refused_ GUARDED_BY(looking_);
   bool told_ GUARDED_BY(looking_) = false;
 

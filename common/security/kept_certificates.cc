@@ -34,9 +34,10 @@ absl::Status KeptCertificates::MemoryFile::Set(const std::string& content) {
     path = absl::StrCat("/proc/self/fd/", descriptor);
     return access(path.c_str(), R_OK) == 0
                ? absl::OkStatus()
-               : absl::UnavailableError("TLS needs /proc, which is not there or refuses");
+               : absl::UnavailableError("TLS needs /proc, which is missing or cannot be read");
   }
-  // At once: whoever opens the path gets the one or the other.
+  // dup3 replaces the file atomically: a reader that opens the path gets the old content or the new
+  // one.
   return dup3(*made, descriptor, O_CLOEXEC) >= 0
              ? absl::OkStatus()
              : absl::ErrnoToStatus(errno, "renewing certificates in memory (dup3)");
@@ -73,8 +74,8 @@ absl::Status KeptCertificates::TakeFiles() {
   if (const Caller holder = HolderOf(read);
       holder.role != holder_.role || holder.trust_domain != holder_.trust_domain) {
     return absl::InvalidArgumentError(absl::StrCat(paths_.certificate, ": is ", Described(holder),
-                                                   ", and this process's is ", Described(holder_),
-                                                   "; another one needs a restart"));
+                                                   ", but this process has ", Described(holder_),
+                                                   "; restart the process to change it"));
   }
   RETURN_IF_ERROR(Take(read));
   spdlog::info("{}: new certificates, in use from now on",

@@ -1,5 +1,5 @@
-// The certificates of this process while their files change: another set is taken when it is whole
-// and passes, and until then the one before stays.
+// The certificates of this process while their files change. A new set is taken when it is complete
+// and passes the check; until then the previous one stays in use.
 #pragma once
 
 #include <memory>
@@ -14,36 +14,35 @@
 
 namespace leeway {
 
-// A library that watches files by itself (gRPC) is given the files of this object in place of the
-// real ones: memory without a name, whose content is at every moment a set that passed the check.
-// They stay for as long as the process does, since the library looks at them for as long as it has
-// a connection.
+// A library that watches files by itself (gRPC) watches the files of this object instead of the
+// real ones. They are unnamed memory, whose content is always a set that passed the check. They
+// live as long as the process, because the library reads them as long as it has a connection.
 //
-// Thread-safe. Looks at the files on a thread of its own.
+// Thread-safe. Checks the files on a thread of its own.
 class KeptCertificates {
  public:
-  // As ReadCertificateFiles; UNAVAILABLE if the system has no memory for them.
+  // Errors as in ReadCertificateFiles; also UNAVAILABLE if the system has no memory for the files.
   static absl::StatusOr<std::shared_ptr<KeptCertificates>> Start(
       CertificatePaths paths, Duration look_every = FileWatch::kLookEvery);
   KeptCertificates(const KeptCertificates&) = delete;
 
-  // Paths of this process, in PEM. The second holds the certificate and the key, so that nobody
-  // reads one of them without the other.
+  // Paths within this process, in PEM. The second file has the certificate and the key, so that a
+  // reader never gets one without the other.
   const std::string& ca_file() const { return ca_.path; }
   const std::string& identity_file() const { return identity_.path; }
-  // Whom the certificate names (role.h): nobody, where it names no role. A set of another role or
-  // trust domain is not taken.
+  // The caller that the certificate names (role.h); empty if it names no role. A set with another
+  // role or trust domain is not taken.
   const Caller& holder() const { return holder_; }
 
-  // Looks at the files once (FileWatch). The log says when another set is taken.
+  // Checks the files once (FileWatch). The log says when a new set is taken.
   void Look() { watch_->Look(); }
 
  private:
-  // Memory that is reached as a file, by the path of a descriptor.
+  // Memory that can be opened as a file, by the path of a descriptor.
   struct MemoryFile {
     int descriptor = -1;
     std::string path;
-    // All its contents differ in their time of change, by which readers see that it has changed.
+    // Each content gets another modification time, by which readers notice the change.
     int64_t changes = 0;
 
     absl::Status Set(const std::string& content);
@@ -54,14 +53,14 @@ class KeptCertificates {
   absl::Status TakeFiles() EXCLUDES(mutex_);
 
   const CertificatePaths paths_;
-  // Constant after Start, and so are the files' paths.
+  // The holder and the paths of the two files are constant after Start.
   Caller holder_;
   MemoryFile ca_;
   MemoryFile identity_;
 
   Mutex mutex_;
   CertificatePem taken_ GUARDED_BY(mutex_);
-  // Last: its thread ends first.
+  // Declared last: its thread ends before the other members are destroyed.
   std::unique_ptr<FileWatch> watch_;
 };
 

@@ -23,9 +23,10 @@ struct KeptToken::State {
   }
 
   Mutex mutex;
-  // At least one.
+  // Has at least one token.
   std::vector<Token> tokens GUARDED_BY(mutex);
-  // Null where they stay. Last: its thread ends first.
+  // Null if the tokens do not change. Declared last: its thread ends before the other members are
+  // destroyed.
   std::unique_ptr<FileWatch> watch;
 };
 

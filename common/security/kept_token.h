@@ -12,26 +12,26 @@
 
 namespace leeway {
 
-// Copies are the same one. Thread-safe.
+// Copies share one state. Thread-safe.
 class KeptToken {
  public:
-  // None: nothing matches it.
+  // No token: nothing matches it.
   KeptToken() = default;
-  // One that stays. Implicit: every token is one.
+  // A token that does not change. Implicit, so that a Token can be passed.
   KeptToken(Token token);
-  // As the file has them (Token::ReadFrom), now and when it changes. A file that is wrong later is
-  // told in the log, and the tokens before it stay.
+  // The tokens in the file (Token::ReadFrom), now and after each change. If the file becomes
+  // invalid, the log says so, and the previous tokens stay.
   static absl::StatusOr<KeptToken> Keep(const std::string& file,
                                         Duration look_every = FileWatch::kLookEvery);
 
   bool empty() const { return state_ == nullptr; }
-  // What a call brings: the first. Of none "".
+  // The token that calls bring: the first one. Without a token "".
   std::string text() const;
   std::string Authorization() const;
-  // Whether `authorization` is of one of them.
+  // Whether `authorization` carries one of the tokens.
   bool Matches(absl::string_view authorization) const;
 
-  // Looks at the file once.
+  // Checks the file once.
   void Look() const;
 
  private:

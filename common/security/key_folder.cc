@@ -10,7 +10,7 @@
 namespace leeway {
 namespace {
 
-// No run takes as long.
+// Longer than any run.
 constexpr uint32_t kRunDays = 3650;
 }  // namespace
 

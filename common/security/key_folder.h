@@ -11,16 +11,16 @@
 
 namespace leeway {
 
-// An authority, and a certificate for each role that takes part in a run. They lie in memory
-// where there is a folder for that, and go with this object, or when all who use them have died.
-// The authority's key is nowhere.
+// An authority, and a certificate for each role that takes part in a run. The files are in memory
+// if the system has a folder for that. They disappear with this object, or when all processes that
+// use them have died. The authority's key is not stored.
 class KeyFolder {
  public:
   static absl::StatusOr<std::unique_ptr<KeyFolder>> Make();
 
-  // Server, worker or launcher: a folder for --tls-dir.
+  // Returns the folder for --tls-dir. `role` is server, worker or launcher.
   std::string Of(v1::Role role) const;
-  // Mutual TLS, without a token.
+  // Returns settings for mutual TLS without a token.
   absl::StatusOr<SecuritySettings> SettingsFor(v1::Role role) const;
 
  private:

@@ -1,4 +1,4 @@
-// OpenSSL's objects as C++ has them.
+// C++ owners for OpenSSL's objects.
 #pragma once
 
 #include <memory>
@@ -22,10 +22,10 @@ using BioPtr = std::unique_ptr<BIO, FreedBy<BIO_free_all>>;
 using KeyPtr = std::unique_ptr<EVP_PKEY, FreedBy<EVP_PKEY_free>>;
 using CertificatePtr = std::unique_ptr<X509, FreedBy<X509_free>>;
 
-// What the last failed call said, and empties OpenSSL's list of errors.
+// Returns the reason of the last failed call, and clears OpenSSL's error queue.
 std::string OpensslError();
 
-// A view of `text`, which must live as long.
+// A view of `text`, which must outlive the result.
 BioPtr ReadingBio(const std::string& text);
 
 }  // namespace leeway

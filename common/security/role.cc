@@ -77,13 +77,13 @@ absl::Status CheckTrustDomain(absl::string_view what, absl::string_view trust_do
   }
   return absl::InvalidArgumentError(
       absl::StrCat(what, " '", trust_domain, "': a trust domain has at most ", kDomainBytesMax,
-                   " small letters, digits, dots, hyphens and underscores"));
+                   " lower-case letters, digits, dots, hyphens and underscores"));
 }
 
 std::string Described(const Caller& holder) {
-  if (!holder.role) return "one without a role";
-  return absl::StrCat("a ", RoleName(*holder.role), "'s of the trust domain '", holder.trust_domain,
-                      "'");
+  if (!holder.role) return "a certificate without a role";
+  return absl::StrCat("a ", RoleName(*holder.role), "'s certificate for the trust domain '",
+                      holder.trust_domain, "'");
 }
 
 std::vector<v1::Role> CallersOf(const std::string& method) {

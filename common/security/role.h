@@ -1,4 +1,4 @@
-// What a process is in a job, and how certificates say so.
+// The role of a process in a job, and how a certificate names it.
 #pragma once
 
 #include <cstdint>
@@ -12,37 +12,38 @@
 
 namespace leeway {
 
-// Who makes a call.
+// The caller of a method.
 struct Caller {
-  // Absent where nobody's certificate is asked for: whoever has the job's token may do everything.
+  // Absent if certificates are not required: a caller with the job's token may then make all calls.
   std::optional<v1::Role> role = std::nullopt;
-  // Of a worker whose certificate is for one rank only.
+  // Set if a worker's certificate is for one rank only.
   std::optional<uint32_t> rank = std::nullopt;
-  // Of the certificate; empty where the caller has none.
+  // The certificate's trust domain; empty if the caller has no certificate.
   std::string trust_domain = {};
 };
 
 // "server", "worker", "launcher", "status".
 std::string RoleName(v1::Role role);
 
-// A certificate's role is a subject alternative name of the kind URI, in the form of a SPIFFE ID
-// (spiffe.io, "The SPIFFE Identity"): spiffe://DOMAIN/leeway/ROLE, and for a worker that may have
-// one rank only spiffe://DOMAIN/leeway/worker/RANK. The domain is the job's own where several share
-// an authority: a process lets in its own only.
+// A certificate's role is a subject alternative name of kind URI, in the form of a SPIFFE ID
+// (spiffe.io, "The SPIFFE Identity"): spiffe://DOMAIN/leeway/ROLE. For a worker that may have one
+// rank only it is spiffe://DOMAIN/leeway/worker/RANK. Jobs that share an authority have different
+// domains: a process lets in its own domain only.
 inline constexpr char kTrustDomain[] = "leeway";
 std::string RoleUri(v1::Role role, std::optional<uint32_t> rank = std::nullopt,
                     absl::string_view trust_domain = kTrustDomain);
-// INVALID_ARGUMENT, beginning with `what`, unless it is one: at most 255 small letters, digits,
-// dots, hyphens and underscores.
+// INVALID_ARGUMENT, beginning with `what`, unless `trust_domain` is valid: at most 255 lower-case
+// letters, digits, dots, hyphens and underscores.
 absl::Status CheckTrustDomain(absl::string_view what, absl::string_view trust_domain);
 
-// Nothing, unless exactly one of a certificate's URIs names a role.
+// Returns nothing unless exactly one of a certificate's URIs names a role.
 std::optional<Caller> CallerOf(const std::vector<std::string>& uris);
-// "a worker's of the trust domain 'leeway'", "one without a role".
+// Returns a text such as "a worker's certificate for the trust domain 'leeway'" or "a certificate
+// without a role".
 std::string Described(const Caller& holder);
 
-// The roles whose certificates may call a method, as the contract says (proto/leeway/v1).
-// `method`: leeway.v1.Coordinator.StopJob. It must be one.
+// Returns the roles whose certificates may call a method, as the contract says (proto/leeway/v1).
+// `method` must exist: leeway.v1.Coordinator.StopJob.
 std::vector<v1::Role> CallersOf(const std::string& method);
 
 }  // namespace leeway

@@ -25,28 +25,28 @@ absl::StatusOr<KeptToken> TokenOf(const std::string& text, const char* variable,
   return token;
 }
 
-// What peers must be of, where their certificates name roles.
+// Returns the trust domain that peers with roles in their certificates must have.
 absl::StatusOr<std::string> PeersDomain(const std::string& said, const Caller& own,
                                         const std::string& certificate) {
   if (said.empty()) return own.trust_domain;
   RETURN_IF_ERROR(CheckTrustDomain("--trust-domain", said));
   if (own.trust_domain.empty() || own.trust_domain == said) return said;
   return absl::InvalidArgumentError(absl::StrCat("--trust-domain ", said, ": the certificate ",
-                                                 certificate, " is of the trust domain '",
+                                                 certificate, " is for the trust domain '",
                                                  own.trust_domain, "'"));
 }
 
-// Peers take nobody for a server whose certificate says otherwise.
+// A peer does not accept this process as a server if its certificate has another role.
 absl::Status CheckRole(const Caller& own, EndOfCalls end, const std::string& certificate) {
   if (end == EndOfCalls::kCalls || !own.role || own.role == v1::ROLE_SERVER) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
       absl::StrCat(certificate, " is ", Described(own),
-                   ", and a server needs a server's (leeway certificates DIR makes DIR/server)"));
+                   ", but a server needs a server's (leeway certificates DIR makes DIR/server)"));
 }
 
-// `proves`: the process has to prove who it is.
+// `proves`: the process has to prove its identity.
 absl::Status CheckGiven(const CertificatePaths& paths, bool proves) {
   const char* missing = nullptr;
   if (paths.ca.empty()) missing = "--tls-ca FILE";
@@ -61,7 +61,7 @@ absl::Status CheckGiven(const CertificatePaths& paths, bool proves) {
 
 absl::StatusOr<v1::TlsMode> TlsModeOf(const SecurityFlags& flags, const v1::Security& job) {
   if (flags.tls.empty()) {
-    // The resolved job says `none` where nothing was said.
+    // A resolved job has mode `none` if it does not set one.
     const bool given = !flags.certificate.empty() || !flags.tls_dir.empty();
     const bool by_files = given && job.tls().mode() == v1::TLS_MODE_NONE;
     return by_files ? v1::TLS_MODE_MTLS : job.tls().mode();
@@ -69,14 +69,14 @@ absl::StatusOr<v1::TlsMode> TlsModeOf(const SecurityFlags& flags, const v1::Secu
   v1::TlsMode mode;
   const std::string name = absl::StrCat("TLS_MODE_", absl::AsciiStrToUpper(flags.tls));
   if (v1::TlsMode_Parse(name, &mode)) return mode;
-  return absl::InvalidArgumentError(absl::StrCat("--tls ", flags.tls, ": is none, tls or mtls"));
+  return absl::InvalidArgumentError(absl::StrCat("--tls ", flags.tls, ": use none, tls or mtls"));
 }
 
 absl::StatusOr<SecuritySettings> SettingsOf(const SecurityFlags& flags, const v1::Security& job,
                                             EndOfCalls end) {
   SecuritySettings settings;
   ASSIGN_OR_RETURN(settings.tls, TlsModeOf(flags, job));
-  // A token of the environment goes before the job's file.
+  // A token in the environment takes precedence over the job's file.
   const std::string job_file = flags.token.empty() ? job.token_file() : "";
   ASSIGN_OR_RETURN(settings.token,
                    TokenOf(flags.token, "LEEWAY_TOKEN", Either(flags.token_file, job_file)));
@@ -84,7 +84,7 @@ absl::StatusOr<SecuritySettings> SettingsOf(const SecurityFlags& flags, const v1
                    TokenOf(flags.status_token, "LEEWAY_STATUS_TOKEN", flags.status_token_file));
   if (!settings.status_token.empty() && settings.token.empty() && end == EndOfCalls::kAnswers) {
     return absl::InvalidArgumentError(
-        "a token for the status alone keeps nobody from the rest: give the job a token, too "
+        "a status token alone does not protect the other calls: give the job a token, too "
         "(--token-file FILE)");
   }
   if (settings.tls == v1::TLS_MODE_NONE) return settings;
@@ -112,9 +112,9 @@ absl::Status CheckMayListen(const std::string& listen, v1::TlsMode tls, bool ins
   if (here || insecure || tls == v1::TLS_MODE_MTLS) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "--listen ", listen,
-      ": whoever reaches this address could take part in the job. Give "
-      "servers and workers certificates (--tls mtls; leeway certificates DIR makes them), or say "
-      "--insecure if the network lets in nobody else"));
+      ": any process that reaches this address could take part in the job. Give "
+      "servers and workers certificates (--tls mtls; leeway certificates DIR makes them), or use "
+      "--insecure if the network keeps all others out"));
 }
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// How this process proves who it is, and what it asks of others: docs/security.md.
+// How this process proves its identity, and what it requires of others: docs/security.md.
 #pragma once
 
 #include <memory>
@@ -11,51 +11,51 @@
 
 namespace leeway {
 
-// As written: in flags, in the environment, in the job.
+// The settings as the user writes them: in flags, in the environment, in the job.
 struct SecurityFlags {
-  // none, tls, mtls; empty: mtls if a certificate or a folder is given, else none.
+  // none, tls or mtls. Empty: mtls if a certificate or a folder is given, otherwise none.
   std::string tls = {};
-  // Holds ca.crt, tls.crt and tls.key, which stand behind the three below.
+  // A folder with ca.crt, tls.crt and tls.key, the defaults of the next three fields.
   std::string tls_dir = {};
   std::string ca = {};
   std::string certificate = {};
   std::string key = {};
-  // Whose certificates are accepted; empty: that of the own certificate.
+  // The trust domain whose certificates are accepted. Empty: that of the process's own certificate.
   std::string trust_domain = {};
   std::string token_file = {};
   std::string status_token_file = {};
-  // The tokens themselves, which only the environment gives: a command line is for all to see.
+  // The tokens themselves. Only the environment can give them, because a command line is visible to
+  // all users.
   std::string token = {};
   std::string status_token = {};
 };
 
-// As it holds for this process.
+// The settings that apply to this process.
 struct SecuritySettings {
   v1::TlsMode tls = v1::TLS_MODE_NONE;
-  // Null without TLS. With a certificate, but where a process only makes calls in mode tls.
+  // Null without TLS. Includes a certificate, except if the process only makes calls in mode tls.
   std::shared_ptr<const KeptCertificates> certificates;
-  // Of all peers with certificates of roles; empty, where a process has no such certificate itself
-  // and nobody said one: any.
+  // The trust domain of all peers whose certificates have roles. Empty: any domain, because this
+  // process's certificate has no role and the user named no domain.
   std::string trust_domain = {};
   KeptToken token = {};
   KeptToken status_token = {};
 };
 
-// `flags` go before `job`. INVALID_ARGUMENT for a mode that is none.
+// `flags` take precedence over `job`. INVALID_ARGUMENT if the mode does not exist.
 absl::StatusOr<v1::TlsMode> TlsModeOf(const SecurityFlags& flags, const v1::Security& job);
 
 enum class EndOfCalls { kCalls, kAnswers };
 
-// `job` stands behind flags and environment, each key for itself. INVALID_ARGUMENT, naming the flag
-// or the file: what is missing, unreadable or does not belong together (a key of another
-// certificate, one that has expired). `end`: a process that answers calls needs a certificate in
-// each mode but none; in mode tls one that only makes calls needs none. The files are watched from
-// now on.
+// Each key of `flags` takes precedence over that of `job`. INVALID_ARGUMENT, naming the flag or the
+// file: something is missing, cannot be read, has expired, or does not match (a key of another
+// certificate). `end`: a process that answers calls needs a certificate in each mode but none; a
+// process that only makes calls needs none in mode tls. From now on the files are watched.
 absl::StatusOr<SecuritySettings> SettingsOf(const SecurityFlags& flags, const v1::Security& job,
                                             EndOfCalls end);
 
-// FAILED_PRECONDITION unless everybody who may come to `listen` (host:port) has to prove who they
-// are, or is on this machine, or `insecure`.
+// FAILED_PRECONDITION unless each caller that can reach `listen` (host:port) has to prove its
+// identity, or is on this machine, or `insecure` is set.
 absl::Status CheckMayListen(const std::string& listen, v1::TlsMode tls, bool insecure);
 
 }  // namespace leeway

@@ -37,8 +37,8 @@ absl::StatusOr<Token> Token::Parse(absl::string_view text, absl::string_view sou
   const bool visible = std::all_of(token.begin(), token.end(), absl::ascii_isgraph);
   if (!visible || token.size() < kBytesMin || token.size() > kBytesMax) {
     return absl::InvalidArgumentError(absl::StrCat(
-        source, ": a token has ", kBytesMin, " to ", kBytesMax, " visible ASCII characters, this ",
-        visible ? absl::StrCat("one ", token.size()) : "one has others",
+        source, ": a token has ", kBytesMin, " to ", kBytesMax,
+        " visible ASCII characters; this one has ", visible ? absl::StrCat(token.size()) : "others",
         "; openssl rand -hex 32 makes one"));
   }
   return Token(std::string(token));
@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<Token>> Token::ReadFrom(const std::string& file) {
   if (!tokens.empty() && tokens.size() <= kTokensMax) return tokens;
   return absl::InvalidArgumentError(absl::StrCat(
       file, ": holds ", Counted(tokens.size(), "token"),
-      "; it is to have one, or two while the token changes: a line each, the first is sent"));
+      "; it must have one line, or two while the token changes, of which the first is sent"));
 }
 
 absl::StatusOr<Token> Token::Draw() {

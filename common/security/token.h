@@ -13,22 +13,23 @@ namespace leeway {
 
 class Token {
  public:
-  // None: nothing matches it.
+  // No token: nothing matches it.
   Token() = default;
-  // `source` is for the error: INVALID_ARGUMENT unless the text is 16 to 4096 visible ASCII
-  // characters. Spaces and line ends around it do not belong to it.
+  // INVALID_ARGUMENT, naming `source`, unless the text is 16 to 4096 visible ASCII characters.
+  // Spaces and line ends around the token are ignored.
   static absl::StatusOr<Token> Parse(absl::string_view text, absl::string_view source);
-  // Of a file, a line each: one, or two while the token changes. INVALID_ARGUMENT names the file.
+  // Reads the tokens in a file, one on each line: one token, or two while the token changes.
+  // INVALID_ARGUMENT names the file.
   static absl::StatusOr<std::vector<Token>> ReadFrom(const std::string& file);
-  // 256 random bits. UNAVAILABLE if the system has none.
+  // Returns a token of 256 random bits. UNAVAILABLE if the system has no random numbers.
   static absl::StatusOr<Token> Draw();
 
   bool operator==(const Token&) const = default;
   bool empty() const { return text_.empty(); }
   const std::string& text() const { return text_; }
-  // What a call brings: "Bearer TOKEN" (RFC 6750, section 2.1).
+  // Returns the text that a call brings: "Bearer TOKEN" (RFC 6750, section 2.1).
   std::string Authorization() const;
-  // Whether `authorization` is that. Takes as long for every text of the same length.
+  // Whether `authorization` is that text. Takes the same time for all texts of one length.
   bool Matches(absl::string_view authorization) const;
 
  private:

@@ -1,4 +1,4 @@
-// A service whose calls are looked at before their messages are read.
+// A service that checks a call before it reads the call's message.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace leeway {
 
-// `Generated`: v1::Coordinator::Service, and which of its methods that are streams are asynchronous
-// or raw. Its unary methods are known to gRPC as streams of one message each way, which are the
-// same on the wire. gRPC reads the message of a unary call, of up to kMessageBytesMax, before it
-// says that there is one; a stream it hands over with its metadata.
+// `Generated` is v1::Coordinator::Service, with its streaming methods made asynchronous or raw. To
+// gRPC its unary methods are streams of one message each way, which are the same on the wire. For a
+// unary call gRPC reads the message, of up to kMessageBytesMax, before it reports the call. A
+// stream is handed over with its metadata only.
 template <typename Generated>
 class AdmittedService : public Generated {
  public:
-  // `service`: leeway.v1.Coordinator.
+  // `service` is a full name, such as leeway.v1.Coordinator.
   explicit AdmittedService(const std::string& service) {
     const auto* const descriptor =
         google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service);
@@ -30,7 +30,7 @@ class AdmittedService : public Generated {
     }
   }
 
-  // The next call of the unary method with this number, as the contract counts.
+  // Accepts the next call of the unary method with this number in the contract.
   void RequestCall(int method, grpc::ServerContext* context,
                    grpc::internal::ServerAsyncStreamingInterface* stream,
                    grpc::ServerCompletionQueue* queue, void* tag) {

@@ -1,4 +1,4 @@
-// How many calls a peer may begin without letting them end.
+// Bounds how many calls a peer may begin without letting them end.
 #pragma once
 
 #include <algorithm>
@@ -8,21 +8,21 @@
 
 namespace leeway {
 
-// The debt of one connection, by gRPC's counts. A call that was cancelled, or is in progress, is
-// owed. Debts are forgiven with time, because a peer that trains for weeks cancels some calls.
-// Pure.
+// The debt of one connection, computed from gRPC's counts. A call is owed while it is in progress,
+// and after it was cancelled. Debts are forgiven over time, because a peer that trains for weeks
+// cancels some calls. A pure class.
 class CallDebt {
  public:
-  // More than the calls that a connection may have in progress (channel.cc), since some of those
-  // end otherwise.
+  // More than the number of calls that a connection may have in progress (channel.cc), since
+  // some of those do not succeed.
   static constexpr uint64_t kMax = 8192;
-  // Of a connection on which none was let in.
+  // For a connection on which no call was admitted.
   static constexpr uint64_t kStrangerMax = 1024;
   static constexpr double kForgivenPerSecond = 64;
 
   explicit CallDebt(Time now) : seen_(now) {}
 
-  // What is owed now. The connection must be closed if that is more than it may be.
+  // What is owed now. A connection that owes more than its limit must be closed.
   uint64_t Owed(uint64_t started, uint64_t succeeded, Time now) {
     const double owed = static_cast<double>(started - std::min(started, succeeded));
     forgiven_ = std::min(owed, forgiven_ + kForgivenPerSecond * Seconds(now - seen_));

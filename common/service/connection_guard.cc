@@ -24,13 +24,13 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr Duration kLookAtConnectionsEvery = std::chrono::milliseconds(20);
-// Connections are looked at after so many calls, of all of them together, and more where there are
-// many connections: what that costs is a small part of what the calls do.
+// Connections are checked after this number of calls on all of them together, or after more calls
+// if there are many connections. So the check costs a small part of what the calls cost.
 constexpr uint64_t kCallsBetween = 2000;
 constexpr uint64_t kCallsEachConnection = 16;
 constexpr int kSocketsMost = 100'000;
 
-// What gRPC says of itself (channelz.proto, as JSON); empty where there is no such thing.
+// What gRPC says about itself (channelz.proto, as JSON). Empty if it says nothing.
 Json Take(char* text) {
   if (text == nullptr) return Json::object();
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -38,13 +38,13 @@ Json Take(char* text) {
   return json.is_object() ? json : Json::object();
 }
 
-// Null where there is none.
+// Null if the field is missing.
 Json Field(const Json& json, const char* name) {
   const auto found = json.find(name);
   return found == json.end() ? Json() : *found;
 }
 
-// 64-bit numbers are strings there, and zeros absent.
+// In this JSON 64-bit numbers are strings, and zeros are absent.
 uint64_t Number(const Json& json, const char* name) {
   uint64_t number = 0;
   const Json field = Field(json, name);
@@ -52,7 +52,7 @@ uint64_t Number(const Json& json, const char* name) {
   return field.is_number() ? field.get<uint64_t>() : 0;
 }
 
-// The bytes of the address, and the port; empty: not over TCP.
+// The bytes of the address, and the port. Empty: not a TCP connection.
 std::string EndIn(const Json& socket, const char* which) {
   const Json end = Field(Field(socket, which), "tcpip_address");
   const Json address = Field(end, "ip_address");
@@ -61,7 +61,7 @@ std::string EndIn(const Json& socket, const char* which) {
   return absl::StrCat(bytes, ":", Number(end, "port"));
 }
 
-// As gRPC names peers: a socket is "chttp2 ipv4:10.0.0.1:4711".
+// The peer in gRPC's form. The name of a socket is "chttp2 ipv4:10.0.0.1:4711".
 std::string PeerIn(const Json& socket) {
   const Json name = Field(Field(socket, "ref"), "name");
   const std::string text = name.is_string() ? name.get<std::string>() : "";
@@ -86,7 +86,7 @@ std::string AddressOfEnd(int socket, NameOfEnd name_of_end) {
   return absl::StrCat(absl::string_view(bytes, mapped ? 4 : 16), ":", ntohs(v6.sin6_port));
 }
 
-// The connection with both these ends, of which there is one at most.
+// Ends the connection with these two ends. There is at most one.
 bool EndConnection(const std::string& here, const std::string& there) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
@@ -162,9 +162,8 @@ void ConnectionGuard::LookAtSocket(int64_t socket, CallDebt& debt, Time now) {
   const std::string here = EndIn(json, "local"), there = EndIn(json, "remote");
   if (here.empty() || there.empty() || !EndConnection(here, there)) return;
   ++ended_;
-  spdlog::warn(
-      "a connection was ended ({}): it has begun {} calls and broken nearly all of them off",
-      Field(Field(json, "ref"), "name").dump(), started);
+  spdlog::warn("ended a connection ({}) that has begun {} calls and cancelled nearly all of them",
+               Field(Field(json, "ref"), "name").dump(), started);
 }
 
 }  // namespace leeway

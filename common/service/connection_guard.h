@@ -1,6 +1,6 @@
 // Closes connections that begin calls only to cancel them at once (HTTP/2 rapid reset,
-// CVE-2023-44487). This gRPC keeps 7 to 13 KiB of each such call until it has time to release it.
-// Under such a load it never has, and none of its own limits counts these calls.
+// CVE-2023-44487). This gRPC keeps 7 to 13 KiB of each such call until it has time to release the
+// memory. Under such a load it never has time, and none of its own limits counts these calls.
 #pragma once
 
 #include <atomic>
@@ -17,22 +17,23 @@
 namespace leeway {
 
 // Checks every few milliseconds how many calls the process's gRPC servers have begun. If there are
-// many, it checks each of their connections. Only TCP: a peer on a unix socket is of this host and
-// user.
+// many, it checks each of their connections. Only TCP is checked, because a peer on a unix socket
+// is on this host and of the same user.
 class ConnectionGuard {
  public:
-  // `now`: what debts are measured by. `strangers`: knows on which connections no call was let in;
-  // of those each may begin few. Outlives this object; null: none is known.
+  // `now` is the clock for debts. `strangers` knows the connections on which no call was admitted;
+  // each of those may begin only a few. It outlives this object. Null: no connection is treated as
+  // a stranger.
   explicit ConnectionGuard(std::function<Time()> now, ConnectionTable* strangers = nullptr);
   ~ConnectionGuard();
   ConnectionGuard(const ConnectionGuard&) = delete;
 
-  // Connections that it has ended.
+  // The number of connections that the guard has ended.
   uint64_t ended() const { return ended_; }
 
  private:
   void Loop() EXCLUDES(mutex_);
-  // Over in so long, or at the end of the guard, which it tells.
+  // Waits for `pause`, or until the guard ends. Returns whether it ends.
   bool IsOverAfter(Duration pause) EXCLUDES(mutex_);
   void LookAtServer(int64_t server, std::map<int64_t, CallDebt>& debts);
   void LookAtSocket(int64_t socket, CallDebt& debt, Time now);
@@ -40,12 +41,13 @@ class ConnectionGuard {
   const std::function<Time()> now_;
   ConnectionTable* const strangers_;
   std::atomic<uint64_t> ended_{0};
-  // Of a server: calls when its connections were looked at last; and those, by gRPC's numbers.
+  // For one server: the number of calls at the last check of its connections, and their debts by
+  // gRPC's numbers.
   struct Seen {
     uint64_t calls = 0;
     std::map<int64_t, CallDebt> debts;
   };
-  // Of the thread alone.
+  // Used by the guard's thread only.
   std::map<int64_t, Seen> seen_;
 
   Mutex mutex_;

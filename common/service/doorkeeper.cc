@@ -7,7 +7,7 @@
 namespace leeway {
 namespace {
 
-// However many hosts and reasons there are.
+// The bound on log lines, for any number of hosts and reasons.
 constexpr size_t kLinesMax = 1000;
 
 }  // namespace

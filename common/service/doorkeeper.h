@@ -1,4 +1,4 @@
-// Lets calls in, or refuses them and says so in the log.
+// Admits calls, or refuses them and logs that.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@
 
 namespace leeway {
 
-// A method of the contract, and who may call it.
+// A method of the contract, and the roles that may call it.
 struct CalledMethod {
-  // `name`: leeway.v1.Coordinator.StopJob.
+  // `name` is a full name, such as leeway.v1.Coordinator.StopJob.
   explicit CalledMethod(const std::string& name) : name(name), callers(CallersOf(name)) {}
 
   std::string name;
@@ -27,7 +27,8 @@ struct CalledMethod {
 // Thread-safe.
 class Doorkeeper {
  public:
-  // As a server with these settings does. `connections`: is told who was let in; null: none is.
+  // A doorkeeper for a server with these settings. It tells `connections` which callers were
+  // admitted; null: it tells nobody.
   explicit Doorkeeper(const SecuritySettings& settings, ConnectionTable* connections = nullptr)
       : connections_(connections),
         gate_({.certificates = settings.tls == v1::TLS_MODE_MTLS,
@@ -35,12 +36,12 @@ class Doorkeeper {
                .token = settings.token,
                .status_token = settings.status_token}) {}
 
-  // An error is what the caller is to be told (common/security/call_gate.h).
+  // An error is the answer to the caller (common/security/call_gate.h).
   absl::StatusOr<Caller> Admit(const grpc::ServerContext& context, const CalledMethod& method)
       EXCLUDES(mutex_);
 
  private:
-  // Each reason once a host: nobody fills the disk by being refused.
+  // Logs each reason once for each host, so that refused callers cannot fill the disk.
   void Log(const absl::Status& refusal, const std::string& host) EXCLUDES(mutex_);
 
   ConnectionTable* const connections_;

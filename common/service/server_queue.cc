@@ -15,22 +15,23 @@
 namespace leeway {
 namespace {
 
-// The server was shut down: what is left are callbacks that run, and files being written.
+// The time limit after the server was shut down. What is left are running callbacks and files that
+// are being written.
 constexpr Duration kGuestsLimit = std::chrono::seconds(30);
 constexpr uint32_t kThreadsMax = 16;
 
-// Of the thread, if it takes from a queue.
+// The poller of this thread, if the thread takes events from a queue.
 thread_local QueuePoller* this_poller = nullptr;
 
 }  // namespace
 
-// Brings one more thread to work that is shared, for a part at a time: between two it is the
-// network's turn. Deleted when no part is left.
+// Brings one more thread to shared work. It runs one part at a time, and network events come
+// between two parts. It is deleted when no part is left.
 class ServerQueue::Helper : public QueueEvent {
  public:
   Helper(ServerQueue* queue, std::shared_ptr<SharedWork> work)
       : queue_(queue), work_(std::move(work)) {}
-  // False: the queue stops.
+  // Returns false if the queue stops.
   bool Call() {
     bool called = false;
     queue_->IfRunning([&] {
@@ -63,7 +64,7 @@ ServerQueue::~ServerQueue() {
     MutexLock lock(mutex_);
     stopped_ = true;
   }
-  // Without threads there are but calls that are awaited, and nobody to tell them.
+  // Without threads there are only calls that are awaited, and nothing can tell them about the end.
   if (!threads_.empty()) WaitForGuests();
   {
     MutexLock lock(later_mutex_);
@@ -73,7 +74,7 @@ ServerQueue::~ServerQueue() {
   later_thread_.join();
   queue_->Shutdown();
   for (std::thread& thread : threads_) thread.join();
-  // One that was never started must still be emptied.
+  // A queue that was never started must still be emptied.
   if (threads_.empty()) Loop(true);
 }
 
@@ -87,7 +88,7 @@ void ServerQueue::Share(uint64_t parts, const std::function<void(uint64_t)>& run
   const uint64_t helpers = std::min<uint64_t>(thread_count_, parts);
   for (uint64_t i = 1; i < helpers; ++i) {
     auto helper = std::make_unique<Helper>(this, work);
-    // It is its own from here on.
+    // From here on the helper owns itself.
     if (helper->Call()) helper.release();
   }
   work->Finish();
@@ -128,7 +129,7 @@ void ServerQueue::WaitForGuests() {
   MutexLock lock(guests_mutex_);
   while (guests_ > 0 && guest_left_.WaitUntil(guests_mutex_, deadline)) {
   }
-  if (guests_ > 0) spdlog::error("{} calls have not ended with the server", guests_);
+  if (guests_ > 0) spdlog::error("{} calls did not end although the server has ended", guests_);
 }
 
 void ServerQueue::IfRunning(const std::function<void()>& begin) {

@@ -1,7 +1,7 @@
-// The completion queue of all of a server's calls, and the threads that take from it. A thread that
-// finds an event on the network carries it out itself, while another thread takes its place at the
-// network. So no event goes from thread to thread. That is why there is only one queue, and nothing
-// else in the process waits on the network.
+// The completion queue of all calls of a server, and the threads that take events from it. The
+// thread that finds an event on the network handles it, while another thread takes its place at the
+// network. So no event is passed from thread to thread. That is why there is only one queue, and
+// why nothing else in the process waits on the network.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ namespace leeway {
 class ServerQueue {
  public:
   // Held by everything that may begin operations on the queue. Before it stops, the queue waits
-  // until nobody holds one, half a minute at most. (gRPC aborts a process that begins an operation
-  // on a queue that was shut down.)
+  // until no guest is left, for half a minute at most. (gRPC aborts a process that begins an
+  // operation on a queue that was shut down.)
   class Guest {
    public:
     explicit Guest(ServerQueue* queue) : queue_(queue) { queue_->Enter(); }
@@ -36,48 +36,48 @@ class ServerQueue {
     ServerQueue* const queue_;
   };
 
-  // `doorkeeper` lets its calls in, and outlives it; null: everybody's.
+  // `doorkeeper` admits the calls, and outlives the queue. Null: all calls are admitted.
   explicit ServerQueue(grpc::ServerBuilder& builder, Doorkeeper* doorkeeper = nullptr)
       : ServerQueue(builder, doorkeeper, ThreadsHere()) {}
-  // `threads` take from it.
+  // `threads` threads take events from the queue.
   ServerQueue(grpc::ServerBuilder& builder, Doorkeeper* doorkeeper, uint32_t threads);
-  // Call it after the gRPC server was shut down, which ends all calls, but before it is destroyed:
-  // events in the queue still refer to it.
+  // To be called after the gRPC server was shut down, which ends all calls, but before it is
+  // destroyed, because events in the queue still refer to it.
   ~ServerQueue();
 
-  // Call it once the gRPC server has started and calls are accepted.
+  // To be called once the gRPC server has started and calls are accepted.
   void Start();
 
   grpc::ServerCompletionQueue* get() const { return queue_.get(); }
-  // Before a call is looked at any further. An error is its answer.
+  // To be called before a call is processed any further. An error is the call's answer.
   absl::StatusOr<Caller> Admit(const grpc::ServerContext& context, const CalledMethod& method) {
     return doorkeeper_ == nullptr ? Caller() : doorkeeper_->Admit(context, method);
   }
   // Runs `begin`, which accepts another call, unless the queue stops.
   void IfRunning(const std::function<void()>& begin);
-  // On a thread that takes from the queue, `work` runs when nothing else is ready (QueuePoller). On
-  // another thread returns false: the caller must run it at once.
+  // On a thread that takes events from the queue: runs `work` when no other event is ready
+  // (QueuePoller). On another thread: returns false, and the caller must run it at once.
   static bool AtRest(std::function<void()> work);
-  // Says on such a thread that a message with this much payload has come, so the next is likely to
-  // be alike (QueuePoller). Does nothing on another thread.
+  // On such a thread: says that a message with this number of payload bytes has come, so the next
+  // one is probably similar (QueuePoller). On another thread it does nothing.
   static void Took(uint64_t bytes);
-  // Runs `run` for 0 to `parts` - 1, on this thread and, between what else they find, on those that
-  // take from the queue, and returns when all have run.
+  // Calls `run` for 0 to `parts` - 1, and returns when all calls have returned. They run on this
+  // thread and, between other events, on the threads that take events from the queue.
   void Share(uint64_t parts, const std::function<void(uint64_t)>& run);
-  // Runs `work`, which may take long (files), in order, on a thread of its own. Work that is left
-  // when the queue ends is still run.
+  // Runs `work`, which may take long (files), on a thread of its own, in the order of the calls.
+  // Work that is left when the queue ends is still run.
   void Later(std::function<void()> work);
 
  private:
   class Helper;
 
-  // Half of the processors: on two, one worker's pushes reach 0.8 of raw TCP with one thread and
-  // 0.65 with two or four, which take turns by waking each other.
+  // Half of the processors. On two processors the pushes of one worker reach 0.8 of raw TCP with
+  // one thread. With two or four threads, which wake each other in turn, they reach 0.65.
   static uint32_t ThreadsHere();
   void Enter();
   void Leave();
   void WaitForGuests();
-  // `alone`: it is the only one.
+  // `alone`: this is the only thread.
   void Loop(bool alone);
   void RunLater();
 

@@ -1,4 +1,4 @@
-// Work in parts that several threads take from, each the next part that nobody has.
+// Work in parts for several threads. Each thread takes the next part that no other has taken.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ class SharedWork {
   SharedWork(uint64_t parts, std::function<void(uint64_t)> run)
       : parts_(parts), run_(std::move(run)) {}
 
-  // Runs the next part; false: there was none left.
+  // Runs the next part. Returns false if no part was left.
   bool RunNext() {
     const uint64_t part = next_.fetch_add(1);
     if (part >= parts_) return false;
@@ -25,8 +25,8 @@ class SharedWork {
     if (++done_ == parts_) all_done_.NotifyAll();
     return true;
   }
-  // Runs what is left, and returns when all parts have run. It waits for nothing but parts that
-  // run: a thread that comes too late is not waited for.
+  // Runs the parts that are left, and returns when all parts have run. It waits only for running
+  // parts, not for threads that come too late.
   void Finish() {
     while (RunNext()) {
     }

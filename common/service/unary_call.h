@@ -1,5 +1,5 @@
-// Unary methods on the server's completion queue. Each call is let in by its metadata, read, handed
-// to its handler, and answered when the handler says so, from any thread.
+// Unary methods on the server's completion queue. Each call is admitted by its metadata, read,
+// passed to its handler, and answered when the handler says so, from any thread.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,8 @@
 
 namespace leeway {
 
-// PERMISSION_DENIED if the request is another rank's than the caller may be. Who asks for any rank
-// asks for that one.
+// PERMISSION_DENIED if the request is for another rank than the caller's. A request for any rank
+// becomes a request for the caller's rank.
 template <typename Request>
 absl::Status HoldToRank(const Caller& caller, Request& request) {
   if constexpr (requires { request.set_rank(0); }) {
@@ -40,16 +40,16 @@ template <typename Request, typename Reply>
 class UnaryCall : public QueueEvent {
  public:
   using Stream = grpc::ServerAsyncReaderWriter<Reply, Request>;
-  // Called once.
+  // To be called once.
   using Done = std::function<void(absl::StatusOr<Reply>)>;
   using Handler = std::function<void(Request request, Done done)>;
-  // Has the next call of the method handed over.
+  // Accepts the next call of the method.
   using Awaiter =
       std::function<void(grpc::ServerContext*, Stream*, grpc::ServerCompletionQueue*, void* tag)>;
-  // Has the message of a call read.
+  // Reads the message of a call.
   using Reader = std::function<void(Stream&, Request*, void* tag)>;
-  // Holds the request against who calls, and puts into it what the connection says of its peer;
-  // null for nothing. An error is the call's answer.
+  // Checks the request against the caller, and adds to it what the connection says of the peer.
+  // Null: no check. An error is the call's answer.
   using Check = std::function<absl::Status(const Caller&, const grpc::ServerContext&, Request&)>;
   struct Method {
     CalledMethod called;
@@ -68,7 +68,7 @@ class UnaryCall : public QueueEvent {
   }
 
   void Run(bool ok) override {
-    // Answered, or no call will come any more.
+    // The call was answered, or the queue ends and no call will come.
     if (step_ == Step::kEnded || (step_ == Step::kAwaited && !ok)) {
       delete this;
     } else if (step_ == Step::kAwaited) {
@@ -85,7 +85,7 @@ class UnaryCall : public QueueEvent {
   UnaryCall(ServerQueue* queue, std::shared_ptr<const Method> method)
       : queue_(queue), guest_(queue), method_(std::move(method)), stream_(&context_) {}
 
-  // By its metadata: of one that may not call no message is read.
+  // Admits the call by its metadata. If the caller may not call this method, no message is read.
   void Admit() {
     absl::StatusOr<Caller> caller = queue_->Admit(context_, method_->called);
     if (!caller.ok()) {
@@ -101,10 +101,11 @@ class UnaryCall : public QueueEvent {
     step_ = Step::kEnded;
     const absl::Status status =
         came ? CheckRequest()
-             : absl::InvalidArgumentError(
-                   absl::StrCat(method_->called.name, ": no message came that is one of its own"));
+             : absl::InvalidArgumentError(absl::StrCat(
+                   method_->called.name, ": the call's message is missing or malformed"));
     if (!status.ok()) return Answer(status);
-    // The handler owns it: the answer may take long, and this call keeps nothing of it.
+    // The handler owns the request. The answer may take long, and this call keeps nothing of the
+    // request.
     method_->handle(std::exchange(request_, Request()),
                     [this](const absl::StatusOr<Reply>& reply) { Answer(reply); });
   }
@@ -139,7 +140,7 @@ absl::StatusOr<Message> Reply(const absl::Status& status) {
   return Message();
 }
 
-// Serves a unary method, leeway.v1.Coordinator.StopJob, of an AdmittedService.
+// Serves a unary method of an AdmittedService, such as leeway.v1.Coordinator.StopJob.
 template <typename Request, typename Reply, typename Service>
 void ServeUnary(ServerQueue* queue, Service* service, const std::string& name,
                 typename UnaryCall<Request, Reply>::Handler handler,

@@ -30,7 +30,7 @@ uint64_t WholePages(uint64_t bytes) {
 absl::StatusOr<std::shared_ptr<SharedArena>> SharedArena::Create(uint64_t bytes) {
   if (bytes > kSharedBytesMax - kSharedPageBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "shared memory of ", bytes, " bytes; the most is ", kSharedBytesMax - kSharedPageBytes));
+        "shared memory of ", bytes, " bytes; the maximum is ", kSharedBytesMax - kSharedPageBytes));
   }
   const uint64_t all = kSharedPageBytes + WholePages(bytes);
   const std::string doing = absl::StrCat("making ", all, " bytes of shared memory");
@@ -55,7 +55,7 @@ SharedArena::SharedArena(Descriptor file, std::byte* memory, uint64_t bytes)
       nonce_(RandomIdentity()),
       free_({{kSharedPageBytes, bytes - kSharedPageBytes}}),
       backed_(kSharedPageBytes) {
-  // The first to be taken is the last here.
+  // The last session in the list is the first to be taken.
   for (size_t i = SharedHeader::kSessions; i > 0; --i) {
     free_sessions_.push_back(SharedHeader::SessionOffset(i - 1));
   }
@@ -66,7 +66,7 @@ SharedArena::~SharedArena() { munmap(memory_, bytes_); }
 absl::StatusOr<std::shared_ptr<std::byte>> SharedArena::Allocate(uint64_t bytes) {
   if (bytes > bytes_) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("shared memory has ", bytes_, " bytes, wanted are ", bytes));
+        absl::StrCat("shared memory has ", bytes_, " bytes, but the caller wants ", bytes));
   }
   const uint64_t whole = WholePages(bytes);
   uint64_t unbacked_from = 0;
@@ -83,8 +83,8 @@ absl::StatusOr<std::shared_ptr<std::byte>> SharedArena::Allocate(uint64_t bytes)
                                     });
 }
 
-// The first that is large enough: blocks come in one or two sizes, so that holes are filled, and
-// the pages in use stay at the front.
+// Takes the first range that is large enough. Blocks come in one or two sizes, so this fills holes
+// and keeps the pages in use at the front.
 absl::StatusOr<uint64_t> SharedArena::Take(uint64_t bytes, uint64_t& unbacked_from) {
   MutexLock lock(mutex_);
   for (auto range = free_.begin(); range != free_.end(); ++range) {
@@ -97,12 +97,12 @@ absl::StatusOr<uint64_t> SharedArena::Take(uint64_t bytes, uint64_t& unbacked_fr
     return offset;
   }
   return absl::ResourceExhaustedError(
-      absl::StrCat("no ", bytes, " bytes in one piece are left of ", bytes_, " of shared memory"));
+      absl::StrCat("shared memory of ", bytes_, " bytes has no ", bytes, " contiguous bytes left"));
 }
 
 void SharedArena::GiveBack(uint64_t offset, uint64_t bytes, bool backed) {
   MutexLock lock(mutex_);
-  // Backing what has memory already changes nothing, so that later neighbours need no notice.
+  // Backing memory twice changes nothing, so backed pages after `offset` need no record.
   if (!backed) backed_ = std::min(backed_, offset);
   GiveBackLocked(offset, bytes);
 }
@@ -124,19 +124,20 @@ void SharedArena::GiveBackLocked(uint64_t offset, uint64_t bytes) {
   free_.emplace(offset, bytes);
 }
 
-// Now, so that a lack of memory is an error here, and not SIGBUS at some later write.
+// Commits the memory now, so that a lack of memory is an error here instead of a SIGBUS at a later
+// write.
 absl::Status SharedArena::Back(uint64_t begin, uint64_t end) {
 #ifdef MADV_POPULATE_WRITE
   const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t from = begin / page * page;
-  // Faults the pages in as well.
+  // This also faults the pages in.
   if (madvise(memory_ + from, end - from, MADV_POPULATE_WRITE) == 0) return absl::OkStatus();
   if (errno != EINVAL) {
     return absl::ResourceExhaustedError(absl::StrCat("the system has no memory for ", end - begin,
                                                      " shared bytes: ", std::strerror(errno)));
   }
 #endif
-  // A kernel before 5.14.
+  // The kernel is older than 5.14.
   const int error =
       posix_fallocate(*file_, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
   if (error == 0) return absl::OkStatus();
@@ -172,7 +173,7 @@ void SharedArena::CloseSession(const SharedSession& session) {
   std::atomic<uint64_t>& word =
       HeaderOf(memory_).sessions[SharedHeader::SessionIndex(session.offset)];
   uint64_t expected = session.number;
-  // Closing it twice would otherwise free somebody else's word.
+  // A second close would otherwise free another session's word.
   if (expected == 0 || !word.compare_exchange_strong(expected, 0)) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);
   MutexLock lock(mutex_);

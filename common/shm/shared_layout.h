@@ -19,12 +19,12 @@ struct SharedHeader {
     return offset % sizeof(uint64_t) == 0 && offset >= sizeof(uint64_t) &&
            offset < kSharedPageBytes;
   }
-  // Of what IsSession.
+  // `offset` must satisfy IsSession.
   static size_t SessionIndex(uint64_t offset) { return offset / sizeof(uint64_t) - 1; }
   static uint64_t SessionOffset(size_t index) { return (index + 1) * sizeof(uint64_t); }
 };
 
-// Atomics between processes, one of which may only read: without a lock beside them.
+// Two processes use these atomics, and one of them may only read, so they must be lock-free.
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(sizeof(std::atomic<uint64_t>) == sizeof(uint64_t));
 static_assert(sizeof(SharedHeader) == kSharedPageBytes);

@@ -15,25 +15,27 @@
 namespace leeway {
 namespace {
 
-// The process's folder, through which its files are reached even if its number is given away.
+// Opens the process's folder in /proc. It reaches the files of this process even if another process
+// gets the same number later.
 absl::StatusOr<Descriptor> OpenProcess(const std::string& path) {
   Descriptor process(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (*process < 0 && errno == ENOENT) {
-    return absl::NotFoundError("no such process here: it has gone, or is in another container");
+    return absl::NotFoundError(
+        "the process does not exist here: it has ended, or is in another container");
   }
   struct stat info;
   if (*process < 0 || fstat(*process, &info) != 0) return absl::ErrnoToStatus(errno, path);
   if (info.st_uid != geteuid()) {
-    return absl::PermissionDeniedError(absl::StrCat("the process is of user ", info.st_uid,
-                                                    ", this one of user ", geteuid(),
-                                                    ": memory is shared within one user only"));
+    return absl::PermissionDeniedError(
+        absl::StrCat("the process belongs to user ", info.st_uid, ", this one to user ", geteuid(),
+                     ": only processes of one user can share memory"));
   }
   return process;
 }
 
 absl::StatusOr<Descriptor> OpenFile(int process, uint32_t number) {
   const std::string path = absl::StrCat("fd/", number);
-  // What is there may be a pipe or a terminal: neither wait for it nor become its reader.
+  // The file may be a pipe or a terminal: do not wait for it or become its reader.
   Descriptor file(openat(process, path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (*file >= 0) return file;
   switch (errno) {
@@ -50,7 +52,8 @@ absl::StatusOr<Descriptor> OpenFile(int process, uint32_t number) {
   }
 }
 
-// That it is what was offered, and can never be cut short under us (reading it would be SIGBUS).
+// Checks that the file is the offered memory and can never shrink. Reading memory that has shrunk
+// would be a SIGBUS.
 absl::Status CheckFile(int file, const v1::MemoryOffer& offer) {
   const int seals = fcntl(file, F_GET_SEALS);
   if (seals < 0) return absl::FailedPreconditionError("the file is not memory (a memfd)");
@@ -60,19 +63,19 @@ absl::Status CheckFile(int file, const v1::MemoryOffer& offer) {
   struct stat info;
   if (fstat(file, &info) != 0) return absl::ErrnoToStatus(errno, "looking at the memory");
   if (static_cast<uint64_t>(info.st_size) < offer.bytes()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the memory has ", info.st_size, " bytes, offered were ", offer.bytes()));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the memory has ", info.st_size, " bytes, but the offer says ", offer.bytes()));
   }
   uint64_t nonce = 0;
   if (pread(file, &nonce, sizeof(nonce), 0) != sizeof(nonce) || nonce != offer.nonce()) {
     return absl::FailedPreconditionError(
-        "the memory is not that which was offered: the peer is on another host or in another "
+        "the memory is not the offered one: the peer is on another host or in another "
         "container");
   }
   return absl::OkStatus();
 }
 
-// A mapping of the offered memory.
+// Maps the offered memory.
 absl::StatusOr<const std::byte*> MapOffered(const v1::MemoryOffer& offer) {
   ASSIGN_OR_RETURN(const Descriptor process, OpenProcess(absl::StrCat("/proc/", offer.pid())));
   ASSIGN_OR_RETURN(const Descriptor file, OpenFile(*process, offer.fd()));
@@ -89,7 +92,7 @@ absl::StatusOr<std::shared_ptr<SharedMapping>> SharedMapping::Map(const v1::Memo
       absl::StrCat("mapping shared memory (file ", offer.fd(), " of process ", offer.pid(), ")");
   if (offer.bytes() < kSharedPageBytes || offer.bytes() > kSharedBytesMax) {
     return absl::InvalidArgumentError(absl::StrCat(doing, ": ", offer.bytes(),
-                                                   " bytes are offered, allowed are ",
+                                                   " bytes are offered; the size must be ",
                                                    kSharedPageBytes, " to ", kSharedBytesMax));
   }
   const absl::StatusOr<const std::byte*> memory = MapOffered(offer);

@@ -1,23 +1,22 @@
-// Memory that two processes of one host and one user share. Its owner makes a SharedArena and tells
-// the peer where it is (MemoryOffer). The peer maps it for reading, and after that only offsets
-// travel. There is no file and no name. When the processes are gone, however they ended, so is the
-// memory.
+// Memory shared by two processes of one host and one user. Its owner makes a SharedArena and tells
+// the peer where it is (MemoryOffer). The peer maps it for reading, and after that only offsets are
+// sent. The memory has no file and no name. It disappears with the processes, however they end.
 //
-// The arena begins with a page that holds the offer's nonce and the session words. A session is the
-// owner's promise to a peer that named ranges stay unchanged. If the owner has to break the promise
-// (a reader is too slow, or is considered dead), it first withdraws the session's number. The
-// reader checks the number after its copy, and discards the copy if the number is gone:
+// The arena begins with a page that contains the offer's nonce and the session words. A session is
+// the owner's promise to a peer that named ranges stay unchanged. If the owner has to break the
+// promise (a reader is too slow, or is considered dead), it first withdraws the session's number.
+// The reader checks the number after its copy, and discards the copy if the number is gone:
 //
 //   owner: CloseSession (word = 0, sequentially consistent); then writes into the range
 //   reader: copies the range; then SessionStands (full fence, reads the word)
 //
 // This is the reader's half of a sequence lock (Boehm, "Can seqlocks get along with programming
 // language memory models?", 2012). If the copy has one byte that was written after CloseSession,
-// the fences order the word's zero before the reader's check: it sees the zero, or the number of a
-// later session, never its own. The fences are full ones, because weaker ones do not order what
-// memcpy uses (streaming stores, string instructions). In the language's terms the copy races with
-// the writes, as everything between processes does. It is sound because nobody looks at the copied
-// bytes before the number is checked.
+// the fences order the word's zero before the reader's check: the reader sees the zero, or the
+// number of a later session, never its own number. The fences are full ones, because weaker ones do
+// not order the instructions of memcpy (streaming stores, string instructions). In terms of the
+// language the copy races with the writes, as all communication between processes does. It is sound
+// because no code uses the copied bytes before the number is checked.
 #pragma once
 
 #include <atomic>
@@ -40,38 +39,38 @@ namespace leeway {
 // The largest size of an arena, and of a peer's offer. It limits address space, not memory.
 inline constexpr uint64_t kSharedBytesMax = uint64_t{1} << 40;
 
-// A session's place in its arena and what stands there while it is open. Never 0.
+// A session's position in its arena, and the number there while it is open, which is never 0.
 struct SharedSession {
   uint64_t offset = 0;
   uint64_t number = 0;
 };
 
-// The owner's end. Thread-safe. Lives as long as anybody holds it or memory of it.
+// The owner's end. Thread-safe. Lives as long as a reference to it or to its memory exists.
 class SharedArena : public std::enable_shared_from_this<SharedArena> {
  public:
-  // Makes room for `bytes` of ranges, which cost nothing until they are allocated. INVALID_ARGUMENT
-  // beyond kSharedBytesMax. The system's error if it does not give that much.
+  // Reserves room for `bytes` of ranges, which use no memory until they are allocated.
+  // INVALID_ARGUMENT beyond kSharedBytesMax; the system's error if it refuses this size.
   static absl::StatusOr<std::shared_ptr<SharedArena>> Create(uint64_t bytes);
   ~SharedArena();
   SharedArena(const SharedArena&) = delete;
   SharedArena& operator=(const SharedArena&) = delete;
 
-  // Allocates a range at a page's boundary, with unspecified content. It is returned with the last
-  // reference. Its memory is committed, so touching it cannot fail. RESOURCE_EXHAUSTED if the arena
-  // is full or the system has no memory.
+  // Allocates a range at a page boundary, with unspecified content. The last reference frees it.
+  // Its memory is committed, so touching it cannot fail. RESOURCE_EXHAUSTED if the arena is full or
+  // the system has no memory.
   absl::StatusOr<std::shared_ptr<std::byte>> Allocate(uint64_t bytes);
 
   bool Contains(const void* address) const;
-  // From the start of the arena. The address must be in it.
+  // Returns the offset from the start of the arena. The address must be in the arena.
   uint64_t OffsetOf(const void* address) const;
 
-  // RESOURCE_EXHAUSTED if as many are open as there are words for (511).
+  // RESOURCE_EXHAUSTED if all 511 session words are in use.
   absl::StatusOr<SharedSession> OpenSession();
-  // Call it once for each session. When it returns, ranges that the session's peer may be reading
-  // can be overwritten.
+  // Closes a session; call it once for each session. After it returns, the owner may overwrite
+  // ranges that the session's peer may be reading.
   void CloseSession(const SharedSession& session);
 
-  // What a peer needs for SharedMapping::Map.
+  // Returns what a peer needs for SharedMapping::Map.
   v1::MemoryOffer Offer() const;
 
  private:
@@ -87,49 +86,50 @@ class SharedArena : public std::enable_shared_from_this<SharedArena> {
   uint64_t nonce_ = 0;
 
   mutable Mutex mutex_;
-  // Offset to bytes; no two touch.
+  // Free ranges, from offset to bytes. No two ranges touch.
   std::map<uint64_t, uint64_t> free_ GUARDED_BY(mutex_);
-  // Pages from here on may have no memory yet.
+  // Pages from this offset on may not be backed by memory yet.
   uint64_t backed_ GUARDED_BY(mutex_);
   std::vector<uint64_t> free_sessions_ GUARDED_BY(mutex_);
 };
 
-// The peer's end: another process's arena, for reading. Thread-safe. Stays readable when the owner
-// is gone.
+// The peer's end: another process's arena, mapped for reading. Thread-safe. Stays readable after
+// the owner has ended.
 class SharedMapping {
  public:
-  // Trusts nothing in the offer. INVALID_ARGUMENT if its size is impossible. NOT_FOUND if there is
-  // no such process or file. PERMISSION_DENIED if it belongs to another user, or the system forbids
-  // it. FAILED_PRECONDITION if it is not sealed against shrinking, or not the memory that was
-  // offered.
+  // Trusts nothing in the offer. INVALID_ARGUMENT if its size is impossible. NOT_FOUND if the
+  // process or file does not exist. PERMISSION_DENIED if the file belongs to another user, or the
+  // system forbids access. FAILED_PRECONDITION if the file is not sealed against shrinking, or is
+  // not the offered memory.
   static absl::StatusOr<std::shared_ptr<SharedMapping>> Map(const v1::MemoryOffer& offer);
   ~SharedMapping();
   SharedMapping(const SharedMapping&) = delete;
   SharedMapping& operator=(const SharedMapping&) = delete;
 
-  // The floats of a range; valid as long as the mapping. INVALID_ARGUMENT unless both numbers are
-  // multiples of 4 and the range is in the arena, after its first page.
+  // Returns the floats of a range; valid as long as the mapping. INVALID_ARGUMENT unless both
+  // numbers are multiples of 4 and the range is in the arena, after its first page.
   absl::StatusOr<std::span<const float>> Floats(uint64_t offset, uint64_t bytes) const;
 
-  // `count` words that the owner writes atomically; valid as long as the mapping. INVALID_ARGUMENT
-  // unless `offset` is a multiple of 8 and the words are in the arena, after its first page.
+  // Returns `count` words that the owner writes atomically; valid as long as the mapping.
+  // INVALID_ARGUMENT unless `offset` is a multiple of 8 and the words are in the arena, after its
+  // first page.
   absl::StatusOr<std::span<const std::atomic<uint64_t>>> Words(uint64_t offset,
                                                                uint64_t count) const;
 
-  // True if everything copied before this call was copied while the session stood. False for a
-  // number that cannot be a session.
+  // True if everything that was copied before this call was copied while the session was open.
+  // False for a number that cannot be a session's.
   bool SessionStands(const SharedSession& session) const;
 
  private:
   SharedMapping(const std::byte* memory, uint64_t bytes) : memory_(memory), bytes_(bytes) {}
-  // The range is in the arena, after its first page.
+  // Whether the range is in the arena, after its first page.
   bool Has(uint64_t offset, uint64_t bytes) const;
 
   const std::byte* const memory_;
   const uint64_t bytes_;
 };
 
-// `size` zeroed floats, in the arena, or on the heap if there is no arena or it is full.
+// Makes `size` zeroed floats in the arena, or on the heap if `arena` is null or full.
 FloatBuffer MakeFloats(SharedArena* arena, size_t size);
 
 }  // namespace leeway

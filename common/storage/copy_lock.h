@@ -8,12 +8,13 @@
 
 namespace leeway {
 
-// Held while it lives, and until the process ends at the latest. It only saves work: a file is
-// whole whichever process writes it. So an owner that cannot get the lock goes on without it.
+// The lock is held while the object lives, and is released when the process ends. It only saves
+// work: a file is written whole, whichever process writes it. So an owner that cannot get the lock
+// continues without it.
 class CopyLock {
  public:
-  // Takes the lock for `name`, one of many in the file at `path`. Waits `patience` at most, then
-  // goes on without it and logs a warning that has `name`.
+  // Takes the lock for `name`, one of many in the file at `path`. Waits at most `patience`, then
+  // continues without the lock and logs a warning that has `name`.
   CopyLock(const std::string& path, const std::string& name, Duration patience);
 
  private:

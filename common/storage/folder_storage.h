@@ -1,5 +1,5 @@
-// Files in folders of this machine, or of one that it mounts (common/files/files.h): written under
-// a temporary name, then fsync, rename, fsync of the folder.
+// Files in folders of this machine, or in folders that it mounts (common/files/files.h). A file is
+// written under a temporary name and synced, then renamed, and its folder is synced.
 #pragma once
 
 #include "common/storage/storage.h"
@@ -15,9 +15,9 @@ class FolderStorage final : public Storage {
   absl::Status MakeFolder(const std::string& folder) override;
   absl::Status RemoveFile(const std::string& path) override;
   absl::Status RemoveFolder(const std::string& folder) override;
-  // What was never finished goes with its folder.
+  // Does nothing: unfinished files go with their folder.
   absl::Status RemoveUnfinished(const std::string& folder) override;
-  // Only makes it: the first file that is written tells the rest.
+  // Only makes the folder: the first write shows whether files can be written there.
   absl::Status Prepare(const std::string& folder) override;
 };
 

@@ -25,13 +25,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kFolderVariable[] = "LEEWAY_DATA_CACHE";
-// Of a file that arrives damaged.
+// How often a file that arrives damaged is fetched.
 constexpr int kAttempts = 3;
 constexpr uint64_t kPieceBytes = 4 << 20;
 // The longest wait for another process that fetches a file, beyond a request's deadline.
 constexpr std::chrono::seconds kRetriesAtMost(90);
 
-// What the user has to correct, as opposed to what may pass. NOT_FOUND stays what it is.
+// Turns errors that the user has to correct into INVALID_ARGUMENT. Errors that may pass, and
+// NOT_FOUND, stay as they are.
 absl::Status AsReading(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kFailedPrecondition:
@@ -49,13 +50,14 @@ bool IsThere(const std::string& path, uint64_t size) {
          static_cast<uint64_t>(info.st_size) == size;
 }
 
-// Of a folder that may not be there yet, the disk that it will be on.
+// The free bytes of the disk that holds `folder`, or will hold it if the folder does not exist yet.
 absl::StatusOr<uint64_t> FreeBytes(const std::string& folder) {
   struct statvfs disk;
   fs::path place = folder;
   while (statvfs(place.c_str(), &disk) != 0) {
     if (errno != ENOENT || !place.has_relative_path()) {
-      return absl::ErrnoToStatus(errno, absl::StrCat(folder, ": asking for the disk's room"));
+      return absl::ErrnoToStatus(errno,
+                                 absl::StrCat(folder, ": reading the free space of the disk"));
     }
     place = place.parent_path();
   }
@@ -67,12 +69,12 @@ absl::Status CheckFree(const std::string& folder, uint64_t bytes) {
   ASSIGN_OR_RETURN(const uint64_t free, FreeBytes(folder));
   if (bytes <= free) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      "copies of the data need ", bytes, " bytes in ", folder, ", and the disk has ", free,
-      " free: make room there, or name a folder of another disk by ", kFolderVariable));
+      "copies of the data need ", bytes, " bytes in ", folder, ", but the disk has ", free,
+      " free: make room there, or name a folder of another disk in ", kFolderVariable));
 }
 
-// Once. ABORTED if what arrives is not what the store says it is, which another try may mend;
-// DATA_LOSS if the store has another file by now.
+// Makes one attempt. ABORTED if the content that arrives does not match the store's MD5, which
+// another attempt may mend. DATA_LOSS if the file in the store has been replaced.
 absl::Status Copy(Storage& storage, const std::string& location, const StoredEntry& entry,
                   const std::string& path) {
   ASSIGN_OR_RETURN(std::unique_ptr<StoredFile> source, storage.OpenListed(location, entry));
@@ -87,11 +89,11 @@ absl::Status Copy(Storage& storage, const std::string& location, const StoredEnt
   }
   const std::string arrived = digest.Hex();
   if (!arrived.empty() && !source->md5().empty() && arrived != source->md5()) {
-    // A listing does not say that an object's ETag is no MD5, because it is encrypted.
+    // The ETag of an encrypted object is not an MD5, but a listing does not say so.
     ASSIGN_OR_RETURN(source, storage.Open(location));
     if (!source->md5().empty()) {
-      return absl::AbortedError(absl::StrCat(location, ": arrives with the MD5 ", arrived,
-                                             ", and the store says ", source->md5()));
+      return absl::AbortedError(absl::StrCat(location, ": arrived with the MD5 ", arrived,
+                                             ", but the store says ", source->md5()));
     }
   }
   return target.Finish();
@@ -162,7 +164,7 @@ std::string LocalCopies::PathOf(const std::string& location, const StoredEntry& 
 
 absl::Status LocalCopies::MakeFolderOf(const std::string& path) const {
   RETURN_IF_ERROR(MakeFolders(fs::path(folder_).parent_path().string()));
-  // Whoever may not read the store may not read its copies.
+  // A user without access to the store must not read its copies either.
   if (mkdir(folder_.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
     return absl::ErrnoToStatus(errno, absl::StrCat("making the folder '", folder_, "'"));
   }
@@ -173,7 +175,7 @@ absl::Status LocalCopies::Fetch(const std::string& location, const StoredEntry& 
                                 const std::string& path) const {
   RETURN_IF_ERROR(
       Annotate(MakeFolderOf(path), absl::StrCat("keeping a copy of ", location, " (",
-                                                kFolderVariable, " names another folder)")));
+                                                kFolderVariable, " can name another folder)")));
   const CopyLock lock(folder_ + "/lock", location, RequestDeadline(entry.size) + kRetriesAtMost);
   if (IsThere(path, entry.size)) return absl::OkStatus();
   RETURN_IF_ERROR(CheckFree(folder_, entry.size));
@@ -192,7 +194,7 @@ absl::StatusOr<std::string> CopiesFolder(const EnvironmentLookup& look_up) {
   if (const auto home = look_up("HOME")) return *home + "/.cache/leeway/data";
   return absl::InvalidArgumentError(
       absl::StrCat("data in an object store are copied to this machine: name a folder for the "
-                   "copies by ",
+                   "copies in ",
                    kFolderVariable));
 }
 

@@ -19,7 +19,7 @@ absl::Status ObjectFile::Fill(uint64_t position) const {
   begin_ = position;
   absl::Status status = client_->Get(key_, info_.etag, position, window_);
   if (!status.ok()) window_.clear();
-  // Both mean that it is not the file that was opened.
+  // Both errors mean that the object is not the one that was opened.
   if (absl::IsNotFound(status) || absl::IsOutOfRange(status)) {
     return absl::DataLossError(status.message());
   }
@@ -34,9 +34,9 @@ std::string ObjectFile::md5() const {
 
 absl::Status ObjectFile::ReadAt(uint64_t position, std::span<uint8_t> target) const {
   if (position > info_.size || target.size() > info_.size - position) {
-    return absl::DataLossError(absl::StrCat("reading '", location_, "': ends at byte ", info_.size,
-                                            ", ", target.size(), " from ", position,
-                                            " on were expected"));
+    return absl::DataLossError(absl::StrCat("reading '", location_, "': the file ends at byte ",
+                                            info_.size, "; ", target.size(), " bytes from byte ",
+                                            position, " on were expected"));
   }
   MutexLock lock(mutex_);
   while (!target.empty()) {

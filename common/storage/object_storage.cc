@@ -17,7 +17,8 @@
 namespace leeway {
 namespace {
 
-// What the user has to correct, as opposed to what may pass.
+// Turns errors that the user has to correct into INVALID_ARGUMENT. Errors that may pass stay as
+// they are.
 absl::Status AsSetting(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kFailedPrecondition:
@@ -35,7 +36,7 @@ absl::Status AsSetting(const absl::Status& status) {
 absl::StatusOr<std::string> ObjectStorage::KeyOf(const std::string& location) const {
   ASSIGN_OR_RETURN(ObjectLocation parsed, ParseObjectLocation(location));
   if (!parsed.key.empty()) return std::move(parsed.key);
-  return absl::InvalidArgumentError(absl::StrCat("'", location, "' names a bucket, and no object"));
+  return absl::InvalidArgumentError(absl::StrCat("'", location, "' names a bucket, not an object"));
 }
 
 absl::StatusOr<std::string> ObjectStorage::PrefixOf(const std::string& folder) const {
@@ -74,7 +75,7 @@ absl::StatusOr<std::vector<StoredEntry>> ObjectStorage::Entries(const std::strin
   ASSIGN_OR_RETURN(const S3Listing listing, client_->List(prefix, "/"));
   std::vector<StoredEntry> entries;
   for (const S3Object& object : listing.objects) {
-    // Some tools make a folder as an object of that name.
+    // Some tools represent a folder by an object of its name.
     if (object.key.size() <= prefix.size()) continue;
     entries.push_back({object.key.substr(prefix.size()), false, object.size, object.etag});
   }
@@ -110,14 +111,14 @@ absl::Status ObjectStorage::RemoveUnfinished(const std::string& folder) {
 
 absl::Status ObjectStorage::AbortBelow(const std::string& prefix) {
   const absl::StatusOr<std::vector<S3Upload>> uploads = client_->ListUploads(prefix);
-  // A store that cannot say it: its own rules for such leftovers must do.
+  // The store cannot list uploads, so its own clean-up rules must remove such leftovers.
   if (absl::IsUnimplemented(uploads.status())) return absl::OkStatus();
   RETURN_IF_ERROR(uploads.status());
   for (const S3Upload& upload : *uploads) {
     RETURN_IF_ERROR(client_->AbortUpload(upload.key, upload.id));
   }
   if (!uploads->empty()) {
-    spdlog::info("removed {} that nobody finished below {}", Counted(uploads->size(), "upload"),
+    spdlog::info("removed {} below {}", Counted(uploads->size(), "unfinished upload"),
                  LocationText(client_->bucket(), prefix));
   }
   return absl::OkStatus();

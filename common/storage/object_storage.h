@@ -1,5 +1,5 @@
-// Files as objects of one bucket. A file is put in one request, or in parts if it is large: in
-// either case the object is there, whole, with the last request, or not at all.
+// Files as objects of one bucket. A small file is put in one request, a large one in parts. In both
+// cases the object appears, whole, with the last request, or not at all.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class ObjectStorage final : public Storage {
   absl::StatusOr<std::unique_ptr<StoredFileWriter>> Create(const std::string& location) override;
   absl::StatusOr<uint64_t> SizeOf(const std::string& location) override;
   absl::StatusOr<std::vector<StoredEntry>> Entries(const std::string& folder) override;
-  // There is nothing to make.
+  // Does nothing: an object store has no folders to make.
   absl::Status MakeFolder(const std::string& folder) override;
   absl::Status RemoveFile(const std::string& location) override;
   absl::Status RemoveFolder(const std::string& folder) override;
@@ -28,7 +28,7 @@ class ObjectStorage final : public Storage {
   absl::Status Prepare(const std::string& folder) override;
 
  private:
-  // Within the bucket.
+  // Returns the key within the bucket.
   absl::StatusOr<std::string> KeyOf(const std::string& location) const;
   // "FOLDER/", or "" for the bucket itself.
   absl::StatusOr<std::string> PrefixOf(const std::string& folder) const;
@@ -38,7 +38,7 @@ class ObjectStorage final : public Storage {
   const std::unique_ptr<S3Client> client_;
 };
 
-// Of the process's own environment (FindStoreSettings). Asks nobody yet.
+// Makes a storage from the environment of the process (FindStoreSettings). Sends no request yet.
 absl::StatusOr<std::shared_ptr<Storage>> MakeObjectStorage(const std::string& bucket);
 
 }  // namespace leeway

@@ -10,10 +10,10 @@
 namespace leeway {
 namespace {
 
-// Of S3.
+// The limit of S3.
 constexpr size_t kPartsMax = 10'000;
-// After so many parts each is larger by the first one's size: 10,000 parts of 8 MiB and more hold
-// 430 GiB.
+// After each group of this number of parts, the part size grows by the size of the first part:
+// 10,000 parts, starting at 8 MiB, contain 430 GiB.
 constexpr size_t kPartsOfOneSize = 1'000;
 
 }  // namespace
@@ -25,7 +25,7 @@ ObjectWriter::~ObjectWriter() {
 void ObjectWriter::Abort() {
   const absl::Status status = client_->AbortUpload(key_, std::exchange(upload_, ""));
   if (status.ok()) return;
-  spdlog::warn("{}: the store keeps parts of an upload that was given up: {}", location_,
+  spdlog::warn("{}: the store still keeps parts of an abandoned upload: {}", location_,
                std::string(status.message()));
 }
 
@@ -36,7 +36,8 @@ uint64_t ObjectWriter::PartBytes() const {
 absl::Status ObjectWriter::Append(std::span<const uint8_t> bytes) {
   RETURN_IF_ERROR(status_);
   while (!bytes.empty()) {
-    // Not before there is more: what fits into one request is sent so.
+    // A full part is sent only when more bytes follow: content of one part goes in a single
+    // request.
     if (part_.size() == PartBytes()) {
       status_ = SendPart();
       RETURN_IF_ERROR(status_);
@@ -74,7 +75,7 @@ absl::Status ObjectWriter::Complete() {
 absl::Status ObjectWriter::Finish() {
   RETURN_IF_ERROR(status_);
   if (std::exchange(finished_, true)) {
-    return absl::FailedPreconditionError(absl::StrCat("'", location_, "' was finished"));
+    return absl::FailedPreconditionError(absl::StrCat("'", location_, "' is already finished"));
   }
   status_ = Complete();
   part_ = {};

@@ -1,4 +1,4 @@
-// One object in the making: a single request if it is small, an upload in parts otherwise.
+// Writes one object: in a single request if it is small, in parts otherwise.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace leeway {
 
-// Sends each part when it is full, in the caller's thread. Holds one part.
+// Sends each part when it is full, on the caller's thread. Buffers one part.
 class ObjectWriter final : public StoredFileWriter {
  public:
-  // `mark`: unlike that of any other writer.
+  // `mark` differs from the mark of each other writer.
   ObjectWriter(S3Client* client, std::string location, std::string key, std::string mark)
       : client_(client),
         location_(std::move(location)),
         key_(std::move(key)),
         mark_(std::move(mark)) {}
-  // Aborts what was not finished.
+  // Aborts an unfinished upload.
   ~ObjectWriter() override;
 
   absl::Status Append(std::span<const uint8_t> bytes) override;
@@ -37,7 +37,7 @@ class ObjectWriter final : public StoredFileWriter {
   const std::string key_;
   const std::string mark_;
   std::vector<uint8_t> part_;
-  // Empty: no upload was begun, or it is over.
+  // Empty before an upload begins and after it ends.
   std::string upload_;
   std::vector<std::string> etags_;
   bool finished_ = false;

@@ -14,23 +14,23 @@
 
 namespace leeway {
 
-// Thread-safe. What fails is left to the reader, who meets the error again.
+// Thread-safe. A reader meets the error of a failed fetch again, so errors are ignored here.
 class ReadAhead {
  public:
-  // `threads`: files that are fetched at once; they start with the first file. `copies` outlives
-  // this.
+  // `threads`: the number of files that are fetched at the same time. The threads start with the
+  // first file. `copies` outlives this object.
   ReadAhead(LocalCopies* copies, uint32_t threads) : copies_(copies), threads_max_(threads) {}
-  // Forgets what was not begun, and waits for what is being fetched.
+  // Drops files that are not begun, and waits for those that are being fetched.
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
 
-  // Behind those that were named before. One that waits already keeps its place; one that is being
-  // fetched is left alone.
+  // Queues the file behind the files named before. A file that already waits keeps its place; one
+  // that is being fetched stays as it is.
   void WillNeed(const std::string& location) EXCLUDES(mutex_);
 
  private:
   void Run() EXCLUDES(mutex_);
-  // Waits for a file to fetch; nothing at the end.
+  // Waits for a file to fetch. Returns nothing when the object is being destroyed.
   std::optional<std::string> Next() EXCLUDES(mutex_);
 
   LocalCopies* const copies_;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kJoinBytes = 4 << 20;
 
-// Nothing for a name that no segment has.
+// Returns nothing for a name that is not a segment's.
 std::optional<uint64_t> NumberOf(absl::string_view name) {
   uint64_t number = 0;
   const absl::string_view digits = name.substr(0, name.find('.'));
@@ -24,7 +24,7 @@ std::optional<uint64_t> NumberOf(absl::string_view name) {
   return number;
 }
 
-// By number.
+// Returns the segments in the order of their numbers.
 absl::StatusOr<std::vector<std::pair<uint64_t, std::string>>> SegmentsOf(
     const std::string& folder) {
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(folder));
@@ -44,7 +44,8 @@ absl::StatusOr<std::unique_ptr<SegmentWriter>> SegmentWriter::Open(std::string f
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(folder));
   RETURN_IF_ERROR(storage->MakeFolder(folder));
   ASSIGN_OR_RETURN(const auto segments, SegmentsOf(folder));
-  // Another process, which is thought dead, may still put the newest one.
+  // Another process, thought to be dead, may still put the newest segment. So this one begins a new
+  // one.
   const uint64_t number = segments.empty() ? 0 : segments.back().first + 1;
   return std::unique_ptr<SegmentWriter>(
       new SegmentWriter(std::move(folder), std::move(options), number));
@@ -53,11 +54,11 @@ absl::StatusOr<std::unique_ptr<SegmentWriter>> SegmentWriter::Open(std::string f
 absl::Status SegmentWriter::Append(const std::string& lines) {
   const bool waits = content_.size() > put_;
   if (content_.size() - put_ + lines.size() > options_.kept_bytes_max) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(folder_, ": nothing can be written there; ", lines.size(), " bytes dropped"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        folder_, ": the storage accepts no writes, so ", lines.size(), " bytes were dropped"));
   }
   content_ += lines;
-  // The time runs from the first line that waits.
+  // The interval begins with the first line that waits.
   if (!waits) tried_ = options_.now();
   return Tick();
 }
@@ -84,7 +85,7 @@ absl::Status SegmentWriter::Keep() {
 absl::Status JoinSegments(const std::string& folder, const std::string& path) {
   ASSIGN_OR_RETURN(const auto segments, SegmentsOf(folder));
   if (segments.empty()) {
-    return absl::NotFoundError(absl::StrCat("'", folder, "': there are no segments of a log"));
+    return absl::NotFoundError(absl::StrCat("'", folder, "' holds no segments of a log"));
   }
   ASSIGN_OR_RETURN(FileWriter joined, FileWriter::Create(path));
   std::vector<uint8_t> bytes;

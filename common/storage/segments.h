@@ -1,6 +1,6 @@
-// A log in a storage that only puts whole files: segments FOLDER/000000.EXT, 000001.EXT and so on,
-// whose contents one after the other are the log. The newest segment is put again with what was
-// added to it, until it is full.
+// A log in a storage that can only put whole files. The log is the concatenation of the segments
+// FOLDER/000000.EXT, 000001.EXT and so on. The newest segment is put again with each addition until
+// it is full.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,31 @@
 
 namespace leeway {
 
-// Not thread-safe. Without Keep at the end, what was not put yet is lost.
+// Not thread-safe. Call Keep at the end; otherwise the lines that were not put yet are lost.
 class SegmentWriter {
  public:
   struct Options {
-    // "jsonl"
+    // The extension of a segment's name, such as "jsonl".
     std::string extension;
-    // What is added is put at the latest after so long, if Append or Tick is called then. So long
-    // is what a kill loses.
+    // The longest time until added lines are put, provided that Append or Tick is called then. A
+    // kill loses at most the lines of this time.
     Duration every = std::chrono::seconds(10);
-    // A segment that has so many bytes is full.
+    // A segment of this size is full.
     uint64_t segment_bytes = 4 << 20;
-    // While nothing can be put, so much is kept, and what is added beyond is dropped.
+    // While the storage accepts no writes, this number of bytes is kept, and further lines are
+    // dropped.
     uint64_t kept_bytes_max = 64 << 20;
     std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
   };
-  // Goes on behind the segments that are there; those are not changed.
+  // Continues after the existing segments, which are not changed.
   static absl::StatusOr<std::unique_ptr<SegmentWriter>> Open(std::string folder, Options options);
 
-  // Whole lines. After an error they are kept, and put with the next ones; RESOURCE_EXHAUSTED: they
-  // are dropped.
+  // Adds whole lines. After an error the lines are kept and put with the next ones; after
+  // RESOURCE_EXHAUSTED they are dropped.
   absl::Status Append(const std::string& lines);
-  // Puts what has waited long enough.
+  // Puts the lines that have waited long enough.
   absl::Status Tick();
-  // Puts all.
+  // Puts all lines.
   absl::Status Keep();
 
  private:
@@ -47,16 +48,17 @@ class SegmentWriter {
 
   const std::string folder_;
   const Options options_;
-  // Of the newest segment, and what it will hold.
+  // The number of the newest segment, and the content that it will have.
   uint64_t number_;
   std::string content_;
-  // Of the content, so many bytes are in the storage.
+  // The number of bytes of `content_` that the storage already has.
   uint64_t put_ = 0;
-  // When it was last tried.
+  // The time of the last attempt to put lines.
   Time tried_{};
 };
 
-// Writes the log in the segments of `folder` to the file at `path`. NOT_FOUND if there are none.
+// Joins the segments in `folder` and writes the log to the file at `path`. NOT_FOUND if the folder
+// has no segments.
 absl::Status JoinSegments(const std::string& folder, const std::string& path);
 
 }  // namespace leeway

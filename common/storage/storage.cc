@@ -18,10 +18,10 @@ namespace {
 
 constexpr uint64_t kCopyBytes = 4 << 20;
 
-// The storages of this process, by the beginning of their locations.
+// The storages of this process, by the prefix of their locations.
 class Mounts {
  public:
-  // Null: none is mounted there.
+  // Returns null if no storage is mounted there.
   std::shared_ptr<Storage> Find(const std::string& location) EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     for (const auto& [prefix, storage] : mounted_) {
@@ -29,7 +29,7 @@ class Mounts {
     }
     return nullptr;
   }
-  // Whoever came first keeps the place.
+  // If two threads add a storage, both get the first one.
   std::shared_ptr<Storage> Add(const std::string& prefix, std::shared_ptr<Storage> storage)
       EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
@@ -44,11 +44,11 @@ class Mounts {
  private:
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<Storage>> mounted_ GUARDED_BY(mutex_);
-  // Somebody may still use them.
+  // Other threads may still use replaced storages.
   std::vector<std::shared_ptr<Storage>> replaced_ GUARDED_BY(mutex_);
 };
 
-// Never destroyed: threads may outlive main.
+// Never destroyed, because threads may outlive main.
 Mounts& ProcessMounts() {
   static auto* const mounts = new Mounts;
   return *mounts;
@@ -66,7 +66,7 @@ absl::StatusOr<Storage*> StorageOf(const std::string& location) {
   if (!IsObjectLocation(location)) return folders;
   ASSIGN_OR_RETURN(const ObjectLocation parsed, ParseObjectLocation(location));
   ASSIGN_OR_RETURN(std::shared_ptr<Storage> made, MakeObjectStorage(parsed.bucket));
-  // With the slash: no bucket's name is the beginning of another's.
+  // With the slash, one bucket's prefix cannot match another bucket's name.
   return ProcessMounts().Add(LocationText(parsed.bucket, "") + "/", std::move(made)).get();
 }
 

@@ -12,10 +12,10 @@ namespace {
 
 constexpr double kManyDigits = 1e15;
 constexpr double kLongLoss = 1e4;
-// The squared errors of a regression on prices in yen are below it.
+// The squared errors of a regression on prices in yen are below this.
 constexpr double kDivergedLoss = 1e15;
 
-// UTF-8 continues a character with bytes 10xxxxxx.
+// In UTF-8 a character continues with bytes 10xxxxxx.
 bool StartsCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
 }  // namespace

@@ -8,11 +8,11 @@ namespace leeway {
 
 class Table {
  public:
-  // The first `left` columns are aligned to the left, the others to the right.
+  // The first `left` columns are aligned to the left, and the others to the right.
   Table(std::vector<std::string> header, size_t left);
-  // As many cells as the header has.
+  // Adds a row with as many cells as the header has.
   void Add(std::vector<std::string> row);
-  // Two spaces before each line, a line end after each.
+  // Each line has two spaces before it and a line end after it.
   std::string ToString() const;
 
  private:

@@ -1,6 +1,6 @@
-// The head of one frame (RequestFrame, ReplyFrame), of up to some hundreds of small messages: all
-// in memory that comes and goes with it, so that none costs an allocation, and a stream that had a
-// large one keeps nothing of it.
+// The head of one frame (RequestFrame, ReplyFrame), which has up to some hundreds of small
+// messages. Its memory comes and goes with the object. So a message costs no allocation, and a
+// stream keeps no memory of a large head.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class FrameHead {
   Head* operator->() const { return head_; }
 
  private:
-  // The heads of some ten exchanges fit in.
+  // Room for the heads of about ten exchanges.
   static constexpr size_t kAtHand = 2 << 10;
 
   google::protobuf::ArenaOptions Options() {

@@ -6,12 +6,12 @@
 namespace leeway {
 namespace {
 
-// Bytes looked at together: stays in the first-level cache.
+// The bytes that are checked together; they stay in the first-level cache.
 constexpr size_t kTileBytes = 4096;
 
-// True if any of the floats, at any address, is NaN or infinity: those, and no others, are at least
-// infinity's bits once the sign is gone. Integer arithmetic, so that it vectorises and no
-// floating-point option can change it.
+// Returns true if one of the floats, at any address, is NaN or infinity. Without the sign bit, only
+// their bits are at least those of infinity. The arithmetic is on integers, so that it vectorises
+// and no floating-point option can change it.
 bool AnyNonFinite(const uint8_t* floats, size_t count) {
   int32_t largest = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -26,7 +26,7 @@ bool AnyNonFinite(const uint8_t* floats, size_t count) {
 
 FloatPayload::FloatPayload(std::shared_ptr<const void> owner, PieceList pieces)
     : owner_(std::move(owner)), pieces_(std::move(pieces)) {
-  // An empty piece may have no address, which memcpy must not see.
+  // An empty piece may have a null address, which memcpy must not get.
   const auto empty = [](const Piece& piece) { return piece.empty(); };
   pieces_.erase(std::remove_if(pieces_.begin(), pieces_.end(), empty), pieces_.end());
   starts_.reserve(pieces_.size());
@@ -101,7 +101,8 @@ size_t FloatPayload::FirstNonFinite() const {
         std::clamp<size_t>(reader.Contiguous(offset), 1, kTileBytes / sizeof(float));
     const uint8_t* tile = reader.Bytes(offset, count, &split);
     if (AnyNonFinite(tile, count)) {
-      // Shared memory may be another's to write: what the tile had may be gone at the second look.
+      // Another process may write to shared memory meanwhile, so the second look may no longer find
+      // the value.
       for (size_t i = 0; i < count; ++i) {
         if (AnyNonFinite(tile + i * sizeof(float), 1)) return offset + i;
       }

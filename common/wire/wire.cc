@@ -17,17 +17,19 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "payloads are little-endian float32");
 
-// Of the unary messages and of the frames.
+// The payload fields of the unary messages and of the frames.
 constexpr uint32_t kPayloadField = 2;
 constexpr uint32_t kFramePayloadField = 15;
-// What is not payload: a header is some forty bytes, a frame has at most a few thousand of them.
+// The limit for the part without payload: a header has some forty bytes, and a frame at most a few
+// thousand headers.
 constexpr uint64_t kHeadBytesMax = 1 << 20;
-// What a frame of requests may be: so that no stream is served for long before it is the next one's
-// turn, and little is kept by what is kept of it. Payloads of one frame, beside the largest.
+// The limits of a request frame: a server serves one stream only briefly before the next one, and
+// keeps little memory for a frame of which it needs a part. The limit of the bytes is for all
+// payloads of a frame except the largest.
 constexpr uint64_t kRequestBytesMax = 1 << 20;
 constexpr int kRequestsMax = 4096;
-// Shorter payloads are copied: a slice of its own costs an allocation, a callback and an entry in
-// the socket's list.
+// Shorter payloads are copied, because a slice of its own costs an allocation, a callback and an
+// entry in the socket's list.
 constexpr size_t kCopyBelow = 8 << 10;
 
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFixed32 = 5 };
@@ -47,7 +49,7 @@ void AppendTag(uint32_t field, std::string& out) {
   AppendVarint(field << 3 | kLengthDelimited, out);
 }
 
-// Owns one reference; gRPC drops it when the bytes have been sent.
+// Releases one reference. gRPC calls it when the bytes have been sent.
 void DropOwner(void* owner) {
   TakeOver(owner);
   delete static_cast<std::shared_ptr<const void>*>(owner);
@@ -79,7 +81,7 @@ grpc::ByteBuffer Encode(const google::protobuf::MessageLite& head, std::span<con
   return grpc::ByteBuffer(slices, 2);
 }
 
-// Walks over a message that lies in pieces.
+// Reads a message that is split into pieces.
 class PieceReader {
  public:
   explicit PieceReader(const PieceList& pieces) : pieces_(pieces) {
@@ -88,7 +90,7 @@ class PieceReader {
 
   uint64_t left() const { return left_; }
 
-  // Appends the bytes read to `raw`.
+  // Reads a varint and appends its bytes to `raw`.
   bool ReadVarint(uint64_t& value, std::string& raw) {
     value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
@@ -132,14 +134,15 @@ class PieceReader {
   size_t offset_ = 0;
 };
 
-// A message taken apart: the bytes of all its fields but the payload, and where that lies. A
-// payload given twice: the last one counts, as in protobuf.
+// A message in two parts: the bytes of all other fields, and the location of the payload. If a
+// message has the payload twice, the last one counts, as in protobuf.
 struct Parts {
   std::string head;
   PieceList payload;
 };
 
-// Bytes of a field's value after its tag, read into `head` where they are a number.
+// Finds the length in bytes of a field's value after its tag. Bytes that encode a number are
+// appended to `head`.
 bool ReadValueLength(uint32_t wire_type, PieceReader& reader, std::string& head, uint64_t& bytes) {
   bytes = 0;
   uint64_t value;
@@ -175,7 +178,7 @@ bool ReadField(uint32_t payload_field, PieceReader& reader, Parts& parts) {
   });
 }
 
-// What gRPC received, held for as long as somebody reads it.
+// The slices that gRPC received, and the payload in them.
 struct Received {
   std::shared_ptr<std::vector<grpc::Slice>> slices;
   PieceList payload;
@@ -198,7 +201,7 @@ absl::StatusOr<Received> Decode(const grpc::ByteBuffer& buffer, uint32_t payload
     if (ReadField(payload_field, reader, parts)) continue;
     return absl::InvalidArgumentError(absl::StrCat(what,
                                                    ": not a protobuf message: it breaks off or "
-                                                   "holds a malformed field"));
+                                                   "has a malformed field"));
   }
   if (!message.ParseFromString(parts.head)) {
     return absl::InvalidArgumentError(absl::StrCat(what, ": malformed header"));
@@ -212,7 +215,7 @@ absl::StatusOr<FloatPayload> PayloadOf(Received received, v1::Encoding encoding,
   for (const Piece& piece : received.payload) bytes += piece.size();
   if (encoding == v1::ENCODING_RAW && bytes % sizeof(float) != 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(what, ".payload: ", bytes, " bytes are not whole float32 values"));
+        absl::StrCat(what, ".payload: ", bytes, " bytes are not a whole number of float32 values"));
   }
   return FloatPayload(std::move(received.slices), std::move(received.payload));
 }

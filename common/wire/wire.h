@@ -1,6 +1,7 @@
-// The data plane's bytes. A message is some small fields, which protobuf handles, and one payload,
-// which it never touches: sending adds the payload as slices that refer to the tensors' own memory;
-// receiving leaves it in the slices that the network filled. Stock stubs see ordinary messages.
+// Encodes and decodes messages of the data plane. A message has some small fields, which protobuf
+// handles, and one payload, which protobuf never touches. A sender adds the payload as slices that
+// refer to the tensors' own memory; a receiver leaves it in the slices that the network filled. To
+// stock stubs the messages look ordinary.
 #pragma once
 
 #include <cstdint>
@@ -33,19 +34,19 @@ class VersionHeader;
 
 // ---- unary messages: PushRequest, PullReply
 
-// `values` are not copied: `owner` keeps them alive until gRPC has sent them (null: the caller
-// does).
+// The values are not copied. `owner` keeps them alive until gRPC has sent them; if it is null, the
+// caller does.
 grpc::ByteBuffer EncodePush(const v1::ExchangeHeader& header, std::span<const float> values,
                             std::shared_ptr<const void> owner);
 grpc::ByteBuffer EncodePullReply(const v1::VersionHeader& header, std::span<const float> values,
                                  std::shared_ptr<const void> owner);
-// In the header's encoding.
+// The payload is in the header's encoding.
 grpc::ByteBuffer EncodePullReply(const v1::VersionHeader& header, std::span<const uint8_t> payload,
                                  std::shared_ptr<const void> owner);
 
-// INVALID_ARGUMENT, naming the field, for bytes that are no such message or a raw payload that is
-// not whole floats. What another encoding says is in pieces(). Fields unknown to this build are
-// passed over, as protobuf does. The payload keeps the received slices alive.
+// INVALID_ARGUMENT, naming the field, if the bytes are not such a message or a raw payload is not a
+// whole number of floats. A payload in another encoding is in pieces(). Unknown fields are ignored,
+// as in protobuf. The payload keeps the received slices alive.
 absl::StatusOr<FloatPayload> DecodePush(const grpc::ByteBuffer& buffer, v1::ExchangeHeader& header);
 absl::StatusOr<FloatPayload> DecodePullReply(const grpc::ByteBuffer& buffer,
                                              v1::VersionHeader& header);
@@ -55,11 +56,12 @@ absl::StatusOr<FloatPayload> DecodePullReply(const grpc::ByteBuffer& buffer,
 // Collects the payloads of one frame, in order.
 class FrameWriter {
  public:
-  // Refers to `bytes`, which `owner` keeps alive (null: the caller does, until the frame is sent);
-  // copies what is so short that referring costs more.
+  // Refers to `bytes`, which `owner` keeps alive (if null, the caller does until the frame is
+  // sent). Copies the bytes if they are so few that a reference costs more.
   void Append(std::span<const uint8_t> bytes, std::shared_ptr<const void> owner);
   size_t bytes() const { return bytes_; }
-  // The frame: `head`, whose own payload field is empty, and what was appended. Empties the writer.
+  // Returns the frame: `head`, whose own payload field must be empty, and the appended payloads.
+  // Empties the writer.
   grpc::ByteBuffer Finish(const google::protobuf::MessageLite& head);
 
  private:
@@ -70,16 +72,18 @@ class FrameWriter {
   size_t bytes_ = 0;
 };
 
-// A received frame's payload, dealt out from its beginning.
+// The payload of a received frame, from which each message takes its part in order.
 class FramePayload {
  public:
   FramePayload() = default;
   FramePayload(std::shared_ptr<const void> owner, FloatPayload::PieceList pieces);
   uint64_t left() const { return left_; }
-  // What keeps the memory; to be replaced by something that keeps it and knows more.
+  // Keeps the memory alive. SetOwner replaces it with an object that keeps the old owner and adds
+  // information.
   const std::shared_ptr<const void>& owner() const { return owner_; }
   void SetOwner(std::shared_ptr<const void> owner) { owner_ = std::move(owner); }
-  // The next `bytes`; DATA_LOSS if fewer are left. Keeps the received slices alive.
+  // Returns the next `bytes`; DATA_LOSS if fewer are left. The result keeps the received slices
+  // alive.
   absl::StatusOr<FloatPayload> Take(uint64_t bytes);
 
  private:
@@ -90,8 +94,8 @@ class FramePayload {
   uint64_t left_ = 0;
 };
 
-// INVALID_ARGUMENT for bytes that are no such message, and for more than a frame of requests may
-// be; DATA_LOSS where the requests say that they have more payload than the frame.
+// INVALID_ARGUMENT if the bytes are not such a message, or exceed the limits of a request frame.
+// DATA_LOSS if the requests name more payload than the frame has.
 absl::StatusOr<FramePayload> DecodeRequestFrame(const grpc::ByteBuffer& buffer,
                                                 v1::RequestFrame& head);
 absl::StatusOr<FramePayload> DecodeReplyFrame(const grpc::ByteBuffer& buffer, v1::ReplyFrame& head);

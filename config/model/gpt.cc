@@ -1,5 +1,5 @@
 // Decoder-only transformers: Radford et al. 2019 (GPT-2). Layers are named as in Hugging Face's
-// `transformers`, but for those of a block, which are within the residual that they belong to.
+// `transformers`, except for the layers of a block, which are within their residual.
 #include <cmath>
 #include <string>
 
@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kDeviation = 0.02;
 
-// Of the layers that end a block's part: there are two of them a block, whose outputs are added up.
+// For the layers that end a part of a block. Each block has two of them, whose outputs are added
+// up.
 double ProjectionDeviation(const v1::Gpt& gpt) {
   return kDeviation / std::sqrt(2.0 * gpt.layers());
 }

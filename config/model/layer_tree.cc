@@ -28,7 +28,7 @@ uint64_t AtMost(uint64_t count) { return std::min(kLayersMax + 1, count); }
 
 uint64_t CountOne(const v1::Layer& layer) {
   if (!HasBranches(layer)) return 1;
-  // All times of a repeat are alike. Those of an empty list count, so that they are bounded, too.
+  // All repetitions are alike. Repetitions of an empty list count too, so that they are bounded.
   if (layer.has_repeat()) {
     return AtMost(std::max<uint64_t>(1, Count(layer.repeat().layers())) * layer.repeat().times());
   }
@@ -68,7 +68,7 @@ bool HasWeights(const v1::Layer& layer) {
     case v1::Layer::kPositionEmbedding:
     case v1::Layer::kAttention:
     case v1::Layer::kFactorInteraction:
-    // It may.
+    // A layer of a plugin may have weights.
     case v1::Layer::kCustom:
       return true;
     default:

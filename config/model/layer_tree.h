@@ -1,4 +1,4 @@
-// A model's tree of layers: what is within a layer, and what each layer is called.
+// A model's tree of layers: the layers within a layer, and the name of each layer.
 #pragma once
 
 #include <cstdint>
@@ -13,48 +13,48 @@ namespace leeway {
 
 using LayerList = google::protobuf::RepeatedPtrField<v1::Layer>;
 
-// Layers that follow each other, all of them, or one branch of a residual or concat layer.
+// Layers that follow each other: all of them, or one branch of a residual or concat layer.
 struct Branch {
-  // Of the layers in it, with the dot: "residual_2.shortcut."
+  // The prefix of its layers' names, with the dot: "residual_2.shortcut."
   std::string name_prefix;
-  // Of the list in the job: "model.layers.2.residual.shortcut".
+  // The key of the list in the job: "model.layers.2.residual.shortcut".
   std::string key;
   const LayerList* layers = nullptr;
 };
 
-// Its type as the YAML says it, such as conv2d; empty if none is set.
+// The layer's type as in YAML, such as conv2d. Empty if none is set.
 std::string LayerType(const v1::Layer& layer);
 // `name`, or TYPE_INDEX.
 std::string LayerName(const v1::Layer& layer, int index);
 
-// Whether the kind has tensors of its own.
+// True if this kind of layer has tensors of its own.
 bool HasWeights(const v1::Layer& layer);
-// Whether it is made of others: sequence, residual, repeat, concat, recompute.
+// True if the layer is made of other layers: sequence, residual, repeat, concat, recompute.
 bool HasBranches(const v1::Layer& layer);
-// Whether its branches all have its own input, and meet in one output: residual, concat.
+// True if all its branches have the layer's input and meet in one output: residual, concat.
 bool JoinsBranches(const v1::Layer& layer);
 
-// The branches within a layer; none in a layer that computes. A repeat has one for each time, which
-// follow each other as those of a sequence do; the branches of a residual and of a concat all have
-// the layer's own input. `name` and `key` are the layer's whole ones.
+// The branches within a layer. A layer that computes has none. A repeat has one branch for each
+// repetition; they follow each other like those of a sequence. The branches of a residual and of a
+// concat all have the layer's own input. `name` and `key` are the layer's full ones.
 std::vector<Branch> BranchesOf(const v1::Layer& layer, const std::string& name,
                                const std::string& key);
 
-// What computes: the layers without branches, and the places where branches meet (residual,
-// concat). In the order of a forward pass.
+// A place that computes: a layer without branches, or a place where branches meet (residual,
+// concat). They are in the order of a forward pass.
 struct PlacedLayer {
   std::string name;
   std::string key;
   const v1::Layer* layer = nullptr;
 };
-// Of at most kLayersMax of them: CountLayers first.
+// Returns at most kLayersMax places: call CountLayers first.
 std::vector<PlacedLayer> FlattenLayers(const v1::Model& model);
 
 constexpr uint64_t kLayersMax = 10'000;
-// How many FlattenLayers would give; kLayersMax + 1 for any more.
+// The number of places that FlattenLayers would return. kLayersMax + 1 if there are more.
 uint64_t CountLayers(const v1::Model& model);
 
-// How many layers may be within each other, so that the resolved job can be written and read.
+// How deeply layers may be nested, so that the resolved job can be written and read.
 constexpr int kLayerDepthMax = 16;
 
 }  // namespace leeway

@@ -9,7 +9,7 @@
 namespace leeway {
 namespace {
 
-// A row of table 2: the stride is the first block's.
+// A row of table 2. The stride is that of the first block.
 struct Stage {
   uint32_t expansion;
   uint32_t channels;
@@ -19,7 +19,7 @@ struct Stage {
 constexpr Stage kStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                              {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
 
-// A convolution, batch norm and ReLU6, as one named part.
+// Appends a convolution, batch norm and ReLU6, as one named part.
 void AppendActivated(LayerList& layers, const std::string& name, const ConvPart& conv) {
   LayerList& part = AppendSequence(layers, name);
   AppendConv(part, "0", conv);
@@ -27,7 +27,7 @@ void AppendActivated(LayerList& layers, const std::string& name, const ConvPart&
   AppendLayer(part, "").mutable_relu6();
 }
 
-// Section 3.3: expand, filter each channel by itself, project; the projection has no activation.
+// Section 3.3: expand, filter each channel separately, project. The projection has no activation.
 void AppendInvertedBottleneck(LayerList& layers, uint32_t inputs, uint32_t expansion,
                               const ConvPart& out) {
   const uint32_t hidden = inputs * expansion;

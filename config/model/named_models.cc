@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-// False: it is no named model.
+// False if the layer is not a named model.
 bool Append(const v1::Layer& layer, LayerList& layers) {
   switch (layer.layer_case()) {
     case v1::Layer::kMlp:

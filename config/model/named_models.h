@@ -1,4 +1,4 @@
-// Models by name: each is short for a list of layers, one family a file.
+// Models by name. Each stands for a list of layers. There is one file for each family.
 #pragma once
 
 #include "config/model/layer_tree.h"
@@ -6,12 +6,12 @@
 
 namespace leeway {
 
-// Writes out every named model in `model`. One that is the model's only layer, and has no `name`,
-// becomes its layers, so that tensors are named as in other frameworks; any other becomes a
-// sequence of its name.
+// Writes out every named model in `model`. If it is the model's only layer and has no `name`, its
+// layers take its place, so that tensors have the same names as in other frameworks. Any other
+// named model becomes a sequence with its name.
 void ExpandNamedModels(v1::Model& model);
 
-// The families, called by ExpandNamedModels. Each appends to `layers`.
+// The families, which ExpandNamedModels calls. Each appends to `layers`.
 void AppendMlp(const v1::Mlp& mlp, LayerList& layers);
 void AppendLenet(const v1::Lenet& lenet, LayerList& layers);
 void AppendResnet20(const v1::Resnet20& resnet, LayerList& layers);

@@ -1,4 +1,4 @@
-// What named models are made of.
+// The parts of named models.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace leeway {
 
-// A convolution without a bias, which a batch norm follows; `kernel` is odd, and pads to keep the
-// size at stride 1.
+// A convolution without a bias, which a batch norm follows. `kernel` is odd, and the padding keeps
+// the size at stride 1.
 struct ConvPart {
   uint32_t filters = 0;
   uint32_t kernel = 3;
@@ -18,13 +18,13 @@ struct ConvPart {
   uint32_t groups = 1;
 };
 
-// Each appends a layer; an empty name leaves it the default.
+// Each of these appends a layer. With an empty name the layer has its default name.
 v1::Layer& AppendLayer(LayerList& layers, const std::string& name);
 void AppendConv(LayerList& layers, const std::string& name, const ConvPart& conv);
 void AppendBatchNorm(LayerList& layers, const std::string& name, double scale = 1);
 void AppendRelu(LayerList& layers);
 void AppendDense(LayerList& layers, const std::string& name, uint32_t units);
-// A sequence, and its layers to append to.
+// Appends a sequence, and returns its layers to append to.
 LayerList& AppendSequence(LayerList& layers, const std::string& name);
 
 }  // namespace leeway

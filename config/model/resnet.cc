@@ -1,5 +1,5 @@
-// Residual networks: He et al. 2016 (arXiv:1512.03385). Layers are named as in torchvision, but for
-// `shortcut`, which is `downsample` there.
+// Residual networks: He et al. 2016 (arXiv:1512.03385). Layers are named as in torchvision, except
+// for `shortcut`, which is `downsample` there.
 #include <string>
 #include <vector>
 
@@ -10,12 +10,12 @@
 namespace leeway {
 namespace {
 
-// What all blocks of a network share.
+// The properties that all blocks of a network share.
 struct BlockStyle {
   bool bottleneck = false;
   v1::Shortcut shortcut = v1::SHORTCUT_B;
   bool zero_init = false;
-  // Channels of a block's output for each of its width.
+  // The number of a block's output channels for each channel of its width.
   uint32_t expansion() const { return bottleneck ? 4 : 1; }
 };
 
@@ -51,8 +51,8 @@ std::vector<ConvPart> Convolutions(const BlockStyle& style, const Block& block) 
           {.filters = block.width * style.expansion(), .kernel = 1}};
 }
 
-// The ReLU behind the sum stands beside the block, which so has torchvision's name: it has no
-// tensors that would need one.
+// The ReLU after the sum is beside the block, so that the block has torchvision's name. It has no
+// tensors that need a name.
 void AppendResidual(const BlockStyle& style, const Block& block, const std::string& name,
                     LayerList& blocks) {
   v1::Residual& residual = *AppendLayer(blocks, name).mutable_residual();
@@ -68,7 +68,7 @@ void AppendResidual(const BlockStyle& style, const Block& block, const std::stri
   AppendShortcut(style, block, *residual.mutable_shortcut());
 }
 
-// Stages of blocks; each stage but the first begins with a stride of 2.
+// Appends stages of blocks. Each stage except the first begins with a stride of 2.
 void AppendStages(const BlockStyle& style, const std::vector<uint32_t>& counts, uint32_t width,
                   LayerList& layers) {
   uint32_t inputs = width;

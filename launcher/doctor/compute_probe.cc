@@ -21,7 +21,7 @@
 namespace leeway {
 namespace {
 
-// A worker's compute, alone.
+// A worker's compute, without anything else.
 class Probe {
  public:
   absl::Status Open(const v1::TrainingJob& job, const std::string& data_dir, uint32_t rank) {
@@ -62,7 +62,8 @@ class Probe {
   }
 
  private:
-  // Elements up to the first tensor of another layer; names are "layer/tensor".
+  // Returns the number of elements before the first tensor of another layer. Names are
+  // "layer/tensor".
   static uint64_t FirstLayer(const v1::ModelSchema& schema) {
     if (schema.tensors().empty()) return schema.total();
     const auto layer_of = [](const std::string& name) { return name.substr(0, name.rfind('/')); };
@@ -111,7 +112,7 @@ absl::StatusOr<ComputeFigures> MeasureCompute(const v1::TrainingJob& job,
   }
   figures.workers = workers;
   figures.first_layer_parameters = probes[0]->hello().value("first_layer", uint64_t{0});
-  // Once to warm up.
+  // The first round is a warm-up.
   for (const double lasting : {seconds / 4, seconds}) {
     std::vector<double> before;
     for (auto& probe : probes) {

@@ -19,14 +19,14 @@
 namespace leeway {
 namespace {
 
-// Beyond that a clock is not rehearsed, for it would take minutes.
+// A job with longer clocks is not rehearsed, because it would take minutes.
 constexpr double kClockSecondsMax = 10;
-// A rehearsal is so many times as long as another measurement, and has so many clocks at least: the
-// coordinator hears of the workers' clocks every half second only.
+// How much longer a rehearsal is than another measurement, and the fewest clocks that it has. It
+// must be long because the coordinator hears of the workers' clocks only every half second.
 constexpr double kRehearsalTimes = 4;
 constexpr double kRehearsalClocks = 8;
 
-// The job's rule, as `leeway bench update` names it.
+// Returns the job's rule by its name in `leeway bench update`.
 std::string RuleOf(const v1::TrainingJob& job) {
   if (job.exchange().has_elastic()) return "elastic";
   const v1::Update& update = job.update();
@@ -40,7 +40,8 @@ BlockLayout LayoutOf(const v1::TrainingJob& job, const JobDiagnosis& result) {
                                job.servers().block_bytes());
 }
 
-// What compression leaves of the floats' bytes, on the way on which more travels.
+// Returns the share of the floats' bytes that is left after compression, in the direction with more
+// traffic.
 absl::StatusOr<double> TravelShare(const v1::TrainingJob& job, const JobDiagnosis& result) {
   ASSIGN_OR_RETURN(const PlannedTraffic traffic,
                    TrafficOf(job, result.compute.schema, LayoutOf(job, result)));
@@ -48,7 +49,8 @@ absl::StatusOr<double> TravelShare(const v1::TrainingJob& job, const JobDiagnosi
   return static_cast<double>(std::max(traffic.sent, traffic.received)) / floats;
 }
 
-// Exchanges of the job between as many processes as it has, or as can be had, on this machine.
+// Measures exchanges between the job's number of processes on this machine, or fewer if they do not
+// fit.
 absl::Status MeasureExchange(const DoctorOptions& options, const HostRates& host,
                              JobDiagnosis& result) {
   const v1::TrainingJob& job = *options.job;
@@ -62,7 +64,7 @@ absl::Status MeasureExchange(const DoctorOptions& options, const HostRates& host
                                        .workers = result.workers_measured,
                                        .program_folder = options.program_folder,
                                        .seconds = options.seconds}));
-  // All workers' bytes go through the same memory and processors.
+  // The bytes of all workers go through the same memory and processors.
   const double scale = static_cast<double>(job.workers().count()) / result.workers_measured;
   ASSIGN_OR_RETURN(result.travel_share, TravelShare(job, result));
   result.parts.exchange = scale * exchange.seconds;
@@ -70,11 +72,11 @@ absl::Status MeasureExchange(const DoctorOptions& options, const HostRates& host
   return absl::OkStatus();
 }
 
-// What servers move for what a worker sends: once more where blocks have a second holder.
+// How many times servers move what a worker sends: once more if blocks have a second holder.
 double CopiesServed(const v1::TrainingJob& job) { return std::max(job.servers().replicas(), 1u); }
 
-// Across a network, by its rates: every worker and every server has a machine and a link of its
-// own, like the one that was measured.
+// Estimates the exchange across a network by the measured rates. Every worker and every server has
+// a machine and a link of its own, like the measured one.
 absl::Status EstimateExchange(const v1::TrainingJob& wanted, const Diagnosis& diagnosis,
                               JobDiagnosis& result) {
   const double link = 0.5e9 * diagnosis.peer->both_gigabytes_per_second;
@@ -96,7 +98,8 @@ absl::Status EstimateExchange(const v1::TrainingJob& wanted, const Diagnosis& di
   return absl::OkStatus();
 }
 
-// A worker's rate to one server, in each direction: what says how many servers are worth having.
+// Returns a worker's rate to one server in each direction, which decides how many servers are
+// useful.
 double ServerRate(const Diagnosis& diagnosis) {
   if (diagnosis.peer.has_value()) return 0.5e9 * diagnosis.peer->both_gigabytes_per_second;
   double best = 0;
@@ -106,14 +109,14 @@ double ServerRate(const Diagnosis& diagnosis) {
   return 0.5e9 * best;
 }
 
-// What of a clock's compute its exchange goes on behind.
+// Returns the part of a clock's compute that can hide its exchange.
 double HidesBehind(const v1::Exchange& exchange, double clock, double step) {
   if (IsSpread(exchange)) return clock;
-  // Of a gradient that is judged as a whole nothing leaves before all of it is there.
+  // If a gradient is judged as a whole, nothing leaves before all of it is computed.
   return exchange.has_gradient() && !GuardsGradients(exchange) ? step : 0;
 }
 
-// What the parts do not have in them.
+// Returns what the parts leave out.
 std::vector<std::string> LeftOut(const v1::TrainingJob& job) {
   std::vector<std::string> left_out;
   if (job.workers().emulate().slow_size() > 0) left_out.push_back("workers.emulate.slow");
@@ -121,15 +124,15 @@ std::vector<std::string> LeftOut(const v1::TrainingJob& job) {
   return left_out;
 }
 
-// What one clock is made of, but for the exchange.
+// Returns the parts of one clock, except the exchange.
 StepParts ComputeParts(const v1::TrainingJob& job, const JobDiagnosis& result,
                        const HostRates& host) {
   const ComputeFigures& compute = result.compute;
   const auto steps = static_cast<double>(result.steps_per_clock);
   const double padded = 1e-3 * job.workers().emulate().step_milliseconds();
   const auto parameters = static_cast<double>(std::max<uint64_t>(compute.schema.total(), 1));
-  // Of more workers than processors each is slowed by the others; where one waits for its exchange,
-  // another computes.
+  // If there are more workers than processors, the workers slow each other down; but while one
+  // waits for its exchange, another one computes.
   const double turns =
       std::max(1.0, static_cast<double>(result.workers_measured) / host.processors);
   const double alone = compute.step_seconds / turns;
@@ -139,7 +142,7 @@ StepParts ComputeParts(const v1::TrainingJob& job, const JobDiagnosis& result,
   const bool spread = IsSpread(job.exchange());
   return {.compute = steps * step,
           .compute_cpu = steps * compute.step_cpu_seconds,
-          // Spread, what leaves after the last step is what nothing hides.
+          // In a spread exchange only what leaves after the last step is not hidden.
           .first_layer_share =
               spread ? 1 / steps : static_cast<double>(compute.first_layer_parameters) / parameters,
           .hides_behind = HidesBehind(job.exchange(), steps * step, step),
@@ -149,7 +152,7 @@ StepParts ComputeParts(const v1::TrainingJob& job, const JobDiagnosis& result,
           .stretch = stretch};
 }
 
-// What the job wants, once it is known what its clocks are made of.
+// Computes what the job needs, once the parts of its clocks are known.
 void Advise(const v1::TrainingJob& job, const Diagnosis& so_far, JobDiagnosis& result) {
   const StepParts& parts = result.parts;
   const uint64_t parameters = result.compute.schema.total();
@@ -164,13 +167,12 @@ void Advise(const v1::TrainingJob& job, const Diagnosis& so_far, JobDiagnosis& r
   result.servers_enough = choice.enough;
   result.block_bytes_wanted =
       ChooseBlockBytes(so_far.host.exchange, model_bytes, result.servers_wanted);
-  // The model has no larger ones: the key says how large they may be at most.
+  // The model has no larger blocks; the key only sets a maximum.
   const bool whole = result.block_bytes < job.servers().block_bytes();
   if (whole) result.block_bytes_wanted = std::min(result.block_bytes_wanted, result.block_bytes);
 }
 
-// All that the job's processes will do, tried, where they can all be had. If it fails there is the
-// estimate still.
+// Tries the job itself, if all its processes can be started. If that fails, the estimate remains.
 void TryTheJob(const DoctorOptions& options, JobDiagnosis& result) {
   const v1::TrainingJob& job = *options.job;
   const bool all = result.workers_measured == job.workers().count() &&
@@ -190,7 +192,7 @@ void TryTheJob(const DoctorOptions& options, JobDiagnosis& result) {
   }
 }
 
-// What is expected, by the rehearsal or else by the estimate.
+// Sets the expected figures from the rehearsal, or else from the estimate.
 void Conclude(const v1::TrainingJob& job, JobDiagnosis& result) {
   const StepParts& parts = result.parts;
   result.clock_seconds = result.estimate.seconds;
@@ -209,7 +211,7 @@ void Conclude(const v1::TrainingJob& job, JobDiagnosis& result) {
 absl::StatusOr<JobDiagnosis> DiagnoseJob(const DoctorOptions& options, const Diagnosis& so_far) {
   const v1::TrainingJob& job = *options.job;
   JobDiagnosis result;
-  // Workers of other machines do not compete with each other.
+  // Workers on separate machines do not compete with each other.
   const uint32_t together = so_far.peer.has_value() ? 1 : job.workers().count();
   options.progress("the model's steps");
   ASSIGN_OR_RETURN(result.compute, MeasureCompute(job, options.data_dir, together,
@@ -231,8 +233,8 @@ absl::StatusOr<JobDiagnosis> DiagnoseJob(const DoctorOptions& options, const Dia
   return result;
 }
 
-// The network to the peer, from a process of its own: the measurement has threads, and this process
-// goes on forking.
+// Measures the network to the peer in a process of its own, because the measurement has threads,
+// and this process must be able to fork later.
 absl::StatusOr<PeerRates> PeerOf(const DoctorOptions& options) {
   ASSIGN_OR_RETURN(const auto process, BenchProcess::Start("the network", [&] {
                      const auto handle = [&options](const Json&) -> absl::StatusOr<Json> {
@@ -251,7 +253,7 @@ absl::StatusOr<PeerRates> PeerOf(const DoctorOptions& options) {
 
 absl::Status Diagnose(const DoctorOptions& options, std::optional<Diagnosis>& diagnosis) {
   if (!options.peer.empty()) {
-    // Whether somebody is there, before all else is measured.
+    // Checks that the peer listens before anything else is measured.
     RETURN_IF_ERROR(Annotate(RawSocket::Connect(options.peer).status(), "--peer"));
   }
   options.progress("memory, updates and exchanges of this machine");

@@ -1,4 +1,4 @@
-// `leeway doctor`: what this machine can do, and what a job wants of it and will take on it.
+// `leeway doctor`: what this machine can do, and what a job needs and will take on it.
 #pragma once
 
 #include <functional>
@@ -19,49 +19,51 @@
 namespace leeway {
 
 struct DoctorOptions {
-  // Of one measurement.
+  // The time of one measurement.
   double seconds = 0.5;
-  // Where a `leeway doctor --listen` runs; empty: workers and servers share this machine.
+  // The address of a `leeway doctor --listen`; empty if workers and servers share this machine.
   std::string peer;
-  // The job to judge; absent: the machine alone.
+  // The job to judge; absent to judge the machine alone.
   std::optional<v1::TrainingJob> job;
   std::string data_dir;
-  // Where leeway-server is.
+  // The folder of leeway-server.
   std::string program_folder;
   DeviceSources gpus;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
 
-// About one job.
+// The findings about one job.
 struct JobDiagnosis {
   ComputeFigures compute;
   uint64_t steps_per_clock = 1;
-  // How many took part where all were measured at once: a job may have more than a machine can
-  // hold, and what they took is then scaled.
+  // How many processes took part in the joint measurements. A job may have more than the machine
+  // can hold; the measured times are then scaled.
   uint32_t workers_measured = 0;
   uint32_t servers_measured = 0;
-  // As the job is: what one clock is made of, and would take by that.
+  // The parts of one clock of the job as it is, and the time of a clock estimated from them.
   StepParts parts;
   StepEstimate estimate;
-  // What neither has in it, for a person: "workers.emulate.slow".
+  // What parts and estimate leave out, for a person to read: "workers.emulate.slow".
   std::vector<std::string> left_out;
-  // What compression leaves of the floats' bytes on the way on which more travels.
+  // The share of the floats' bytes that is left after compression, in the direction with more
+  // traffic.
   double travel_share = 1;
-  // The job itself, if it was tried: absent across a network, and where not all processes of the
-  // job could be had. The figures that follow are by it where it is there, else by the estimate.
+  // The job itself, if it was tried. Absent across a network, and if not all processes of the job
+  // could be started. If it is present, the following figures come from it, and otherwise from the
+  // estimate.
   std::optional<Rehearsal> rehearsal;
-  // Why not, if it was begun and came to nothing.
+  // Why the rehearsal failed, if it was begun.
   std::string rehearsal_error;
   double clock_seconds = 0;
   double hidden_seconds = 0;
   uint32_t servers = 0;
   uint64_t block_bytes = 0;
-  // What the job wants. Not even so many servers may be enough to keep the exchange shorter than
-  // the compute.
+  // What the job needs. If not `servers_enough`, even this number of servers does not make the
+  // exchange shorter than the compute.
   uint32_t servers_wanted = 0;
   bool servers_enough = true;
   uint64_t block_bytes_wanted = 0;
-  // Of the estimate as if every worker had whole batches.
+  // By the estimate this assumes that every worker has whole batches.
   double examples_per_second = 0;
 };
 
@@ -72,18 +74,18 @@ struct Diagnosis {
   std::optional<JobDiagnosis> job;
 };
 
-// Takes some seconds; the machine should have nothing else to do. After an error `diagnosis` has
+// Takes some seconds, in which the machine should do nothing else. After an error `diagnosis` has
 // what was found before it, if anything.
 absl::Status Diagnose(const DoctorOptions& options, std::optional<Diagnosis>& diagnosis);
 
 std::string DiagnosisText(const Diagnosis& diagnosis);
-// {"host": {...}, "gpus": (GpusJson), "peer": {...}, "job": {"step_seconds", "rehearsed_clocks" (0:
-// step_seconds is the
-//   estimate), "estimated_step_seconds", "compute_seconds", "compute_cpu_seconds",
-//   "exchange_seconds", "exchange_cpu_seconds", "stretch", "hidden_seconds", "examples_per_second",
-//   "workers", "workers_measured", "servers", "servers_measured", "servers_wanted",
-//   "servers_enough", "block_bytes", "block_bytes_wanted", "processor_bound", "left_out" (of the
-//   estimate), "parameters", "steps_per_clock", "rehearsal_error" (if there is one)}}
+// {"host": {...}, "gpus": (GpusJson), "peer": {...},
+//  "job": {"step_seconds", "rehearsed_clocks" (0: step_seconds is the estimate),
+//    "estimated_step_seconds", "compute_seconds", "compute_cpu_seconds", "exchange_seconds",
+//    "exchange_cpu_seconds", "stretch", "hidden_seconds", "examples_per_second", "workers",
+//    "workers_measured", "servers", "servers_measured", "servers_wanted", "servers_enough",
+//    "block_bytes", "block_bytes_wanted", "processor_bound", "left_out" (from the estimate),
+//    "parameters", "steps_per_clock", "rehearsal_error" (if it failed)}}
 Json DiagnosisJson(const Diagnosis& diagnosis);
 
 }  // namespace leeway

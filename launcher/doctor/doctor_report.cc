@@ -1,4 +1,4 @@
-// What `leeway doctor` says, in words and as JSON.
+// The findings of `leeway doctor`, in words and as JSON.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/counted.h"
@@ -15,7 +15,7 @@ std::string PeerText(const PeerRates& peer) {
                       Fixed(1e6 * peer.round_trip_seconds, 0), " us\n");
 }
 
-// That not all were there, if so.
+// Says so if not all processes took part.
 std::string MeasuredText(const JobDiagnosis& job, bool across) {
   const uint32_t workers = job.parts.workers;
   if (across || (job.workers_measured == workers && job.servers_measured == job.servers)) return "";
@@ -37,7 +37,7 @@ std::string BasisText(const JobDiagnosis& job) {
                       " exchanges; ", sum);
 }
 
-// What was found, then what to do.
+// First the findings, then what to do.
 std::string JobText(const JobDiagnosis& job, bool across) {
   const StepParts& parts = job.parts;
   std::string text = absl::StrCat(
@@ -54,14 +54,13 @@ std::string JobText(const JobDiagnosis& job, bool across) {
                   " of the exchange is hidden behind the compute\n",
                   "  starting, evaluations and checkpoints come on top\n  ");
   if (job.estimate.processor_bound) {
-    absl::StrAppend(&text,
-                    "the processors are what limits: more workers here make nothing faster\n");
+    absl::StrAppend(&text, "the processors are the limit: more workers here make nothing faster\n");
   } else if (parts.exchange - job.hidden_seconds > parts.compute) {
     absl::StrAppend(&text,
-                    "the exchange is what limits: exchange less often (accumulation, delta), or ",
+                    "the exchange is the limit: exchange less often (accumulation, delta), or ",
                     job.servers_wanted > job.servers ? "compress, or add servers\n" : "compress\n");
   } else {
-    absl::StrAppend(&text, "the workers' arithmetic is what limits: more workers help\n");
+    absl::StrAppend(&text, "the workers' arithmetic is the limit: more workers help\n");
   }
   absl::StrAppend(
       &text, "  servers: ", job.servers_enough ? "" : "not even ", job.servers_wanted,

@@ -14,7 +14,8 @@ namespace {
 
 constexpr double kGiB = 1 << 30;
 
-// Zeros where it does not open or fails: the list is about the others, too, and a job says why.
+// Returns zeros if the GPU does not open or fails. The list shows the other GPUs, too, and a job
+// reports the cause.
 LinkRates LinkOf(size_t number, const DeviceSources& sources) {
   v1::Workers workers;
   workers.set_device(absl::StrCat("cuda:", number));
@@ -53,7 +54,7 @@ absl::StatusOr<BenchService> List(const DeviceSources& sources) {
                       .handle = [](const Json&) { return Json(); }};
 }
 
-// Where it is in the machine, as far as that is known.
+// Describes the GPU's place in the machine, as far as it is known.
 std::string PlaceText(const Json& gpu) {
   const std::string processors = gpu.value("processors", "");
   const int node = gpu.value("numa_node", -1);
@@ -67,7 +68,7 @@ GpuFindings FindGpus(const DeviceSources& sources) {
   const auto lister = BenchProcess::Start("looking for GPUs", [&] { return List(sources); });
   if (!lister.ok()) return {.none = std::string(lister.status().message())};
   GpuFindings findings{.devices = (*lister)->hello()["devices"]};
-  if (findings.devices.empty()) findings.none = "the driver sees none";
+  if (findings.devices.empty()) findings.none = "the driver finds none";
   return findings;
 }
 

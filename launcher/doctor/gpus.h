@@ -1,4 +1,4 @@
-// The GPUs that workers of this machine could compute on.
+// Finds the GPUs on which workers of this machine could compute.
 #pragma once
 
 #include <string>
@@ -10,18 +10,19 @@ namespace leeway {
 
 struct GpuFindings {
   // [{"device": "cuda:0", "name", "compute_capability", "memory_bytes", "free_bytes",
-  //   "pci_bus_id", "numa_node" (-1: not known), "processors" (near it; "": not known),
+  //   "pci_bus_id", "numa_node" (-1: not known), "processors" (near the GPU; "": not known),
   //   "bytes_per_second_up", "bytes_per_second_down" (copies of pinned memory; 0: not known)}]
   Json devices = Json::array();
-  // Why there are none; empty: there are some.
+  // Why no GPU was found; empty if one was.
   std::string none;
 };
 
-// Asks in a process of its own: one that has asked a GPU must not fork, as the doctor does.
+// Asks in a separate process, because a process that has used a GPU must not fork, and the doctor
+// forks.
 GpuFindings FindGpus(const DeviceSources& sources);
 
 std::string GpusText(const GpuFindings& gpus);
-// {"devices": [...], "none": "..." (if there are none)}
+// {"devices": [...], "none": "..." (if no GPU was found)}
 Json GpusJson(const GpuFindings& gpus);
 
 }  // namespace leeway

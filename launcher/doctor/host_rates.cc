@@ -28,7 +28,7 @@ constexpr uint64_t kMemoryFloats = 32 << 20;
 constexpr int kMemoryPasses = 5;
 constexpr uint32_t kHostRounds = 3;
 
-// GB/s of `pass` over kMemoryFloats floats.
+// Returns the rate in GB/s of `pass` over kMemoryFloats floats.
 template <typename Pass>
 double RateOf(Pass pass) {
   std::vector<double> rates;
@@ -41,7 +41,7 @@ double RateOf(Pass pass) {
   return Median(rates);
 }
 
-// In a process of its own, which takes its memory with it.
+// Runs in a process of its own, so that the memory is freed with it.
 absl::StatusOr<BenchService> MemoryService() {
   FloatBuffer x(kMemoryFloats);
   FloatBuffer y(kMemoryFloats);
@@ -71,7 +71,7 @@ absl::StatusOr<TransferFigures> MeasureRate(absl::StatusOr<std::unique_ptr<Bench
   return FiguresOf(rounds[0], plan.bytes_moved());
 }
 
-// " adam 5.1, sgd 9.8".
+// Such as " adam 5.1, sgd 9.8".
 std::string UpdatesText(const HostRates& rates) {
   std::string text;
   for (const auto& [rule, rate] : rates.updates) {

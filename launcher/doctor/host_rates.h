@@ -13,27 +13,27 @@
 namespace leeway {
 
 struct HostRates {
-  // That a container leaves (common/machine.h).
+  // What the limits of a container leave (common/machine.h).
   uint32_t processors = 0;
   uint64_t memory_bytes = 0;
-  // One thread, far beyond the caches; 1e9 bytes of x a second.
+  // With one thread, far beyond the caches, in 1e9 bytes of x a second.
   double copy_gigabytes_per_second = 0;
   double add_scaled_gigabytes_per_second = 0;
-  // A server's update of 16 MiB, 1e9 bytes of gradient a second, one thread; by rule as
-  // `leeway bench update` names them: sgd, momentum, adagrad, adam, elastic.
+  // A server's update of 16 MiB with one thread, in 1e9 bytes of gradient a second; by the rule's
+  // name in `leeway bench update`: sgd, momentum, adagrad, adam, elastic.
   std::map<std::string, double> updates;
-  // One TCP connection to this machine itself, there and back at once, added.
+  // One TCP connection to this machine itself, the sum of both directions at once.
   double loopback_gigabytes_per_second = 0;
-  // Leeway's push_pull, both directions added, between two processes of this machine, by block
+  // Leeway's push_pull between two processes of this machine, the sum of both directions, by block
   // size.
   std::vector<BlockRate> exchange;
-  // One processor, AES-256-GCM (bench/raw/cipher_rate.h).
+  // AES-256-GCM on one processor (bench/raw/cipher_rate.h).
   double cipher_gigabytes_per_second = 0;
-  // Leeway's push_pull over TCP in blocks of 1 MiB, both directions added, without and with mutual
-  // TLS. All three are 0 where that could not be measured.
+  // Leeway's push_pull over TCP in blocks of 1 MiB, the sum of both directions, without and with
+  // mutual TLS. All three rates are 0 if TLS could not be measured.
   double tcp_gigabytes_per_second = 0;
   double tls_gigabytes_per_second = 0;
-  // Of one 4 KiB exchange.
+  // The time of one exchange of 4 KiB.
   double round_trip_seconds = 0;
 };
 

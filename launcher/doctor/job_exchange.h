@@ -1,5 +1,5 @@
-// The exchanges of a given job, alone: its update, mode, compression, transport and blocks, by as
-// many real servers and workers of the benchmark's own, which compute nothing.
+// Measures the exchanges of a given job alone: its update, mode, compression, transport and blocks.
+// Uses real servers, and the benchmark's own workers, which compute nothing.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,27 @@ namespace leeway {
 
 struct JobExchangeOptions {
   v1::TrainingJob job;
-  // Of its model.
+  // The schema of the job's model.
   v1::ModelSchema schema;
-  // How many take part: at most as many as the job has.
+  // How many processes take part: at most the job's numbers.
   uint32_t servers = 1;
   uint32_t workers = 1;
   std::string program_folder;
   double seconds = 0.5;
 };
 
-// Of one clock of all the workers that took part; medians.
+// One clock of all workers that took part; medians.
 struct JobExchange {
   double seconds = 0;
-  // Of processor time, all processes added.
+  // Processor time, the sum over all processes.
   double cpu_seconds = 0;
   uint64_t block_bytes = 0;
 };
 
 absl::StatusOr<JobExchange> MeasureJobExchange(const JobExchangeOptions& options);
 
-// The job as it is measured: it neither ends nor evaluates nor pauses, and has so many processes.
+// The job as it is measured: it neither ends nor evaluates nor pauses, and has these numbers of
+// processes.
 v1::TrainingJob EndlessJob(const v1::TrainingJob& job, uint32_t servers, uint32_t workers);
 
 // The same for workers that compute nothing: none of them is slow, late or lost, or reads data.

@@ -12,8 +12,8 @@
 namespace leeway {
 namespace {
 
-// The first header of a connection: what is to be moved. kind: the method after this; block:
-// blocks; clock: bytes of a message.
+// The first header of a connection says what to transfer. kind - kMethod is the method, block the
+// number of blocks, and clock the bytes of a message.
 constexpr uint32_t kMethod = 0x6c770000;
 constexpr uint64_t kMessageBytesMax = 16 << 20;
 constexpr uint64_t kTotalBytesMax = 256 << 20;
@@ -25,7 +25,8 @@ absl::StatusOr<TransferPlan> PlanFrom(const RawHeader& header) {
                     method <= static_cast<uint32_t>(TransferMethod::kPushPull) && bytes > 0 &&
                     bytes <= kMessageBytesMax && bytes % 64 == 0 && header.block > 0 &&
                     header.block <= kTotalBytesMax / bytes;
-  if (!good) return absl::InvalidArgumentError("the peer does not speak as leeway doctor does");
+  if (!good)
+    return absl::InvalidArgumentError("the peer does not use the protocol of leeway doctor");
   return TransferPlan{.method = static_cast<TransferMethod>(method),
                       .message_bytes = bytes,
                       .blocks = header.block};
@@ -58,7 +59,8 @@ absl::StatusOr<Measured> MeasurePeer(const std::string& address, TransferMethod 
   ASSIGN_OR_RETURN(const Json answer, client.handle({{"round", seconds}}));
   const double messages = answer.value("messages", 0.0);
   const double took = answer.value("seconds", 0.0);
-  if (messages <= 0 || took <= 0) return absl::UnavailableError("the peer answered nothing");
+  if (messages <= 0 || took <= 0)
+    return absl::UnavailableError("the peer's answer has no measurements");
   return Measured{
       .gigabytes_per_second = 1e-9 * messages * static_cast<double>(plan.bytes_moved()) / took,
       .seconds_per_message = took / messages};
@@ -88,7 +90,7 @@ absl::Status ServePeers(const std::string& address, uint64_t connections,
   absl::Status last;
   for (uint64_t served = 0; connections == 0 || served < connections; ++served) {
     ASSIGN_OR_RETURN(RawSocket socket, AcceptTcp(listener, patience));
-    // A peer that goes away or talks nonsense is its own affair.
+    // The listening doctor survives peers that disconnect or send nonsense.
     last = ServeOne(std::move(socket));
   }
   return last;

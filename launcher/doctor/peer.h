@@ -13,12 +13,12 @@
 namespace leeway {
 
 struct PeerRates {
-  // From here to the peer, and back: 1e9 bytes a second.
+  // From this machine to the peer, and back, in 1e9 bytes a second.
   double up_gigabytes_per_second = 0;
   double down_gigabytes_per_second = 0;
-  // Both at once, added.
+  // The sum of both directions at once.
   double both_gigabytes_per_second = 0;
-  // Of some bytes.
+  // The time of a message of some bytes and its answer.
   double round_trip_seconds = 0;
 };
 
@@ -32,7 +32,7 @@ absl::Status ServePeers(const std::string& address, uint64_t connections,
                         const std::function<void(int port)>& listening,
                         Duration patience = RawSocket::kPatience);
 
-// UNAVAILABLE if nobody listens there, DEADLINE_EXCEEDED if the peer is silent. Starts threads.
+// UNAVAILABLE: nobody listens there. DEADLINE_EXCEEDED: the peer is silent. Starts threads.
 absl::StatusOr<PeerRates> MeasurePeer(const std::string& address, double seconds_each,
                                       Duration patience = RawSocket::kPatience);
 

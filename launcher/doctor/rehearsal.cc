@@ -28,15 +28,15 @@ constexpr uint64_t kMetricsBytesMax = 64 << 20;
 constexpr uint64_t kLogBytesMax = 1 << 20;
 constexpr uint64_t kClocksAtLeast = 3;
 
-// How many clocks a worker had completed; and since the heartbeat before, of how many examples, and
-// how many seconds it exchanged and waited.
+// The number of clocks that a worker has completed; and since the heartbeat before, its examples,
+// and the seconds that it exchanged and waited.
 struct Mark {
   uint64_t clock = 0;
   uint64_t examples = 0;
   double exchange = 0;
   double wait = 0;
 };
-// By when its heartbeats said so: seconds since 1970.
+// By the time of the heartbeat: seconds since 1970.
 using Marks = std::map<double, Mark>;
 
 std::map<uint32_t, Marks> MarksOf(const std::string& metrics) {
@@ -44,7 +44,7 @@ std::map<uint32_t, Marks> MarksOf(const std::string& metrics) {
   std::istringstream lines(metrics);
   for (std::string line; std::getline(lines, line);) {
     const auto event = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    // The last line may not be whole.
+    // The last line may be incomplete.
     if (!event.is_object() || event.value("event", "") != "step") continue;
     Mark& mark = marks[event.value("rank", 0u)][event.value("time", 0.0)];
     mark.clock = std::max(mark.clock, event.value("clock", uint64_t{0}));
@@ -76,7 +76,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Process>>> StartWorkers(const Rehears
   return workers;
 }
 
-// Waits a little; an error if one of the processes ends meanwhile.
+// Waits a little. Returns an error if one of the processes ends meanwhile.
 absl::Status WaitWhileAllRun(const std::vector<Process*>& processes, const std::string& folder) {
   std::vector<pollfd> waits;
   for (const Process* process : processes) {

@@ -1,6 +1,7 @@
-// A job itself, for some seconds: real servers and workers train on the job's data, and nothing of
-// it is kept. What no model of a step has in it is in here: processors that all processes share,
-// caches that they take from each other, threads that are woken, barriers that wait for the last.
+// Runs a job itself for some seconds: real servers and workers train on the job's data, and nothing
+// is kept. The result includes what no model of a step includes: processors shared by all
+// processes, caches that they take from each other, threads that are woken, barriers that wait for
+// the last one.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +15,31 @@ namespace leeway {
 struct RehearsalOptions {
   v1::TrainingJob job;
   std::string data_dir;
-  // Where leeway-server and leeway-worker are.
+  // The folder of leeway-server and leeway-worker.
   std::string program_folder;
-  // Of what is counted, about; starting and warming up come on top.
+  // About how long the measured part takes; starting and warming up come on top.
   double seconds = 2;
 };
 
 struct Rehearsal {
-  // Wall time of a clock of one worker; by the mean of the workers' rates.
+  // The wall time of one worker's clock, from the mean of the workers' rates.
   double clock_seconds = 0;
-  // Of training, all workers together: not all have the same data.
+  // The rate of training of all workers together, because not all have the same data.
   double examples_per_second = 0;
-  // Of the exchange, what went on while no worker waited for it: 0 to 1.
+  // The share of the exchange during which no worker waited for it: 0 to 1.
   double hidden_share = 0;
-  // That were counted, of all workers together; 0: it has not come far enough yet.
+  // The number of measured clocks, of all workers together; 0 if the rehearsal has not come far
+  // enough.
   uint64_t clocks = 0;
 };
 
-// An error of a process that ends has its log; DEADLINE_EXCEEDED if a minute beyond the start was
-// not enough for each worker to complete some clocks.
+// The error of a process that ends contains its log. DEADLINE_EXCEEDED: a minute after the start
+// some worker has not completed enough clocks.
 absl::StatusOr<Rehearsal> Rehearse(const RehearsalOptions& options);
 
-// From the metrics.jsonl of a run of so many workers: the clocks between two heartbeats of each
-// worker that are at least `seconds` apart. The first heartbeat that reports steps is not counted,
-// to warm up.
+// Reads the metrics.jsonl of a run of this number of workers: the clocks between two heartbeats of
+// each worker that are at least `seconds` apart. The first heartbeat that reports steps is a
+// warm-up, and is not counted.
 Rehearsal ReadRehearsal(const std::string& metrics, uint32_t workers, double seconds);
 
 }  // namespace leeway

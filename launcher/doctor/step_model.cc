@@ -7,11 +7,11 @@ namespace leeway {
 namespace {
 
 constexpr double kNearlyFastest = 0.95;
-// While one block is sent, one is updated and one comes back; and one more.
+// While one block is sent, one is updated and one comes back; and one more is ready.
 constexpr uint64_t kBlocksAtLeast = 4;
 
 constexpr uint64_t kProcessesMax = 32;
-// Weights, contribution, slots, and what is shared with the other side.
+// Weights, contribution, slots, and the memory shared with the other side.
 constexpr uint64_t kCopiesOfModel = 6;
 
 }  // namespace
@@ -25,7 +25,7 @@ StepEstimate EstimateStep(const StepParts& parts) {
   const double busy = parts.workers * parts.compute_cpu + parts.exchange_cpu;
   const double bound = parts.stretch * busy / parts.processors;
   if (bound > estimate.seconds) {
-    // What is hidden from the workers is still work for the processors.
+    // An exchange that is hidden from the workers is still work for the processors.
     estimate.hidden_seconds = std::max(0.0, parts.compute + parts.exchange - bound);
     estimate.seconds = bound;
     estimate.processor_bound = true;

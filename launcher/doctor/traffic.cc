@@ -16,14 +16,14 @@
 namespace leeway {
 namespace {
 
-// "int8", as in a job.
+// Returns the name in a job's text, such as "int8".
 std::string NameOf(v1::Encoding encoding) {
   if (encoding == v1::ENCODING_RAW) return "none";
   const std::string name = v1::Encoding_Name(encoding);
   return absl::AsciiStrToLower(absl::StripPrefix(name, "ENCODING_"));
 }
 
-// One way.
+// The traffic in one direction.
 class Way {
  public:
   void Add(const Codec& codec, uint64_t values) {
@@ -31,7 +31,7 @@ class Way {
     ++blocks_[codec.encoding()];
   }
   uint64_t bytes() const { return bytes_; }
-  // "int8", or "none for 2 blocks and int8 for 1".
+  // Such as "int8", or "none for 2 blocks and int8 for 1 block".
   std::string codecs() const {
     if (blocks_.size() == 1) return NameOf(blocks_.begin()->first);
     std::vector<std::string> parts;

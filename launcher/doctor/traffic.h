@@ -1,4 +1,4 @@
-// What one exchange of a worker moves.
+// Computes what one exchange of a worker transfers.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@
 
 namespace leeway {
 
-// Bytes of payloads, at most.
+// The most bytes of payloads.
 struct PlannedTraffic {
   uint64_t sent = 0;
   uint64_t received = 0;
-  // Which codecs the blocks take, each way, as a line to print; empty for a job without
+  // The codecs of the blocks in each direction, as a line to print; empty for a job without
   // compression.
   std::string codecs;
 };
 
-// Which codecs the blocks take. `auto` counts as none, here and below: what it stands for is chosen
-// when the run begins. INVALID_ARGUMENT where the job's compression does not fit the model.
+// Returns the codecs of the blocks. `auto` counts as no compression, here and below, because its
+// codec is chosen when the run begins. INVALID_ARGUMENT: the job's compression does not fit the
+// model.
 absl::StatusOr<CodecPlan> PlannedCodecs(const v1::TrainingJob& job, const v1::ModelSchema& schema,
                                         const BlockLayout& layout);
 absl::StatusOr<PlannedTraffic> TrafficOf(const v1::TrainingJob& job, const v1::ModelSchema& schema,

@@ -12,12 +12,12 @@
 namespace leeway {
 namespace {
 
-// Words that say what an array is, not which part of the data it belongs to.
+// Words that say what an array is, not to which part of the data it belongs.
 constexpr absl::string_view kRoles[] = {
     "x",      "y",     "features", "feature", "labels", "label",   "data",    "target", "targets",
     "images", "image", "inputs",   "input",   "output", "outputs", "classes", "arr"};
 
-// "train" of x_train, train_labels, Xtrain and trainY; empty where nothing is left.
+// Returns "train" for x_train, train_labels, Xtrain and trainY; an empty text if nothing is left.
 std::string PartOf(const std::string& name) {
   std::vector<std::string> words =
       absl::StrSplit(absl::AsciiStrToLower(name), absl::ByAnyChar("_-. "), absl::SkipEmpty());
@@ -54,7 +54,8 @@ struct NamedPair {
   ArrayPair pair;
 };
 
-// The labels of the same length and part; all labels of its length if `by_length`.
+// Labels with the same length and the same part of the data; with `by_length`, all labels of that
+// length.
 std::vector<size_t> LabelsFor(size_t features, const std::vector<NamedArray>& arrays,
                               bool by_length) {
   std::vector<size_t> labels;
@@ -80,7 +81,7 @@ absl::StatusOr<std::vector<NamedPair>> AllPairs(const std::vector<NamedArray>& a
     }
     pairs.push_back({PartOf(arrays[i].name), {i, labels[0]}});
   }
-  if (pairs.empty()) return Refuse("there are no features", arrays);
+  if (pairs.empty()) return Refuse("no array holds features", arrays);
   return pairs;
 }
 
@@ -99,7 +100,7 @@ absl::StatusOr<ArrayPairs> PairArrays(const std::vector<NamedArray>& arrays) {
   const auto train = find(has("train"));
   const auto test = find(has("test")) != pairs.end() ? find(has("test")) : find(has("val"));
   if (train == pairs.end() || test == pairs.end()) {
-    return Refuse("names do not say which arrays are to train on", arrays);
+    return Refuse("the names do not say which arrays to train on", arrays);
   }
   return ArrayPairs{train->pair, test->pair};
 }

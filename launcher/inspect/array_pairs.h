@@ -1,4 +1,4 @@
-// Which arrays of a NumPy archive, or of several files, belong together.
+// Finds which arrays of a NumPy archive, or of several files, belong together.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@
 namespace leeway {
 
 struct NamedArray {
-  // Of the archive, or of the file without its folder and suffix.
+  // The name in the archive, or the file's name without folder and suffix.
   std::string name;
   std::vector<uint64_t> shape;
 };
 
-// Indices of features and of their labels.
+// The indices of features and of their labels.
 struct ArrayPair {
   size_t features = 0;
   size_t labels = 0;
@@ -28,9 +28,9 @@ struct ArrayPairs {
   std::optional<ArrayPair> test;
 };
 
-// By their names, such as x_train and y_train, test_images and test_labels, and by their lengths:
-// features have two dimensions or more, labels one. INVALID_ARGUMENT with all arrays where names
-// and lengths leave a choice, or where features have no labels.
+// Pairs arrays by their names, such as x_train and y_train, test_images and test_labels, and by
+// their lengths. Features have two or more dimensions, labels have one. INVALID_ARGUMENT, listing
+// all arrays: names and lengths leave a choice, or features have no labels.
 absl::StatusOr<ArrayPairs> PairArrays(const std::vector<NamedArray>& arrays);
 
 }  // namespace leeway

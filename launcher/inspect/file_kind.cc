@@ -19,10 +19,10 @@
 namespace leeway {
 namespace {
 
-// What is looked at of a text.
+// How much of a text is examined.
 constexpr size_t kHead = 64 << 10;
 
-// The last character may be cut off.
+// The last character may be incomplete.
 bool IsText(std::string_view head) {
   const size_t checked = head.size() < kHead ? head.size() : head.size() - 4;
   for (size_t at = 0; at < checked;) {
@@ -54,10 +54,10 @@ absl::StatusOr<FileKind> KindOfText(const std::string& name, const std::string& 
   if (GuessTable(head).has_value()) return FileKind::kCsv;
   if (!IsCalledTable(name)) return FileKind::kText;
   return absl::InvalidArgumentError(
-      absl::StrCat(WhyNoTable(name, head), "; a file of another name is taken as text"));
+      absl::StrCat(WhyNoTable(name, head), "; a file with another name is read as text"));
 }
 
-// Records of CIFAR have no mark; every record's label must be one.
+// Records of CIFAR have no magic number, so every record's label must be a valid one.
 absl::StatusOr<FileKind> KindOfRecords(const std::string& data_dir, const std::string& name,
                                        std::string_view head) {
   ASSIGN_OR_RETURN(DataFile ten, OpenDataFile(data_dir, name));
@@ -67,7 +67,7 @@ absl::StatusOr<FileKind> KindOfRecords(const std::string& data_dir, const std::s
   if (parsed.ok()) return FileKind::kCifar100;
   const std::string_view mark = head.substr(0, 2);
   return absl::InvalidArgumentError(absl::StrCat(
-      name, ": no kind of data that jobs read; it begins with ", Quote({head.data(), 8}),
+      name, ": not a kind of data that jobs read; it begins with ", Quote({head.data(), 8}),
       mark == "\xff\xfe" || mark == "\xfe\xff" ? "; if that is UTF-16, save it as UTF-8" : ""));
 }
 
@@ -121,7 +121,7 @@ absl::StatusOr<FileKind> KindOfFile(const std::string& data_dir, const std::stri
   if (IsText(begin)) return KindOfText(name, head);
   if (IsCalledTable(name)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(name, ": a table is a text in UTF-8, and this is not: save it so"));
+        absl::StrCat(name, ": a table must be text in UTF-8: save it as UTF-8"));
   }
   return KindOfRecords(data_dir, name, begin);
 }

@@ -1,4 +1,4 @@
-// What a file of data is, by its content.
+// Recognizes a data file's kind by its content.
 #pragma once
 
 #include <string>
@@ -20,15 +20,15 @@ enum class FileKind {
   kPictures,
 };
 
-// "IDX images", "a table".
+// Such as "IDX images" or "a table".
 const char* NameOf(FileKind kind);
 
-// The first bytes of a file, enough to tell what it is.
+// Reads the first bytes of a file, which are enough to recognize its kind.
 absl::StatusOr<std::string> HeadOfFile(const std::string& data_dir, const std::string& name);
 
-// Of `name`, a file or folder in the data folder. INVALID_ARGUMENT, saying what it begins with, for
-// what is nothing that a job reads, and for a file called .csv or .tsv that is no table; errors of
-// reading it.
+// The kind of `name`, a file or folder in the data folder. INVALID_ARGUMENT: a job can read no such
+// file (the error says what the file begins with), or a file named .csv or .tsv is not a table.
+// Passes on errors of reading the file.
 absl::StatusOr<FileKind> KindOfFile(const std::string& data_dir, const std::string& name);
 
 }  // namespace leeway

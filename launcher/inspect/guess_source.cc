@@ -26,7 +26,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 constexpr uint32_t kContext = 256;
-// Of pictures' sides: what models for large pictures take.
+// The largest side of a picture: the size that models for large pictures take.
 constexpr uint32_t kSideMax = 224;
 constexpr size_t kMeasuredPictures = 50;
 
@@ -38,7 +38,8 @@ absl::StatusOr<NamedArray> ArrayOf(const std::string& name, absl::StatusOr<DataF
   return NamedArray{name, header.shape};
 }
 
-// Sets what to train on, and what to evaluate on if there is any: `set` sets one of the two.
+// Sets the source to train on, and the one to evaluate on if there is one. `set` fills in one of
+// them.
 absl::Status SetPairs(const std::vector<NamedArray>& arrays, const std::string& place,
                       absl::FunctionRef<void(const ArrayPair&, v1::Numpy&)> set,
                       GuessedSource& guessed) {
@@ -112,7 +113,7 @@ absl::Status SetCsv(const std::string& data_dir, const Names& names, const std::
   return absl::OkStatus();
 }
 
-// The largest index of the lines.
+// Sets the number of features to the largest index in the lines.
 absl::Status SetLibsvm(const std::string& data_dir, const Names& names, v1::Libsvm& libsvm) {
   uint32_t largest = 1;
   for (const std::string& name : names) {
@@ -143,7 +144,7 @@ absl::Status SetText(const std::string& data_dir, const Names& names, v1::Text& 
     shortest = std::min<uint64_t>(shortest, file.content.bytes().size());
     if (!CheckUtf8(file.path, file.content.bytes()).ok()) text.set_unit(v1::TEXT_UNIT_BYTES);
   }
-  // So that a tenth, held out, has a window.
+  // With this context a held-out tenth still has a window.
   text.set_context(static_cast<uint32_t>(std::clamp<uint64_t>(shortest / 40, 1, kContext)));
   return absl::OkStatus();
 }
@@ -219,7 +220,7 @@ absl::StatusOr<GuessedSource> GuessSource(const std::string& data_dir, const Nam
   }
   if (!label.empty() && guessed.kinds[0] != FileKind::kCsv) {
     return Bad(
-        absl::StrCat("--label is for tables, and ", names[0], " is ", NameOf(guessed.kinds[0])));
+        absl::StrCat("--label is for tables, but ", names[0], " is ", NameOf(guessed.kinds[0])));
   }
   RETURN_IF_ERROR(SetSource(data_dir, names, label, guessed));
   return guessed;

@@ -1,4 +1,4 @@
-// The source of a job that files of data fit into.
+// Guesses the source of a job that reads given data files.
 #pragma once
 
 #include <optional>
@@ -14,17 +14,17 @@ namespace leeway {
 
 struct GuessedSource {
   v1::Source source;
-  // Of the same files, where they say that it is there to evaluate on.
+  // The source to evaluate on, if some of the same files are for evaluation.
   std::optional<v1::Source> test = std::nullopt;
-  // Of a table.
+  // The chosen columns, if the source is a table.
   TableChoice table = {};
-  // Of each file.
+  // The kind of each file.
   std::vector<FileKind> kinds;
 };
 
-// `names` are in the data folder and belong together: files of one kind, or features and labels in
-// files of their own, in any order. INVALID_ARGUMENT says what they are and what is needed.
-// `label` names a table's column, or is empty (ChooseColumns).
+// `names` are in the data folder and belong together, in any order: files of one kind, or separate
+// files for features and labels. `label` names a column of a table, or is empty (ChooseColumns).
+// INVALID_ARGUMENT says what the files are, and what is needed.
 absl::StatusOr<GuessedSource> GuessSource(const std::string& data_dir,
                                           const std::vector<std::string>& names,
                                           const std::string& label);

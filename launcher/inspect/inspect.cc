@@ -22,14 +22,14 @@ namespace leeway {
 namespace {
 
 constexpr size_t kShownClasses = 20;
-// More columns are not printed one by one.
+// With more columns than this, single columns are not printed.
 constexpr size_t kShownColumns = 16;
-// More columns are not normalised each by itself.
+// With more columns than this, columns are not normalised separately.
 constexpr size_t kNormalizedColumns = 512;
 constexpr float kPixelMax = 255;
 constexpr size_t kSampledPictures = 300;
 
-// A job that has the source as data, and takes any label.
+// Makes a job that has the source as data, and accepts any labels.
 v1::TrainingJob JobOf(const v1::Source& source) {
   v1::TrainingJob job;
   job.mutable_model()->set_loss(v1::LOSS_SQUARED);
@@ -58,7 +58,7 @@ std::string DescribeLabels(const LabelStatistics& labels) {
   return text + "\n";
 }
 
-// One mean and deviation of all values, of columns that have as many each.
+// Returns one mean and deviation of all values. All columns must have the same number of values.
 ValueStatistics OfAll(const ValueStatistics& values) {
   double mean = 0, square = 0;
   for (const double each : values.mean) mean += each;
@@ -92,7 +92,7 @@ std::string DescribeColumns(const std::vector<std::string>& columns) {
       shown < columns.size() ? absl::StrCat(" and ", columns.size() - shown, " more") : "", "\n");
 }
 
-// Whether the values are alike, as those of pixels are: then they have one normalisation.
+// Whether all values look like those of pixels. Then all columns have the same normalisation.
 bool Alike(const Examples& examples) {
   const auto* floats = std::get_if<std::vector<float>>(&examples.values);
   return floats == nullptr || std::all_of(floats->begin(), floats->end(), [](float value) {
@@ -101,10 +101,10 @@ bool Alike(const Examples& examples) {
          });
 }
 
-// What the printed part of the job normalises by; empty: by nothing.
+// What the printed part of the job normalises by; empty if it does not normalise.
 ValueStatistics Normalization(const GuessedSource& guessed, const Examples& examples,
                               const ValueStatistics& values) {
-  // Of sparse features most are 0 and should stay that.
+  // Most sparse features are 0, and should stay 0.
   if (guessed.source.has_libsvm()) return {};
   const bool many = examples.shape.flat() && values.mean.size() > kShownColumns;
   if (many && guessed.source.csv().categories().empty() && Alike(examples)) return OfAll(values);

@@ -1,4 +1,4 @@
-// What files of data hold, and the part of a job that reads them.
+// Shows what data files hold, and the part of a job that reads them.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 namespace leeway {
 
 struct Inspection {
-  // For people, a few lines.
+  // A few lines for people to read.
   std::string summary;
-  // YAML: "data:" and what follows.
+  // YAML: "data:" and what belongs to it.
   std::string data;
-  // YAML: "model:" and what follows; a first model that fits the data.
+  // YAML: "model:" and what belongs to it, a first model that fits the data.
   std::string model;
 };
 
-// Reads all of it; of pictures a sample. `names` are in the data folder and belong together
-// (GuessSource). `label` names the column of a table's labels; empty: it is guessed, or asked for
-// by an error. Errors name the file and the place in it.
+// Reads all of the data, but only a sample of pictures. `names` are in the data folder and belong
+// together (GuessSource). `label` names the column of a table's labels. If it is empty, the column
+// is guessed, or an error asks for it. Errors name the file, and the place in it.
 absl::StatusOr<Inspection> InspectData(const std::string& data_dir,
                                        const std::vector<std::string>& names,
                                        const std::string& label = "");

@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-// Of a side, so that something is left after two poolings.
+// The smallest side of which something is left after two poolings.
 constexpr uint32_t kConvolvedMin = 8;
 
 constexpr char kConvolutions[] =
@@ -26,7 +26,7 @@ std::string WithLoss(const std::string& layers, const char* loss) {
 std::string ModelYaml(const ImageShape& shape, const LabelStatistics& labels) {
   const bool numbers = labels.counts.empty(), signs = !numbers && labels.least == -1;
   const char* loss = numbers ? "squared" : signs ? "logistic" : "softmax_cross_entropy";
-  // Labels are numbered from 0, whether the first ones are there or not.
+  // Classes are numbered from 0, even if the data lacks the first ones.
   const auto classes = static_cast<uint64_t>(labels.largest) + 1;
   const uint64_t outputs = numbers || signs ? 1 : classes;
   if (shape.height >= kConvolvedMin && shape.width >= kConvolvedMin) {

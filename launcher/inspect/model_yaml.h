@@ -1,4 +1,4 @@
-// A first model for data, as the `model` part of a job.
+// Writes a first model for data, as the `model` part of a job.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace leeway {
 
-// Convolutions for images that are large enough, else dense layers; one score for each class, or a
-// single one for -1 and 1 and for numbers.
+// Has convolutions if the images are large enough, and dense layers otherwise. It gives one score
+// for each class, or a single one for labels -1 and 1 and for numbers.
 std::string ModelYaml(const ImageShape& shape, const LabelStatistics& labels);
 
-// A small transformer.
+// Describes a small transformer.
 std::string TextModelYaml(uint64_t vocabulary);
 
 }  // namespace leeway

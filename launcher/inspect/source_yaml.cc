@@ -12,11 +12,11 @@ namespace leeway {
 namespace {
 
 constexpr uint64_t kBatch = 32;
-// Batches of an epoch at least.
+// The fewest batches of an epoch.
 constexpr uint64_t kBatches = 8;
 constexpr size_t kNumbersInLine = 10;
 
-// In double quotes.
+// Writes the text in double quotes.
 std::string YamlQuoted(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) {
@@ -103,7 +103,7 @@ std::string SourceText(const v1::Source& source) {
   }
 }
 
-// A few in each line.
+// Writes a few numbers in each line.
 std::string Numbers(const std::vector<double>& numbers) {
   std::string text;
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -125,7 +125,7 @@ std::string DataYaml(const GuessedSource& guessed, const ValueStatistics& values
                              ? absl::StrCat("  test: {", SourceText(*guessed.test), "}\n")
                              : "  holdout: 0.1\n");
   if (!values.mean.empty()) {
-    // A column that is the same everywhere becomes 0.
+    // A column that is constant becomes 0.
     std::vector<double> deviation = values.deviation;
     for (double& each : deviation) each = each > 0 ? each : 1;
     absl::StrAppend(&text, "  normalize:\n    mean: [", Numbers(values.mean), "]\n    std: [",

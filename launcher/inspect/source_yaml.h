@@ -1,4 +1,4 @@
-// The `data` part of a job as YAML.
+// Writes the `data` part of a job as YAML.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace leeway {
 
-// With what there is to evaluate on, else a tenth held out, a batch size that is not too large for
-// `examples`, and a normalisation by `values` unless they are empty.
+// Evaluates on the test source if there is one, and on a held-out tenth otherwise. The batch size
+// is not too large for `examples`. Normalises by `values`, unless they are empty.
 std::string DataYaml(const GuessedSource& guessed, const ValueStatistics& values,
                      uint64_t examples);
 

@@ -16,7 +16,7 @@ namespace {
 constexpr absl::string_view kLabelNames[] = {"label",   "labels", "target",  "targets", "class",
                                              "classes", "y",      "outcome", "species"};
 constexpr absl::string_view kIndexNames[] = {"", "id", "index", "unnamed: 0"};
-// Fewer numbers that count up may be anything.
+// With fewer lines than this, numbers that count up may be anything.
 constexpr uint64_t kIndexLines = 10;
 constexpr size_t kAskedNames = 30;
 constexpr size_t kShownTexts = 20;
@@ -38,7 +38,7 @@ class Chooser {
 
   absl::StatusOr<TableChoice> Choose(const std::string& label) {
     ASSIGN_OR_RETURN(label_, label.empty() ? GuessLabel() : FindLabel(label));
-    // A name that is empty cannot be told.
+    // The job cannot refer to a column by an empty name.
     named_ = named_ && !facts_.columns[label_].name.empty();
     v1::Csv& csv = choice_.csv;
     csv.set_separator(std::string(1, facts_.form.separator));
@@ -58,7 +58,7 @@ class Chooser {
     return named_ ? facts_.columns[i].name : absl::StrCat(i);
   }
 
-  // Not empty: why the column is no feature.
+  // Returns why the column is not a feature; an empty text if it is one.
   std::string WhyLeftOut(size_t i) const {
     const ColumnFacts& column = facts_.columns[i];
     const bool index_name = facts_.form.named && IsOneOf(kIndexNames, column.name);
@@ -95,7 +95,7 @@ class Chooser {
       by_name = i;
     }
     if (by_name.has_value()) return *by_name;
-    // Names say what is meant, but not to a program.
+    // People understand names, but the program cannot choose by them.
     if (facts_.form.named && named_) return Ask();
     return GuessWithoutNames();
   }
@@ -106,7 +106,8 @@ class Chooser {
     const bool first_may_be = first < last && facts_.columns[first].like_classes();
     if (facts_.columns[last].like_classes()) return first_may_be ? Ask() : Found(last);
     if (first_may_be) return facts_.columns[last].constant() ? Found(first) : Ask();
-    // Numbers in the last column are a regression's label, unless another one may be classes.
+    // Numbers in the last column are the label of a regression, unless another column may hold
+    // classes.
     const bool texts = std::any_of(facts_.columns.begin(), facts_.columns.end(),
                                    [](const ColumnFacts& column) { return column.texts > 0; });
     return texts || facts_.columns[last].constant() ? Ask() : Found(last);
@@ -120,7 +121,8 @@ class Chooser {
     const int64_t columns = static_cast<int64_t>(facts_.columns.size());
     int64_t number = 0;
     if (!absl::SimpleAtoi(label, &number) || number >= columns || number < -columns) {
-      return Annotate(Ask(), absl::StrCat("--label ", Quote(label), ": there is no such column"));
+      return Annotate(Ask(),
+                      absl::StrCat("--label ", Quote(label), ": the table has no such column"));
     }
     return static_cast<size_t>(number < 0 ? number + columns : number);
   }
@@ -154,14 +156,14 @@ class Chooser {
 
   absl::Status AddLabel(const ColumnFacts& column) {
     if (column.texts > 0 && !column.few()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("column ", Reference(label_), " has more than ", kCategoriesMax,
-                       " different texts, such as ", Quote(column.text), ": these are no classes"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "column ", Reference(label_), " has more than ", kCategoriesMax,
+          " different texts, such as ", Quote(column.text), ": these are not classes"));
     }
     std::vector<std::string> values(column.values.begin(), column.values.end());
     const bool three = column.whole && column.least == -1 && column.largest == 1 &&
                        values.size() == 3 && column.texts == 0;
-    // -1, 0 and 1 are three classes, which no loss takes as numbers.
+    // -1, 0 and 1 are three classes, and no loss takes them as numbers.
     if (three) {
       std::sort(values.begin(), values.end(), [](const std::string& a, const std::string& b) {
         return *ParseNumber(a) < *ParseNumber(b);
@@ -179,7 +181,7 @@ class Chooser {
   }
 
   const TableFacts& facts_;
-  // Columns go by their names.
+  // Whether the job refers to columns by their names.
   bool named_ = facts_.form.named;
   size_t label_ = 0;
   TableChoice choice_;

@@ -1,4 +1,4 @@
-// Which column of a table is the label, and what becomes of the others.
+// Chooses which column of a table is the label, and what becomes of the others.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 namespace leeway {
 
 struct TableChoice {
-  // Without its files.
+  // The settings of the table, without its files.
   v1::Csv csv;
-  // Whether each feature is one value of a category.
+  // By feature: whether it is one value of a category.
   std::vector<bool> one_hot;
-  // Of the features: values that are not there.
+  // The number of missing values in the features.
   uint64_t missing = 0;
-  // For people: a line that says which column is the label, with the numbers of its texts; what is
-  // left out, and why.
+  // For people: a line that says which column is the label, with the numbers that stand for its
+  // texts; and what is left out, and why.
   std::string label;
   std::string left_out;
 };
 
-// `label` is a name or a number; empty: the column is guessed, where there is one that it must be.
-// Else INVALID_ARGUMENT asks for it. A regression's label in particular shows by nothing.
+// `label` is a name or a number. If it is empty, the column is guessed where only one is possible.
+// Otherwise INVALID_ARGUMENT asks for it: nothing shows which column is the label of a regression.
 absl::StatusOr<TableChoice> ChooseColumns(const TableFacts& facts, const std::string& label);
 
 }  // namespace leeway

@@ -43,7 +43,7 @@ absl::Status AddNames(const std::vector<std::string>& names, TableFacts& facts) 
   for (size_t i = 0; i < std::min(names.size(), facts.columns.size()); ++i) {
     if (names[i] == facts.columns[i].name) continue;
     return absl::InvalidArgumentError(absl::StrCat("column ", i, " is called ", Quote(names[i]),
-                                                   ", and ", Quote(facts.columns[i].name),
+                                                   ", but ", Quote(facts.columns[i].name),
                                                    " in the first file"));
   }
   return absl::OkStatus();

@@ -1,4 +1,4 @@
-// What the columns of a table hold, by all of its lines.
+// Collects what the columns of a table hold, from all of its lines.
 #pragma once
 
 #include <cstddef>
@@ -12,41 +12,43 @@
 
 namespace leeway {
 
-// Different values of a column of categories, at most.
+// The most different values that a column of categories may have.
 inline constexpr size_t kCategoriesMax = 100;
 
 struct ColumnFacts {
-  // Empty where no line has names.
+  // Empty if the table has no line of names.
   std::string name;
-  // Values of each kind. What is no value belongs to none but `missing`.
+  // The number of values of each kind. A missing value counts only in `missing`.
   uint64_t numbers = 0, texts = 0, missing = 0;
-  // A text of each kind that is no number, for errors.
+  // An example of a text that is not a number, for errors.
   std::string text;
-  // The different values, as they are written; no more once they are more than kCategoriesMax.
+  // The different values, as they are written. Collecting ends when there are more than
+  // kCategoriesMax.
   std::set<std::string> values = {};
-  // Of the numbers.
+  // Facts about the numbers.
   double least = 0, largest = 0;
   bool whole = true;
-  // Each line has one more than the line before it: an index.
+  // True for an index: the number in each line is one more than in the line before.
   bool counts_up = true;
 
   bool few() const { return values.size() <= kCategoriesMax; }
   bool constant() const { return values.size() < 2; }
-  // Texts of few kinds, or whole numbers 0, 1, 2 and so on, or 1, 2 and so on, or -1 and 1.
+  // Whether the values are few different texts, or whole numbers 0, 1, 2 and so on, or 1, 2 and so
+  // on, or -1 and 1.
   bool like_classes() const;
 };
 
 struct TableFacts {
   TableForm form;
-  // As the files say it.
+  // In the order in which they are in the files.
   std::vector<ColumnFacts> columns;
   uint64_t lines = 0;
-  // The texts that stand for no value.
+  // The texts that stand for a missing value.
   std::set<std::string> missing;
 };
 
-// Of the files `names`. INVALID_ARGUMENT, with file and line, for lines of other lengths than the
-// first, and for files whose first lines have other names.
+// Reads the files `names`. INVALID_ARGUMENT, with file and line: a line has another number of
+// values than the first one, or a file's first line has other names.
 absl::StatusOr<TableFacts> ReadTableFacts(const std::string& data_dir,
                                           const std::vector<std::string>& names,
                                           const TableForm& form);

@@ -20,11 +20,11 @@ constexpr absl::string_view kUtf8Mark = "\xef\xbb\xbf";
 constexpr absl::string_view kNoValues[] = {"",    "?",    "NA",   "N/A",  "nan",
                                            "NaN", "NULL", "null", "None", "#N/A"};
 constexpr char kSeparators[] = {';', '\t', ',', '|', ' '};
-// Of a table without any column of numbers, to tell it from prose.
+// The least size of a table without a column of numbers, so that prose is not taken for a table.
 constexpr size_t kTextColumns = 3;
 constexpr size_t kTextRows = 4;
 
-// Without blank lines, and without the last one if it may be cut off.
+// Returns the lines without blank ones, and without the last one if it may be incomplete.
 std::vector<absl::string_view> LinesOf(absl::string_view head) {
   if (absl::StartsWith(head, kUtf8Mark)) head.remove_prefix(kUtf8Mark.size());
   std::vector<absl::string_view> lines;
@@ -39,7 +39,7 @@ std::vector<absl::string_view> LinesOf(absl::string_view head) {
   return lines;
 }
 
-// Two values in each or more, as many in each; else none.
+// Returns the rows if all have the same number of values, at least two; otherwise nothing.
 std::vector<TableRow> RowsOf(const std::vector<absl::string_view>& lines, char separator) {
   std::vector<TableRow> rows;
   for (const absl::string_view line : lines) {
@@ -51,7 +51,7 @@ std::vector<TableRow> RowsOf(const std::vector<absl::string_view>& lines, char s
   return rows;
 }
 
-// "0,1,2" or ",0,1,2": pandas' names of columns that have none.
+// Whether the row is "0,1,2" or ",0,1,2": pandas' names for columns without names.
 bool CountsColumns(const TableRow& row) {
   const size_t first = row[0].empty() ? 1 : 0;
   if (row.size() - first < 2) return false;
@@ -79,7 +79,7 @@ size_t NumberColumns(const std::vector<TableRow>& rows, size_t from) {
   return columns;
 }
 
-// Whether no value of the first row is there again below it.
+// Whether no value of the first row occurs again below it in its column.
 bool FirstIsAlone(const std::vector<TableRow>& rows) {
   for (size_t column = 0; column < rows[0].size(); ++column) {
     for (size_t i = 1; i < rows.size(); ++i) {
@@ -93,7 +93,7 @@ bool HasNames(const std::vector<TableRow>& rows) {
   if (rows.size() < 2) return false;
   if (CountsColumns(rows[0])) return true;
   if (std::any_of(rows[0].begin(), rows[0].end(), IsDecimal)) return false;
-  // An unnamed index has no name.
+  // Only the first column may lack a name, as an unnamed index does.
   if (std::any_of(rows[0].begin() + 1, rows[0].end(), IsNoValue)) return false;
   return NumberColumns(rows, 1) > 0 || FirstIsAlone(rows);
 }
@@ -101,7 +101,7 @@ bool HasNames(const std::vector<TableRow>& rows) {
 bool IsTable(const std::vector<TableRow>& rows, char separator, bool named) {
   const size_t from = named ? 1 : 0;
   const size_t numbers = NumberColumns(rows, from);
-  // Words with spaces between them are a text.
+  // Words with spaces between them are prose.
   if (separator == ' ') return numbers == rows[0].size();
   return numbers > 0 || (rows[0].size() >= kTextColumns && rows.size() >= kTextRows);
 }
@@ -146,10 +146,10 @@ std::string WhyNoTable(const std::string& name, std::string_view head) {
   }
   if (first->size() > 1) {
     return absl::StrCat(name, ": ", first->size(),
-                        " columns of texts, and none of numbers: a feature is a number, or ",
+                        " columns of text, and none of numbers: a feature is a number, or ",
                         "a text with few different values");
   }
-  return absl::StrCat(name, ":1: one value, and no ';', ',', '|' or tab behind it");
+  return absl::StrCat(name, ":1: one value, and no ';', ',', '|' or tab after it");
 }
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// How a table is written: a guess by its first lines.
+// Guesses how a table is written from its first lines.
 #pragma once
 
 #include <optional>
@@ -17,17 +17,17 @@ struct TableForm {
   friend bool operator==(const TableForm&, const TableForm&) = default;
 };
 
-// Nothing if the lines have different numbers of values with every separator, one value each, or
-// no column of numbers and few values.
+// Returns nullopt if with every separator the lines have different numbers of values, or one value
+// each, or no column of numbers and few values.
 std::optional<TableForm> GuessTable(std::string_view head);
 
-// What keeps the lines from being a table, with file:line: for a file whose name says that it is
-// one.
+// Says, with file:line:, why the lines are not a table. Used for a file whose name says that it is
+// a table.
 std::string WhyNoTable(const std::string& name, std::string_view head);
 
-// Whether the text is how programs write that there is no value.
+// Whether the text is one that programs write for a missing value.
 bool IsNoValue(absl::string_view text);
-// A number, with a point or a comma.
+// Whether the text is a number, with a decimal point or comma.
 bool IsDecimal(absl::string_view text);
 
 }  // namespace leeway

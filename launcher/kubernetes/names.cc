@@ -22,7 +22,7 @@ absl::Status Unfit(absl::string_view what, absl::string_view text, absl::string_
 absl::Status CheckLength(absl::string_view what, absl::string_view text, size_t longest) {
   if (text.size() <= longest) return absl::OkStatus();
   return Unfit(what, text,
-               absl::StrCat("has ", text.size(), " characters, and may have ", longest,
+               absl::StrCat("has ", text.size(), " characters, but may have at most ", longest,
                             ": take a shorter one"));
 }
 
@@ -31,9 +31,10 @@ absl::Status CheckLength(absl::string_view what, absl::string_view text, size_t 
 absl::Status CheckHostLabel(absl::string_view what, absl::string_view name, size_t longest) {
   static const RE2 pattern("[a-z]([-a-z0-9]*[a-z0-9])?");
   if (!Fits(name, pattern)) {
-    return Unfit(what, name,
-                 "must have small letters, digits and hyphens only, begin with a letter and not "
-                 "end with a hyphen (RFC 1035)");
+    return Unfit(
+        what, name,
+        "must have only lowercase letters, digits and hyphens, begin with a letter and not "
+        "end with a hyphen (RFC 1035)");
   }
   return CheckLength(what, name, longest);
 }
@@ -41,9 +42,10 @@ absl::Status CheckHostLabel(absl::string_view what, absl::string_view name, size
 absl::Status CheckObjectName(absl::string_view what, absl::string_view name, size_t longest) {
   static const RE2 pattern("[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*");
   if (!Fits(name, pattern)) {
-    return Unfit(what, name,
-                 "must have small letters, digits, hyphens and dots only, and letters or digits "
-                 "beside each dot and at both ends (RFC 1123)");
+    return Unfit(
+        what, name,
+        "must have only lowercase letters, digits, hyphens and dots, and letters or digits "
+        "beside each dot and at both ends (RFC 1123)");
   }
   return CheckLength(what, name, longest);
 }
@@ -52,7 +54,7 @@ absl::Status CheckFileName(absl::string_view what, absl::string_view name) {
   static const RE2 pattern("[-._a-zA-Z0-9]+");
   if (!Fits(name, pattern) || name == "." || absl::StartsWith(name, "..")) {
     return Unfit(what, name,
-                 "must have letters, digits, '-', '_' and '.' only, and may neither be \".\" nor "
+                 "must have only letters, digits, '-', '_' and '.', and may neither be \".\" nor "
                  "begin with \"..\"");
   }
   return CheckLength(what, name, kObjectNameLength);
@@ -63,13 +65,13 @@ absl::Status CheckImage(absl::string_view what, absl::string_view image) {
       "([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*"
       "(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@[a-z0-9]+:[0-9a-f]{32,128})?");
   if (Fits(image, pattern)) return absl::OkStatus();
-  return Unfit(what, image, "is no image: write it as REGISTRY/NAME:TAG or NAME@sha256:DIGEST");
+  return Unfit(what, image, "is not an image: write it as REGISTRY/NAME:TAG or NAME@sha256:DIGEST");
 }
 
 absl::Status CheckBytes(absl::string_view what, absl::string_view quantity) {
   static const RE2 pattern("[1-9][0-9]{0,17}([KMGTP]i|[kMGTP])?");
   if (Fits(quantity, pattern)) return absl::OkStatus();
-  return Unfit(what, quantity, "is no number of bytes such as 512Mi or 10Gi");
+  return Unfit(what, quantity, "is not a number of bytes such as 512Mi or 10Gi");
 }
 
 }  // namespace leeway

@@ -8,9 +8,10 @@ namespace leeway {
 namespace {
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
-// A process of either kind without a model, generously: a limit that is too low kills.
+// A generous estimate for a process of either kind without a model, because too low a limit kills
+// it.
 constexpr uint64_t kProcessBytes = 160 * kMebibyte;
-// CUDA's libraries and what they keep on the host.
+// CUDA's libraries, and what they keep in the host's memory.
 constexpr uint64_t kCudaBytes = 2048 * kMebibyte;
 
 std::string LimitFor(uint64_t bytes) {

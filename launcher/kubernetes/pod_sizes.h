@@ -1,4 +1,4 @@
-// How much a run's pods ask for, and how many servers a drain leaves. Pure.
+// Computes how much a run's pods request, and how many servers a drain leaves. Pure.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 
 namespace leeway {
 
-// Limits of memory, "640Mi": a quarter more than the job (`bytes`) and the process itself take, in
-// steps of 64 MiB.
+// Memory limits, such as "640Mi": a quarter more than the job (`bytes`) and the process itself
+// need, in steps of 64 MiB.
 std::string ServerMemory(uint64_t bytes);
-// With a GPU CUDA's libraries come to it.
+// With a GPU the limit includes CUDA's libraries.
 std::string WorkerMemory(uint64_t bytes, bool on_gpu);
-// How many servers a drain must leave: it takes as many as the other copies of each block make up
-// for, and one where there are none, or no node could ever be drained.
+// How many servers a drain must leave. It may take as many servers as each block has further
+// copies; but always one, because otherwise no node could ever be drained.
 uint32_t ServersThatStay(uint32_t servers, uint32_t replicas);
 
 }  // namespace leeway

@@ -19,21 +19,21 @@
 namespace leeway {
 namespace {
 
-// Between two documents.
+// Goes between two documents.
 constexpr char kNext[] = "---\n";
-// What follows --secrets in the longest name of a Secret.
+// The end of the longest name of a Secret, after the value of --secrets.
 constexpr absl::string_view kSecretEnd = "-server-tls";
 constexpr absl::string_view kSamples = "/usr/share/leeway/data";
 constexpr absl::string_view kDataMount = "/data";
-// Half a processor: a server takes what is free.
+// Half a processor is requested; a server uses more if it is free.
 constexpr absl::string_view kServerProcessors = "500m";
-// Of the startup probe, two seconds apart. A program answers once it has joined the job.
+// Tries of the startup probe, two seconds apart. A program answers once it has joined the job.
 constexpr int kStartupTries = 60;
 constexpr int kProgramStartupTries = 300;
 
 std::string If(bool holds) { return holds ? "yes" : ""; }
 
-// A JSON text is one of YAML, in one line.
+// A JSON text is a YAML text in one line.
 std::string InOneLine(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -42,7 +42,7 @@ std::string InOneLine(const std::vector<std::string>& words) {
   return nlohmann::json(words).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// A container's words without Kubernetes' own $(VARIABLE): a $ is written as two.
+// Kubernetes replaces $(VARIABLE) in a container's words. A doubled $ prevents that.
 std::vector<std::string> Literally(std::vector<std::string> words) {
   for (std::string& word : words) word = absl::StrReplaceAll(word, {{"$", "$$"}});
   return words;
@@ -66,7 +66,7 @@ std::string FileLines(const std::map<std::string, std::string>& files) {
   return lines;
 }
 
-// What all templates share.
+// The values that all templates share.
 TemplateValues ValuesOf(const KubernetesRun& run) {
   return {
       {"name", run.name},
@@ -100,7 +100,7 @@ TemplateValues ValuesOf(const KubernetesRun& run) {
   };
 }
 
-// `values`, and those of a server's pod.
+// Adds the values of a server's pod to `values`.
 TemplateValues ServerValues(const KubernetesRun& run, TemplateValues values) {
   const Shape& shape = *run.shape;
   values.insert({
@@ -144,7 +144,7 @@ std::string EnvironmentLines(const std::vector<std::pair<std::string, std::strin
   return lines;
 }
 
-// `values`, and those of a worker's pod.
+// Adds the values of a worker's pod to `values`.
 TemplateValues WorkerValues(const KubernetesRun& run, TemplateValues values) {
   const Shape& shape = *run.shape;
   const bool program = !run.program.empty();
@@ -193,7 +193,7 @@ absl::Status CheckName(const KubernetesRun& run) {
     if (!absl::EndsWith(run.name, end)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--name ", run.name, ": objects of a run ", absl::StripSuffix(run.name, end),
-                     " would have this name; let it not end with ", end));
+                     " would have this name; choose one that does not end with ", end));
   }
   return absl::OkStatus();
 }
@@ -203,7 +203,7 @@ absl::Status CheckLocation(absl::string_view flag, const std::string& location) 
   RETURN_IF_ERROR(Annotate(ParseObjectLocation(location).status(), flag));
   if (location.find_first_of("\"\\") == location.npos) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(flag, " ", location, ": neither quotes nor backslashes may be in it"));
+      absl::StrCat(flag, " ", location, ": must not contain quotes or backslashes"));
 }
 
 absl::Status CheckStore(const KubernetesRun& run) {
@@ -232,7 +232,7 @@ absl::Status CheckShape(const KubernetesRun& run) {
         "--restart-job: ", shape, " has no failure policy of JobSet; take jobset or kubeflow"));
   }
   if (run.alerts && run.space.empty()) {
-    return absl::InvalidArgumentError("--alerts: say --namespace, which the alerts' rules look at");
+    return absl::InvalidArgumentError("--alerts: needs --namespace, which the alerts' rules watch");
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,6 @@
-// A run on Kubernetes, as the objects that `kubectl apply` takes: what `leeway kubernetes` prints.
-// The objects are templates in deploy/kubernetes/templates: one for each shape, and those that all
-// shapes share.
+// Describes a run on Kubernetes as the objects that `kubectl apply` takes: what `leeway kubernetes`
+// prints. The objects are templates in deploy/kubernetes/templates: one for each shape, and those
+// that all shapes share.
 #pragma once
 
 #include <cstdint>
@@ -19,45 +19,46 @@ namespace leeway {
 struct KubernetesRun {
   const Shape* shape = nullptr;
   std::string name;
-  // Empty: that of kubectl.
+  // The namespace; if it is empty, kubectl's own.
   std::string space;
-  // Of the servers, and of the workers.
+  // The images of the servers and of the workers.
   std::string image;
   std::string worker_image;
 
-  // The job as YAML, and what the manifests take from it.
+  // The job as YAML, and what the manifests need of it.
   std::string job;
   uint32_t servers = 1;
   uint32_t replicas = 1;
   uint32_t workers = 1;
-  // What a container asks for: "512Mi", processors.
+  // What a container requests: bytes such as "512Mi", and processors.
   std::string server_memory;
   std::string worker_memory;
   uint32_t worker_processors = 1;
   uint32_t gpus = 0;
 
-  // Instead of leeway-worker: its words, the variables that it gets besides, and its files by their
-  // names.
+  // A program instead of leeway-worker: its command line, further environment variables, and its
+  // files by name.
   std::vector<std::string> program;
   std::vector<std::pair<std::string, std::string>> program_environment;
   std::map<std::string, std::string> program_files;
 
-  // Of the claim for the run folder; the class may be empty: the cluster's own.
+  // The claim for the run folder. With an empty class the cluster's default is used.
   std::string storage = "10Gi";
   std::string storage_class;
   std::string access_mode = "ReadWriteMany";
-  // In place of a claim: s3://BUCKET/PREFIX, with a Secret of the store's variables.
+  // An object store instead of a claim: s3://BUCKET/PREFIX, and a Secret with the store's
+  // variables.
   std::string store;
   std::string store_secret;
   uint32_t store_port = 443;
-  // A claim with the training data, or s3://BUCKET/PREFIX by the same Secret; both empty: those of
-  // the image.
+  // A claim with the training data, or s3://BUCKET/PREFIX with the same Secret. If both are empty,
+  // the data of the image is used.
   std::string data_claim;
   std::string data_store;
 
-  // What the names of the Secrets begin with; empty: plain text.
+  // The beginning of the Secrets' names; if it is empty, traffic is plain text.
   std::string secrets = "leeway";
-  // Printed too.
+  // If present, the Secrets are printed, too.
   std::optional<RunSecrets> keys;
 
   std::string queue;
@@ -66,10 +67,10 @@ struct KubernetesRun {
   bool alerts = false;
 };
 
-// INVALID_ARGUMENT names the flag: a name, an image or a quantity that Kubernetes refuses, or what
-// the shape cannot have.
+// INVALID_ARGUMENT, naming the flag: Kubernetes would refuse a name, an image or a quantity, or the
+// shape does not support something.
 absl::Status CheckRun(const KubernetesRun& run);
-// Of a run that passed.
+// The run must have passed CheckRun.
 absl::StatusOr<std::string> RunManifests(const KubernetesRun& run);
 
 }  // namespace leeway

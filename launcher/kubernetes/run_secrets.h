@@ -1,4 +1,4 @@
-// The keys of a run, as `leeway certificates` leaves them in a folder and Secrets carry them.
+// The keys of a run: `leeway certificates` writes them to a folder, and Secrets carry them.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ struct RunSecrets {
   CertificatePem worker;
   std::vector<Token> tokens;
 
-  // `folder`/server, `folder`/worker and `folder`/token. INVALID_ARGUMENT names the file that is
-  // absent or wrong, as a process that starts with it would.
+  // Reads `folder`/server, `folder`/worker and `folder`/token. INVALID_ARGUMENT names the missing
+  // or invalid file, like the error of a process that starts with it.
   static absl::StatusOr<RunSecrets> Read(const std::string& folder);
-  // For the template `secrets`.
+  // Adds the values for the template `secrets`.
   void AddTo(TemplateValues& values) const;
 };
 

@@ -1,4 +1,4 @@
-// By which kinds of objects a run is started on Kubernetes.
+// The kinds of objects with which a run can be started on Kubernetes.
 #pragma once
 
 #include <string>
@@ -9,39 +9,40 @@
 namespace leeway {
 
 struct Shape {
-  // And its template's (deploy/kubernetes).
+  // The name of the shape, and of its template (deploy/kubernetes).
   absl::string_view name;
   absl::string_view worker_container;
   absl::string_view server_container;
-  // Labels of a pod that say its rank; empty: a variable that its controller sets does.
+  // The labels of a pod that hold its rank; empty if its controller sets a variable.
   absl::string_view server_rank = {};
   absl::string_view worker_rank = {};
-  // Host names, with ${name} for the run's; empty: a variable that its controller sets has all.
+  // Host names, in which ${name} is the run's name; empty if the controller sets a variable with
+  // all of them.
   absl::string_view coordinator = {};
   absl::string_view advertise = {};
   // The name of the port for calls to a server.
   absl::string_view server_port = "grpc";
-  // What follows the run's name in the longest name of a pod or label, with a # for the rank.
+  // What follows the run's name in the longest name of a pod or label; # stands for the rank.
   absl::string_view longest;
-  // Pods are not restarted by their controller in place.
+  // True if the controller does not restart pods in place.
   bool servers_end = true;
   bool workers_end = true;
-  // Names are there before the pods are ready, so readiness can wait for the model.
+  // True if host names exist before the pods are ready, so that readiness can wait for the model.
   bool readiness = true;
-  // Kueue can admit the run as a whole, or the shape has queues of its own.
+  // True if Kueue can admit the run as a whole, or the shape has queues of its own.
   bool queue = true;
   bool restart_job = false;
-  // JobSet labels all pods with the coordinator's address.
+  // True if JobSet labels all pods with the coordinator's address.
   bool coordinator_is_label = false;
-  // The number of servers can be changed while the run goes on.
+  // True if the number of servers can change during the run.
   bool scales = false;
-  // A Service of their own gives the workers host names, because their Job has none.
+  // True if a separate Service gives the workers host names, because their Job gives none.
   bool worker_names = false;
 };
 
 const std::vector<Shape>& Shapes();
 std::vector<std::string> ShapeNames();
-// Null if there is none of the name.
+// Returns null for an unknown name.
 const Shape* FindShape(absl::string_view name);
 
 }  // namespace leeway

@@ -75,7 +75,7 @@ class Filling {
   }
 
   const TemplateValues& values_;
-  // Of each @if around the line: whether it and all around it hold.
+  // For each @if around the line: whether it and all outer ones hold.
   std::vector<bool> conditions_;
   std::string text_;
 };

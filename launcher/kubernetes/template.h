@@ -1,4 +1,4 @@
-// Text with places that are filled, as the templates of deploy/kubernetes are. Pure.
+// Fills in text templates, such as those of deploy/kubernetes. Pure.
 #pragma once
 
 #include <map>
@@ -9,15 +9,15 @@
 
 namespace leeway {
 
-// Texts by their names. An empty one is there, and holds for nothing in a condition.
+// Texts by name. An empty text is known, but counts as false in a condition.
 using TemplateValues = std::map<std::string, std::string, std::less<>>;
 
-// Line by line:
-//   ${name}      stands for a text, within a line
-//   @name        a line of its own: the lines of a text, each as far to the right as this one is;
-//                an empty text is no line
-//   @if a !b     lines to the next @end are there where a is not empty and b is; conditions nest
-// INTERNAL, with the line's number, for a name that is not known or an @if without its @end.
+// The markup, line by line:
+//   ${name}      within a line: is replaced by the text
+//   @name        a line of its own: is replaced by the lines of the text, each indented like this
+//                line; by nothing if the text is empty
+//   @if a !b     the lines up to the next @end stay if a is not empty and b is; conditions nest
+// INTERNAL, with the line's number: a name is unknown, or an @if has no @end.
 absl::StatusOr<std::string> FillTemplate(absl::string_view text, const TemplateValues& values);
 
 }  // namespace leeway

@@ -5,7 +5,7 @@
 
 namespace leeway {
 
-// By the file's name without its end; empty: there is none.
+// `name` is the file's name without its suffix. Returns an empty text for an unknown name.
 absl::string_view KubernetesTemplate(absl::string_view name);
 
 }  // namespace leeway

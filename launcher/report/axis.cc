@@ -8,13 +8,13 @@
 namespace leeway {
 namespace {
 
-// Diverged losses may be larger; beyond this the ends of an axis and its ticks would overflow.
+// Diverged losses may be larger, but beyond this the ends of an axis and its ticks would overflow.
 constexpr double kLargest = 1e300;
 constexpr double kDecadesMax = 8;
 
 double Drawable(double value) { return std::clamp(value, -kLargest, kLargest); }
 
-// The step of 1, 2 or 5 times a power of ten that gives about `ticks` of them.
+// Returns the step of 1, 2 or 5 times a power of ten that gives about `ticks` ticks.
 double NiceStep(double span, int ticks) {
   const double raw = span / ticks;
   const double power = std::pow(10, std::floor(std::log10(raw)));
@@ -72,7 +72,7 @@ Axis Axis::Exact(double low, double high, double start, double end, int ticks) {
 Axis Axis::Logarithmic(double low, double high, double start, double end) {
   low = std::clamp(low, 1 / kLargest, kLargest / 2);
   Axis axis(true, low, std::max(Drawable(high), low * 1.1), start, end);
-  // Of many decades some have a tick, so that labels do not lie on each other.
+  // With many decades only some have a tick, so that labels do not overlap.
   const double stride = std::max(1.0, std::ceil((axis.high_ - axis.low_) / kDecadesMax));
   for (double power = std::floor(axis.low_ / stride) * stride; power <= axis.high_;
        power += stride) {

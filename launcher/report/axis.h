@@ -1,4 +1,4 @@
-// One axis of a chart: data to pixels, and where the ticks are.
+// One axis of a chart: maps data to pixels, and places the ticks.
 #pragma once
 
 #include <string>
@@ -13,15 +13,16 @@ class Axis {
     std::string label;
   };
 
-  // From `low` to `high` in data, onto `start` to `end` in pixels (end < start turns it round).
-  // Widened to whole ticks, about `ticks` of them at steps of 1, 2 or 5 times a power of ten.
+  // Maps `low` to `high` in data onto `start` to `end` in pixels; with end < start the axis is
+  // reversed. The range is widened to whole ticks, about `ticks` of them, at steps of 1, 2 or 5
+  // times a power of ten.
   static Axis Linear(double low, double high, double start, double end, int ticks);
-  // As above, not widened.
+  // The same, but the range is not widened.
   static Axis Exact(double low, double high, double start, double end, int ticks);
-  // Ticks at 1, 2 and 5 times powers of ten. 0 < low.
+  // Has ticks at 1, 2 and 5 times powers of ten. `low` must be above 0.
   static Axis Logarithmic(double low, double high, double start, double end);
 
-  // Pixels; values outside the axis are moved to its end.
+  // The pixel of a value. A value outside the axis maps to the nearer end.
   double operator()(double value) const;
   const std::vector<Tick>& ticks() const { return ticks_; }
 
@@ -31,7 +32,7 @@ class Axis {
   void AddLinearTicks(double step);
 
   bool logarithmic_;
-  // Of the logarithms, if logarithmic.
+  // With a logarithmic axis these are logarithms.
   double low_, high_;
   double start_, end_;
   std::vector<Tick> ticks_;

@@ -16,7 +16,7 @@ namespace {
 
 using Curve = std::vector<CurvePoint>;
 
-// Pixels.
+// All in pixels.
 constexpr double kWidth = 760;
 constexpr double kLeft = 64;
 constexpr double kRight = 744;
@@ -25,15 +25,15 @@ constexpr double kLossHeight = 240;
 constexpr double kAccuracyHeight = 150;
 constexpr double kGap = 44;
 constexpr double kBelow = 48;
-// Loss that falls by more than this is drawn on a logarithmic axis.
+// If the loss falls by more than this factor, its axis is logarithmic.
 constexpr double kLogarithmicRatio = 20;
 constexpr int kBins = 100;
-// Of the widest usual font.
+// The width of a letter in the widest usual font.
 constexpr double kLegendLetter = 6.8;
-// More lines than these are a blur.
+// More lines than this would be a blur.
 constexpr size_t kWorkerLinesMax = 12;
 
-// Colours with enough contrast on both grounds; the text follows the reader's scheme.
+// Colours with enough contrast on both backgrounds; the text follows the reader's colour scheme.
 constexpr char kStyle[] = R"css(<style>
 .curves{--ink:#1f2933;--dim:#697586;--grid:#e4e7eb;--ground:#ffffff;--train:#2563eb;--test:#d9480f;--acc:#087f5b}
 @media (prefers-color-scheme:dark){.curves{--ink:#e6e9ee;--dim:#98a2b3;--grid:#2d3540;--ground:#15191f;--train:#6ea8fe;--test:#ff922b;--acc:#38d9a9}}
@@ -97,7 +97,7 @@ std::string SvgLine(const Curve& curve, const Panel& panel, absl::string_view st
 
 std::string Dots(const Curve& curve, const Panel& panel, absl::string_view style) {
   std::string svg;
-  // Many evaluations are a line enough; the last one is always marked.
+  // With many evaluations only the last one gets a dot.
   for (size_t i = curve.size() > 40 ? curve.size() - 1 : 0; i < curve.size(); ++i) {
     absl::StrAppendFormat(&svg, "<circle class=\"dot %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n",
                           style, panel.x(curve[i].x), panel.y(curve[i].y));
@@ -105,7 +105,7 @@ std::string Dots(const Curve& curve, const Panel& panel, absl::string_view style
   return svg;
 }
 
-// Names of curves beside a piece of each, from the right.
+// Draws the names of the curves, each beside a piece of its line, from right to left.
 std::string Legend(double y, const std::vector<std::pair<std::string, std::string>>& entries) {
   std::string svg;
   double x = kRight;
@@ -118,8 +118,8 @@ std::string Legend(double y, const std::vector<std::pair<std::string, std::strin
   return svg;
 }
 
-// A run that was resumed with other workers counts its epochs otherwise: a curve goes on all the
-// same, never back.
+// A run that was resumed with other workers counts its epochs differently. Sorting keeps the curve
+// going forward.
 Curve InOrder(Curve curve) {
   std::stable_sort(curve.begin(), curve.end(),
                    [](const CurvePoint& a, const CurvePoint& b) { return a.x < b.x; });

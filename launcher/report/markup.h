@@ -1,4 +1,4 @@
-// Text into XML and HTML.
+// Escapes text for XML and HTML.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace leeway {
 
-// &, <, >, " and ' as entities; control characters that XML does not allow become "?".
+// Writes &, <, >, " and ' as entities, and control characters that XML does not allow as "?".
 std::string EscapeMarkup(std::string_view text);
 
 }  // namespace leeway

@@ -16,9 +16,9 @@
 namespace leeway {
 namespace {
 
-// A job of many days has thousands of lines that nobody reads here; metrics.jsonl has them all.
+// A job of many days has thousands of events that nobody reads here; metrics.jsonl has them all.
 constexpr size_t kEventsMax = 200;
-// The year 9999.
+// The end of the year 9999.
 constexpr double kSecondsMax = 253402300800.0;
 
 std::string Tile(const std::string& value, const std::string& name) {
@@ -31,7 +31,7 @@ std::string Cell(const std::string& text, const char* style = "") {
 }
 
 std::string LocalTime(double seconds) {
-  // The log is a file: what is no time of this calendar has no time of day.
+  // The log is a file, so its times may be outside of this calendar; then no time of day is shown.
   if (!(std::abs(seconds) < kSecondsMax)) return "";
   const auto time = static_cast<std::time_t>(seconds);
   std::tm local{};
@@ -116,7 +116,7 @@ std::string TimeBar(const StepTimes& times) {
 
 std::string HtmlWorkerRow(uint32_t rank, const WorkerTotals& worker, uint32_t restarts) {
   const double seconds = worker.times.total();
-  // Of a worker that was never timed neither is a number.
+  // Both are not finite for a worker that was never timed.
   const double rate = static_cast<double>(worker.examples) / seconds;
   const double step = seconds / static_cast<double>(worker.steps);
   const std::optional<double> hidden = worker.times.hidden();

@@ -1,4 +1,4 @@
-// report.html: a run on one page that a person opens.
+// report.html: a run on one page, for a person to read.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace leeway {
 struct ReportInput {
   RunSummary summary;
   RunHistory history;
-  // Below the title: "bounded staleness 3, gradient exchange, sgd".
+  // The line below the title: "bounded staleness 3, gradient exchange, sgd".
   std::string algorithm;
   struct Checkpoint {
     uint64_t clock = 0;
@@ -23,11 +23,11 @@ struct ReportInput {
   };
   std::vector<Checkpoint> checkpoints;
   std::string job_yaml;
-  // As CurvesSvg draws it.
+  // The picture that CurvesSvg draws.
   std::string curves_svg;
 };
 
-// The whole page: no script, nothing fetched from elsewhere, light and dark.
+// The whole page, for light and dark colour schemes. It has no script, and fetches nothing.
 std::string ReportHtml(const ReportInput& input);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// The report's looks.
+// The report's style sheet.
 #pragma once
 
 namespace leeway {

@@ -7,7 +7,7 @@
 
 namespace {
 
-using namespace leeway::plugin;  // The file has nothing but the plugin.
+using namespace leeway::plugin;  // This file contains only the plugin.
 
 float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
@@ -20,7 +20,7 @@ class Swish final : public Layer {
   std::vector<Tensor> tensors() const override {
     return {{"beta", {shape_.channels}, TensorKind::kBias, Start::Constant(beta_)}};
   }
-  // The sigmoids.
+  // Keeps the sigmoids.
   size_t saved(size_t batch) const noexcept override { return batch * shape_.elements(); }
 
   void Forward(const Pass& pass, const float* x, float* y) const override {
@@ -38,7 +38,7 @@ class Swish final : public Layer {
     for (size_t i = 0; i < pass.batch * shape_.elements(); ++i) {
       const size_t channel = i % shape_.channels;
       const float s = pass.saved[i];
-      const float slope = x[i] * s * (1 - s);  // Of y by b x.
+      const float slope = x[i] * s * (1 - s);  // The derivative of y by b x.
       dbeta[channel] += double{dy[i]} * x[i] * slope;
       if (dx != nullptr) dx[i] = dy[i] * (s + beta[channel] * slope);
     }
@@ -50,7 +50,7 @@ class Swish final : public Layer {
   const double beta_;
 };
 
-// e = score - label: e^2 / 2 up to |e| = delta, and a straight line beyond (Huber 1964).
+// With e = score - label: e^2 / 2 up to |e| = delta, and a straight line beyond (Huber 1964).
 class Huber final : public Loss {
  public:
   explicit Huber(double delta) : delta_(delta) {}

@@ -23,7 +23,7 @@ absl::StatusOr<v1::CheckpointManifest> ReadManifestOf(const std::string& folder,
   ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ReadManifest(folder));
   if (manifest.clock() == clock) return manifest;
   return absl::DataLossError(
-      absl::StrCat("its manifest is of the cut at clock ", manifest.clock()));
+      absl::StrCat("its manifest belongs to the cut at clock ", manifest.clock()));
 }
 
 absl::StatusOr<v1::CheckpointManifest> Verify(const std::string& folder, uint64_t clock) {
@@ -41,7 +41,7 @@ bool LooksComplete(const std::string& folder, uint64_t clock) {
 
 absl::Status CheckInRunFolder(const std::string& run_dir, const std::string& folder) {
   namespace fs = std::filesystem;
-  // There are no links in an object store.
+  // Object stores have no links.
   if (IsObjectLocation(run_dir) && absl::StartsWith(folder, run_dir + "/")) {
     return NormalLocation(folder).status();
   }
@@ -53,9 +53,9 @@ absl::Status CheckInRunFolder(const std::string& run_dir, const std::string& fol
   const fs::path below =
       fs::path(folder).lexically_normal().lexically_relative(fs::path(run_dir).lexically_normal());
   if (there == root / below) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat(
-      folder, " leads to ", there.string(), ", out of the run folder ", root.string(),
-      ": nothing is read or written there; a link in the place of the run folder itself may be"));
+  return absl::PermissionDeniedError(
+      absl::StrCat(folder, " leads to ", there.string(), ", out of the run folder ", root.string(),
+                   ": nothing is read or written there. The run folder itself may be a link"));
 }
 
 absl::StatusOr<std::vector<uint64_t>> CheckpointClocks(const std::string& run_dir) {
@@ -85,9 +85,9 @@ absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir
       break;
     }
     const absl::Status& why = manifest.status();
-    // Nothing is known of it: it may be whole.
+    // Nothing is known about this checkpoint, so it may be complete.
     if (absl::IsUnavailable(why)) return why;
-    search.warnings.push_back(absl::StrCat("checkpoint '", folder, "' is passed over: ",
+    search.warnings.push_back(absl::StrCat("checkpoint '", folder, "' is skipped: ",
                                            absl::IsNotFound(why)
                                                ? "it was never finished (no MANIFEST.json)"
                                                : std::string(why.message())));
@@ -103,15 +103,15 @@ absl::Status CheckNothingLost(const std::string& run_dir, const CheckpointSearch
         absl::StrCat(what..., ": restore one, or begin anew in another --run-dir"));
   };
   if (!search.damaged.empty()) {
-    return lost("no checkpoint of ", run_dir, " is whole, though there are some");
+    return lost("no checkpoint of ", run_dir, " is complete, although the run has some");
   }
   ASSIGN_OR_RETURN(const auto record, ReadCoordinatorRecord(run_dir));
   if (!record.has_value()) return absl::OkStatus();
-  // A record of version 0.1.0 tells by its outcome only.
+  // A record of version 0.1.0 only says the outcome.
   const bool finished = record->outcome() == v1::JOB_FINISHED;
   if (!finished && !record->checkpointed()) return absl::OkStatus();
   return lost("the run in ", run_dir, finished ? " has finished" : " had a checkpoint", ", and ",
-              run_dir, "/", kCheckpointsFolder, " holds no complete one any more");
+              run_dir, "/", kCheckpointsFolder, " has no complete checkpoint any more");
 }
 
 absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir, uint64_t newest,
@@ -133,7 +133,7 @@ absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir,
 absl::Status RemoveCheckpoint(const std::string& run_dir, uint64_t clock) {
   const std::string folder = CheckpointFolder(run_dir, clock);
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(folder));
-  // First of all: what makes it complete.
+  // First, the file that makes it complete.
   RETURN_IF_ERROR(storage->RemoveFile(absl::StrCat(folder, "/", kManifestName)));
   return storage->RemoveFolder(folder);
 }

@@ -18,7 +18,7 @@
 
 namespace leeway {
 
-// PERMISSION_DENIED unless `folder` really lies in the run folder: no symbolic link below the run
+// PERMISSION_DENIED unless `folder` really is in the run folder. No symbolic link below the run
 // folder may lead elsewhere. The folder need not exist.
 absl::Status CheckInRunFolder(const std::string& run_dir, const std::string& folder);
 
@@ -29,33 +29,34 @@ struct FoundCheckpoint {
 struct CheckpointSearch {
   // Absent: the run folder has no complete checkpoint.
   std::optional<FoundCheckpoint> newest;
-  // Those of the warnings that concern checkpoints that were finished and are damaged, or could not
-  // be read.
+  // The warnings that concern checkpoints that were finished but are damaged or could not be read.
   std::vector<std::string> damaged;
-  // The folders that were skipped on the way to it, newest first, and why.
+  // The folders that were skipped in the search, newest first, with the reasons.
   std::vector<std::string> warnings;
 };
 
-// The newest checkpoint that verifies: the manifest, and size and SHA-256 of every file. An error
-// only if the folder cannot be listed, or its storage does not answer (UNAVAILABLE).
+// Finds the newest checkpoint that verifies: its manifest, and size and SHA-256 of every file.
+// Returns an error only if the folder cannot be listed, or if its storage does not answer
+// (UNAVAILABLE).
 absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir);
 
-// Of all folders that are named as checkpoints, newest first.
+// The clocks of all folders with the name of a checkpoint, newest first.
 absl::StatusOr<std::vector<uint64_t>> CheckpointClocks(const std::string& run_dir);
 
-// A run that never had a checkpoint may begin anew. DATA_LOSS for a run whose checkpoints are all
-// damaged, or gone though its record (coordinator.json) says that there was one: beginning anew
-// would overwrite what came of it. Also returns the errors of reading the record.
+// A run that never had a checkpoint may begin again. DATA_LOSS if all checkpoints of the run are
+// damaged, or if they are gone although its record (coordinator.json) says that there was one.
+// Beginning again would overwrite what is left. Also returns the errors of reading the record.
 absl::Status CheckNothingLost(const std::string& run_dir, const CheckpointSearch& search);
 
-// The clocks of folders older than the `keep` newest complete checkpoints up to `newest`, including
-// the remains of unfinished ones. Never returns anything newer than the newest complete one of
-// them. Complete means here: a manifest that verifies, and files of the right sizes. Call it once
-// the manifest at `newest` is durable. A checkpoint beyond it that looks complete was skipped as
-// damaged when the job continued from an older one, and must not count. `keep` is at least 1.
+// The clocks of the folders that are older than the `keep` newest complete checkpoints up to
+// `newest`, including the remains of unfinished ones. Never returns a clock above the newest
+// complete one of them. A checkpoint is complete here if its manifest verifies and its files have
+// the right sizes. To be called once the manifest at `newest` is durable. A checkpoint beyond
+// `newest` that looks complete must not count: it was skipped as damaged when the job continued
+// from an older one. `keep` is at least 1.
 absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir, uint64_t newest,
                                                      uint32_t keep);
-// A checkpoint that is half removed counts as unfinished.
+// A half-removed checkpoint counts as unfinished.
 absl::Status RemoveCheckpoint(const std::string& run_dir, uint64_t clock);
 
 }  // namespace leeway

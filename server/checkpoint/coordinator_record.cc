@@ -7,7 +7,7 @@
 namespace leeway {
 namespace {
 
-// Some 150 bytes for each of 4096 servers, and room for what somebody has said.
+// About 150 bytes for each of 4096 servers, and room for messages.
 constexpr uint64_t kMaxBytes = 1 << 20;
 
 std::string RecordPath(const std::string& run_dir) {
@@ -27,9 +27,10 @@ absl::StatusOr<std::optional<v1::CoordinatorRecord>> ReadCoordinatorRecord(
   const absl::Status status = ReadJsonFile("record", RecordPath(run_dir), kMaxBytes, record);
   if (absl::IsNotFound(status)) return std::nullopt;
   if (!status.ok() && !absl::IsUnavailable(status)) {
-    return absl::DataLossError(absl::StrCat("the coordinator's ", status.message(),
-                                            ". To go on from the newest checkpoint move this file "
-                                            "away and start with --resume"));
+    return absl::DataLossError(
+        absl::StrCat("the coordinator's ", status.message(),
+                     ". To continue from the newest checkpoint, move this file "
+                     "away and start with --resume"));
   }
   RETURN_IF_ERROR(status);
   if (record.format() != kCoordinatorRecordFormat) {

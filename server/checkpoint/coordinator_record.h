@@ -1,6 +1,6 @@
-// coordinator.json in the run folder: what a coordinator must know of its predecessor, whose
-// process was killed, to continue the same job. (It learns the rest from the newest checkpoint and
-// from the processes that register.)
+// coordinator.json in the run folder: what a coordinator must know of its killed predecessor to
+// continue the same job. (It learns the rest from the newest checkpoint and from the processes that
+// register.)
 #pragma once
 
 #include <optional>
@@ -15,10 +15,11 @@ namespace leeway {
 inline constexpr uint32_t kCoordinatorRecordFormat = 1;
 inline constexpr char kCoordinatorRecordName[] = "coordinator.json";
 
-// Sets `format` and writes, durably.
+// Sets `format` and writes the record durably.
 absl::Status WriteCoordinatorRecord(const std::string& run_dir, v1::CoordinatorRecord record);
 
-// Absent if there is none. DATA_LOSS if it was damaged, UNIMPLEMENTED for a newer format.
+// Absent if the run has no record. DATA_LOSS if the record is damaged, UNIMPLEMENTED for a newer
+// format.
 absl::StatusOr<std::optional<v1::CoordinatorRecord>> ReadCoordinatorRecord(
     const std::string& run_dir);
 

@@ -36,9 +36,9 @@ absl::Status WriteJsonFile(const std::string& what, const std::string& path, uin
   }
   if (json.empty() || json.back() != '\n') json += '\n';
   if (json.size() + kDigestLineBytes > max_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("writing ", what, " '", path,
-                                                     "': ", json.size() + kDigestLineBytes,
-                                                     " bytes; it is read up to ", max_bytes));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("writing ", what, " '", path, "': ", json.size() + kDigestLineBytes,
+                     " bytes, but readers accept at most ", max_bytes));
   }
   return WriteStored(path, absl::StrCat(json, DigestLine(json)));
 }
@@ -56,7 +56,8 @@ absl::Status ReadJsonFile(const std::string& what, const std::string& path, uint
     return absl::DataLossError(absl::StrCat(what, " '", path, "', bytes 0 to ", end,
                                             ": do not have the SHA-256 of the last line"));
   }
-  // A newer format may have new fields: say that it is newer, not that a field is unknown.
+  // A newer format may have new fields. The error must say that it is newer, not that a field is
+  // unknown.
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = true;
   const auto status =
@@ -65,7 +66,8 @@ absl::Status ReadJsonFile(const std::string& what, const std::string& path, uint
     return absl::DataLossError(
         absl::StrCat(what, " '", path, "': ", std::string(status.message())));
   }
-  // protobuf 3.21 keeps an unknown field whose name is empty: nothing that is read goes on as such.
+  // protobuf 3.21 keeps an unknown field whose name is empty. Nothing that was read may be written
+  // again as such.
   message.DiscardUnknownFields();
   return absl::OkStatus();
 }

@@ -15,14 +15,14 @@
 namespace leeway {
 namespace {
 
-// Some 200 bytes for each of 4096 servers and 65536 workers, and room for the layers.
+// About 200 bytes for each of 4096 servers and 65536 workers, and room for the layers.
 constexpr uint64_t kMaxManifestBytes = 64 << 20;
 
 std::string ManifestPath(const std::string& folder) {
   return absl::StrCat(folder, "/", kManifestName);
 }
 
-// A plain name: the manifest may not lead out of its folder.
+// Whether it is a plain name. The manifest must not name files outside of its folder.
 bool IsPlainName(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
 }
@@ -46,10 +46,10 @@ absl::Status CheckFields(const std::string& path, const v1::CheckpointManifest& 
   }
   return plain ? absl::OkStatus()
                : absl::DataLossError(
-                     absl::StrCat("manifest '", path, "': a file name is not a plain one"));
+                     absl::StrCat("manifest '", path, "': a file name is not a plain name"));
 }
 
-// Nothing for a rule that this build does not know, which others refuse.
+// Empty for a rule that this build does not know. Other checks refuse it.
 std::vector<std::string> SlotsOf(const v1::TrainingJob& job) {
   const auto rule = MakeServerRule(job);
   if (!rule.ok()) return {};
@@ -61,18 +61,18 @@ absl::Status CheckSlots(const v1::CheckpointManifest& manifest, const v1::Traini
   const std::vector<std::string> saved = SlotsOf(manifest.job());
   for (const std::string& slot : SlotsOf(job)) {
     if (std::find(saved.begin(), saved.end(), slot) != saved.end()) continue;
-    // It begins with the weights of the checkpoint.
+    // The average may begin with the weights of the checkpoint.
     if (slot == kAverageSlot) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("update: the checkpoint at clock ", manifest.clock(), " has no '", slot,
-                     "', which the job's update rule goes on from; go on with the rule that it was "
+                     "', which the job's update rule needs; continue with the rule that it was "
                      "made with, or "
                      "begin anew in another --run-dir"));
   }
   return absl::OkStatus();
 }
 
-// As many clocks make an epoch.
+// Whether the same number of clocks makes an epoch.
 bool KeepsNumbers(const v1::TrainingJob& before, const v1::TrainingJob& job) {
   using google::protobuf::util::MessageDifferencer;
   const auto by_sum = [](const v1::TrainingJob& each) {
@@ -103,7 +103,7 @@ absl::Status CheckGoesOn(const v1::CheckpointManifest& manifest, const v1::Train
   if (!google::protobuf::util::MessageDifferencer::Equals(before.model(), job.model())) {
     return absl::FailedPreconditionError(
         absl::StrCat("the model differs from that of the checkpoint at clock ", manifest.clock(),
-                     "; a run goes on with the model that it began with"));
+                     "; a run must continue with the model that it began with"));
   }
   RETURN_IF_ERROR(CheckSlots(manifest, job));
   if (manifest.has_length() || KeepsNumbers(before, job)) return absl::OkStatus();
@@ -111,7 +111,7 @@ absl::Status CheckGoesOn(const v1::CheckpointManifest& manifest, const v1::Train
       "the checkpoint at clock ", manifest.clock(),
       " is of a version that did not write down how much of the data a clock was, so a job with "
       "another workers.count, data, exchange or consistency.mode cannot find its place in the "
-      "epochs; go on as it was until the next checkpoint, and change it then"));
+      "epochs; continue with the old settings until the next checkpoint, and change them then"));
 }
 
 absl::Status SaveManifest(const std::string& folder, v1::CheckpointManifest manifest) {

@@ -18,17 +18,17 @@ inline constexpr char kManifestName[] = "MANIFEST.json";
 // unless every file that it names is there in its full size.
 absl::Status SaveManifest(const std::string& folder, v1::CheckpointManifest manifest);
 
-// DATA_LOSS if it was damaged, NOT_FOUND if there is none, UNIMPLEMENTED for a newer format.
+// DATA_LOSS if it is damaged, NOT_FOUND if it does not exist, UNIMPLEMENTED for a newer format.
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder);
 
-// FAILED_PRECONDITION unless the job may continue from the checkpoint: with the same model; with an
-// update rule whose slots were saved; and in sync mode only from a sync checkpoint, because in the
-// others blocks are at different clocks.
+// FAILED_PRECONDITION unless the job may continue from the checkpoint. It must have the same model,
+// and an update rule whose slots were saved. In sync mode the checkpoint must be of sync mode, too,
+// because in the other modes blocks are at different clocks.
 absl::Status CheckGoesOn(const v1::CheckpointManifest& manifest, const v1::TrainingJob& job);
 
-// The files are there, in the sizes that the manifest says.
+// Checks that the files are there, in the sizes that the manifest says.
 absl::Status CheckFileSizes(const std::string& folder, const v1::CheckpointManifest& manifest);
-// The files also have the stated digests: reads them all.
+// Also checks the digests of the files, and so reads all of them.
 absl::Status CheckFileDigests(const std::string& folder, const v1::CheckpointManifest& manifest);
 
 }  // namespace leeway

@@ -21,7 +21,7 @@ absl::Status CheckIdentity(const v1::CheckpointManifest& manifest, uint32_t inde
   }
   return absl::DataLossError(absl::StrCat(
       "shard file '", shard.path(), "' is shard ", header.index(), " of ", header.servers(),
-      " at clock ", header.clock(), " of job ", header.job_id(), "; the manifest wants shard ",
+      " at clock ", header.clock(), " of job ", header.job_id(), "; the manifest names shard ",
       index, " of ", servers, " at clock ", manifest.clock(), " of job ", manifest.job_id()));
 }
 
@@ -77,8 +77,8 @@ absl::Status CheckpointReader::CheckExtents() const {
     const std::string& path = shards_[extent.shard].path();
     if (extent.range.offset != end) {
       return absl::DataLossError(absl::StrCat("shard file '", path, "' has a block at element ",
-                                              extent.range.offset, " where the one at ", end,
-                                              " was to be"));
+                                              extent.range.offset, ", but the block at element ",
+                                              end, " must come next"));
     }
     if (KeysOf(*extent.record) != keys_ ||
         extent.record->clocks_size() != extents_.front().record->clocks_size()) {
@@ -99,8 +99,8 @@ absl::Status CheckpointReader::CheckRange(ElementRange range) const {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat("checkpoint '", folder_, "' has ", total,
-                                                 " elements; asked for ", range.count, " from ",
-                                                 range.offset));
+                                                 " elements, but the caller asked for ",
+                                                 range.count, " from ", range.offset));
 }
 
 std::span<const CheckpointReader::Extent> CheckpointReader::Overlapping(ElementRange range) const {
@@ -117,8 +117,8 @@ absl::Status CheckpointReader::ReadRange(std::string_view key, ElementRange rang
                                          std::span<float> out) const {
   RETURN_IF_ERROR(CheckRange(range));
   if (out.size() != range.count) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("room for ", out.size(), " floats, asked for ", range.count));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there is room for ", out.size(), " floats, but the caller asked for ", range.count));
   }
   std::vector<float> whole;
   for (const Extent& extent : Overlapping(range)) {
@@ -151,7 +151,7 @@ absl::StatusOr<RangeProgress> CheckpointReader::Progress(ElementRange range) con
   progress.updates = UpdatesOf(*extents.front().record);
   for (const Extent& extent : extents) {
     progress.version = std::max(progress.version, extent.record->version());
-    // Where Adam takes more than there were for granted, its steps are too large.
+    // Too high a number of updates would make Adam's steps too large.
     progress.updates = std::min(progress.updates, UpdatesOf(*extent.record));
     for (int rank = 0; rank < extent.record->clocks_size(); ++rank) {
       uint64_t& clock = progress.clocks[static_cast<size_t>(rank)];

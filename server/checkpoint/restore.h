@@ -1,4 +1,4 @@
-// Loading a checkpoint, whatever number of servers wrote it.
+// Loads a checkpoint that any number of servers wrote.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace leeway {
 
-// How much of the files to read before any value is given out. Each record's checksum is checked
-// when it is read, in any case.
+// How much of the files is checked before any value is returned. In both cases the checksum of each
+// record is checked when it is read.
 enum class CheckpointVerify {
   // The SHA-256 of every file.
   kDigests,
@@ -30,36 +30,36 @@ struct RangeProgress {
   uint64_t version = 0;
   // By rank: the next clock that the range wants.
   std::vector<uint64_t> clocks;
-  // That the optimizer state has seen.
+  // The number of updates that the optimizer state has seen.
   uint64_t updates = 0;
 };
 
-// Thread-safe. Errors are DATA_LOSS and name file and byte, except where something else is said.
+// Thread-safe. Errors are DATA_LOSS and name file and byte, unless a comment says otherwise.
 class CheckpointReader {
  public:
-  // Checks also that the shard files belong together and that their blocks make up the whole model.
+  // Also checks that the shard files belong together and that their blocks make up the whole model.
   static absl::StatusOr<CheckpointReader> Open(
       const std::string& folder, CheckpointVerify verify = CheckpointVerify::kDigests);
 
   const std::string& folder() const { return folder_; }
   const v1::CheckpointManifest& manifest() const { return manifest_; }
-  // "weights" and the slots, as every block has them.
+  // "weights" and the names of the slots. All blocks have the same keys.
   const std::vector<std::string>& keys() const { return keys_; }
 
-  // Elements of `range` (out.size() of them) of the flat vector. NOT_FOUND for an unknown key,
-  // INVALID_ARGUMENT for a range outside of the model.
+  // Reads the elements `range` of the flat vector; out.size() is their number. NOT_FOUND for an
+  // unknown key, INVALID_ARGUMENT for a range outside of the model.
   absl::Status ReadRange(std::string_view key, ElementRange range, std::span<float> out) const;
   absl::StatusOr<FloatBuffer> ReadAll(std::string_view key) const;
 
-  // Where a block with this range goes on. If saved blocks differ in it (only without sync, and
-  // only where the model is cut otherwise than when it was saved) it gets the largest version, so
-  // that no reader sees one go back, the fewest updates, and for each rank the smallest clock: a
-  // contribution that some of the saved blocks had already is then taken once more by all of the
-  // range. Nothing acknowledged is lost; with the same cut, and always with sync, each is applied
-  // exactly once.
+  // The progress from which a block with this range continues. Saved blocks in the range may
+  // differ, but only without sync and only if the model is now cut into other blocks. Then the
+  // range gets the largest version, so that no reader sees a version go back; the fewest updates;
+  // and for each rank the smallest clock. The whole range then takes a contribution again that only
+  // some of the saved blocks had. No acknowledged contribution is lost. With the same blocks, and
+  // always in sync mode, each contribution is applied exactly once.
   absl::StatusOr<RangeProgress> Progress(ElementRange range) const;
 
-  // Path of what a rank kept between clocks; empty if nothing.
+  // The path of a rank's state between clocks; empty if it has none.
   std::string WorkerStatePath(uint32_t rank) const;
 
  private:
@@ -74,13 +74,13 @@ class CheckpointReader {
   absl::Status OpenExtents();
   absl::Status CheckExtents() const;
   absl::Status CheckRange(ElementRange range) const;
-  // The saved blocks that have elements of it.
+  // The saved blocks that overlap the range.
   std::span<const Extent> Overlapping(ElementRange range) const;
 
   std::string folder_;
   v1::CheckpointManifest manifest_;
   std::vector<ShardFile> shards_;
-  // By offset; they cover [0, total) once.
+  // By offset. They cover [0, total) exactly once.
   std::vector<Extent> extents_;
   std::vector<std::string> keys_;
 };

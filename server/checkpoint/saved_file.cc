@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kChunkBytes = 1 << 20;
 
-// A file that a manifest names and that is not there is lost; one of a storage that does not answer
-// may be there.
+// A missing file that a manifest names is lost. If the storage does not answer, the file may be
+// there.
 absl::Status AsLoss(const absl::Status& status) {
   if (status.ok() || absl::IsUnavailable(status)) return status;
   return absl::DataLossError(status.message());
@@ -22,7 +22,7 @@ absl::Status AsLoss(const absl::Status& status) {
 absl::Status CheckBytes(const std::string& path, uint64_t bytes, const v1::SavedShard& saved) {
   if (bytes == saved.bytes()) return absl::OkStatus();
   return absl::DataLossError(
-      absl::StrCat("'", path, "' has ", bytes, " bytes, its manifest says ", saved.bytes()));
+      absl::StrCat("'", path, "' has ", bytes, " bytes, but its manifest says ", saved.bytes()));
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ absl::Status CheckDigest(const std::string& folder, const v1::SavedShard& saved)
   const std::string hex = digest.Hex();
   if (hex == saved.sha256()) return absl::OkStatus();
   return absl::DataLossError(
-      absl::StrCat("'", path, "' has SHA-256 ", hex, ", its manifest says ", saved.sha256()));
+      absl::StrCat("'", path, "' has SHA-256 ", hex, ", but its manifest says ", saved.sha256()));
 }
 
 }  // namespace leeway

@@ -13,13 +13,13 @@
 
 namespace leeway {
 
-// Writes a file atomically and digests it on the way. Not thread-safe.
+// Writes a file atomically, and computes its digest meanwhile. Not thread-safe.
 class SavedFileWriter {
  public:
   static absl::StatusOr<SavedFileWriter> Create(const std::string& path);
 
   absl::Status Append(std::span<const uint8_t> bytes);
-  // The file is durable; what the manifest says of it.
+  // Makes the file durable. Returns its entry for the manifest.
   absl::StatusOr<v1::SavedShard> Finish();
 
  private:
@@ -30,9 +30,9 @@ class SavedFileWriter {
   Digest digest_ = Digest::Sha256();
 };
 
-// DATA_LOSS unless the file is in `folder` with the size that is written down.
+// DATA_LOSS unless the file is in `folder` and has the listed size.
 absl::Status CheckSize(const std::string& folder, const v1::SavedShard& saved);
-// ... and with the digest: reads it all.
+// DATA_LOSS unless it also has the listed digest. Reads the whole file.
 absl::Status CheckDigest(const std::string& folder, const v1::SavedShard& saved);
 
 }  // namespace leeway

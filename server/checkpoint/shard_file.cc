@@ -43,8 +43,8 @@ absl::Status CheckContents(const std::string& path, const ShardContents& content
   return absl::OkStatus();
 }
 
-// Positions follow from the header's length and that from how many digits the positions have: grows
-// until they agree.
+// Positions follow from the length of the header, and that length depends on the digits of the
+// positions. Repeats until both agree.
 void PlaceValues(v1::ShardFileHeader& header) {
   for (size_t size = 0; size != header.ByteSizeLong();) {
     size = header.ByteSizeLong();
@@ -89,7 +89,7 @@ std::string PrefixOf(std::string_view header) {
   return prefix;
 }
 
-// The header's bytes, once the prefix has vouched for their length and CRC.
+// Reads the header, after the prefix has confirmed its length and CRC.
 absl::StatusOr<std::string> ReadHeader(const StoredFile& file) {
   if (file.size() < kShardPrefixBytes + kShardFooterBytes) {
     return DamagedShard(file.location(), file.size(), "ends before a shard file can");
@@ -130,7 +130,8 @@ absl::Status CheckFooter(const StoredFile& file) {
   return absl::OkStatus();
 }
 
-// The records must fill the file between header and footer, in order, and name sane ranges.
+// Checks that the records fill the file between header and footer, in order, and have possible
+// ranges.
 absl::Status CheckRecords(const StoredFile& file, const v1::ShardFileHeader& header,
                           uint64_t start) {
   const uint64_t end = file.size() - kShardFooterBytes;
@@ -140,14 +141,14 @@ absl::Status CheckRecords(const StoredFile& file, const v1::ShardFileHeader& hea
         block.offset() > std::numeric_limits<uint64_t>::max() - block.count()) {
       return DamagedShard(file.location(), kShardPrefixBytes, "a block has an impossible range");
     }
-    // Its count would stand for nothing: somebody would make room for it.
+    // A block without values must not pass, because a caller would allocate memory for its count.
     if (block.values().empty())
       return DamagedShard(file.location(), kShardPrefixBytes, "a block has no values");
     std::set<std::string_view> keys;
     for (const v1::ValuesRecord& record : block.values()) {
       if (record.position() != position || block.count() > (end - position) / sizeof(float)) {
         return DamagedShard(file.location(), record.position(),
-                            "values lie outside of their place");
+                            "values are not where they must be");
       }
       if (!keys.insert(record.key()).second) {
         return DamagedShard(file.location(), kShardPrefixBytes,
@@ -158,7 +159,7 @@ absl::Status CheckRecords(const StoredFile& file, const v1::ShardFileHeader& hea
   }
   return position == end
              ? absl::OkStatus()
-             : DamagedShard(file.location(), position, "bytes that the header does not name");
+             : DamagedShard(file.location(), position, "the header does not name these bytes");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// A shard file holds what one server holds at a cut: each of its blocks with weights, the update
-// rule's slots, version and clocks. It is addressed by element ranges and keys, so that any number
-// of servers can load it (server/checkpoint/restore.h). Its bytes, all numbers little-endian, no
-// padding:
+// A shard file contains the blocks of one shard at a cut: weights, the slots of the update rule,
+// version and clocks of each block. Element ranges and keys address the values, so that any
+// number of servers can load the file (server/checkpoint/restore.h). All numbers are little-endian,
+// without padding. The bytes are:
 //
 //   prefix   8  magic "LWSHARD1"
 //            8  length of the header
@@ -12,8 +12,8 @@
 //   footer   8  length of the file
 //            8  magic "LWSHEND1"
 //
-// So every byte is under a checksum or has one legal value, and nothing is allocated on the word of
-// an unchecked one.
+// So every byte is under a checksum or has only one legal value. No memory is allocated for a
+// number that has not been checked.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +32,13 @@
 
 namespace leeway {
 
-// The key of the weights among a block's values; the others are the names of the rule's slots.
+// The key of the weights among a block's values. The other keys are the names of the rule's slots.
 inline constexpr char kWeightsKey[] = "weights";
-// What the workers have instead, in jobs where servers answer changes (server/store/
-// reply_encoder.h).
+// The key of the shadow, which the workers have in place of the weights if servers answer with
+// changes (server/store/reply_encoder.h).
 inline constexpr char kShadowKey[] = "shadow";
 
-// One block, as views into memory that stays as it is while the file is written.
+// One block, as views into memory that stays unchanged while the file is written.
 struct BlockContents {
   ElementRange range = {};
   uint64_t version = 0;
@@ -46,7 +46,7 @@ struct BlockContents {
   std::vector<uint64_t> clocks = {};
   // range.count floats each.
   std::vector<std::pair<std::string, std::span<const float>>> values = {};
-  // As BlockProgress has them; nothing, as in 0.1.0: as many as the version says.
+  // As in BlockProgress. Absent, as in version 0.1.0: as many as the version says.
   std::optional<uint64_t> updates = {};
 };
 
@@ -58,24 +58,25 @@ struct ShardContents {
   std::vector<BlockContents> blocks = {};
 };
 
-// Writes the file whole or not at all (common/storage/storage.h) into an existing folder; durable
-// when it returns. Reads the values twice: for their checksums, which come before them, and to
-// write them.
+// Writes the file into an existing folder, completely or not at all (common/storage/storage.h). The
+// file is durable when the function returns. It reads the values twice: first for their checksums,
+// which precede them in the file, and then to write them.
 absl::StatusOr<v1::SavedShard> WriteShardFile(const std::string& path,
                                               const ShardContents& contents);
 
-// Reads a shard file. Every error is DATA_LOSS (or the system's, on opening) and names file and
-// byte. Thread-safe.
+// Reads a shard file. Every error is DATA_LOSS (or the system's error on opening) and names file
+// and byte. Thread-safe.
 class ShardFile {
  public:
-  // Checks prefix, header, footer and that the records fill the file; not yet the values.
+  // Checks prefix, header and footer, and that the records fill the file. The values are not
+  // checked yet.
   static absl::StatusOr<ShardFile> Open(const std::string& path);
 
   const v1::ShardFileHeader& header() const { return header_; }
   const std::string& path() const { return file_->location(); }
 
-  // Reads the whole record of a block into `out`, of as many floats as the block has, and checks
-  // it. NOT_FOUND if the block has no such key. On error what is in `out` is not to be used.
+  // Reads the whole record of a block into `out`, which has as many floats as the block, and checks
+  // it. NOT_FOUND if the block has no such key. After an error the contents of `out` are undefined.
   absl::Status ReadValues(const v1::BlockRecord& block, std::string_view key,
                           std::span<float> out) const;
 

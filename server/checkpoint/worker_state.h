@@ -1,6 +1,6 @@
-// What a worker keeps between clocks (local weights, optimizer slots) at a cut: bytes that only the
-// worker understands, in a file that can tell whether they are whole. Numbers little-endian, no
-// padding:
+// What a worker keeps between clocks (local weights, optimizer slots), at a cut. Only the worker
+// understands the data. The file shows whether it is complete. All numbers are little-endian,
+// without padding:
 //   prefix   8  magic "LWWORKR1"
 //            8  job id        8  clock        4  rank
 //            4  CRC-32 of the 28 bytes before
@@ -30,14 +30,14 @@ struct WorkerStateId {
   bool operator==(const WorkerStateId&) const = default;
 };
 
-// Writes the file as its chunks arrive; it appears, durably, with Finish, or not at all. Not
-// thread-safe.
+// Writes the file as its chunks arrive. The file appears, durably, with Finish; without Finish it
+// never appears. Not thread-safe.
 class WorkerStateWriter {
  public:
   static absl::StatusOr<WorkerStateWriter> Create(const std::string& path, const WorkerStateId& id);
 
   absl::Status Append(std::string_view data);
-  // For the manifest.
+  // Returns the entry for the manifest.
   absl::StatusOr<v1::SavedShard> Finish();
 
  private:
@@ -48,20 +48,20 @@ class WorkerStateWriter {
   uint32_t crc_ = 0;
 };
 
-// All in one.
+// Writes the whole file at once.
 absl::StatusOr<v1::SavedShard> WriteWorkerState(const std::string& path, const WorkerStateId& id,
                                                 std::string_view data);
 
 // Reads the file in pieces. Thread-safe.
 class WorkerStateReader {
  public:
-  // Checks all of it. DATA_LOSS, naming file and byte, if it is damaged.
+  // Checks the whole file. DATA_LOSS, naming file and byte, if it is damaged.
   static absl::StatusOr<WorkerStateReader> Open(const std::string& path);
 
   const WorkerStateId& id() const { return id_; }
-  // Bytes of data.
+  // The number of data bytes.
   uint64_t size() const { return size_; }
-  // At most `max_bytes` from `position` on; empty at the end.
+  // Reads at most `max_bytes` from `position` on. Returns an empty string at the end.
   absl::StatusOr<std::string> Read(uint64_t position, uint64_t max_bytes) const;
 
  private:

@@ -16,11 +16,11 @@
 
 namespace leeway {
 
-// Thread-safe. The writers and readers that it gives out are not. Calls may block on files.
+// Thread-safe, but the writers and readers that it returns are not. Calls may block on files.
 class CheckpointSink {
  public:
-  // Writes a file that appears, durably, with Finish, or not at all. The folder stays as long as
-  // the writer lives.
+  // Writes one file, which appears, durable and complete, when Finish returns, or does not appear.
+  // The checkpoint's folder is not removed while the writer exists.
   class StateWriter {
    public:
     virtual ~StateWriter() = default;
@@ -30,11 +30,11 @@ class CheckpointSink {
   class StateReader {
    public:
     virtual ~StateReader() = default;
-    // The clock of the state.
+    // The clock of the saved state.
     virtual uint64_t clock() const = 0;
-    // The total number of bytes.
+    // The size of the state in bytes.
     virtual uint64_t size() const = 0;
-    // The next bytes, at most `bytes_max`; empty at the end.
+    // Returns the next bytes, at most `bytes_max`; an empty string at the end.
     virtual absl::StatusOr<std::string> Read(size_t bytes_max) = 0;
   };
 
@@ -50,19 +50,19 @@ class CheckpointSink {
   // own, because a life that was replaced may still be writing, and a complete checkpoint may hold
   // the previous one.
   virtual absl::StatusOr<std::unique_ptr<StateWriter>> WriteWorkerState(const StateOf& state) = 0;
-  // Reads from the newest checkpoint. NOT_FOUND if there is none, or it holds no state of this
-  // rank. DATA_LOSS if the file that it names is not there.
+  // Opens a rank's state in the newest checkpoint. NOT_FOUND: no checkpoint exists, or the newest
+  // one holds no state of this rank. DATA_LOSS: the file that the checkpoint names is missing.
   virtual absl::StatusOr<std::unique_ptr<StateReader>> ReadWorkerState(uint32_t rank) = 0;
-  // Makes the file durable, under the same name, in the folder of the cut at `to_clock` as well.
+  // Makes the file durable, under the same name, in the folder of the cut at `to_clock`, too.
   virtual absl::Status AdoptWorkerState(uint64_t from_clock, const std::string& file,
                                         uint64_t to_clock) = 0;
-  // Makes the checkpoint exist. All its parts are durable.
+  // Makes the checkpoint exist. All its parts must be durable already.
   virtual absl::Status WriteManifest(const v1::CheckpointManifest& manifest) = 0;
-  // Removes checkpoints that are older than the job keeps, and the remains of unfinished ones.
-  // Spares folders where a state is being written, and the clocks of `spared()`, which is called
-  // when no state can be added to the others any more.
+  // Removes checkpoints that are older than those the job keeps, and the remains of unfinished
+  // ones. Spares folders in which a state is being written, and the clocks that `spared()` returns.
+  // `spared` is called when no state can be added to the other folders any more.
   virtual absl::Status RemoveOld(const std::function<std::set<uint64_t>()>& spared) = 0;
-  // Replaces the previous record, durably.
+  // Replaces the previous record, and makes the new one durable.
   virtual absl::Status WriteRecord(const v1::CoordinatorRecord& record) = 0;
 };
 

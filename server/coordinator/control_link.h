@@ -21,8 +21,8 @@
 
 namespace leeway {
 
-// Thread-safe. A thread of its own makes the calls and runs the callbacks. Between two calls it
-// does not wait on the network, which belongs to the server's own queue
+// Thread-safe. The link's own thread makes the calls and runs the callbacks. Between two calls that
+// thread does not wait on the network, which belongs to the server's own queue
 // (common/service/server_queue.h).
 class ControlLink {
  public:
@@ -34,16 +34,16 @@ class ControlLink {
   using Stub = v1::ShardControl::StubInterface;
 
   struct Limits {
-    // Limit of all attempts together; Time::max() for no limit.
+    // When all attempts must have ended; Time::max() for no limit.
     Time deadline;
-    // Limit of one attempt.
+    // The time limit of one attempt.
     Duration attempt = std::chrono::hours(24);
-    // Retried only for this long after the first attempt.
+    // How long after the first attempt the call is retried.
     Duration again = std::chrono::hours(24);
   };
 
-  // Calls `method` (such as &Stub::SetLive) when all calls before it are done. `done(status,
-  // reply)` gets the result, but never after Close has returned.
+  // Calls `method` (such as &Stub::SetLive) after all calls before it are done. `done(status,
+  // reply)` gets the result. It is not called after Close has returned.
   template <typename Request, typename Reply, typename Done>
   void Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
             const std::type_identity_t<Request>& request, Limits limits, Done done) {
@@ -59,7 +59,7 @@ class ControlLink {
     Enqueue(std::move(pending));
   }
 
-  // Cancels the call in flight, forgets those that wait, and returns when no callback runs any
+  // Cancels the call in flight, drops the queued calls, and returns when no callback is running any
   // more. Must not be called from a callback.
   void Close() EXCLUDES(mutex_);
 
@@ -68,17 +68,17 @@ class ControlLink {
   struct Pending {
     Limits limits;
     Attempt attempt;
-    // The time of the first attempt.
+    // When the first attempt began.
     std::optional<Time> began = std::nullopt;
     std::function<void(const absl::Status&)> done;
   };
 
   void Enqueue(Pending pending) EXCLUDES(mutex_);
   void Loop() EXCLUDES(mutex_);
-  // Waits for a call that may be tried now; null once closed.
+  // Waits until a call may be tried, and returns it; null once the link is closed.
   Attempt Next() EXCLUDES(mutex_);
   void Finished(const absl::Status& status) EXCLUDES(mutex_);
-  // True if the first call must be retried; then its time is noted.
+  // Returns true if the first call must be retried, and then sets the time of the next attempt.
   bool Retry(const absl::Status& status) REQUIRES(mutex_);
 
   const std::unique_ptr<Stub> stub_;
@@ -87,7 +87,7 @@ class ControlLink {
   Mutex mutex_;
   CondVar changed_;
   std::deque<Pending> queue_ GUARDED_BY(mutex_);
-  // The attempt in flight; null if there is none.
+  // The attempt in flight; null if no call is in flight.
   std::unique_ptr<grpc::ClientContext> context_ GUARDED_BY(mutex_);
   Time not_before_ GUARDED_BY(mutex_);
   bool closed_ GUARDED_BY(mutex_) = false;

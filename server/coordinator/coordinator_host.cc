@@ -26,7 +26,7 @@ template <typename Kind>
 constexpr bool kIsLine = std::is_same_v<Kind, Event> || std::is_same_v<Kind, StepRecord> ||
                          std::is_same_v<Kind, EvaluationRecord>;
 
-// Not by the servers.
+// True for commands that are not carried out by the servers.
 template <typename Kind>
 constexpr bool kIsDoneElsewhere =
     kIsLine<Kind> || std::is_same_v<Kind, WriteRecord> || std::is_same_v<Kind, WriteManifest>;
@@ -44,7 +44,7 @@ void Log(const Event& event) {
   spdlog::log(bad ? spdlog::level::warn : spdlog::level::info, "{}", line);
 }
 
-// False: it is no line for the log.
+// Returns false if the command is not a line for the log.
 bool AddLine(const Due& due, std::string& lines) {
   return std::visit(
       [&](const auto& command) {
@@ -60,7 +60,7 @@ Event Unwritten(const std::string& run_dir, const absl::Status& status) {
   return {.name = "record_failed",
           .message = absl::StrCat(
               "coordinator.json cannot be written to ", run_dir,
-              " (is there space?); what is to follow from it waits: ", status.message())};
+              " (is there space?); all commands that depend on it wait: ", status.message())};
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ CoordinatorHost::~CoordinatorHost() {
   }
   changed_.NotifyAll();
   thread_.join();
-  // No callback of theirs runs after this; files_ then does what is left.
+  // After this no callback of the links runs. The destructor of files_ then finishes what is left.
   links_.Close();
 }
 
@@ -141,7 +141,7 @@ std::optional<v1::JobState> CoordinatorHost::WaitUntilOver(Time deadline) {
 
 void CoordinatorHost::Collect() {
   std::vector<Command> commands = core_.TakeCommands();
-  // The thread sleeps until the next tick.
+  // The thread sleeps until the next tick, so an earlier alarm must wake it.
   if (core_.alarm() && *core_.alarm() < due_.next_tick()) changed_.NotifyAll();
   if (commands.empty() && !core_.over()) return;
   due_.Add(std::move(commands), options_.wall_seconds());
@@ -156,7 +156,7 @@ void CoordinatorHost::Run() {
     {
       MutexLock lock(mutex_);
       if (ending_ && !due_.ready()) return;
-      // The record of the end comes first.
+      // The record of the job's end must be written first.
       over = over && !due_.kept_back();
     }
     if (over && !std::exchange(announced, true)) Announce();
@@ -171,7 +171,7 @@ std::vector<Due> CoordinatorHost::Next(bool& over) {
   MutexLock lock(mutex_);
   for (Time now = options_.now(); !ending_ && !due_.ready() && now < NextWake();
        now = options_.now()) {
-    // Its clock need not be the system's.
+    // options_.now need not be the system's clock.
     changed_.WaitUntil(mutex_, SteadyNow() + (NextWake() - now));
   }
   if (const Time now = options_.now(); now >= due_.next_tick()) {
@@ -187,7 +187,7 @@ std::vector<Due> CoordinatorHost::Next(bool& over) {
   return due_.Take();
 }
 
-// Neighbouring lines for metrics.jsonl go to the file together.
+// Neighbouring lines for metrics.jsonl are written together.
 void CoordinatorHost::Do(std::vector<Due> due) {
   std::string lines;
   std::vector<Due> kept;
@@ -204,7 +204,7 @@ void CoordinatorHost::Do(std::vector<Due> due) {
       Do(std::move(each.command));
     }
   }
-  // One that is kept back is newer.
+  // If a record was kept back, it is newer than the owed one.
   if (kept.empty() && records_.owed()) Write(WriteRecord(*records_.owed()), lines);
   if (!kept.empty()) {
     MutexLock lock(mutex_);
@@ -215,7 +215,7 @@ void CoordinatorHost::Do(std::vector<Due> due) {
 }
 
 void CoordinatorHost::Do(Command command) {
-  // It follows from a record that was given up.
+  // The command depends on a record that was given up.
   if (std::holds_alternative<ConfigureServer>(command) && records_.given_up()) return;
   if (auto* manifest = std::get_if<WriteManifest>(&command)) {
     return files_.Write(std::move(*manifest));
@@ -228,7 +228,7 @@ void CoordinatorHost::Do(Command command) {
       command);
 }
 
-// On this thread: what comes after it in order may only begin once the record is durable.
+// Runs on the host's own thread, because later commands may begin only when the record is durable.
 bool CoordinatorHost::Write(const WriteRecord& command, std::string& lines) {
   const auto attempt = records_.Write(command, files_.folder_gone(), options_.now);
   if (attempt.news) {
@@ -240,7 +240,7 @@ bool CoordinatorHost::Write(const WriteRecord& command, std::string& lines) {
 }
 
 void CoordinatorHost::Announce() {
-  // After the last lines of metrics.jsonl.
+  // The job is over only when the last lines of metrics.jsonl are written.
   files_.Keep();
   files_.Post([this] {
     MutexLock lock(mutex_);

@@ -5,15 +5,18 @@
 //   host.Await(queue);                             // once the gRPC server runs
 //   ... on SIGTERM: host.StopJob("SIGTERM") ...
 //   const v1::JobState state = host.WaitUntilOver();
-//   server->Shutdown(deadline);                    // before the host goes
+//   server->Shutdown(deadline);                    // before the host is destroyed
 //
-// Threads: those of the server's queue bring messages in; each takes the lock for one decision of
-// the core. What the core wants done is queued under the same lock, so its order is kept, and done
-// by a thread that keeps time and order, one for files, and two for each server: one that calls it
-// and one that sees its process end.
-// Records are written on the first: what comes after one waits until it is durable, but for lines
-// of the log; and those that nothing follows from are written when all else is done. The parts
-// below have the ways: due_commands.h, server_links.h, record_writer.h, run_files.h.
+// Threads:
+// - The threads of the server's queue bring messages in. Each takes the lock for one decision of
+//   the core. The resulting commands are queued under the same lock, so they stay in order.
+// - The host's own thread ticks the core and carries out the commands in order. It writes the
+//   records, too: commands after an awaited record wait until the record is durable, except lines
+//   for the log. A record that nothing depends on is written when everything else is done.
+// - One thread writes files.
+// - Two threads serve each server: one calls it, the other sees its process end.
+// The classes behind these threads are in due_commands.h, server_links.h, record_writer.h and
+// run_files.h.
 #pragma once
 
 #include <functional>
@@ -42,7 +45,7 @@ class ServerQueue;
 
 struct CoordinatorHostOptions {
   CoordinatorOptions core;
-  // The sources of time: for durations, and in seconds since 1970 for metrics.jsonl.
+  // Two clocks: a steady one for durations, and seconds since 1970 for metrics.jsonl.
   std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
   std::function<double()> wall_seconds = WallClock();
 };
@@ -50,31 +53,32 @@ struct CoordinatorHostOptions {
 // Thread-safe.
 class CoordinatorHost {
  public:
-  // Opens RUN_DIR/metrics.jsonl, whose folder must exist. `sink` must outlive the host.
+  // Opens RUN_DIR/metrics.jsonl; the folder must exist. `sink` must outlive the host.
   static absl::StatusOr<std::unique_ptr<CoordinatorHost>> Start(CoordinatorHostOptions options,
                                                                 CheckpointSink* sink);
-  // Call it after the gRPC server has shut down. Cancels calls in progress, and finishes files.
+  // Destroy the host after the gRPC server has shut down. Cancels calls in flight, and finishes
+  // files.
   ~CoordinatorHost();
   CoordinatorHost(const CoordinatorHost&) = delete;
 
-  // Adds the Coordinator service. The builder's server must go before the host.
+  // Adds the Coordinator service. The server built by `builder` must be destroyed before the host.
   void Register(grpc::ServerBuilder& builder);
   // Accepts calls on `queue` from now on. Call it once the gRPC server runs. `queue` must outlive
   // the host.
   void Await(ServerQueue* queue);
 
-  // As if somebody had called StopJob.
+  // Has the effect of a StopJob call.
   void StopJob(const std::string& reason);
   v1::JobStatus Status();
 
   // Blocks until the job's last state is fixed, every server has been told (or did not answer
   // within seconds), and metrics.jsonl is complete.
   v1::JobState WaitUntilOver();
-  // The same, but waits until `deadline` at most.
+  // The same, but returns nullopt if the job is not over at `deadline`.
   std::optional<v1::JobState> WaitUntilOver(Time deadline);
 
   // ---- for the service
-  // One decision: `decide(core, now)` under the lock.
+  // Makes one decision: calls `decide(core, now)` under the lock, and returns its result.
   template <typename Decide>
   auto Ask(Decide decide) EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
@@ -88,17 +92,18 @@ class CoordinatorHost {
   CoordinatorHost(CoordinatorHostOptions options, CheckpointSink* sink,
                   std::unique_ptr<MetricsLog> metrics);
 
-  // How a command went.
+  // Tells the core how a command went.
   void Tell(const CommandAnswer& answer) EXCLUDES(mutex_);
   void Collect() REQUIRES(mutex_);
   void Run() EXCLUDES(mutex_);
   Time NextWake() const REQUIRES(mutex_);
-  // The commands that are due, at the latest at the next tick. Nothing at the end. Sets `over`.
+  // Waits for commands that are due, at most until the next tick, and returns them; none when the
+  // host ends. Sets `over`.
   std::vector<Due> Next(bool& over) EXCLUDES(mutex_);
   void Do(std::vector<Due> due) EXCLUDES(mutex_);
-  // Neither a record nor a line for the log.
+  // Carries out a command that is neither a record nor a line for the log.
   void Do(Command command);
-  // False: it could not be written, and is to be tried again.
+  // Returns false if the record could not be written and must be tried again.
   bool Write(const WriteRecord& command, std::string& lines) EXCLUDES(mutex_);
   void Announce();
 
@@ -113,7 +118,7 @@ class CoordinatorHost {
   // Set when WaitUntilOver may return.
   std::optional<v1::JobState> over_ GUARDED_BY(mutex_);
 
-  // Of the thread that keeps time and order alone.
+  // The host's own thread alone uses these.
   ServerLinks links_;
   RecordWriter records_;
   RunFiles files_;

@@ -13,7 +13,7 @@
 namespace leeway {
 namespace {
 
-// The reply of a probe lies in memory twice.
+// Memory holds the payload of a probe twice while it is answered.
 constexpr size_t kProbeBytesMax = 4 << 20;
 
 absl::StatusOr<v1::ProbeLinkReply> Echo(const v1::ProbeLinkRequest& request) {
@@ -27,8 +27,9 @@ absl::StatusOr<v1::ProbeLinkReply> Echo(const v1::ProbeLinkRequest& request) {
   return reply;
 }
 
-// Of a peer that does not say it: of the coordinator's own, if it comes through loopback or a unix
-// socket; else of one that is called as its address is.
+// Fills in the network of a peer that does not name it. A peer that comes through loopback or a
+// unix socket is in the coordinator's own network. Any other peer gets its address as the network's
+// name.
 template <typename Request>
 absl::Status SayNetwork(const Caller&, const grpc::ServerContext& context, Request& request) {
   if (!request.network().empty()) return absl::OkStatus();

@@ -1,5 +1,5 @@
-// The gRPC adaptor: each message is one question to the core, answered at once; streams of worker
-// state go between the network and the checkpoint sink.
+// The coordinator's gRPC adaptor. It turns each message into one question to the core, which
+// answers at once. Streams of worker state go between the network and the checkpoint sink.
 #pragma once
 
 #include "common/service/admitted_service.h"
@@ -17,7 +17,8 @@ class CoordinatorService final : public AdmittedService<WorkerStateMethods> {
   explicit CoordinatorService(CoordinatorHost& host)
       : AdmittedService("leeway.v1.Coordinator"), host_(host) {}
 
-  // Awaits calls on `queue`, which outlives the service, from now on: once the gRPC server runs.
+  // Accepts calls on `queue` from now on. Call it once the gRPC server runs. `queue` must outlive
+  // the service.
   void Await(ServerQueue* queue);
 
  private:

@@ -1,5 +1,5 @@
-// Commands of the core on their way to be done: in order, with the time at which they were given;
-// and when the core's next tick is.
+// The core's commands that are not yet carried out, in order, each with the time at which it was
+// given; and the time of the core's next tick.
 #pragma once
 
 #include <iterator>
@@ -25,20 +25,20 @@ class DueCommands {
   void Add(std::vector<Command> commands, double wall) {
     for (Command& command : commands) due_.push_back({std::move(command), wall});
   }
-  // A record that could not be written, and what came after it: nothing is ready before the next
-  // tick. What has come meanwhile comes after them.
+  // Puts back a record that could not be written, and the commands after it. They come before the
+  // commands that have been added meanwhile. Nothing is ready before the next tick.
   void KeepBack(std::vector<Due> due) {
     due.insert(due.end(), std::move_iterator(due_.begin()), std::move_iterator(due_.end()));
     due_ = std::move(due);
     kept_back_ = true;
   }
   bool kept_back() const { return kept_back_; }
-  // There is something to be done now.
+  // Whether there are commands to carry out now.
   bool ready() const { return !due_.empty() && !kept_back_; }
   std::vector<Due> Take() { return std::exchange(due_, {}); }
 
   Time next_tick() const { return next_tick_; }
-  // The core's tick was at `now`; what was kept back is tried again.
+  // The core has ticked at `now`. Commands that were kept back become ready again.
   void Ticked(Time now) {
     next_tick_ = now + tick_;
     kept_back_ = false;
@@ -48,7 +48,7 @@ class DueCommands {
   const Duration tick_;
   Time next_tick_;
   std::vector<Due> due_;
-  // They begin with a record that could not be written.
+  // True if due_ begins with a record that could not be written.
   bool kept_back_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Which checkpoint folders are in use, so that none is removed meanwhile.
+// Keeps track of the checkpoint folders in use, so that none is removed meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace leeway {
 
-// Folders are known by their clocks. Thread-safe; outlives what it gives out.
+// Identifies a folder by its clock. Thread-safe. Must outlive the Holds that it returns.
 class FolderUse {
  public:
-  // The use of a folder, or its removal. Ends with this object.
+  // The use of a folder, or its removal. It ends when this object is destroyed.
   class Hold {
    public:
     Hold(Hold&& other) noexcept : Hold(std::exchange(other.use_, nullptr), other.clock_) {}
@@ -31,9 +31,10 @@ class FolderUse {
     uint64_t clock_;
   };
 
-  // Keeps the folder from being removed. Waits while it is being removed.
+  // Keeps the folder from being removed. If it is being removed, waits until that is done.
   Hold Enter(uint64_t clock) EXCLUDES(mutex_);
-  // Keeps everybody out of the folder. Nothing if it is in use.
+  // Keeps everybody else out of the folder, so that it can be removed. Returns nullopt if the
+  // folder is in use.
   std::optional<Hold> Claim(uint64_t clock) EXCLUDES(mutex_);
 
  private:
@@ -41,7 +42,7 @@ class FolderUse {
 
   Mutex mutex_;
   CondVar changed_;
-  // The number of uses; 0 is not kept.
+  // By clock: the number of users, never 0.
   std::map<uint64_t, uint32_t> users_ GUARDED_BY(mutex_);
   std::set<uint64_t> claimed_ GUARDED_BY(mutex_);
 };

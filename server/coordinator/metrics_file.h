@@ -1,4 +1,4 @@
-// metrics.jsonl as a file in a folder, which is appended to.
+// Writes metrics.jsonl as one file in a folder, by appending.
 #pragma once
 
 #include <memory>
@@ -15,15 +15,16 @@ namespace leeway {
 // Not thread-safe.
 class MetricsFile final : public MetricsLog {
  public:
-  // Appends to `path`, a regular file, and makes it if it does not exist. Removes a last line that
-  // a crash cut short.
+  // Opens `path`, a regular file, for appending, and creates it if it does not exist. Removes an
+  // incomplete last line, which a crash may have left.
   static absl::StatusOr<std::unique_ptr<MetricsLog>> Open(const std::string& path);
 
   // On return the lines are in the file, but perhaps not yet on the disk. After an error some of
-  // them may be, but none in part. If only the file was removed, it is made anew.
+  // the lines may be in the file, but each of them is whole. If only the file was removed, creates
+  // it again.
   absl::Status Append(const std::string& lines) override;
   absl::Status Tick() override { return absl::OkStatus(); }
-  // Whoever reads the file finds all of it; a power cut may lose its end.
+  // Readers already find every line in the file. A power cut may lose its end.
   absl::Status Keep() override { return absl::OkStatus(); }
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Text from a peer may be any bytes: what is not UTF-8 is replaced.
+// Text from a peer may be any bytes: bytes that are not UTF-8 are replaced.
 std::string Dump(const Json& line) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -51,12 +51,12 @@ std::string MetricsLine(const StepRecord& record, double time) {
     line["clipped_contributions"] = metrics.clipped_contributions();
   }
   if (metrics.replaced_pictures() > 0) line["replaced_pictures"] = metrics.replaced_pictures();
-  // fp16.
+  // The job trains in fp16.
   if (metrics.loss_scale() > 0) {
     line["overflowed_steps"] = metrics.overflowed_steps();
     line["loss_scale"] = metrics.loss_scale();
   }
-  // Nothing of it counts: its loss is no point of a curve.
+  // No step of this line counts, so its loss must not be a point of a curve.
   if (metrics.steps() == 0 && metrics.dropped_steps() > 0) line["event"] = "dropped";
   return Dump(line);
 }

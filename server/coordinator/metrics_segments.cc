@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-// A bucket that is gone is a folder that was removed.
+// A bucket that does not exist any more counts as a removed folder.
 absl::Status AsGone(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) ? absl::NotFoundError(status.message()) : status;
 }

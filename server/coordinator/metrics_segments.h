@@ -1,4 +1,5 @@
-// metrics.jsonl where nothing can be appended: in segments, metrics/000000.jsonl and so on.
+// Writes metrics.jsonl where files cannot be appended to: as segments metrics/000000.jsonl and so
+// on.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Writes the coordinator's record: at once where something is to follow from it, else when there is
-// time. One that cannot be written is tried again until there is no hope.
+// Writes the coordinator's record: at once if commands depend on it, otherwise when there is time.
+// A write that fails is retried until the record is given up.
 #pragma once
 
 #include <functional>
@@ -13,34 +13,36 @@
 
 namespace leeway {
 
-// Not thread-safe: of one thread, which blocks while the disk works.
+// Not thread-safe: one thread uses it, and blocks while the disk works.
 class RecordWriter {
  public:
-  // `sink` outlives it. `patience`: how long a record that is awaited is tried.
+  // `sink` must outlive the writer. `patience`: how long an awaited record is retried.
   RecordWriter(CheckpointSink* sink, Duration patience) : sink_(sink), patience_(patience) {}
 
   struct Attempt {
     absl::Status status;
-    // Written, or given up: the core is to be told. Else it is to be tried again.
+    // True if the record was written or given up, and the core must be told. False if it must be
+    // tried again.
     bool settled = false;
-    // The first failure since one was written: somebody should know.
+    // True for the first failure since the last success: somebody should be told.
     bool news = false;
   };
-  // `hopeless`: where it goes is no more.
+  // `hopeless`: the folder of the record does not exist any more.
   Attempt Write(const WriteRecord& record, bool hopeless, const std::function<Time()>& now);
-  // Nothing waits for it: it is written when there is time, unless a newer one is.
+  // Keeps a record that nothing waits for. It is written when there is time, unless a newer one is
+  // written first.
   void Owe(WriteRecord record) { owed_ = std::move(record); }
   const std::optional<WriteRecord>& owed() const { return owed_; }
-  // What follows from the latest record is not to be done: it was given up.
+  // True if the latest record was given up: commands that depend on it must not be carried out.
   bool given_up() const { return given_up_; }
 
  private:
   CheckpointSink* const sink_;
   const Duration patience_;
-  // No newer one has been written.
+  // The kept record, if no newer one has been written.
   std::optional<WriteRecord> owed_;
-  // Since when a record that is awaited could not be written; that it was given up; that it was
-  // said. Until one is written.
+  // Since when an awaited record could not be written; whether it was given up; whether the failure
+  // was reported. All three are reset when a record is written.
   std::optional<Time> awaited_since_;
   bool given_up_ = false;
   bool complained_ = false;

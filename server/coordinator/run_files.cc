@@ -8,7 +8,7 @@
 namespace leeway {
 namespace {
 
-// Metrics are dropped, rather than memory filled, when the disk is this many writes behind.
+// If the disk is more than this number of writes behind, metrics are dropped to bound memory.
 constexpr size_t kWritesBehindMax = 10'000;
 constexpr std::chrono::seconds kTickEvery(1);
 
@@ -53,12 +53,12 @@ void RunFiles::WriteCheckpoint(const WriteManifest& command) {
   for (const AdoptState& state : command.adopt) {
     if (status.ok()) status = sink_->AdoptWorkerState(state.from_clock, state.file, clock);
   }
-  // Whoever goes on from the checkpoint finds what led to it.
+  // A run that continues from the checkpoint finds the metrics up to it.
   Told(metrics_->Keep());
   if (status.ok()) status = sink_->WriteManifest(command.manifest);
   core_.answer(ManifestWritten{clock, status});
   if (!status.ok()) return;
-  // The new checkpoint exists, whatever becomes of the old ones.
+  // The new checkpoint exists, even if the old ones cannot be removed.
   const absl::Status removed = sink_->RemoveOld(core_.state_folders);
   if (!removed.ok()) spdlog::warn("removing old checkpoints: {}", removed.ToString());
 }

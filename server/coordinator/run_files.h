@@ -1,5 +1,5 @@
-// What the coordinator writes beside its decisions, on a thread that may wait for the disk:
-// metrics.jsonl and the manifests of checkpoints.
+// Writes the coordinator's files, metrics.jsonl and the manifests of checkpoints, on a thread that
+// may wait for the disk.
 #pragma once
 
 #include <atomic>
@@ -19,45 +19,45 @@
 
 namespace leeway {
 
-// Thread-safe. The destructor does what was asked for before it.
+// Thread-safe. The destructor first finishes everything that was asked for.
 class RunFiles {
  public:
   struct Core {
-    // How it went.
+    // Called with how a command went.
     std::function<void(const CommandAnswer&)> answer;
     // CoordinatorCore::StateFolders.
     std::function<std::set<uint64_t>()> state_folders;
   };
-  // `sink` outlives it. The functions of `core` are called on its thread.
+  // `sink` must outlive the RunFiles. The functions of `core` are called on its thread.
   RunFiles(CheckpointSink* sink, std::unique_ptr<MetricsLog> metrics, Core core);
 
   CheckpointSink* sink() const { return sink_; }
-  // Whole lines for metrics.jsonl. Dropped, rather than kept without bound, where the disk is far
-  // behind.
+  // Appends whole lines to metrics.jsonl. If the disk is far behind, drops them, so that memory
+  // stays bounded.
   void Append(std::string lines);
-  // At any time; about once a second it has an effect.
+  // May be called at any time; it has an effect about once a second.
   void Tick(Time now);
-  // The lines so far are where others read them when it has had its turn.
+  // Readers find all lines appended so far once the thread has carried this out.
   void Keep();
   void Write(WriteManifest command);
-  // Called when all before it is done.
+  // Calls `job` when everything posted before it is done.
   void Post(std::function<void()> job) { thread_.Post(std::move(job)); }
-  // The run folder was removed or moved; the core knows.
+  // True if the run folder was removed or moved; the core has been told.
   bool folder_gone() const { return folder_gone_; }
 
  private:
   void WriteCheckpoint(const WriteManifest& command);
-  // How writing lines went.
+  // Handles the result of writing lines.
   void Told(const absl::Status& status);
 
   CheckpointSink* const sink_;
-  // Used on its thread alone.
+  // Only the thread uses it.
   const std::unique_ptr<MetricsLog> metrics_;
   const Core core_;
   std::atomic<bool> folder_gone_{false};
-  // Of the caller's thread.
+  // Only the caller's thread uses it.
   Time next_tick_{};
-  // First to go: it uses the others.
+  // Destroyed first, because its jobs use the other members.
   SerialThread thread_;
 };
 

@@ -46,8 +46,9 @@ class Reader final : public CheckpointSink::StateReader {
   uint64_t position_ = 0;
 };
 
-// What only a program keeps, such as where its schedulers stand, all ranks have alike. So a rank
-// without a state, as of a run that goes on with more workers, has the first one's.
+// State that only an external program keeps, such as that of its schedulers, is the same on all
+// ranks. So a rank without a state, for example in a run that continues with more workers, gets the
+// first one.
 const v1::SavedWorkerState* StateFor(const v1::CheckpointManifest& manifest, uint32_t rank) {
   for (const v1::SavedWorkerState& state : manifest.worker_states()) {
     if (state.rank() == rank) return &state;
@@ -80,7 +81,7 @@ absl::StatusOr<std::unique_ptr<CheckpointSink::StateReader>> RunFolderSink::Read
     uint32_t rank) {
   ASSIGN_OR_RETURN(const StateFile state, FindWorkerState(rank));
   auto file = WorkerStateReader::Open(state.path);
-  // Not to be taken for a checkpoint without it: the worker would begin afresh.
+  // Not NOT_FOUND, which would mean a checkpoint without this state: the worker would begin afresh.
   if (absl::IsNotFound(file.status())) return absl::DataLossError(file.status().message());
   RETURN_IF_ERROR(file.status());
   return std::make_unique<Reader>(*std::move(file));
@@ -93,7 +94,7 @@ absl::StatusOr<RunFolderSink::StateFile> RunFolderSink::FindWorkerState(uint32_t
   if (state == nullptr) {
     return absl::NotFoundError(absl::StrCat("the checkpoint holds no state of worker ", rank));
   }
-  // Does not wait: the newest is not removed.
+  // This does not wait, because the newest checkpoint is never removed.
   return StateFile{
       absl::StrCat(CheckpointFolder(run_dir_, newest_->clock()), "/", state->file().file()),
       folders_.Enter(newest_->clock())};

@@ -1,4 +1,4 @@
-// The coordinator's part of the checkpoints in a run folder, of any storage, and its record
+// Writes the coordinator's part of the checkpoints, and its record, to a run folder in any storage
 // (server/checkpoint has the formats).
 #pragma once
 
@@ -15,7 +15,8 @@ namespace leeway {
 
 class RunFolderSink final : public CheckpointSink {
  public:
-  // `keep`: how many complete checkpoints stay. `newest`: where the job goes on from, if it does.
+  // `keep`: how many complete checkpoints stay. `newest`: the checkpoint from which the job
+  // continues, if there is one.
   RunFolderSink(std::string run_dir, uint64_t job_id, uint32_t keep,
                 std::optional<v1::CheckpointManifest> newest);
 
@@ -28,7 +29,7 @@ class RunFolderSink final : public CheckpointSink {
   absl::Status WriteRecord(const v1::CoordinatorRecord& record) override;
 
  private:
-  // In the newest checkpoint, which stays as long as the hold.
+  // A state in the newest checkpoint, which is not removed while the hold exists.
   struct StateFile {
     std::string path;
     FolderUse::Hold hold;

@@ -1,4 +1,4 @@
-// One thread that does jobs in the order in which they were posted.
+// A thread that runs jobs in the order in which they were posted.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace leeway {
 
-// Thread-safe. The destructor does what was posted before it.
+// Thread-safe. The destructor first runs everything that was posted.
 class SerialThread {
  public:
   SerialThread() : thread_([this] { Run(); }) {}
@@ -41,7 +41,7 @@ class SerialThread {
   void Run() EXCLUDES(mutex_) {
     while (std::function<void()> job = Next()) job();
   }
-  // Empty at the end.
+  // Waits for the next job; null at the end.
   std::function<void()> Next() EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     while (jobs_.empty() && !ending_) changed_.Wait(mutex_);

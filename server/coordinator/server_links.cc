@@ -12,11 +12,11 @@ namespace {
 
 using Control = ControlLink::Stub;
 
-// How long a server may take to hear that a rank is live or not, before it is told again.
+// How long one attempt to tell a server that a rank is live or not may take.
 constexpr Duration kSetLiveAttempt = std::chrono::seconds(5);
-// The same for whose contributions count; the server makes the updates before it answers.
+// The same for a clock's set of contributions; the server makes the updates before it answers.
 constexpr Duration kCommitAttempt = std::chrono::seconds(60);
-// How long a server is told again that the job is over, unless it answers.
+// How long a server is told repeatedly that the job is over if it does not answer.
 constexpr Duration kShutdownAgain = std::chrono::seconds(1);
 
 }  // namespace
@@ -49,7 +49,7 @@ void ServerLinks::Watch(const ConnectServer& command) {
 }
 
 void ServerLinks::Unwatch(uint32_t server) {
-  // One that looks up a name is not waited for.
+  // A stopped watch may still look up a name, and is not waited for.
   std::erase_if(stopped_watches_, [](const auto& watch) { return watch->over(); });
   if (!watches_[server]) return;
   watches_[server]->Stop();
@@ -93,8 +93,8 @@ void ServerLinks::Do(const CommitSet& command) {
         &Control::CommitSet, request, {.deadline = Time::max(), .attempt = kCommitAttempt},
         [server, clock = command.clock](const absl::Status& status, const v1::CommitSetReply&) {
           if (status.ok()) return;
-          spdlog::warn("telling server {} whose contributions clock {} is made of: {}", server,
-                       clock, status.ToString());
+          spdlog::warn("telling server {} which contributions make clock {}: {}", server, clock,
+                       status.ToString());
         });
   }
 }
@@ -124,8 +124,8 @@ void ServerLinks::Do(const ShutdownServers& command) {
   request.set_outcome(command.outcome);
   for (uint32_t server = 0; server < links_.size(); ++server) {
     if (!links_[server]) continue;
-    // A server that cannot be reached for that long is taken for gone: it may exit before it
-    // answers.
+    // A server that cannot be reached for kShutdownAgain counts as gone, because it may exit before
+    // it answers.
     links_[server]->Call(&Control::Shutdown, request,
                          {.deadline = now_() + command.limit, .again = kShutdownAgain},
                          [this, server](const absl::Status&, const v1::ShutdownReply&) {

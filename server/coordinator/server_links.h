@@ -1,5 +1,5 @@
-// The coordinator's ways to the servers: to each one a link, by which it is told what to do, and a
-// watch, which sees its process end.
+// The coordinator's connections to the servers. Each server has a link, by which it is told what to
+// do, and a watch, which sees its process end.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,12 @@
 
 namespace leeway {
 
-// Not thread-safe: of one thread. A server that is not connected is told nothing: nobody is there
-// to be told, and what it holds is made anew when it comes back.
+// Not thread-safe: one thread uses it. A server that is not connected is told nothing. It holds no
+// valid state: it gets its blocks anew when it comes back.
 class ServerLinks {
  public:
-  // Servers 0 to `most` - 1. `answer` hears how calls went, on the links' and the watches' threads.
+  // Covers servers 0 to `most` - 1. `answer` is called with how calls went, on the threads of the
+  // links and the watches.
   ServerLinks(uint64_t job, uint32_t most, std::function<Time()> now,
               std::function<void(const CommandAnswer&)> answer);
 
@@ -30,20 +31,21 @@ class ServerLinks {
   void Do(const CommitSet& command);
   void Do(const SaveAll& command);
   void Do(const ShutdownServers& command);
-  // Ends them all; `answer` is not called any more when it returns.
+  // Ends all links and watches. `answer` is not called after this returns.
   void Close();
 
  private:
-  // Sees the end of the server's process from now on.
+  // Begins to watch the server's process.
   void Watch(const ConnectServer& command);
   void Unwatch(uint32_t server);
 
   const uint64_t job_;
   const std::function<Time()> now_;
   const std::function<void(const CommandAnswer&)> answer_;
-  // By server, null before it has registered and while it is lost.
+  // By server; null before the server has registered and while it is lost.
   std::vector<std::unique_ptr<ControlLink>> links_;
-  // The same; and those that were stopped, until they are over. None of server 0, which this is.
+  // By server, like links_. Server 0 has no watch, because it is this process. Stopped watches are
+  // kept until they are over.
   std::vector<std::unique_ptr<ServerWatch>> watches_;
   std::vector<std::unique_ptr<ServerWatch>> stopped_watches_;
 };

@@ -20,7 +20,7 @@ namespace leeway {
 namespace {
 
 constexpr int kConnectMsMax = 1000;
-// Between two attempts where the last one said nothing, or was cut at once.
+// The pause after an attempt that gave no answer, or whose connection was cut at once.
 constexpr int kPauseMs = 100;
 constexpr Duration kBrief = std::chrono::seconds(1);
 constexpr int kAskEverySeconds = 1;
@@ -28,7 +28,7 @@ constexpr int kUnansweredMax = 5;
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
-// Null: it is no host:port, or the name is not known (now).
+// Returns null if the address is not a host:port, or its name cannot be resolved now.
 Addresses Resolve(const std::string& address) {
   const size_t colon = address.rfind(':');
   uint32_t port = 0;
@@ -53,14 +53,15 @@ void AskOften(int socket) {
   setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &kUnansweredMax, sizeof kUnansweredMax);
 }
 
-// What became of a connection that was begun.
+// Returns the result of connect(): 0, or an errno.
 int ErrorOf(int socket) {
   int error = 0;
   socklen_t length = sizeof error;
   return getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
 }
 
-// What gRPC says to everybody who comes is passed over. False: cut.
+// Reads and ignores what gRPC sends to every new connection. Returns false if the connection was
+// cut.
 bool PassOver(int socket) {
   char bytes[4096];
   const ssize_t count = recv(socket, bytes, sizeof bytes, 0);
@@ -113,7 +114,7 @@ ServerWatch::Seen ServerWatch::Watch() {
     bool held = false;
     const Seen seen = HoldAny(addresses.get(), held);
     if (seen != Seen::kUnknown) return seen;
-    // One that was there for long is asked for at once.
+    // After a connection that lasted long, the next one is tried at once.
     if (held && std::chrono::steady_clock::now() - begun > kBrief) continue;
     bool stopped = false;
     Wait(-1, 0, kPauseMs, stopped);

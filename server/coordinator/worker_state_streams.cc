@@ -16,10 +16,10 @@
 namespace leeway {
 namespace {
 
-// Well below the message limit; large enough that the file sees long writes.
+// Well below the message limit, and large enough for long writes to the file.
 constexpr size_t kStreamChunkBytes = 1 << 20;
 
-// One operation is under way at a time: being called, a read, or the end.
+// One operation is pending at a time: the call itself, a read, or the end.
 class Receiver final : public QueueEvent {
  public:
   Receiver(CoordinatorHost& host, WorkerStateMethods& service, ServerQueue* queue)
@@ -30,7 +30,7 @@ class Receiver final : public QueueEvent {
     queue->IfRunning([&] { new Receiver(host, service, queue); });
   }
 
-  // Files may take long.
+  // File operations may take long, so they run on another thread.
   void Run(bool ok) override {
     if (step_ == Step::kEnded || (step_ == Step::kCalled && !ok)) {
       delete this;
@@ -66,8 +66,8 @@ class Receiver final : public QueueEvent {
     bytes_.came += chunk_.data().size();
     if (bytes_.announced > 0 && bytes_.came > bytes_.announced) {
       return absl::InvalidArgumentError(absl::StrCat("the state of worker ", sender_.rank, ": ",
-                                                     bytes_.came, " bytes, of ", bytes_.announced,
-                                                     " announced"));
+                                                     bytes_.came, " bytes came, but only ",
+                                                     bytes_.announced, " were announced"));
     }
     return Annotate(file_->Append(chunk_.data()),
                     absl::StrCat("writing the state of worker ", sender_.rank));
@@ -86,9 +86,9 @@ class Receiver final : public QueueEvent {
     return absl::OkStatus();
   }
 
-  // No more chunks: the worker has sent all, or is gone.
+  // No more chunks come: the worker has sent all of them, or is gone.
   absl::Status End() {
-    if (!file_) return absl::InvalidArgumentError("the state of a worker without any chunk");
+    if (!file_) return absl::InvalidArgumentError("the stream of a worker's state has no chunk");
     if (bytes_.announced > 0 && bytes_.came != bytes_.announced) {
       return absl::DataLossError(absl::StrCat("the state of worker ", sender_.rank, ": ",
                                               bytes_.came, " of ", bytes_.announced,
@@ -112,7 +112,7 @@ class Receiver final : public QueueEvent {
   Caller caller_;
   v1::WorkerStateChunk chunk_;
   CoordinatorCore::Sender sender_;
-  // Bytes.
+  // Both in bytes.
   struct Size {
     uint64_t announced = 0;
     uint64_t came = 0;
@@ -120,7 +120,7 @@ class Receiver final : public QueueEvent {
   std::unique_ptr<CheckpointSink::StateWriter> file_;
 };
 
-// One operation is under way at a time: being called, a write, or the end.
+// One operation is pending at a time: the call itself, a write, or the end.
 class Sender final : public QueueEvent {
  public:
   Sender(CoordinatorHost& host, WorkerStateMethods& service, ServerQueue* queue)
@@ -132,7 +132,7 @@ class Sender final : public QueueEvent {
     queue->IfRunning([&] { new Sender(host, service, queue); });
   }
 
-  // Files may take long.
+  // File operations may take long, so they run on another thread.
   void Run(bool ok) override {
     if (step_ == Step::kEnded || (step_ == Step::kCalled && !ok)) {
       delete this;
@@ -171,7 +171,7 @@ class Sender final : public QueueEvent {
 
   void Next() {
     absl::StatusOr<std::string> data = file_->Read(kStreamChunkBytes);
-    // An empty state is one empty chunk: its clock must be told.
+    // An empty state is sent as one empty chunk, because the worker needs its clock.
     if (!data.ok() || (data->empty() && !first_)) return End(data.status());
     first_ = false;
     chunk_.set_data(*std::move(data));

@@ -1,4 +1,4 @@
-// What workers keep between clocks, on its way to a checkpoint and back.
+// Streams the state that workers keep between clocks to a checkpoint and back.
 #pragma once
 
 #include "leeway/v1/coordinator.grpc.pb.h"
@@ -8,7 +8,7 @@ namespace leeway {
 class CoordinatorHost;
 class ServerQueue;
 
-// The methods of the service that are streams.
+// The service's methods that are streams.
 using WorkerStateMethods = v1::Coordinator::WithAsyncMethod_SaveWorkerState<
     v1::Coordinator::WithAsyncMethod_LoadWorkerState<v1::Coordinator::Service>>;
 

@@ -30,7 +30,7 @@ Decisions BlockCore::OnInitialized(BlockProgress progress, bool has_previous) {
   if (rules_.cut_every > 0) {
     next_cut_ = (CutClock() / rules_.cut_every + 1) * rules_.cut_every;
   }
-  // Who asked before may want what a checkpoint does not have.
+  // An earlier reader may want a version that a checkpoint does not have.
   std::erase_if(waiters_, [&](const Waiter& waiter) {
     absl::Status status = CheckReadable(waiter);
     if (status.ok()) return false;
@@ -101,7 +101,7 @@ Decisions BlockCore::OnApplied() {
   }
   running_.clear();
   if (rules_.committed_sets) {
-    // Who was not in the set is wanted at the next clock like everybody else.
+    // A rank that was not in the set is wanted at the next clock like every other rank.
     progress_.clocks.assign(ranks_.size(), progress_.version);
     sets_.erase(sets_.begin(), sets_.lower_bound(progress_.version));
     DropOthers(decisions);
@@ -219,16 +219,15 @@ absl::Status BlockCore::CheckClock(const Sender& sender) const {
   if (IsLate(sender)) return Overtaken(sender.rank, sender.clock);
   if (sender.clock > rank.next) {
     return absl::FailedPreconditionError(
-        absl::StrCat("header.clock: worker ", sender.rank, " hands in clock ", sender.clock,
-                     " for block ", block_, ", which wants its clock ", rank.next, " first"));
+        absl::StrCat("header.clock: worker ", sender.rank, " sends clock ", sender.clock,
+                     " for block ", block_, ", which needs its clock ", rank.next, " first"));
   }
   const bool ahead = rules_.mode == Consistency::kSync && sender.clock == rank.next &&
                      sender.clock > progress_.version;
   if (ahead) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("header.clock: worker ", sender.rank, " hands in clock ", sender.clock,
-                     " for block ", block_, " before clock ", progress_.version,
-                     " is complete; pull clock ", sender.clock, " first"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "header.clock: worker ", sender.rank, " sends clock ", sender.clock, " for block ", block_,
+        " before clock ", progress_.version, " is complete; pull clock ", sender.clock, " first"));
   }
   return absl::OkStatus();
 }
@@ -248,23 +247,24 @@ void BlockCore::AddReader(Waiter waiter, Decisions& decisions) {
 absl::Status BlockCore::CheckReadable(const Waiter& waiter) const {
   if (!waiter.reader.has_value()) return absl::OkStatus();
   const Sender& reader = *waiter.reader;
-  // Who was left out of a clock goes on at the next one, also where its set is not known yet.
+  // A rank that was left out of a clock continues at the next one, even if that clock's set is not
+  // known yet.
   const bool left_out = rules_.committed_sets && reader.clock == progress_.version + 1;
   if (reader.clock > ranks_[reader.rank].next && !left_out) {
     return absl::FailedPreconditionError(
         absl::StrCat("header.clock: worker ", reader.rank, " reads block ", block_, " for clock ",
-                     reader.clock, " before it has handed in clock ", ranks_[reader.rank].next));
+                     reader.clock, " before it has sent clock ", ranks_[reader.rank].next));
   }
   const bool older = rules_.mode == Consistency::kSync && initialized_ && WantsPrevious(waiter);
   if (!waiter.reads || !older) return absl::OkStatus();
-  // Elastic: what the contribution found, which is one older.
+  // For an elastic exchange: the state before the contribution, which is one version older.
   const uint64_t newest = reader.clock + (waiter.before ? 0 : 1);
   const bool kept = has_previous_ && newest >= progress_.version;
   if (kept) return absl::OkStatus();
   if (rules_.committed_sets) return Overtaken(reader.rank, reader.clock);
   return absl::FailedPreconditionError(absl::StrCat(
       "header.clock: worker ", reader.rank, " reads block ", block_, " for clock ", reader.clock,
-      ", but it is at version ", progress_.version, " and what was before is not kept"));
+      ", but it is at version ", progress_.version, " and earlier versions are not kept"));
 }
 
 bool BlockCore::WantsPrevious(const Waiter& waiter) const {
@@ -315,7 +315,7 @@ void BlockCore::ReleaseWaiters(Decisions& decisions) {
 bool BlockCore::Release(const Waiter& waiter, Decisions& decisions) {
   std::optional<Answer> answer = TryRead(waiter);
   if (!answer) return false;
-  // A life that has been replaced meanwhile must not go on beyond what its successor was told.
+  // A replaced life must not continue beyond the clock that its successor was told.
   absl::Status status = waiter.reader ? CheckSender(*waiter.reader) : absl::OkStatus();
   if (status.ok()) {
     decisions.answers.push_back(*answer);
@@ -382,7 +382,7 @@ void BlockCore::Stand(uint64_t clock, int change) {
 void BlockCore::MoveOn(uint64_t from, uint64_t to) {
   const auto alone = standing_.find(from);
   if (alone != standing_.end() && alone->second == 1 && !standing_.contains(to)) {
-    // Mostly so, and then nothing need be allocated.
+    // This is the usual case, in which nothing need be allocated.
     auto node = standing_.extract(alone);
     node.key() = to;
     standing_.insert(std::move(node));

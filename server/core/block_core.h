@@ -1,30 +1,28 @@
-// What may happen to one block, and when: the consistency modes as a pure state machine. No
-// threads, clocks, RNG, I/O, gRPC or floats: inputs in, decisions out, so that every schedule can
-// be tested.
+// Decides what happens to the requests for one block, and when: the consistency modes as a pure
+// state machine. It has no threads, clocks, RNG, I/O, gRPC or floats. Inputs go in and decisions
+// come out, so that every schedule can be tested.
 //
 // The rules (docs/consistency.md):
-// - A contribution is named (rank, clock) and accepted once; repeating it is harmless. A rank hands
-//   in its clocks one after the other. An incarnation older than the newest known one of its rank
-// is
-//   refused.
-// - sync: clock c is applied in one piece, in rank order, when every rank has handed it in. A
-// reader
-//   that starts clock c gets exactly version c. Version c - 1 stays readable until c + 1 is made,
-// for
-//   a worker that died in between and repeats clock c - 1.
-// - sync with committed sets: the driver says which contributions make clock c (OnCommitted), the
-//   same set for every block of the job. Nothing else is ever applied. A contribution outside the
-//   set, held or coming later, is dropped and its sender is told (ALREADY_EXISTS). So is a reader
-//   that wants a version which is no longer kept. Its rank continues at the clock that OnAttach
-// says.
-// - bounded: applied on arrival. A reader that starts clock c waits until every live rank's
-//   contributions of clocks < c - s, and its own of clocks < c, are applied. async: its own only.
-// - A sender that only hands in a contribution is answered when it is applied, in every mode. So
-//   whatever was answered is in the block's version, and goes where that goes.
+// - A contribution has the name (rank, clock) and is accepted once. A repetition does no harm. A
+//   rank sends its clocks one after the other. An incarnation is refused if a newer one of the same
+//   rank is known.
+// - sync: clock c is applied as one update, in rank order, when the contributions of all ranks are
+//   there. A reader that starts clock c gets exactly version c. Version c - 1 stays readable until
+//   version c + 1 is made, for a worker that has died meanwhile and repeats clock c - 1.
+// - sync with committed sets: the driver says which contributions make clock c (OnCommitted). The
+//   set is the same for every block of the job, and nothing else is ever applied. A contribution
+//   outside the set is dropped, whether it is held or comes later, and its sender is told
+//   (ALREADY_EXISTS). The same happens to a reader that wants a version that is not kept any more.
+//   Its rank continues at the clock that OnAttach returns.
+// - bounded: a contribution is applied on arrival. A reader that starts clock c waits until every
+//   live rank's contributions of clocks < c - s, and its own of clocks < c, are applied. async: a
+//   reader waits only for its own contributions.
+// - In every mode, a sender that wants no values is answered when its contribution is applied. So
+//   every answered contribution is part of the block's version, also where that version is sent.
 // - One update of the block runs at a time, in the order of acceptance. Readers need not wait for
 //   it, because the current version stays until the update is done.
-// - A contribution whose update cannot be made (it is not finite) counts as never received, and its
-//   sender is told. The other contributions of its set wait until the sender hands it in again.
+// - A contribution that is not finite prevents its update. It then counts as never received, and
+//   its sender is told. The other contributions of its set wait until the sender sends it again.
 #pragma once
 
 #include <cstdint>
@@ -45,15 +43,15 @@ enum class Consistency { kSync, kBounded, kAsync };
 
 struct ConsistencyRules {
   Consistency mode = Consistency::kSync;
-  // Clocks; bounded only.
+  // In clocks; for bounded only.
   uint64_t staleness = 0;
   uint32_t workers = 1;
-  // The answer to a contribution is the block as it was before (elastic exchange).
+  // The answer to a contribution is the block before that contribution (elastic exchange).
   bool elastic = false;
   // Clocks between cuts; 0: none.
   uint64_t cut_every = 0;
-  // Sync: not all contributions make a clock's update, but those that the caller says
-  // (OnCommitted).
+  // Sync: a clock's update is made of the contributions that the caller says (OnCommitted), and
+  // not of all.
   bool committed_sets = false;
 };
 
@@ -64,9 +62,9 @@ struct Sender {
   uint64_t clock = 0;
 };
 
-// The driver's name for a request that waits for an answer.
+// The driver's number of a request that waits for an answer.
 using RequestId = uint64_t;
-// Outside of lockstep mostly one.
+// Outside of sync mode there is usually one.
 using RequestIds = absl::InlinedVector<RequestId, 1>;
 
 // Which state of the block answers a reader.
@@ -75,7 +73,7 @@ enum class Readable { kCurrent, kPrevious };
 struct Answer {
   RequestId request = 0;
   Readable which = Readable::kCurrent;
-  // Clocks by which the slowest live rank is behind the reader's next clock.
+  // By how many clocks the slowest live rank is behind the reader's next clock.
   uint64_t staleness = 0;
   bool duplicate = false;
 };
@@ -85,8 +83,8 @@ struct Refusal {
   absl::Status status;
 };
 
-// An update to run, then to report by OnApplied or OnRejected: these contributions, so ordered, as
-// one aggregate.
+// An update to run, and then to report with OnApplied or OnRejected. It applies these
+// contributions, in this order, as one aggregate.
 struct Update {
   uint64_t clock = 0;
   RequestIds contributions;
@@ -98,84 +96,88 @@ struct Decisions {
   std::optional<uint64_t> cut;
   absl::InlinedVector<Answer, 1> answers;
   std::vector<Refusal> refusals;
-  // Which senders keep waiting, and what for.
+  // The senders that continue to wait, and what they wait for.
   std::vector<Refusal> reminders;
   std::optional<Update> update;
-  // Keep the contribution of the request just passed in until its update; else drop it.
+  // Whether to keep the contribution of the request just passed in until its update. If not, it is
+  // dropped.
   bool accepted = false;
-  // Contributions kept until now that will be in no update.
+  // Contributions that were kept until now and will be in no update.
   RequestIds dropped;
 };
 
-// Where a block stands: what a checkpoint holds beside its values.
+// The progress of a block: what a checkpoint holds besides its values.
 struct BlockProgress {
-  // Updates applied, as cuts, schedules and the job's end count them: of a job that was resumed
-  // with other workers or in another mode as many as those would have made until then.
+  // The number of applied updates, as cuts, schedules and the job's end count them. If a job was
+  // resumed with other workers or in another mode, it is the number of updates that those would
+  // have made until then.
   uint64_t version = 0;
-  // By rank: contributions applied, which is the next clock wanted.
+  // By rank: the number of applied contributions, which is the next clock that the block wants.
   std::vector<uint64_t> clocks;
-  // By rank, with committed sets, where everybody's clock is the version: the clock after the last
-  // contribution of the rank that is applied. Not in a checkpoint.
+  // By rank, with committed sets: the clock after the rank's last applied contribution. (There,
+  // `clocks` is the version for every rank.) Not in a checkpoint.
   std::vector<uint64_t> counted = {};
-  // Updates applied, as the optimizer state has seen them.
+  // The number of applied updates that the optimizer state has seen.
   uint64_t updates = 0;
 };
 
-// Not thread-safe. Time is the caller's, in any unit, never running backwards.
+// Not thread-safe. The caller measures time, in any unit. It must not run backwards.
 class BlockCore {
  public:
   // `block` is for messages.
   BlockCore(uint32_t block, const ConsistencyRules& rules);
 
-  // The block has its first version, or that of a checkpoint. Once; before it everything but
-  // OnSetLive and OnAttach is answered UNAVAILABLE.
-  // `has_previous`: the version before it is readable, too (sync).
+  // The block has its first version, or that of a checkpoint. To be called once. Until then
+  // everything but OnSetLive and OnAttach is answered UNAVAILABLE. `has_previous`: the previous
+  // version is readable, too (sync).
   Decisions OnInitialized(BlockProgress progress, bool has_previous = false);
 
   // A rank's new life begins, or its old one was overtaken. Returns the clock at which it
-  // continues, or ABORTED if a newer life exists. It hands in again what is held of it and not
-  // applied yet, because a server that takes over this block knows nothing of that.
+  // continues, or ABORTED if a newer life exists. The rank must send again what is held but not
+  // applied yet, because a server that takes over this block does not have it.
   absl::StatusOr<uint64_t> OnAttach(uint32_t rank, uint64_t incarnation);
-  // `wants_reply`: the request is also a reader that starts sender.clock + 1; else it is answered
-  // when the contribution is applied, and waits for nothing else.
+  // `wants_reply`: the request is also a reader that starts sender.clock + 1. Otherwise it is
+  // answered when the contribution is applied, and waits for nothing else.
   Decisions OnContribution(const Sender& sender, RequestId request, bool wants_reply, uint64_t now);
-  // Committed sets: clock `clock` is made of the contributions of exactly these ranks, rising. Once
-  // a clock; what is repeated or of an older clock is ignored.
+  // Committed sets: the contributions of exactly these ranks (in rising order) make clock `clock`.
+  // The first call for a clock counts; repetitions and older clocks are ignored.
   Decisions OnCommitted(uint64_t clock, const std::vector<uint32_t>& ranks);
-  // A reader that starts sender.clock.
+  // The sender is a reader that starts sender.clock.
   Decisions OnRead(const Sender& sender, RequestId request, uint64_t now);
-  // A reader that takes what is there (no worker).
+  // A reader that takes the current state. It is not a worker.
   Decisions OnReadLatest(RequestId request, uint64_t now);
-  // The update last decided is done.
+  // The last decided update is done.
   Decisions OnApplied();
-  // The update last decided cannot be made, because of these of its contributions, at least one.
-  // They are forgotten, and with them what their ranks have handed in since. Readers that wait for
-  // those are refused. The caller keeps the update's other contributions until another update.
+  // The last decided update cannot be made because of these contributions, at least one. They are
+  // forgotten, together with everything that their ranks have sent since. Readers that wait for
+  // them are refused. The caller keeps the update's other contributions until another update.
   Decisions OnRejected(const std::vector<Refusal>& contributions);
-  // Sets whether a rank holds up the others. In sync mode every rank does, until it comes back.
-  // With committed sets the one who commits them decides.
+  // Sets whether the others wait for a rank. In sync mode they wait for every rank, also for one
+  // that is gone. With committed sets the process that commits them decides.
   Decisions OnSetLive(uint32_t rank, bool live);
-  // Refuses with UNAVAILABLE those who have waited since before `since`, and names who is missing.
+  // Refuses with UNAVAILABLE the requests that have waited since before `since`, and names the
+  // missing workers.
   Decisions OnTick(uint64_t since) { return OnTick(since, since, nullptr); }
-  // The same, except for those that `stay`: they are reminded, and wait on as if they had come
-  // `now`, unless their contribution must be handed in again.
+  // The same, except for requests for which `stays` is true. They are reminded, and wait on as if
+  // they had come at `now`, unless their contribution must be sent again.
   Decisions OnTick(uint64_t since, uint64_t now, const std::function<bool(RequestId)>& stays);
 
   bool initialized() const { return initialized_; }
   bool has_waiters() const { return !waiters_.empty() || !held_up_.empty(); }
   const BlockProgress& progress() const { return progress_; }
-  // Ranks that are not lost and have not left.
+  // The number of ranks that are not lost and have not left.
   uint32_t live() const { return live_; }
-  // The rank's contribution of the clock has been accepted, or given up, so that another is a
-  // duplicate.
+  // Whether the rank's contribution of the clock has been accepted or given up, so that another one
+  // is a duplicate.
   bool has(uint32_t rank, uint64_t clock) const {
     return rank < ranks_.size() && ranks_[rank].next > clock;
   }
-  // The clock after the rank's last contribution that is applied.
+  // The clock after the rank's last applied contribution.
   uint64_t counted(uint32_t rank) const {
     return rules_.committed_sets ? progress_.counted[rank] : progress_.clocks[rank];
   }
-  // No contribution is being applied or waits for its turn (in sync mode: for its set).
+  // Whether no contribution is being applied or waits for its turn. (In sync mode contributions may
+  // wait for their set.)
   bool idle() const {
     return running_.empty() && (pending_.empty() || rules_.mode == Consistency::kSync);
   }
@@ -183,21 +185,21 @@ class BlockCore {
  private:
   struct Rank {
     uint64_t incarnation = 0;
-    // The first clock not accepted yet; with committed sets, nor given up.
+    // The first clock that is not accepted yet and, with committed sets, not given up.
     uint64_t next = 0;
     bool live = true;
   };
   struct Waiter {
     RequestId request = 0;
-    // The clock that it starts; nothing: any state will do.
+    // The clock that it starts. Absent: any state is good.
     std::optional<Sender> reader;
-    // The contribution that it brought is to be answered with the state before.
+    // Whether its contribution is answered with the state before it.
     bool before = false;
     bool duplicate = false;
     uint64_t since = 0;
-    // It has brought a contribution, of the clock before.
+    // Whether it brought a contribution, of the clock before.
     bool contributes = false;
-    // It wants the block, and not only to hear that what it has brought is applied.
+    // Whether it wants the block, and not only to hear that its contribution is applied.
     bool reads = true;
   };
   struct Pending {
@@ -208,51 +210,54 @@ class BlockCore {
 
   absl::Status CheckSender(const Sender& sender);
   absl::Status CheckClock(const Sender& sender) const;
-  // Committed sets: the clock's set is known, and the sender's contribution is not in it.
+  // Committed sets: whether the clock's set is known and lacks the sender's contribution.
   bool IsLate(const Sender& sender) const;
-  // The set of the current clock, if it is known; and its members.
+  // The set of the current clock if it is known; and whether a rank is in it.
   const std::vector<uint32_t>* Set() const;
   bool InSet(uint32_t rank) const;
   absl::Status Overtaken(uint32_t rank, uint64_t wanted) const;
-  // Puts a reader in the queue, and answers it if it need not wait.
+  // Puts a reader into the queue, and answers it if it need not wait.
   void AddReader(Waiter waiter, Decisions& decisions);
-  // Nothing if it must wait. A status if it can never be answered.
+  // Returns nothing if the reader must wait.
   std::optional<Answer> TryRead(const Waiter& waiter) const;
   std::optional<Answer> TryReadSync(const Waiter& waiter) const;
   bool MayRead(const Waiter& waiter) const;
-  // True if it does not wait for the contributions of others.
+  // Whether it does not wait for the contributions of others.
   bool WaitsForOwnOnly(const Waiter& waiter) const;
   absl::Status CheckReadable(const Waiter& waiter) const;
-  // Sync: the reader wants the version before the current one.
+  // Sync: whether the reader wants the version before the current one.
   bool WantsPrevious(const Waiter& waiter) const;
   void ReleaseWaiters(Decisions& decisions);
-  // Answers it, or refuses it if its life has been replaced; false: it must wait on.
+  // Answers the waiter, or refuses it if its life was replaced. Returns false if it must continue
+  // to wait.
   bool Release(const Waiter& waiter, Decisions& decisions);
   // Bounded: answers the readers for which the slowest rank has come far enough.
   void ReleaseHeldUp(Decisions& decisions);
-  // Only the slowest rank keeps it from its answer.
+  // Whether only the slowest rank delays its answer.
   bool IsHeldUp(const Waiter& waiter) const;
   void BeginUpdate(Decisions& decisions);
-  // Sync: all contributions of the current clock's update are here.
+  // Sync: whether all contributions of the current clock's update are here.
   bool IsComplete() const;
-  // If the set is known, drops what is held of ranks outside it, and refuses those who wait for it.
+  // If the set is known, drops the held contributions of ranks outside it, and refuses the requests
+  // that wait for them.
   void DropOthers(Decisions& decisions);
-  // Takes the rank back to `contribution`, which is of its update.
+  // Sets the rank back to `contribution`, which is part of the rejected update.
   void Forget(const Pending& contribution, const absl::Status& status, Decisions& decisions);
   void TakeCut(Decisions& decisions);
-  // The clock for cuts: the version in sync mode, otherwise the mean clock. It rises steadily,
-  // whoever is lost or slow.
+  // The clock for cuts: the version in sync mode, otherwise the mean clock. It rises steadily, even
+  // if a rank is lost or slow.
   uint64_t CutClock() const;
-  // Contributions of clocks below it have been applied from every live rank. Not in sync mode.
+  // The contributions of all live ranks of clocks below this one have been applied. Not for sync
+  // mode.
   uint64_t SlowestClock() const;
-  // A live rank stands at `clock`, or no longer does, or goes on from there.
+  // Counts a live rank at `clock`, or removes it there, or moves it.
   void Stand(uint64_t clock, int change);
   void MoveOn(uint64_t from, uint64_t to);
   uint64_t StalenessOf(const Sender& reader) const;
-  // What it has brought is here, or has been applied, and it is no older life's.
+  // Whether its contribution is here or applied, and its life was not replaced.
   bool Stands(const Waiter& waiter) const;
-  // By the awaited clock, and whether it is awaited from others. Readers with the same key wait for
-  // the same ranks.
+  // The key: the awaited clock, and whether it is awaited from other ranks. Readers with the same
+  // key wait for the same ranks.
   using Lateness = std::map<std::pair<std::optional<uint64_t>, bool>, absl::Status>;
   const absl::Status& WhyLate(const Waiter& waiter, Lateness& known) const;
   std::string Missing(const Waiter& waiter) const;
@@ -261,23 +266,23 @@ class BlockCore {
   const uint32_t block_;
   const ConsistencyRules rules_;
   bool initialized_ = false;
-  // An update has been made since the first version, so there is one before the current.
+  // Whether an update has been made since the first version, so that there is a previous version.
   bool has_previous_ = false;
   BlockProgress progress_;
   std::vector<Rank> ranks_;
   uint32_t live_;
-  // Accepted, not yet in an update, in the order of acceptance.
+  // Contributions that are accepted but not yet in an update, in the order of acceptance.
   std::deque<Pending> pending_;
-  // In the update that runs.
+  // The contributions of the running update.
   std::vector<Pending> running_;
-  // By clock, from the current one on: the committed sets.
+  // The committed sets by clock, from the current one on.
   std::map<uint64_t, std::vector<uint32_t>> sets_;
-  // Wait for an update, mostly that of their own contribution.
+  // Requests that wait for an update, usually that of their own contribution.
   std::vector<Waiter> waiters_;
-  // Bounded: readers that wait for others, by the clock that the slowest rank must reach. So an
-  // update looks only at those that may continue, however many wait.
+  // Bounded: the readers that wait for others, by the clock that the slowest rank must reach. So an
+  // update only looks at readers that may continue, however many wait.
   std::map<uint64_t, std::vector<Waiter>> held_up_;
-  // How many live ranks stand at each clock of progress_.clocks; empty in sync mode.
+  // By clock of progress_.clocks: the number of live ranks at it. Empty in sync mode.
   std::map<uint64_t, uint32_t> standing_;
   uint64_t next_cut_ = 0;
 };

@@ -1,4 +1,4 @@
-// For whom somebody waits, in words.
+// Says in words whom a request waits for.
 #include <string>
 #include <vector>
 
@@ -9,8 +9,8 @@
 namespace leeway {
 namespace {
 
-// Of who is waited for: with a thousand ranks, the names of all to each of a thousand would be
-// megabytes.
+// The number of missing ranks that are named. With a thousand ranks, all names in a message to
+// each of a thousand waiters would be megabytes.
 constexpr size_t kNamedMax = 8;
 
 }  // namespace
@@ -19,7 +19,7 @@ std::string BlockCore::Missing(const Waiter& waiter) const {
   const std::string what = absl::StrCat("block ", block_);
   if (!initialized_) return absl::StrCat(what, " waits for its first version (Initialize)");
   const uint64_t clock = waiter.reader->clock;
-  // What it has handed in has been accepted, and waits for its turn.
+  // Its contribution has been accepted and waits for its turn.
   if (WaitsForOwnOnly(waiter)) return absl::StrCat(what, ", clock ", clock, ": an update runs");
   const bool sync = rules_.mode == Consistency::kSync;
   const uint64_t slack = sync ? 0 : rules_.staleness;

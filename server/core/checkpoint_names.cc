@@ -6,7 +6,7 @@
 namespace leeway {
 namespace {
 
-// None for 0.
+// Empty for 0.
 std::string Suffix(const char* name, uint64_t number) {
   return number > 0 ? absl::StrCat("-", name, "-", number) : "";
 }

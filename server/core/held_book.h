@@ -1,5 +1,5 @@
 // Sync mode with committed sets: which ranks' contributions a server holds on all its blocks, and
-// when to tell the coordinator. Pure: no threads, clocks, I/O.
+// when to tell the coordinator. A pure class: no threads, clocks or I/O.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,14 @@ namespace leeway {
 // What the coordinator is told.
 struct HeldClock {
   uint64_t clock = 0;
-  // Whole on every block; rising.
+  // The ranks whose contributions are on every block, in rising order.
   std::vector<uint32_t> ranks = {};
-  // Told before, and no set has come.
+  // It was told before, and no set has come.
   bool again = false;
-  // In the order of `ranks`: for how long.
+  // In the order of `ranks`: how long they have been held.
   std::vector<Duration> held = {};
-  // For the previous clock, which has its set: ranks that were refused since, and are awaited.
+  // For the previous clock, which has its set: the ranks whose contributions were refused since and
+  // are awaited.
   std::vector<uint32_t> refused = {};
   bool operator==(const HeldClock&) const = default;
 };
@@ -31,55 +32,57 @@ class HeldBook {
  public:
   struct Rules {
     uint32_t workers = 1;
-    // How many of the awaited ranks a clock can do without.
+    // The number of awaited ranks that a clock can do without.
     uint32_t backup = 0;
-    // Only live ranks are waited for.
+    // Whether only live ranks are waited for.
     bool live_only = false;
-    // Of this server.
+    // The number of blocks of this server.
     uint32_t blocks = 1;
   };
   explicit HeldBook(const Rules& rules);
 
-  // A block begins at this version: of clocks before it nothing comes to it. (A server that takes
-  // blocks over has those that were ahead, and those that were not.)
+  // A block begins at this version. It gets no contributions of earlier clocks. (A server that
+  // takes over blocks may get them at different versions.)
   void OnLoaded(uint64_t version);
-  // A block has accepted a contribution; once a (rank, clock, block). True: it is whole now.
+  // A block has accepted a contribution. To be called once for each rank, clock and block. Returns
+  // whether all blocks have the contribution now.
   bool OnAccepted(uint32_t rank, uint64_t clock, Time now = {});
-  // A contribution that is in its clock's set cannot be applied.
+  // A contribution in its clock's set cannot be applied.
   void OnRefused(uint32_t rank, uint64_t clock);
   void OnLive(uint32_t rank, bool live);
-  // The clock's set is known, so nothing more needs to be told of it or of earlier clocks.
+  // The clock's set is known, so nothing more needs to be told of this or earlier clocks.
   void OnCommitted(uint64_t clock);
 
-  // What is worth telling and was not told: the first open clock, once its set could be complete as
-  // far as this server knows, and again with every rank that comes later; and who was refused.
+  // What must be told and was not told yet. That is the first open clock, once its set could be
+  // complete as far as this server knows, and again with every rank that comes later; and the
+  // refused ranks.
   std::optional<HeldClock> Take(Time now = {});
-  // What was told last did not arrive, or no set has come of it for long: Take() gives it once
+  // The last message did not arrive, or no set has come of it for long. Take() returns it once
   // more.
   void TellAgain();
 
  private:
   struct Clock {
-    // By rank: how many blocks hold its contribution.
+    // By rank: the number of blocks that hold its contribution.
     std::map<uint32_t, uint32_t> blocks;
-    // By rank whose contribution every block holds: since when.
+    // By rank whose contribution is on every block: since when.
     std::map<uint32_t, Time> whole;
-    // There is something to tell; and something was told.
+    // Whether there is something to tell, and whether something was told.
     bool changed = false;
     bool told = false;
   };
   bool Enough(const Clock& clock) const;
-  // How many blocks a contribution of the clock comes to.
+  // The number of blocks that get a contribution of the clock.
   uint32_t BlocksAt(uint64_t clock) const;
 
   const Rules rules_;
   std::set<uint32_t> lost_;
-  // By version above the open clock: how many blocks began there.
+  // By version above the open clock: the number of blocks that began there.
   std::map<uint64_t, uint32_t> loaded_;
-  // The first without a set.
+  // The first clock without a set.
   uint64_t open_ = 0;
   std::map<uint64_t, Clock> clocks_;
-  // Of the clock before; and whether there is something of it to tell.
+  // The refused ranks of the previous clock, and whether some of them must still be told.
   std::set<uint32_t> refused_;
   bool tells_refused_ = false;
 };

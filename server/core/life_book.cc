@@ -21,9 +21,9 @@ absl::Status LifeBook::Check(uint32_t rank, uint64_t incarnation) const {
                                            incarnation, ") was replaced by incarnation ",
                                            newest_[rank], "; this process must stop"));
   }
-  return absl::UnavailableError(
-      absl::StrCat("header.incarnation: the coordinator has not told this server of incarnation ",
-                   incarnation, " of worker ", rank, "; it is asked, send the same again"));
+  return absl::UnavailableError(absl::StrCat(
+      "header.incarnation: the coordinator has not told this server of incarnation ", incarnation,
+      " of worker ", rank, "; this server asks it now, so send the same again"));
 }
 
 }  // namespace leeway

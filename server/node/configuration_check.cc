@@ -22,10 +22,10 @@
 namespace leeway {
 namespace {
 
-// Far above any data set, as for the coordinator.
+// Far above any data set, as in the coordinator.
 constexpr uint64_t kStepsPerEpochMax = uint64_t{1} << 40;
-// Each is a job that has gone back, each a change of who holds what: no job reaches them, and
-// nobody misses so many.
+// A generation counts how often a job has gone back, an epoch how often the placement has changed.
+// No job reaches these limits, and no server misses more than kMissedMax of them.
 constexpr uint64_t kGenerationMax = uint64_t{1} << 32;
 constexpr uint64_t kEpochMax = uint64_t{1} << 40;
 constexpr uint64_t kMissedMax = uint64_t{1} << 20;
@@ -35,11 +35,11 @@ absl::Status Wrong(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat("configuration: ", parts...));
 }
 
-// What follows from the job and the length of its longest pass over the data.
+// Checks what follows from the job and the length of its longest pass over the data.
 absl::Status CheckLength(const v1::ConfigureRequest& request, const v1::TrainingJob& job) {
   const uint64_t steps = request.length().steps_per_epoch();
   if (steps == 0 || steps > kStepsPerEpochMax) {
-    return Wrong("length.steps_per_epoch: ", steps, "; 1 to ", kStepsPerEpochMax, " is wanted");
+    return Wrong("length.steps_per_epoch: ", steps, "; 1 to ", kStepsPerEpochMax, " is allowed");
   }
   const v1::JobLength& said = request.length();
   const v1::JobLength length = ComputeLength(job, steps, {said.first_clock(), said.first_step()});
@@ -61,7 +61,7 @@ absl::Status CheckModel(const v1::ConfigureRequest& request, const v1::TrainingJ
   for (const v1::TensorSpec& tensor : request.schema().tensors()) {
     RETURN_IF_ERROR(CheckPrintable("configuration: schema.tensors.name", tensor.name()));
     if (tensor.has_factors() && !IsExternal(job)) {
-      return Wrong("schema.tensors.factors: go with external jobs only");
+      return Wrong("schema.tensors.factors: only external jobs may have them");
     }
   }
   const BlockLayout layout =
@@ -83,14 +83,14 @@ absl::Status CheckCodec(const v1::ConfigureRequest& request) {
   return Wrong(faults.front().path, ": ", faults.front().message);
 }
 
-// The rule that a worker of an external job has brought. A server that came late has heard of it
-// with the job.
+// Checks the update rule that a worker of an external job has brought. A server that joined later
+// has heard of it with the job.
 absl::Status CheckUpdate(const v1::ConfigureRequest& request, const v1::TrainingJob& job) {
   if (!request.has_update()) {
     return BringsUpdate(job) ? Wrong("update: missing; the job has none") : absl::OkStatus();
   }
   const bool brought = IsExternal(job) && job.exchange().has_gradient();
-  if (!brought) return Wrong("update: goes with external jobs and a gradient exchange only");
+  if (!brought) return Wrong("update: only external jobs with a gradient exchange may have it");
   RETURN_IF_ERROR(Annotate(ResolveBroughtUpdate(request.update()).status(), "configuration"));
   if (!job.has_update() || MeansRule(request.update(), job.update())) return absl::OkStatus();
   return Wrong("update: ", UpdateYaml(request.update()), "; the job's is ",
@@ -104,7 +104,7 @@ absl::Status CheckAddresses(const v1::ConfigureRequest& request, uint32_t shards
     return Wrong("servers, local_servers: ", servers, " and ", local, "; the job can have ",
                  shards);
   }
-  // Who has never come has none.
+  // A server that has never come has no address.
   for (const std::string& address : request.servers()) {
     if (!address.empty()) RETURN_IF_ERROR(CheckServerAddress("configuration: servers", address));
   }
@@ -122,12 +122,12 @@ absl::Status CheckPlace(const v1::ConfigureRequest& request, const v1::ShardPlac
     return server < shards && !request.servers(static_cast<int>(server)).empty();
   };
   if (!here(place.owner())) {
-    return Wrong("placement.shards.owner: there is no server ", place.owner());
+    return Wrong("placement.shards.owner: the job has no server ", place.owner());
   }
   if (!place.has_replica()) {
     if (!place.synced() && place.since_epoch() == 0) return absl::OkStatus();
     return Wrong("placement.shards: synced since epoch ", place.since_epoch(),
-                 ", though there is no replica");
+                 ", but the shard has no replica");
   }
   if (!here(place.replica()) || place.replica() == place.owner()) {
     return Wrong("placement.shards.replica: server ", place.replica(), " cannot be that of server ",
@@ -143,10 +143,10 @@ absl::Status CheckPlace(const v1::ConfigureRequest& request, const v1::ShardPlac
 absl::Status CheckPlacement(const v1::ConfigureRequest& request, uint32_t shards) {
   const v1::Placement& placement = request.placement();
   if (placement.epoch() == 0 || placement.epoch() > kEpochMax) {
-    return Wrong("placement.epoch: ", placement.epoch(), "; 1 to ", kEpochMax, " is wanted");
+    return Wrong("placement.epoch: ", placement.epoch(), "; 1 to ", kEpochMax, " is allowed");
   }
   if (static_cast<uint32_t>(placement.shards_size()) != shards) {
-    return Wrong("placement: of ", Counted(placement.shards_size(), "shard"), "; the job has ",
+    return Wrong("placement: it has ", Counted(placement.shards_size(), "shard"), "; the job has ",
                  shards);
   }
   for (const v1::ShardPlace& place : placement.shards()) {
@@ -170,11 +170,11 @@ absl::Status CheckPaths(const v1::ConfigureRequest& request, const ServerFacts& 
   }
   const std::string& checkpoint = request.checkpoint();
   if (checkpoint.empty()) return absl::OkStatus();
-  if (!request.load()) return Wrong("checkpoint: is named, but nothing is to be loaded");
+  if (!request.load()) return Wrong("checkpoint: it is named, but nothing is to be loaded");
   if (IsCheckpointOf(facts.run_dir, checkpoint)) return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat("configuration: checkpoint: '", Printable(checkpoint),
-                   "' is no checkpoint of the run folder '", facts.run_dir, "'"));
+                   "' is not a checkpoint of the run folder '", facts.run_dir, "'"));
 }
 
 }  // namespace
@@ -200,7 +200,7 @@ absl::Status CheckFollows(const v1::ConfigureRequest& held, const v1::ConfigureR
   RETURN_IF_ERROR(
       CompareSchemas("this server", held.schema(), "the configuration", request.schema()));
   if (held.schema().SerializeAsString() != request.schema().SerializeAsString()) {
-    return Wrong("schema: another model than the one that this server holds");
+    return Wrong("schema: it is not the model that this server holds");
   }
   const uint64_t missed = request.generation() - held.generation();
   if (request.generation() > held.generation() && missed > kMissedMax) {
@@ -218,7 +218,8 @@ absl::Status CheckFollows(const v1::ConfigureRequest& held, const v1::ConfigureR
   same.set_load(request.load());
   same.set_checkpoint(request.checkpoint());
   if (same.SerializeAsString() == request.SerializeAsString()) return absl::OkStatus();
-  return Wrong("differs from that of the same generation in more than who holds what");
+  return Wrong(
+      "differs in more than the placement from the one that this server holds for this generation");
 }
 
 }  // namespace leeway

@@ -1,5 +1,5 @@
-// What the coordinator tells a server to hold, looked at whole before the server lets go of
-// anything that it has: a configuration that is refused has changed nothing.
+// Checks all of a configuration from the coordinator before the server releases anything that it
+// has. A refused configuration has changed nothing.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,18 @@ namespace leeway {
 struct ServerFacts {
   const v1::TrainingJob& job;
   uint32_t server = 0;
-  // The folder that the coordinator named then; nothing is written or read outside of it.
+  // The folder that the coordinator named when the server joined. Nothing is written or read
+  // outside of it.
   const std::string& run_dir;
 };
 
-// Pure. INVALID_ARGUMENT, naming the field, unless every field is there, can be true, and fits the
-// job: what follows from the job (its length, the blocks, the cuts) must be what this build
-// computes. PERMISSION_DENIED for paths outside of the run folder.
+// A pure function. INVALID_ARGUMENT, naming the field, if a field is missing, is impossible, or
+// does not fit the job. What follows from the job (its length, the blocks, the cuts) must be what
+// this build computes. PERMISSION_DENIED for paths outside of the run folder.
 absl::Status CheckConfiguration(const v1::ConfigureRequest& request, const ServerFacts& facts);
 
-// Pure. INVALID_ARGUMENT unless the configuration can follow the one that the server holds: the
-// model is the same; within a generation so is everything but who holds what.
+// A pure function. INVALID_ARGUMENT if the configuration cannot follow the one that the server
+// holds. The model must be the same. Within a generation only the placement may change.
 absl::Status CheckFollows(const v1::ConfigureRequest& held, const v1::ConfigureRequest& request);
 
 }  // namespace leeway

@@ -29,7 +29,7 @@ BlockContents ContentsOf(const HeldBlock& held, const BlockLayout& layout,
   return contents;
 }
 
-// By rank: every block has all contributions of clocks below.
+// Writes by rank up to which clock every block has all contributions.
 void AddClocks(const std::vector<BlockContents>& blocks, v1::SavedShard& saved) {
   for (const BlockContents& block : blocks) {
     for (size_t rank = 0; rank < block.clocks.size(); ++rank) {
@@ -43,10 +43,10 @@ void AddClocks(const std::vector<BlockContents>& blocks, v1::SavedShard& saved) 
 absl::Status Overtaken(uint64_t clock) {
   return absl::ResourceExhaustedError(
       absl::StrCat("the cut at clock ", clock,
-                   " was not written: the one before took longer than checkpoint.every"));
+                   " was not written: writing the one before took longer than checkpoint.every"));
 }
 
-// Of the nice values: a tenth of the weight of a thread that trains.
+// The nice value of the thread. It has a tenth of the weight of a training thread.
 constexpr int kNice = 10;
 
 }  // namespace
@@ -76,7 +76,7 @@ void CutWriter::OnHeld(uint64_t cut, HeldBlock block) {
     waiting.blocks.clear();
   }
   complete_.push_back({cut, std::move(blocks)});
-  // A block that jumped over an older cut (a slow worker was lost) never completes it.
+  // A block that skipped an older cut, because a slow worker was lost, never completes that cut.
   open_.erase(open_.begin(), open_.upper_bound(cut));
   changed_.NotifyAll();
 }
@@ -114,8 +114,8 @@ absl::StatusOr<v1::SavedShard> CutWriter::WriteLast(uint64_t cut, std::vector<He
 }
 
 void CutWriter::Loop() {
-  // On Linux 0 is the calling thread. Checksums and digests take from training what would lie idle,
-  // as far as there is such a thing; that a cut is written a little later harms nobody.
+  // On Linux, 0 means the calling thread. Checksums and digests use processor time that training
+  // leaves idle, as far as possible. A slightly later cut does no harm.
   setpriority(PRIO_PROCESS, 0, kNice);
   while (true) {
     Cut cut;

@@ -1,5 +1,5 @@
-// Writes what the blocks hold for a cut into this server's shard file, beside the training: the
-// blocks hand over references at their moment, one thread writes once a cut has all of them.
+// Writes the blocks of a cut into this server's shard file while training continues. Each block
+// hands over references when it reaches the cut. One thread writes a cut once it has all blocks.
 #pragma once
 
 #include <cstdint>
@@ -26,32 +26,32 @@ class CutWriter : public CutListener {
     BlockLayout layout;
     std::vector<std::string> slot_names;
     std::string run_dir;
-    // Where the shard has changed hands: in which epoch it came here.
+    // The epoch in which the shard came here from another server; 0 if it has not changed hands.
     uint64_t epoch = 0;
     uint64_t generation = 0;
-    // What is saved says which contributions it has.
+    // Whether the saved file says which contributions each block has.
     bool clocks = false;
   };
-  // Called from the writer's thread when the file of a cut is durable, or could not be written.
+  // Called from the writer's thread when a cut's file is durable, or could not be written.
   using Report = std::function<void(uint64_t cut, const absl::StatusOr<v1::SavedShard>&)>;
 
   CutWriter(Options options, Report report);
   ~CutWriter() override;
-  // Writes what is complete, drops the rest; nothing is written or reported afterwards.
+  // Writes the complete cuts and drops the others. Nothing is written or reported afterwards.
   void Close();
 
   void OnHeld(uint64_t cut, HeldBlock block) override;
 
-  // Writes blocks now, in the caller's thread, once the writer's own thread has nothing left to do:
-  // a cut may come again at the clock of a periodic one.
+  // Writes blocks in the caller's thread, after the writer's own thread has finished its work,
+  // because a periodic cut may have the same clock.
   absl::StatusOr<v1::SavedShard> WriteLast(uint64_t cut, std::vector<HeldBlock> blocks);
 
  private:
   struct Cut {
     uint64_t clock = 0;
     std::vector<HeldBlock> blocks;
-    // A newer one was complete before this one's turn came: its blocks are let go, so that a slow
-    // disk costs checkpoints and not memory.
+    // A newer cut was complete before this one could be written. The blocks of this cut are
+    // released, so that a slow disk costs checkpoints and not memory.
     bool overtaken = false;
   };
   void Loop();
@@ -61,8 +61,8 @@ class CutWriter : public CutListener {
   const Report report_;
   Mutex mutex_;
   CondVar changed_;
-  // By clock; not complete yet. Blocks reach a cut at different moments, and may reach the next one
-  // before the others have reached this.
+  // The cuts that are not complete yet, by clock. Blocks reach a cut at different times, and some
+  // may reach the next cut before the others have reached this one.
   std::map<uint64_t, std::vector<HeldBlock>> open_ GUARDED_BY(mutex_);
   std::deque<Cut> complete_ GUARDED_BY(mutex_);
   bool writing_ GUARDED_BY(mutex_) = false;

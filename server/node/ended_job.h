@@ -1,5 +1,5 @@
-// The coordinator of a job that was over before server 0 began. Whoever comes hears so at once;
-// else it would look for a coordinator in vain, for minutes, and again and again.
+// The coordinator of a job that was over before server 0 began. It tells every worker and server so
+// at once. Without it they would look for a coordinator for minutes, and repeat that.
 #pragma once
 
 #include <set>
@@ -21,22 +21,22 @@ class EndedJob final : public AdmittedService<v1::Coordinator::Service> {
  public:
   EndedJob(const v1::TrainingJob& job, const v1::CoordinatorRecord& record);
 
-  // Answers on `queue` from now on. Call it once the gRPC server runs.
+  // Answers calls on `queue` from now on. Called once the gRPC server runs.
   void Await(ServerQueue* queue);
-  // Until each worker has heard it, or somebody stops the job, or `deadline`. Servers that are
-  // later read it in the run folder.
+  // Waits until each worker has heard it, somebody stops the job, or `deadline` has passed. Servers
+  // that come later read the outcome in the run folder.
   void WaitUntilHeard(Time deadline);
 
  private:
   absl::Status Refuse(const v1::RegisterWorkerRequest& request);
 
-  // What everybody is told.
+  // The answer to every call.
   v1::JobStatus status_;
   absl::Status refusal_;
   const size_t workers_;
   Mutex mutex_;
   CondVar changed_;
-  // By rank; without one, by process.
+  // The workers that have heard it, by rank or, without a rank, by process.
   std::set<std::string> heard_ GUARDED_BY(mutex_);
   bool stopped_ GUARDED_BY(mutex_) = false;
 };

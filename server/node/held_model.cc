@@ -20,11 +20,11 @@
 namespace leeway {
 namespace {
 
-// Where the versions of a server's blocks lie, for workers on this host to read: the current and
-// the previous one, and those that a checkpoint or slow readers hold. It costs nothing before it is
-// used, and a server may come to hold every shard. With `holders` of a block more than one the
-// `slots` of each lie there, too, for the other holder. Null, so that versions travel in messages,
-// where pages would be wasted on small blocks or the system gives none.
+// The shared memory for the versions of a server's blocks, so that workers on this host can read
+// them. It holds the current and the previous version, and those that a checkpoint or slow readers
+// hold. Unused memory costs nothing, and a server may come to hold every shard. If a block has more
+// than one of `holders`, its `slots` are there, too, for the other holder. Returns null if small
+// blocks would waste pages or if the system gives no memory; versions then travel in messages.
 std::shared_ptr<SharedArena> MakeVersionMemory(const BlockLayout& layout, uint32_t holders,
                                                size_t slots) {
   constexpr uint64_t kPageBytes = 4096;
@@ -43,7 +43,7 @@ std::shared_ptr<SharedArena> MakeVersionMemory(const BlockLayout& layout, uint32
   return nullptr;
 }
 
-// A cut lies near where the blocks are, in any mode.
+// Checks that a cut's clock is near the clocks of the blocks. This holds in every mode.
 absl::Status CheckNear(const std::vector<HeldBlock>& blocks, uint64_t clock) {
   uint64_t farthest = 0;
   for (const HeldBlock& held : blocks) {
@@ -51,10 +51,11 @@ absl::Status CheckNear(const std::vector<HeldBlock>& blocks, uint64_t clock) {
     farthest = std::max(farthest, held.progress.version / std::max<size_t>(clocks.size(), 1));
     for (const uint64_t each : clocks) farthest = std::max(farthest, each);
   }
-  // One for the cut that is being written, one for a coordinator that counts otherwise.
+  // One clock for the cut that is being written, and one in case the coordinator counts
+  // differently.
   if (clock <= farthest + 2) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("clock: ", clock, " is to be saved; no worker is beyond ", farthest));
+      absl::StrCat("clock: ", clock, " cannot be saved; no worker is beyond clock ", farthest));
 }
 
 }  // namespace
@@ -108,7 +109,7 @@ absl::Status HeldModel::CheckFollows(const v1::ConfigureRequest& configuration) 
 absl::Status HeldModel::Place(const v1::ConfigureRequest& configuration) {
   const v1::Placement& placement = configuration.placement();
   if (placement.shards_size() != static_cast<int>(layout_.servers())) {
-    return absl::InvalidArgumentError(absl::StrCat("placement: of ", placement.shards_size(),
+    return absl::InvalidArgumentError(absl::StrCat("placement: it has ", placement.shards_size(),
                                                    " shards; the job has ", layout_.servers()));
   }
   for (uint32_t shard = 0; shard < layout_.servers(); ++shard) {
@@ -157,7 +158,8 @@ absl::StatusOr<HeldModel::Owned> HeldModel::MakeOwned(uint32_t number,
                                             .memory = memory_,
                                             .contributions = MakeReporter(number, configuration)},
                                            owned.cuts.get()));
-  // Somebody may still be at work in a shard that was given up: its listener stays as long.
+  // Some thread may still be working in a shard that was given up, so the shard's listener lives as
+  // long.
   owned.shard =
       std::shared_ptr<Shard>(shard.release(), [cuts = owned.cuts](Shard* s) { delete s; });
   if (!configuration.load()) {
@@ -198,7 +200,7 @@ absl::Status HeldModel::Promote(uint32_t number, Shard& shard) {
     shard.Load(block.block, std::move(block.values), std::move(block.progress),
                std::move(block.previous));
   }
-  spdlog::warn("takes over shard {} from its replica here", number);
+  spdlog::warn("this server takes over shard {} from its own replica", number);
   return absl::OkStatus();
 }
 
@@ -284,7 +286,7 @@ absl::StatusOr<v1::SavedShard> HeldModel::Save(uint32_t shard, uint64_t clock) {
         absl::StrCat("server ", options_.server, " does not own shard ", shard));
   }
   ASSIGN_OR_RETURN(auto held, owned->second.shard->Hold(clock));
-  // Without blocks it has no part in a checkpoint.
+  // A shard without blocks has no part in a checkpoint.
   if (held.empty()) return v1::SavedShard();
   RETURN_IF_ERROR(CheckNear(held, clock));
   return owned->second.cuts->WriteLast(clock, std::move(held));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kUnknownLink = 125e6;
 
-// The system's folders of interfaces are links to those of their devices.
+// The system's interface folders are links to the folders of their devices.
 bool IsVirtual(const std::filesystem::path& interface) {
   std::error_code error;
   const std::string device = std::filesystem::canonical(interface, error).string();
@@ -28,7 +28,7 @@ double NominalLink(const std::string& folder) {
   for (const auto& interface : std::filesystem::directory_iterator(folder, error)) {
     if (IsVirtual(interface.path())) continue;
     std::string state;
-    // Megabits a second; -1, or an error of the system's, where it is unknown.
+    // In megabits per second. It is -1, or cannot be read, if the speed is unknown.
     double speed = 0;
     std::ifstream(interface.path() / "operstate") >> state;
     std::ifstream(interface.path() / "speed") >> speed;

@@ -58,7 +58,7 @@ class Socket {
   const int number_;
 };
 
-// This machine's address on the way to `target`; nothing is sent.
+// This machine's address on the route to `target`. Nothing is sent.
 absl::StatusOr<std::string> RouteTo(const std::string& target, int port) {
   ASSIGN_OR_RETURN(const HostPort parts, SplitAddress(target));
   ASSIGN_OR_RETURN(const Found found, Resolve(parts, SOCK_DGRAM));
@@ -71,7 +71,7 @@ absl::StatusOr<std::string> RouteTo(const std::string& target, int port) {
                         getsockname(socket.number(), reinterpret_cast<sockaddr*>(&own), &size) == 0;
     if (routed) return Write(reinterpret_cast<const sockaddr*>(&own), size, port);
   }
-  return absl::UnavailableError(absl::StrCat("there is no route to ", target));
+  return absl::UnavailableError(absl::StrCat("this machine has no route to ", target));
 }
 
 }  // namespace
@@ -90,9 +90,9 @@ absl::Status CheckAddresses(const AddressOptions& options) {
   const auto advertise = SplitAddress(options.advertise);
   RETURN_IF_ERROR(Annotate(advertise.status(), "--advertise"));
   if (ReachOf(*advertise) != Reach::kNobody) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--advertise ", options.advertise,
-                                                 ": others would look for this server on ",
-                                                 "their own machines; say an address of this one"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--advertise ", options.advertise, ": others would look for this server on ",
+                   "their own machines; give an address of this machine"));
 }
 
 absl::StatusOr<std::string> AddressForOthers(const AddressOptions& options) {
@@ -103,7 +103,8 @@ absl::StatusOr<std::string> AddressForOthers(const AddressOptions& options) {
   const std::string bound = absl::StrCat(wanted.substr(0, wanted.rfind(':')), ":", options.port);
   if (given) return parts.port == "0" ? bound : wanted;
   if (ReachOf(parts) == Reach::kNobody) return RouteTo(options.coordinator, options.port);
-  // A machine's own name may mean loopback to it (Debian's 127.0.1.1), and another thing elsewhere.
+  // On the machine itself, its own name may mean loopback (Debian's 127.0.1.1), and another address
+  // elsewhere.
   if (ReachOfNumber(parts.host).has_value()) return bound;
   parts.port = std::to_string(options.port);
   ASSIGN_OR_RETURN(const Found found, Resolve(parts, SOCK_STREAM));
@@ -119,7 +120,7 @@ absl::Status TryToListen(const std::string& address) {
   for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
     const Socket socket(*each);
     const int yes = 1;
-    // As gRPC does, so that connections of a life before this one are no hindrance.
+    // gRPC sets this option, too. Connections of an earlier life are then no obstacle.
     setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     if (bind(socket.number(), each->ai_addr, each->ai_addrlen) == 0 &&
         listen(socket.number(), 1) == 0) {
@@ -130,7 +131,7 @@ absl::Status TryToListen(const std::string& address) {
   const std::string why = absl::StrCat("cannot listen on ", address, ": ", strerror(error));
   if (error == EACCES) return absl::PermissionDeniedError(why);
   return absl::UnavailableError(
-      absl::StrCat(why, "; is the port taken, the address this machine's?"));
+      absl::StrCat(why, "; is the port taken, or is the address not this machine's?"));
 }
 
 absl::Status TryFor(Duration limit, const std::function<bool(Duration)>& pause,

@@ -1,4 +1,4 @@
-// Where a server listens, and where others are told that it is.
+// Which address a server listens on, and which address other processes are told.
 #pragma once
 
 #include <functional>
@@ -11,24 +11,26 @@
 namespace leeway {
 
 struct AddressOptions {
-  // Where the server listens, and the port that it has got.
+  // The address on which the server listens, and the port that it got.
   std::string listen;
   int port = 0;
-  // What others are to be told; empty: to be found out. Port 0: the one that it has got.
+  // The address that other processes are told. Empty: it must be found out. Port 0 stands for the
+  // port that the server got.
   std::string advertise;
-  // Of server 0; empty: this is server 0.
+  // Server 0's address; empty: this is server 0.
   std::string coordinator;
 };
-// INVALID_ARGUMENT: no addresses, or nobody could reach the server there.
+// INVALID_ARGUMENT if these are not addresses, or if no other process could reach the server there.
 absl::Status CheckAddresses(const AddressOptions& options);
-// Where others reach the server. If it listens on every address, that is the one of the route to
-// the coordinator; UNAVAILABLE while there is none.
+// The address at which other processes reach the server. If it listens on every address, this is
+// its address on the route to the coordinator; UNAVAILABLE while the machine has no such route.
 absl::StatusOr<std::string> AddressForOthers(const AddressOptions& options);
-// UNAVAILABLE: the port is taken, or the address not this machine's; for now.
+// UNAVAILABLE if the port is taken or the address does not belong to this machine. Both may change.
 absl::Status TryToListen(const std::string& listen);
 
-// Makes attempts until one is not UNAVAILABLE, with `pause` (false: stop) between them, which take
-// no longer than `limit` together. The last one's result; CANCELLED if it was stopped.
+// Repeats `attempt` while it returns UNAVAILABLE. Calls `pause` between two attempts (false: stop);
+// the pauses together take at most `limit`. Returns the result of the last attempt, or CANCELLED if
+// it was stopped.
 absl::Status TryFor(Duration limit, const std::function<bool(Duration)>& pause,
                     const std::function<absl::Status()>& attempt);
 

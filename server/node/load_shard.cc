@@ -15,7 +15,7 @@ bool IsSync(const v1::TrainingJob& job) {
   return job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
 }
 
-// A sync checkpoint is one version of everything.
+// Checks that a sync checkpoint holds one version of everything.
 absl::Status CheckCut(const v1::CheckpointManifest& manifest, const ElementRange& range,
                       const RangeProgress& progress) {
   if (!IsSync(manifest.job()) || progress.version == manifest.clock()) return absl::OkStatus();
@@ -24,14 +24,14 @@ absl::Status CheckCut(const v1::CheckpointManifest& manifest, const ElementRange
                                           range.offset, " on: it is not one cut"));
 }
 
-// How many updates of a block make a clock: one of everybody's contributions, or one of each.
+// The number of updates of a block in a clock: one for all contributions together, or one for each.
 uint64_t UpdatesAClock(const v1::TrainingJob& job) {
   return IsSync(job) ? 1 : job.workers().count();
 }
 
-// Each rank goes on at its own clock only if there are the same ranks, and clocks mean what they
-// did. Else all go on at the cut's, which is their mean one: the examples seen so far are those of
-// that many clocks of everybody.
+// Whether each rank continues at its own clock. This needs the same ranks and the same meaning of a
+// clock. Otherwise all ranks continue at the clock of the cut, which is their mean. The examples
+// seen so far then correspond to that number of clocks of every rank.
 bool KeepsClocks(const v1::CheckpointManifest& manifest, const v1::TrainingJob& job,
                  const v1::JobLength& length) {
   const v1::TrainingJob& before = manifest.job();
@@ -77,7 +77,7 @@ absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job
     RETURN_IF_ERROR(read(kWeightsKey, values.weights));
     for (const std::string& name : store.slot_names()) {
       values.slots.push_back(store.AllocateSlot(block));
-      // A run that goes on may keep an average for the first time.
+      // A run that continues may keep an average for the first time.
       const std::string key = name == kAverageSlot && !has(name) ? kWeightsKey : name;
       RETURN_IF_ERROR(Annotate(read(key, values.slots.back()),
                                "the job's update rule does not fit the checkpoint"));

@@ -1,4 +1,4 @@
-// A shard from a checkpoint.
+// Loads a shard from a checkpoint.
 #pragma once
 
 #include <string>
@@ -10,10 +10,11 @@
 
 namespace leeway {
 
-// Fills a shard from a checkpoint, whatever number of servers wrote it. If the job or the
-// checkpoint is of sync mode, or if workers, batches or steps of a clock are others than they were,
-// every rank goes on at the checkpoint's clock, which is the mean of theirs. `length`: of the job,
-// from there on. A job that may go on from it: CheckGoesOn (server/checkpoint/manifest.h).
+// Fills a shard from a checkpoint that any number of servers wrote. Every rank continues at the
+// checkpoint's clock, the mean of the ranks' clocks, if the job or the checkpoint is in sync mode,
+// or if the number of workers, batches or steps of a clock has changed. Otherwise each rank
+// continues at its own clock. `length` is the length of the job from there on. The job must be
+// allowed to continue from this checkpoint: CheckGoesOn (server/checkpoint/manifest.h).
 absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job,
                        const v1::JobLength& length, Shard& shard);
 

@@ -42,14 +42,14 @@
 namespace leeway {
 namespace {
 
-// Shorter than what Kubernetes waits before it kills (terminationGracePeriodSeconds).
+// Shorter than the time that Kubernetes waits before it kills (terminationGracePeriodSeconds).
 constexpr double kGraceSeconds = 25;
-// Of health checks: serving once the server holds its part of the model.
+// The service name in health checks. It is serving once the server holds its part of the model.
 constexpr char kServiceName[] = "leeway.v1.ParameterServer";
 
 constexpr char kResumeHelp[] =
-    "Go on from the run folder's newest checkpoint (server 0). LEEWAY_RESUME=1: where the run was "
-    "stopped or has failed; else as without, so each life may have it";
+    "Continue from the run folder's newest checkpoint (server 0). LEEWAY_RESUME=1 does so only if "
+    "the run was stopped or has failed, so every life of server 0 may have it";
 
 struct Flags {
   ServerOptions server;
@@ -71,18 +71,18 @@ void Declare(CLI::App& app, Flags& flags) {
                  "Number of this server, from 0; 0 hosts the coordinator. Default: LEEWAY_RANK or "
                  "what an orchestrator says (docs/operations.md), or 0");
   app.add_option("--listen", flags.listen,
-                 "Address to bind, HOST:PORT; port 0: any free one. Default: any port of 127.0.0.1")
+                 "HOST:PORT to bind; port 0: any free port. Default: any port of 127.0.0.1")
       ->check(AddressToBind())
       ->envname("LEEWAY_LISTEN");
   app.add_option("--advertise", flags.server.advertise,
-                 "Address at which others reach this server, if not the one bound; needed where "
+                 "Address at which others reach this server, if not the bound address; needed if "
                  "server 0 listens on 0.0.0.0 or [::]; or LEEWAY_ADVERTISE")
       ->check(AddressToBind());
   app.add_option("--coordinator", flags.server.coordinator,
                  "Address of server 0 (servers 1 and up); or LEEWAY_COORDINATOR")
       ->check(AddressToReach());
   app.add_option("--job", flags.job,
-                 "The job's YAML file, also s3://BUCKET/KEY (server 0); or LEEWAY_JOB");
+                 "The job's YAML file, or s3://BUCKET/KEY (server 0); or LEEWAY_JOB");
   app.add_option("--set", flags.sets,
                  "Change a value of the job, a.b=c; may be repeated (server 0)");
   app.add_option("--run-dir", flags.server.run_dir,
@@ -90,9 +90,9 @@ void Declare(CLI::App& app, Flags& flags) {
                  "LEEWAY_RUN_DIR");
   app.add_flag("--resume", flags.server.resume, kResumeHelp);
   app.add_flag("--no-outcome", flags.server.leaves_outcome,
-               "Leave model.safetensors and summary.json to who started this (server 0)");
+               "Let the process that started this one write the model and the summary (server 0)");
   app.add_option("--ready-fd", flags.ready_fd,
-                 "Open file descriptor that gets a line with the address once it is served");
+                 "Open file descriptor that gets a line with the address once the server listens");
   app.add_option("--start-seconds", flags.start_seconds,
                  "How long to wait for a port that is taken, and to look for the coordinator")
       ->capture_default_str();
@@ -101,13 +101,13 @@ void Declare(CLI::App& app, Flags& flags) {
       ->check(AddressToBind())
       ->envname("LEEWAY_HEALTH");
   app.add_option("--grace-seconds", flags.grace_seconds,
-                 "How long other servers may take over what this one holds after SIGTERM")
+                 "How long other servers may take to take over this server's shards after SIGTERM")
       ->check(CLI::NonNegativeNumber)
       ->envname("LEEWAY_GRACE_SECONDS")
       ->capture_default_str();
   DeclareSecurity(app, flags.security, EndOfCalls::kAnswers);
   app.add_flag("--insecure", flags.insecure,
-               "Listen where others reach it without asking for certificates")
+               "Listen on an address that other machines reach, without asking for certificates")
       ->envname("LEEWAY_INSECURE")
       ->group("Security");
   app.add_option("--log-file", flags.log.file, "Append log lines there; default: standard error");
@@ -130,8 +130,8 @@ absl::Status CheckFlags(const Flags& flags) {
   return absl::OkStatus();
 }
 
-// What the flags do not say, the environment may. One environment serves all servers of a job: what
-// is for others is not looked at.
+// Takes what the flags do not say from the environment. One environment serves all servers of a
+// job, so variables for other servers are ignored.
 absl::Status CompleteFromEnvironment(Flags& flags) {
   ServerOptions& server = flags.server;
   EnvironmentPlace place{.own_address = LookUpEnvironment("LEEWAY_ADVERTISE").value_or("")};
@@ -156,7 +156,7 @@ absl::Status CompleteFromEnvironment(Flags& flags) {
   if (!server.advertise.empty() || place.own_address.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(Annotate(CheckAddressToReach(place.own_address), "this server's address"));
   server.advertise = place.own_address;
-  // Others are told to come to that port.
+  // Others are told to connect to this port.
   ASSIGN_OR_RETURN(const HostPort known, SplitAddress(server.advertise));
   if (flags.listen.empty()) server.listen = absl::StrCat("0.0.0.0:", known.port);
   return absl::OkStatus();
@@ -178,7 +178,7 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& sign
     RETURN_IF_ERROR(CheckPathIsUtf8(flags.server.run_dir));
     ASSIGN_OR_RETURN(PlacedJob placed,
                      LoadStoredJob(flags.job, {flags.sets, EnvironmentOverrides()}));
-    // A rule may be a plugin's. One that a worker brings is checked when it comes.
+    // A rule may come from a plugin. A rule that a worker brings is checked when the worker comes.
     if (!BringsUpdate(placed.job)) {
       RETURN_IF_ERROR(placed.places.Place(MakeServerRule(placed.job).status()));
     }
@@ -194,8 +194,8 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& sign
   return ServerProcess::Start(flags.server);
 }
 
-// A port that is taken, a disk that is full; what is wrong with the command, the job or the run
-// folder stays wrong.
+// Whether an error may be temporary, such as a taken port or a full disk. An error in the command,
+// the job or the run folder is permanent.
 bool MayPass(const absl::Status& status) {
   return IsRetryable(status.code()) || absl::IsResourceExhausted(status);
 }
@@ -207,7 +207,7 @@ absl::StatusOr<std::unique_ptr<HealthPort>> StartHealth(const Flags& flags) {
   return health;
 }
 
-// `signals`: the process's, before any other thread.
+// `signals` was made before any other thread of the process.
 int Run(Flags& flags, Signals& signals) {
   auto health = StartHealth(flags);
   auto process = health.ok() ? Start(flags, signals) : health.status();
@@ -225,8 +225,8 @@ int Run(Flags& flags, Signals& signals) {
   const ServerEnd end = (*process)->Run();
   signals.Unwatch();
   if (end.status.ok()) {
-    spdlog::info(end.exit_code == kExitStopped      ? "stopped in order"
-                 : end.exit_code == kExitTerminated ? "left"
+    spdlog::info(end.exit_code == kExitStopped      ? "the job was stopped; this server has ended"
+                 : end.exit_code == kExitTerminated ? "this server has left the job"
                                                     : "done");
   } else {
     spdlog::error("{}", std::string(end.status.message()));
@@ -234,13 +234,13 @@ int Run(Flags& flags, Signals& signals) {
   return end.exit_code;
 }
 
-// What it starts before it listens.
+// The threads and files that the server needs before it listens.
 constexpr Room kServerRoom = {.threads = 16, .files = 24};
 
 }  // namespace
 
 int RunServer(int argc, char** argv) {
-  // First: a process 1 that gets SIGTERM before, as in a container, does not hear it.
+  // This comes first, because in a container a process 1 misses a SIGTERM that arrives earlier.
   Signals signals;
   TameMalloc();
   NameLimitsOfMemory();

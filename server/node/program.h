@@ -1,4 +1,4 @@
-// The program leeway-server: one server of a training job; number 0 hosts the coordinator too.
+// The program leeway-server: one server of a training job. Server 0 also hosts the coordinator.
 #pragma once
 
 namespace leeway {

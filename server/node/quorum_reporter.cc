@@ -12,9 +12,9 @@ namespace leeway {
 namespace {
 
 constexpr auto kSendAtMost = std::chrono::seconds(5);
-// Before a message that did not arrive is sent again.
+// The time before a message that did not arrive is sent again.
 constexpr Duration kPause = std::chrono::milliseconds(100);
-// Before what no set has come of is told again.
+// The time before a report is repeated if no set has come of it.
 constexpr Duration kAgain = std::chrono::seconds(1);
 
 }  // namespace
@@ -73,7 +73,7 @@ void QuorumReporter::Loop() {
   while (const std::optional<HeldClock> held = Next()) {
     const absl::Status status = Send(*held);
     if (absl::IsFailedPrecondition(status)) {
-      spdlog::info("the coordinator no longer asks what is held: {}",
+      spdlog::info("the coordinator no longer asks which contributions are held: {}",
                    std::string(status.message()));
       return;
     }
@@ -89,7 +89,7 @@ std::optional<HeldClock> QuorumReporter::Next() {
       context_->set_deadline(std::chrono::system_clock::now() + kSendAtMost);
       return held;
     }
-    // Too early or too often does no harm.
+    // A report that comes too early or too often does no harm.
     if (!changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kAgain)) book_.TellAgain();
   }
   return std::nullopt;

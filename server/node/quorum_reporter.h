@@ -1,4 +1,5 @@
-// Tells the coordinator whose contributions a shard holds, where it says which of them count.
+// Tells the coordinator whose contributions a shard holds, if the coordinator decides which ones
+// count.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +18,21 @@
 
 namespace leeway {
 
-// Thread-safe. A thread of its own speaks to the coordinator, one message at a time: what happens
-// meanwhile goes with the next. A message that does not arrive is sent again, until the coordinator
-// says that the generation is over.
+// Thread-safe. Its own thread sends one message at a time to the coordinator. Changes in the
+// meantime go into the next message. A message that does not arrive is sent again, until the
+// coordinator says that the generation is over.
 class QuorumReporter : public ContributionListener {
  public:
   struct Options {
     uint64_t job = 0;
     uint64_t generation = 0;
     uint32_t shard = 0;
-    // In which the shard came here.
+    // The epoch in which the shard came to this server.
     uint64_t epoch = 0;
     HeldBook::Rules rules;
   };
   QuorumReporter(const Options& options, std::shared_ptr<grpc::Channel> coordinator);
-  // Cancels what is under way.
+  // Cancels a call that is under way.
   ~QuorumReporter() override;
   QuorumReporter(const QuorumReporter&) = delete;
 
@@ -43,10 +44,10 @@ class QuorumReporter : public ContributionListener {
 
  private:
   void Loop() EXCLUDES(mutex_);
-  // What is to be told next; nothing at the end.
+  // The next report to send; nothing at the end.
   std::optional<HeldClock> Next() EXCLUDES(mutex_);
   absl::Status Send(const HeldClock& held) EXCLUDES(mutex_);
-  // After a message that did not arrive.
+  // Waits after a message that did not arrive.
   void Pause() EXCLUDES(mutex_);
 
   const Options options_;
@@ -55,7 +56,7 @@ class QuorumReporter : public ContributionListener {
   Mutex mutex_;
   CondVar changed_;
   HeldBook book_ GUARDED_BY(mutex_);
-  // Of the message under way.
+  // The context of the call under way.
   std::unique_ptr<grpc::ClientContext> context_ GUARDED_BY(mutex_);
   bool ending_ GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -14,7 +14,7 @@
 namespace leeway {
 
 absl::StatusOr<Descriptor> LockRun(const std::string& run_dir) {
-  // A file that a run always has, and that is never replaced.
+  // Every run has this file, and it is never replaced.
   const std::string path = absl::StrCat(run_dir, "/", kMetricsFile);
   Descriptor file(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
   if (*file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("opening '", path, "'"));

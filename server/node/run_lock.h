@@ -1,4 +1,4 @@
-// One server 0 a run folder.
+// Allows one server 0 for each run folder.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace leeway {
 
-// Keeps other servers 0, wherever they listen, from a run folder until the descriptor is closed, as
-// it is however the process ends. UNAVAILABLE while another process holds it. A file system without
-// locks keeps nobody out; the log says so.
+// Keeps other servers 0 away from a run folder, whatever address they listen on, until the
+// descriptor is closed. The system closes it when the process ends in any way. UNAVAILABLE while
+// another process holds the lock. On a file system without locks nothing is locked, and the log
+// says so.
 absl::StatusOr<Descriptor> LockRun(const std::string& run_dir);
 
 }  // namespace leeway

@@ -24,20 +24,20 @@ namespace leeway {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(250);
-// While somebody waits to hear from here; as long as the coordinator does not know that a replica
-// is there, a death sends the job back.
+// Used while another process waits for a message from this server. As long as the coordinator does
+// not know that a replica is complete, the death of a server sends the job back to a checkpoint.
 constexpr Duration kSoon = std::chrono::milliseconds(25);
-// A coordinator that was started again hears of its servers as soon.
+// So a restarted coordinator hears of its servers within this time.
 constexpr Duration kHeartbeatAtMost = std::chrono::milliseconds(500);
 constexpr Duration kCallAtMost = std::chrono::seconds(5);
-// To report a cut: a connection that breaks, or a coordinator that is away for a moment, is to cost
-// no checkpoint.
+// The time limit for reporting a cut. A broken connection, or a coordinator that is away for a
+// moment, must not cost a checkpoint.
 constexpr Duration kReportWithin = std::chrono::seconds(15);
-// About incarnations that are not known here.
+// The time between questions about unknown incarnations.
 constexpr Duration kQuestionsApart = std::chrono::milliseconds(10);
-// Of the thread that gives up requests which wait.
+// The time limit of calls from the thread that also gives up waiting requests.
 constexpr Duration kShortCallAtMost = std::chrono::seconds(1);
-// Of a lease, for clocks that do not run alike.
+// The share of a lease that the server uses, because clocks do not run at the same rate.
 constexpr double kLeaseShare = 0.9;
 
 std::unique_ptr<grpc::ClientContext> Within(Duration limit) {
@@ -66,7 +66,7 @@ absl::Status ServerNode::Join(const Options& options, Time deadline) {
   do {
     sent = boot_now_();
     reply = Register(kCallAtMost);
-    // What it waited for is known to who does not wait.
+    // The answer that the call was waiting for is available to a call that does not wait.
     if (absl::IsDeadlineExceeded(reply.status())) {
       reply = Register(kShortCallAtMost, /*wait=*/false);
     }
@@ -83,7 +83,7 @@ absl::Status ServerNode::Join(const Options& options, Time deadline) {
   parameter_service_.SetLimits(job_);
   parameter_service_.table().lives().Expect(job_.workers().count(),
                                             [this] { AskForIncarnations(); });
-  // From then on the coordinator counts, if it never hears of this server again.
+  // If the coordinator never hears of this server again, it counts the lease from this moment.
   parameter_service_.table().SetLease(sent +
                                       FromSeconds(kLeaseShare * job_.limits().lease_seconds()));
   RETURN_IF_ERROR(TryRunDir());
@@ -131,7 +131,7 @@ bool ServerNode::IsOverAfter(Duration pause) {
 
 void ServerNode::AskForIncarnations() {
   MutexLock lock(mutex_);
-  // Whoever says what nobody was given makes no storm of questions.
+  // A sender with an invented incarnation must not cause a storm of questions.
   if (std::chrono::steady_clock::now() - asked_incarnations_ < kQuestionsApart) return;
   asks_incarnations_ = true;
   changed_.NotifyAll();
@@ -152,8 +152,8 @@ ServerNode::Outcome ServerNode::WaitUntilOver() {
   Time next_heartbeat = heard;
   Time next_tick = heard;
   std::vector<Replica> told;
-  // Somebody waits to hear from here: that who has just registered is alive, that a replica is
-  // full.
+  // Whether another process waits for a message: that a newly registered server is alive, or that a
+  // replica is complete.
   bool awaited = true;
   while (!IsOverAfter(awaited ? kSoon : kTick)) {
     const Time now = std::chrono::steady_clock::now();
@@ -169,7 +169,7 @@ ServerNode::Outcome ServerNode::WaitUntilOver() {
     told = std::move(replicas);
     awaited =
         std::any_of(told.begin(), told.end(), [](const Replica& each) { return !each.synced; });
-    // A coordinator that was killed and started again knows nobody.
+    // A coordinator that was killed and restarted knows no servers.
     if (absl::IsFailedPrecondition(status)) {
       status = RegisterAgain();
       awaited |= status.ok();
@@ -191,7 +191,7 @@ bool ServerNode::HearsOutcome() {
   v1::JobStatus status;
   const grpc::Status answer =
       coordinator_->GetJobStatus(context.get(), v1::GetJobStatusRequest(), &status);
-  // Before it has joined any job is its own.
+  // Before this server has joined, it accepts the answer of any job.
   if (!answer.ok() || (job_id_ != 0 && status.job_id() != job_id_)) return false;
   MutexLock lock(mutex_);
   job_outcome_ = status.state();
@@ -200,7 +200,7 @@ bool ServerNode::HearsOutcome() {
 
 std::optional<ServerNode::Outcome> ServerNode::OutcomeOf(const absl::Status& status, Time heard) {
   if (absl::IsAlreadyExists(status)) {
-    // Its next life may be a server of the job that is there.
+    // The server's next life may belong to the job that is there now.
     return HearsOutcome() ? OutcomeOfEnd() : Outcome::kCoordinatorLost;
   }
   if (absl::IsAborted(status)) {
@@ -260,8 +260,9 @@ absl::Status ServerNode::Heartbeat(const std::vector<Replica>& replicas) {
     parameter_service_.table().lives().Learn(
         {reply.incarnations().begin(), reply.incarnations().end()});
   }
-  // The coordinator counts from when it heard this, which is later, and by its own clock. Who does
-  // not know the placement may own blocks that are others' by now.
+  // The coordinator counts the lease from when it received this heartbeat, which is later, and by
+  // its own clock. A server that does not know the placement may hold blocks that other servers own
+  // by now.
   if (!epoch.has_value() || *epoch == reply.epoch()) {
     parameter_service_.table().SetLease(sent +
                                         FromSeconds(kLeaseShare * job_.limits().lease_seconds()));
@@ -271,8 +272,8 @@ absl::Status ServerNode::Heartbeat(const std::vector<Replica>& replicas) {
 
 absl::Status ServerNode::CheckJob(uint64_t job) const {
   if (job == job_id_) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("job ", absl::Hex(job), " is not this server's (", absl::Hex(job_id_), ")"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "job ", absl::Hex(job), " is not the job of this server (", absl::Hex(job_id_), ")"));
 }
 
 absl::Status ServerNode::CheckJoined(uint64_t job) {
@@ -303,8 +304,8 @@ absl::Status ServerNode::CheckTakeable(const v1::ConfigureRequest& request, Take
     for (const v1::ShardPlace& place : request.placement().shards()) {
       if (place.owner() != options_.index) continue;
       return absl::FailedPreconditionError(
-          absl::StrCat("server ", options_.index, " is to own a shard of generation ",
-                       request.generation(), ", of which it holds nothing"));
+          absl::StrCat("server ", options_.index, " cannot own a shard of generation ",
+                       request.generation(), ", because it holds nothing of that generation"));
     }
   }
   if (!request.load() || request.checkpoint().empty()) return absl::OkStatus();
@@ -326,7 +327,7 @@ void ServerNode::Retire() {
 }
 
 absl::Status ServerNode::MakeModel(const v1::ConfigureRequest& request) {
-  // First: the memory of both would be twice that of the model, and two would write the same files.
+  // First, because two models would take twice the memory, and both would write the same files.
   parameter_service_.table().Serve({job_id_, request.generation(), {}, {}, nullptr});
   Retire();
   const auto report = [this, generation = request.generation()](
@@ -355,7 +356,7 @@ absl::Status ServerNode::Configure(const v1::ConfigureRequest& request) {
   if (take == Take::kAll) RETURN_IF_ERROR(MakeModel(request));
   const absl::Status placed = model_->Place(request);
   if (!placed.ok()) {
-    // What it has is not what it should have; the coordinator decides what comes now.
+    // The server does not hold what it should hold. The coordinator decides what to do.
     parameter_service_.table().Serve({job_id_, request.generation(), {}, {}, nullptr});
     Retire();
     return placed;
@@ -385,7 +386,7 @@ void ServerNode::ReportCut(uint64_t generation, uint32_t shard, uint64_t cut,
     *request.mutable_shard() = *saved;
   } else {
     request.set_error(std::string(saved.status().message()));
-    spdlog::error("cut at clock {}: {}", cut, request.error());
+    spdlog::error("the cut at clock {} failed: {}", cut, request.error());
   }
   const absl::Status status =
       CallPatiently({.attempt_max = kCallAtMost,
@@ -396,7 +397,7 @@ void ServerNode::ReportCut(uint64_t generation, uint32_t shard, uint64_t cut,
                       return coordinator_->ShardSaved(&context, request, &reply);
                     });
   if (!status.ok()) {
-    spdlog::warn("reporting the cut at clock {}: {}", cut, std::string(status.message()));
+    spdlog::warn("cannot report the cut at clock {}: {}", cut, std::string(status.message()));
   }
 }
 
@@ -407,11 +408,11 @@ void ServerNode::Await(ServerQueue* queue) {
       queue, this, "leeway.v1.ShardControl.Configure",
       [this, queue](const v1::ConfigureRequest& request, auto done) {
         queue->Later([this, request, done = std::move(done)] {
-          // The coordinator retries until the server has joined, so that is not logged.
+          // The coordinator retries until the server has joined, so that error is not logged.
           const absl::Status joined = CheckJoined(request.job());
           const absl::Status status = joined.ok() ? Configure(request) : joined;
           if (joined.ok() && !status.ok()) {
-            spdlog::error("configuring: {}", std::string(status.message()));
+            spdlog::error("cannot apply the configuration: {}", std::string(status.message()));
           }
           done(Reply<v1::ConfigureReply>(status));
         });
@@ -444,7 +445,8 @@ absl::Status ServerNode::SetLive(const v1::SetLiveRequest& request) {
     return absl::InvalidArgumentError(absl::StrCat("rank: ", request.rank(), "; the job has ",
                                                    Counted(job_.workers().count(), "worker")));
   }
-  // Of what is here: whoever makes the server hold more says it again.
+  // This applies to what the server holds now. The coordinator repeats it when the server is to
+  // hold more.
   parameter_service_.SetLive(request.rank(), request.live());
   return absl::OkStatus();
 }
@@ -454,8 +456,8 @@ absl::StatusOr<v1::SavedShard> ServerNode::Save(const v1::SaveRequest& request) 
   MutexLock configuring(configuring_);
   if (model_ == nullptr) return absl::UnavailableError("the server has no model yet");
   if (model_->generation() != request.generation()) {
-    return absl::FailedPreconditionError(absl::StrCat("generation ", request.generation(),
-                                                      " is to be saved; this server holds ",
+    return absl::FailedPreconditionError(absl::StrCat("cannot save generation ",
+                                                      request.generation(), "; this server holds ",
                                                       "generation ", model_->generation()));
   }
   return model_->Save(request.shard(), request.clock());
@@ -465,7 +467,7 @@ absl::Status ServerNode::Shutdown(const v1::ShutdownRequest& request) {
   RETURN_IF_ERROR(CheckJoined(request.job()));
   if (request.outcome() < v1::JOB_FINISHED || request.outcome() > v1::JOB_FAILED) {
     return absl::InvalidArgumentError(
-        absl::StrCat("outcome: ", request.outcome(), " is no way in which a job ends"));
+        absl::StrCat("outcome: ", request.outcome(), " is not an outcome of a job"));
   }
   {
     MutexLock lock(mutex_);

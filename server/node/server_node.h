@@ -1,5 +1,5 @@
-// A server process without its main: the data plane's service, the ShardControl service by which
-// the coordinator commands it, and the heartbeat that keeps its lease.
+// A server process without its main: the service of the data plane, the ShardControl service by
+// which the coordinator commands it, and the heartbeats that keep its lease.
 #pragma once
 
 #include <functional>
@@ -23,22 +23,24 @@ class ServerNode final : public AdmittedService<v1::ShardControl::Service> {
  public:
   struct Options {
     uint32_t index = 0;
-    // Where the coordinator is reached, and where workers reach this server: host:port.
+    // The addresses, as HOST:PORT, at which this server reaches the coordinator and workers reach
+    // this server.
     std::string coordinator;
     std::string advertised;
-    // Where processes of this host reach it, and which host that is; empty: nowhere.
+    // The address at which processes of this host reach the server, and the identity of the host.
+    // Empty: not reachable there.
     std::string local_address;
     std::string host;
-    // common/rpc/host.h, NetworkIdentity.
+    // As NetworkIdentity in common/rpc/host.h.
     std::string network;
-    // The process's random name, which tells a repeated registration from a new process.
+    // The process's random name, which distinguishes a repeated registration from a new process.
     uint64_t nonce = 0;
     uint32_t pid = 0;
   };
   // kDrained: Leave() was called.
   enum class Outcome { kShutDown, kCoordinatorLost, kReplaced, kDrained };
 
-  // `boot_now`: the clock by which the server measures its lease.
+  // `boot_now` is the clock by which the server measures its lease.
   explicit ServerNode(std::function<BootTime()> boot_now = BootClock::now)
       : AdmittedService("leeway.v1.ShardControl"),
         boot_now_(boot_now),
@@ -47,28 +49,29 @@ class ServerNode final : public AdmittedService<v1::ShardControl::Service> {
 
   ParameterService& parameter_service() { return parameter_service_; }
 
-  // Registers with the coordinator, once the services are being served; tries until `deadline`.
+  // Registers with the coordinator, once the services are being served. Tries until `deadline`.
   absl::Status Join(const Options& options, Time deadline);
-  // Keeps the lease until the coordinator says that the job is over, or has been gone for
-  // limits.start_seconds. Registers again with a coordinator that has been restarted.
+  // Keeps the lease until the coordinator says that the job is over, or has not answered for
+  // limits.start_seconds. Registers again with a restarted coordinator.
   Outcome WaitUntilOver();
-  // From another thread than WaitUntilOver's, which goes on meanwhile. One attempt to have others
-  // hold this server's shards (DrainServer). FAILED_PRECONDITION: it has not joined the job yet.
+  // Makes one attempt to move this server's shards to other servers (DrainServer). Called from
+  // another thread than WaitUntilOver, which continues meanwhile. FAILED_PRECONDITION if this
+  // server has not joined the job yet.
   absl::StatusOr<v1::DrainServerReply> AskToDrain(Duration limit);
   // Ends WaitUntilOver, or the next one. Thread-safe.
   void Leave();
-  // `tell` hears in WaitUntilOver's thread whether the server holds its part of the model and is
-  // not leaving, whenever that changes. Before WaitUntilOver.
+  // `tell` is called in WaitUntilOver's thread whenever the readiness changes. A server is ready if
+  // it holds its part of the model and is not leaving. To be called before WaitUntilOver.
   void OnReadiness(std::function<void(bool)> tell) { tell_readiness_ = std::move(tell); }
-  // How the job ended, as the coordinator said with kShutDown, or when it refused this server;
-  // another state if it did not say, or the job goes on without this server.
+  // How the job ended, as the coordinator said with kShutDown or when it refused this server.
+  // Another state if the coordinator did not say, or if the job continues without this server.
   v1::JobState job_outcome();
 
-  // Accepts calls of both services on `queue` from now on. Call it once the gRPC server runs.
+  // Accepts calls of both services on `queue` from now on. To be called once the gRPC server runs.
   // `queue` must outlive the services.
   void Await(ServerQueue* queue);
-  // Answers everybody who waits, and ends the streams to other servers. Call it before the queue
-  // stops.
+  // Answers all waiting requests, and ends the streams to other servers. To be called before the
+  // queue stops.
   void Close();
 
  private:
@@ -76,10 +79,10 @@ class ServerNode final : public AdmittedService<v1::ShardControl::Service> {
   absl::Status SetLive(const v1::SetLiveRequest& request);
   absl::StatusOr<v1::SavedShard> Save(const v1::SaveRequest& request);
   absl::Status Shutdown(const v1::ShutdownRequest& request);
-  // One attempt.
+  // Makes one attempt.
   absl::StatusOr<v1::RegisterServerReply> Register(Duration limit, bool wait = true);
-  // Finds out whether this server can use the job's object store. The coordinator hears of it
-  // meanwhile: a store may take a minute to fail.
+  // Checks whether this server can use the job's object store. Sends heartbeats meanwhile, because
+  // a store may take a minute to fail.
   absl::Status TryRunDir();
   void BeatWhileTrying();
   // Registers with a coordinator that does not know this server, because it was restarted.
@@ -97,23 +100,23 @@ class ServerNode final : public AdmittedService<v1::ShardControl::Service> {
   absl::Status CheckJoined(uint64_t job);
   void ReportCut(uint64_t generation, uint32_t shard, uint64_t cut,
                  const absl::StatusOr<v1::SavedShard>& saved);
-  // Waits that long, or until the coordinator is to be asked something, or the job is over, which
-  // it answers.
+  // Waits for this time, or until the coordinator must be asked something or the job is over.
+  // Returns whether it is over.
   bool IsOverAfter(Duration pause);
-  // A message had an incarnation that is not known here. The next heartbeat comes at once and asks
-  // for it.
+  // Called for a message with an unknown incarnation. The next heartbeat is then sent at once and
+  // asks for the incarnations.
   void AskForIncarnations();
   bool AsksForIncarnations();
   void TellReadiness();
-  // That of a server that was told to end.
+  // The outcome of a server that was told to end.
   Outcome OutcomeOfEnd();
-  // Of a server that is refused: that its job is over, or goes on without it. False: there is
-  // another job, or no answer.
+  // For a server that is refused: whether its job is over or continues without it. False if the
+  // coordinator has another job or does not answer.
   bool HearsOutcome();
-  // How a heartbeat, or another registration, ends the waiting, if it does; `heard`: when the
-  // coordinator last was.
+  // Whether and how the result of a heartbeat or a registration ends the waiting. `heard` is when
+  // the coordinator last answered.
   std::optional<Outcome> OutcomeOf(const absl::Status& status, Time heard);
-  // Of a shard that is owned here.
+  // The replica of a shard that this server owns.
   struct Replica {
     uint32_t shard = 0;
     uint64_t since_epoch = 0;
@@ -136,19 +139,19 @@ class ServerNode final : public AdmittedService<v1::ShardControl::Service> {
 
   ServerQueue* queue_ = nullptr;
   std::function<void(bool)> tell_readiness_;
-  // What it has heard.
+  // The readiness that was told last.
   bool told_ready_ = false;
 
-  // Configuring and saving take long; one at a time.
+  // Configuring and saving take long, so only one of them runs at a time.
   Mutex configuring_;
   std::unique_ptr<HeldModel> model_ GUARDED_BY(configuring_);
-  // What was queued before it is carried out after it.
+  // Work that was queued before Close() may still be carried out after it.
   bool closed_ GUARDED_BY(configuring_) = false;
   Mutex mutex_;
   CondVar changed_;
   bool joined_ GUARDED_BY(mutex_) = false;
   bool tried_run_dir_ GUARDED_BY(mutex_) = false;
-  // Of the model, for the heartbeats.
+  // What the heartbeats say of the model.
   std::optional<uint64_t> held_generation_ GUARDED_BY(mutex_);
   std::optional<uint64_t> held_epoch_ GUARDED_BY(mutex_);
   std::vector<HeldModel::Replicated> replicated_ GUARDED_BY(mutex_);
@@ -156,7 +159,7 @@ class ServerNode final : public AdmittedService<v1::ShardControl::Service> {
   bool leaves_ GUARDED_BY(mutex_) = false;
   v1::JobState job_outcome_ GUARDED_BY(mutex_) = v1::JOB_STARTING;
   bool asks_incarnations_ GUARDED_BY(mutex_) = false;
-  // When they were asked for last.
+  // When the incarnations were last asked for.
   Time asked_incarnations_ GUARDED_BY(mutex_);
 };
 

@@ -1,4 +1,4 @@
-// A server leaves in order, and says whether it is ready.
+// How a server leaves the job in order, and how it says whether it is ready.
 #include <chrono>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// A server tries out the object store of its job, and is alive to the coordinator meanwhile.
+// How a server tries out the object store of its job, with heartbeats to the coordinator meanwhile.
 #include <chrono>
 #include <thread>
 
@@ -18,8 +18,8 @@ absl::Status PrepareStore(const std::string& run_dir) {
 }  // namespace
 
 absl::Status ServerNode::TryRunDir() {
-  // A folder is made when the first file is written there. Of an object store this server's own
-  // settings may be wrong. Server 0 has tried it out before it made the job.
+  // A folder is made when the first file is written there, so it needs no trial. For an object
+  // store this server's own settings may be wrong. Server 0 tried it out before it made the job.
   if (options_.index == 0 || !IsObjectLocation(run_dir_)) return absl::OkStatus();
   std::thread beats([this] { BeatWhileTrying(); });
   const absl::Status status = PrepareStore(run_dir_);
@@ -35,7 +35,7 @@ absl::Status ServerNode::TryRunDir() {
 void ServerNode::BeatWhileTrying() {
   const Duration every = HeartbeatsApart();
   while (true) {
-    // A coordinator that was killed and started again knows nobody.
+    // A coordinator that was killed and restarted knows no servers.
     if (absl::IsFailedPrecondition(Heartbeat({}))) RegisterAgain().IgnoreError();
     MutexLock lock(mutex_);
     const Time next = std::chrono::steady_clock::now() + every;

@@ -42,22 +42,23 @@
 namespace leeway {
 namespace {
 
-// More than any machine has.
+// More memory than any machine has.
 constexpr uint64_t kQuotaBytesMax = uint64_t{1} << 50;
-// Of what is arriving and held. In a small container beyond half of its memory gRPC breaks off
-// streams, and makes the windows of connections small long before, where the system would end the
-// process.
+// The quota of arriving and held bytes. In a small container it is half of the memory, so that the
+// system does not kill the process. Above the quota gRPC breaks off streams, and long before that
+// it makes the windows of connections small.
 size_t QuotaOf(uint64_t bytes) { return std::min(bytes, MachineMemoryBytes() / 2); }
 
-// To answer whose job it is.
+// The time limit for asking another server which job it serves.
 constexpr std::chrono::seconds kAskAtMost(1);
-// Whoever has heard that the job is over may ask how for so long.
+// How long a process that has heard that the job is over may ask how it ended.
 constexpr std::chrono::seconds kHowAtMost(3);
-// To be asked whether others hold what a server held; and how soon it asks again.
+// The time limit for asking whether other servers hold this server's shards, and the pause before
+// asking again.
 constexpr std::chrono::seconds kDrainAttempt(2);
 constexpr std::chrono::milliseconds kDrainPause(20);
 
-// The run folder says what was run, also without a launcher.
+// The run folder says what was run, even without a launcher.
 absl::Status KeepJobFile(const std::string& run_dir, const v1::TrainingJob& job) {
   const std::string path = run_dir + "/job.yaml";
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(path));
@@ -80,23 +81,23 @@ absl::StatusOr<CoordinatorOptions::Resumed> FindCheckpoint(const std::string& ru
   ASSIGN_OR_RETURN(auto newest, NewestCheckpoint(run_dir));
   if (!newest.has_value()) {
     return absl::NotFoundError(
-        absl::StrCat("--resume: ", run_dir, "/checkpoints holds no complete checkpoint"));
+        absl::StrCat("--resume: ", run_dir, "/checkpoints has no complete checkpoint"));
   }
   RETURN_IF_ERROR(Annotate(CheckGoesOn(newest->manifest, job), "--resume"));
-  spdlog::info("goes on from {}", newest->folder);
+  spdlog::info("the job continues from {}", newest->folder);
   return *std::move(newest);
 }
 
 // No worker of the run has a higher incarnation than this.
 uint64_t IncarnationsBefore(const std::optional<v1::CoordinatorRecord>& record) {
   if (record && record->has_incarnations()) return record->incarnations();
-  // Where they are not on record they came from the wall clock (version 0.1.0).
+  // Incarnations that are not on record came from the wall clock (version 0.1.0).
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
 
-// What has ended, and not with all that was to be done.
+// Whether a job that has ended still has work to do.
 bool MayGoOn(const v1::CoordinatorRecord& record) {
   const bool failed = record.outcome() == v1::JOB_FAILED && !record.permanent();
   return record.checkpointed() && (failed || record.outcome() == v1::JOB_STOPPED);
@@ -106,19 +107,20 @@ absl::Status CheckFresh(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const auto newest, NewestCheckpoint(run_dir));
   if (!newest.has_value()) return absl::OkStatus();
   return absl::AlreadyExistsError(absl::StrCat("--run-dir ", run_dir, " holds the checkpoint ",
-                                               newest->folder, ": --resume goes on from it"));
+                                               newest->folder,
+                                               ": use --resume to continue from it"));
 }
 
-// Of one that did not get into the job.
+// How a server ends that could not join the job.
 ServerEnd EndOf(const absl::Status& joined) {
   switch (joined.code()) {
     case absl::StatusCode::kAborted:
       return {kExitReplaced, joined};
     case absl::StatusCode::kInvalidArgument:
       return {kExitUsage, joined};
-    // Programs of two versions; or the job has failed.
+    // Programs of two versions, or the job has failed.
     case absl::StatusCode::kFailedPrecondition:
-    // Another job's token or certificate.
+    // The token or certificate of another job.
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:
       return {kExitPermanent, joined};
@@ -133,12 +135,12 @@ ServerEnd EndOf(v1::JobState outcome, const std::string& message) {
   return {kExitPermanent, absl::InternalError(absl::StrCat("the job failed: ", message))};
 }
 
-// Those that early_stop goes by. Where the log is damaged some may be missing, and the job then
-// goes on for longer.
+// The earlier evaluations, for early_stop. If the log is damaged some may be missing, and the job
+// then continues for longer.
 std::vector<v1::EvaluationMetrics> EvaluationsBefore(const std::string& run_dir) {
   const RunHistory history = ReadWithAllEvaluations(absl::StrCat(run_dir, "/", kMetricsFile));
   if (const std::string gaps = history.Gaps(); !gaps.empty()) {
-    spdlog::warn("{}: {}; early_stop goes by the evaluations that are left", history.file, gaps);
+    spdlog::warn("{}: {}; early_stop uses the evaluations that are left", history.file, gaps);
   }
   std::vector<v1::EvaluationMetrics> evaluations;
   for (const RunHistory::Evaluation& each : history.evaluations) {
@@ -151,15 +153,15 @@ std::vector<v1::EvaluationMetrics> EvaluationsBefore(const std::string& run_dir)
   return evaluations;
 }
 
-// What may be done about a job that has failed; empty if its record knows of nothing.
+// What a person can do about a job that has failed; empty if its record does not say.
 std::string WayOn(const std::string& run_dir) {
   const auto record = ReadCoordinatorRecord(run_dir);
   const bool known = record.ok() && record->has_value();
   if (!known || !(*record)->checkpointed() || (*record)->permanent()) return "";
-  return "; server 0 with --resume goes on from the newest checkpoint";
+  return "; start server 0 with --resume to continue from the newest checkpoint";
 }
 
-// Of a server 1 or higher whose job is over.
+// The record of a job that is over, for servers 1 and up.
 std::optional<v1::CoordinatorRecord> RecordOfEnd(const ServerOptions& options) {
   if (options.record_dir.empty()) return std::nullopt;
   auto record = ReadCoordinatorRecord(options.record_dir);
@@ -168,8 +170,8 @@ std::optional<v1::CoordinatorRecord> RecordOfEnd(const ServerOptions& options) {
   return **std::move(record);
 }
 
-// Of server 0, whose job had ended. Null without a summary: then this life ends what the one before
-// it began, which was killed while it wrote the model, and the others have heard that one.
+// For a server 0 whose job had ended. Null without a summary: the life before was killed while it
+// wrote the model, this life completes that, and the other processes already know the outcome.
 std::unique_ptr<EndedJob> ToTellAgain(const ServerOptions& options,
                                       const v1::CoordinatorRecord& record, Storage& storage) {
   const bool again = storage.SizeOf(absl::StrCat(options.run_dir, "/", kSummaryFile)).ok();
@@ -184,7 +186,7 @@ AddressOptions AddressOptionsOf(const ServerOptions& options, int port) {
           .coordinator = options.index == 0 ? "" : options.coordinator};
 }
 
-// Whether the job of the run folder has a server 0, which answers where this one is to listen.
+// Whether the run folder's job has a server 0 that answers at this server's own listen address.
 bool ServesRunOf(const ServerOptions& options) {
   const auto record = ReadCoordinatorRecord(options.run_dir);
   if (!record.ok() || !record->has_value()) return false;
@@ -205,7 +207,7 @@ std::string BoundAddress(const std::string& listen, int port) {
 absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(const ServerOptions& options) {
   RETURN_IF_ERROR(CheckAddresses(AddressOptionsOf(options, 0)));
   std::unique_ptr<ServerProcess> process(new ServerProcess(options));
-  // First: while it waits another process may go on with the run.
+  // First, because another process may continue the run while this one waits.
   RETURN_IF_ERROR(process->AwaitAddress());
   if (options.index == 0) RETURN_IF_ERROR(process->StartCoordinator());
   if (!process->ended_ || process->ended_job_) RETURN_IF_ERROR(process->Listen());
@@ -216,7 +218,7 @@ ServerProcess::~ServerProcess() {
   if (server_ == nullptr) return;
   port_.reset();
   local_listener_.reset();
-  // gRPC's server does not end before its calls have.
+  // gRPC's server does not end before its calls have ended.
   node_.Close();
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
   queue_.reset();
@@ -225,7 +227,7 @@ ServerProcess::~ServerProcess() {
 absl::Status ServerProcess::StartCoordinator() {
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(options_.run_dir));
   RETURN_IF_ERROR(storage->Prepare(options_.run_dir));
-  // Who may read a bucket is its owner's to say.
+  // The owner of a bucket decides who may read it.
   const bool folder = !IsObjectLocation(options_.run_dir);
   if (folder && options_.job.metadata().private_()) {
     RETURN_IF_ERROR(KeepFolderPrivate(options_.run_dir));
@@ -251,8 +253,8 @@ absl::Status ServerProcess::StartCoordinator() {
   if (options.core.resumed) newest = options.core.resumed->manifest;
   sink_ = std::make_unique<RunFolderSink>(options_.run_dir, options.core.job_id,
                                           options_.job.checkpoint().keep(), std::move(newest));
-  // The record of a coordinator before this one stays until something is decided, and so do the
-  // servers of its job, which may be writing.
+  // The record of an earlier coordinator stays until something is decided. So do the files of its
+  // servers, which may still be writing.
   if (!options.core.before) {
     RETURN_IF_ERROR(storage->RemoveUnfinished(options_.run_dir));
     v1::CoordinatorRecord record;
@@ -273,9 +275,10 @@ absl::Status ServerProcess::StartCoordinator() {
 
 void ServerProcess::PrepareAutoCodec(CoordinatorOptions& options) const {
   if (!HasAuto(options.job.compression())) return;
-  // What was chosen once stays through all lives of the run: other servers and workers go on with
-  // it, and what workers keep is for it. Memory is faster than any codec.
-  // By where others find it: what listens on loopback may be the end of a tunnel.
+  // A codec that was chosen once stays for all lives of the run: other servers and workers continue
+  // with it, and the workers' saved states depend on it. On one host memory is faster than any
+  // codec. The address that others use decides whether this is one host, because a listener on
+  // loopback may be the end of a tunnel.
   const std::string& found_at = options_.advertise.empty() ? options_.listen : options_.advertise;
   if (!options.auto_codec && OnOneHost(found_at, options.job.transport())) {
     options.auto_codec.emplace().mutable_none();
@@ -300,7 +303,7 @@ absl::Status ServerProcess::TakeUpRun(CoordinatorOptions& options) {
   } else {
     ASSIGN_OR_RETURN(options.resumed, FindCheckpoint(options_.run_dir, options_.job));
     options.incarnation_base = IncarnationsBefore(record);
-    // Of the lives before, so that no file takes the place of one of theirs, whoever still writes.
+    // Counts on from earlier lives, so that no file replaces one that an earlier life still writes.
     if (record) options.generation = record->generation() + 1;
   }
   options.job_id = RandomIdentity();
@@ -323,7 +326,7 @@ absl::Status ServerProcess::GoOnAfter(const v1::CoordinatorRecord& record,
   options.before = record;
   options.incarnation_base = IncarnationsBefore(record);
   ASSIGN_OR_RETURN(options.resumed, NewestCheckpoint(options_.run_dir));
-  spdlog::warn("the server 0 before this one was killed; the job goes on from {}, generation {}",
+  spdlog::warn("the previous server 0 was killed; the job continues from {}, generation {}",
                options.resumed ? options.resumed->folder : "its beginning", options.generation);
   return absl::OkStatus();
 }
@@ -391,7 +394,7 @@ void ServerProcess::ListenLocally() {
   if (listener.ok()) {
     local_listener_ = *std::move(listener);
   } else {
-    spdlog::warn("workers of this host come over TCP: {}", listener.status().ToString());
+    spdlog::warn("workers of this host use TCP: {}", listener.status().ToString());
     local_address_.clear();
   }
 }
@@ -406,8 +409,8 @@ absl::Status ServerProcess::Join() {
                               .nonce = RandomIdentity(),
                               .pid = static_cast<uint32_t>(getpid())},
                              std::chrono::steady_clock::now() + options_.start_within));
-  // The node has set the job's limits; of the gRPC server that serves it, whose this one is, it
-  // knows nothing.
+  // The node has set the job's limits. It does not know the gRPC server that serves it, so this
+  // process sets that server's limits.
   const uint64_t received = node_.parameter_service().received_bytes_max();
   connections_.SetMost(
       ConnectionsMost(node_.parameter_service().connections_of_job(), FilesMost()));
@@ -416,13 +419,14 @@ absl::Status ServerProcess::Join() {
 }
 
 ServerEnd ServerProcess::Run() {
-  // Another process may go on with the run from then on.
+  // Another process may continue the run from then on.
   const absl::Cleanup unlock = [this] { run_lock_.reset(); };
   if (ended_) {
     spdlog::info("the job of this run folder is over");
     const ServerEnd end = EndJob(ended_->outcome(), ended_->message());
     if (ended_job_ == nullptr) return end;
-    spdlog::info("stays for at most {:.0f} s, to tell the workers", Seconds(options_.start_within));
+    spdlog::info("this server stays for at most {:.0f} s to tell the workers",
+                 Seconds(options_.start_within));
     ended_job_->WaitUntilHeard(std::chrono::steady_clock::now() + options_.start_within);
     options_.pause(kHowAtMost);
     return end;
@@ -434,9 +438,9 @@ ServerEnd ServerProcess::Run() {
   }
   if (outcome == ServerNode::Outcome::kDrained) return {kExitTerminated, absl::OkStatus()};
   if (outcome == ServerNode::Outcome::kReplaced) {
-    return {kExitReplaced, absl::AbortedError("another process has this server's place")};
+    return {kExitReplaced, absl::AbortedError("another process has taken this server's place")};
   }
-  if (host_ == nullptr) return EndOf(node_.job_outcome(), "server 0 says why");
+  if (host_ == nullptr) return EndOf(node_.job_outcome(), "the log of server 0 says why");
   return EndJob(host_->WaitUntilOver(), host_->Status().message());
 }
 
@@ -463,9 +467,9 @@ bool ServerProcess::Drain(Duration within, const std::function<bool(Duration)>& 
     if (absl::IsFailedPrecondition(reply.status()) || !pause(kDrainPause)) return false;
   } while (std::chrono::steady_clock::now() < until);
   if (waits_for.empty()) {
-    spdlog::info("other servers hold what this one held");
+    spdlog::info("other servers have taken over the shards of this one");
   } else {
-    spdlog::warn("leaves with what it holds: {}", waits_for);
+    spdlog::warn("this server leaves before others have taken over its shards: {}", waits_for);
   }
   node_.Leave();
   return true;
@@ -475,7 +479,7 @@ ServerEnd ServerProcess::EndJob(v1::JobState outcome, const std::string& message
   if (options_.leaves_outcome) return EndOf(outcome, message);
   const bool stopped = outcome == v1::JOB_STOPPED, failed = outcome == v1::JOB_FAILED;
   const auto record = ReadCoordinatorRecord(options_.run_dir);
-  // Why it has finished before its length.
+  // Why the job finished before its full length.
   const bool known = record.ok() && record->has_value() && !stopped && !failed;
   const std::string early = known ? (*record)->message() : "";
   const absl::Status written = WriteOutcome({.job = options_.job,
@@ -486,9 +490,9 @@ ServerEnd ServerProcess::EndJob(v1::JobState outcome, const std::string& message
                                              .message = stopped || failed ? message : early});
   if (failed) return EndOf(outcome, message + WayOn(options_.run_dir));
   if (written.ok()) return EndOf(outcome, message);
-  // The same command tries again: the record says that the job is over.
+  // The same command tries again, because the record says that the job is over.
   return {kExitTemporary, Annotate(written,
-                                   "the job is over, but its model or summary is not "
+                                   "the job is over, but its model or summary could not be "
                                    "written")};
 }
 

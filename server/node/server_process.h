@@ -1,5 +1,5 @@
-// All of a server except its command line: listening, the coordinator if it is server 0, joining
-// the job, and the orderly end.
+// All of a server except its command line: it listens, hosts the coordinator if it is server 0,
+// joins the job, and ends in order.
 #pragma once
 
 #include <functional>
@@ -31,36 +31,37 @@ namespace leeway {
 
 struct ServerOptions {
   uint32_t index = 0;
-  // host:port to bind. Port 0 stands for any free one.
+  // HOST:PORT to bind. Port 0 stands for any free port.
   std::string listen = "127.0.0.1:0";
-  // Where workers reach the server. If empty: at the bound address, or at the address of the route
-  // to the coordinator (server/node/listening.h). Port 0 stands for the bound port.
+  // The address at which workers reach the server. Empty: the bound address, or the address on the
+  // route to the coordinator (server/node/listening.h). Port 0 stands for the bound port.
   std::string advertise;
   // Servers 1 and up: server 0's address.
   std::string coordinator;
-  // How long to look for the coordinator, and to wait for a port that is taken. Then the function
-  // that waits for the port (false: stop waiting).
+  // How long to look for the coordinator, and to wait for a taken port. `pause` waits for the port
+  // (false: stop waiting).
   Duration start_within = std::chrono::seconds(120);
   std::function<bool(Duration)> pause = [](Duration duration) {
     std::this_thread::sleep_for(duration);
     return true;
   };
-  // The clocks: of the coordinator, and of the server for its lease.
+  // The clocks of the coordinator, and of the server for its lease.
   std::function<Time()> now = SteadyNow;
   std::function<BootTime()> boot_now = BootClock::now;
   // For server 0: the job (loaded and resolved), the folder for metrics and checkpoints, and
   // whether to begin a new job from the newest checkpoint there. A job of this run folder that is
-  // not over, because the previous process was killed, continues by itself.
+  // not over, because the previous process was killed, continues without this flag.
   v1::TrainingJob job;
   std::string run_dir;
   bool resume = false;
-  // A run that was stopped, or has failed for what may pass, goes on from its newest checkpoint.
-  // Any other is as without: so each life of server 0 may have it.
+  // Whether a run that was stopped, or that failed for a temporary reason, continues from its
+  // newest checkpoint. Any other run behaves as without this flag, so every life of server 0 may
+  // have it.
   bool resumes_ended = false;
-  // For servers 1 and up, if they know it: where the record says whether the job is over, if its
-  // coordinator is not found.
+  // For servers 1 and up, if they know it: the folder with the coordinator's record. If the
+  // coordinator is not found, the record says whether the job is over.
   std::string record_dir;
-  // The process that started this one writes the model and the summary.
+  // Whether the process that started this one writes the model and the summary.
   bool leaves_outcome = false;
 };
 
@@ -68,7 +69,7 @@ struct ServerOptions {
 struct ServerEnd {
   // As common/exit_code.h promises.
   int exit_code = 0;
-  // Why, if something failed.
+  // The error, if something failed.
   absl::Status status;
 };
 
@@ -79,69 +80,72 @@ class ServerProcess {
   ~ServerProcess();
 
   const std::string& address() const { return address_; }
-  // host:port of the job's coordinator.
+  // HOST:PORT of the job's coordinator.
   const std::string& coordinator() const { return coordinator_; }
 
-  // Joins the job and serves until it is over. Call it once. Server 0 then writes the model and the
-  // summary, unless the options leave that to another process.
+  // Joins the job and serves until it is over. To be called once. Server 0 then writes the model
+  // and the summary, unless the options leave that to another process.
   ServerEnd Run();
 
-  // `tell` hears whether the server holds its part of the model, whenever that changes. Before Run.
+  // `tell` is called with whether the server holds its part of the model, whenever that changes. To
+  // be called before Run.
   void OnReadiness(std::function<void(bool)> tell) { node_.OnReadiness(std::move(tell)); }
 
-  // From another thread than Run's: has others hold this server's shards, for so long at most, and
-  // ends Run with kExitTerminated. `pause` waits between attempts. False, and nothing is ended: it
-  // says so, or the server has not joined the job yet.
+  // Moves this server's shards to other servers, within `within` at most, and ends Run with
+  // kExitTerminated. Called from another thread than Run. `pause` waits between attempts; if it
+  // returns false, or if the server has not joined the job yet, Drain returns false and ends
+  // nothing.
   bool Drain(Duration within, const std::function<bool(Duration)>& pause);
 
-  // From another thread than Run's: ends Run with kExitTerminated at once. Nobody hears of it.
+  // Ends Run with kExitTerminated at once, without telling any other process. Called from another
+  // thread than Run.
   void Leave() { node_.Leave(); }
 
-  // How many contributions it holds, and how many it has refused. Thread-safe.
+  // How many contributions the server holds, and how many it has refused. Thread-safe.
   ByteBudget::Load load() { return node_.parameter_service().table().budget().load(); }
 
  private:
   explicit ServerProcess(const ServerOptions& options) : options_(options) {}
   absl::Status StartCoordinator();
-  // The identity of the run: a new job, or the one that a killed process has left.
+  // Decides which run this is: a new job, or the job that a killed process has left.
   absl::Status TakeUpRun(CoordinatorOptions& options);
-  // Replaces `auto` by the codecs of the run so far, or by none on one host. Otherwise it says how
-  // to choose them when the workers are here.
+  // Replaces `auto` by the codecs of the run so far, or by none on one host. Otherwise sets how to
+  // choose the codecs once the workers are here.
   void PrepareAutoCodec(CoordinatorOptions& options) const;
   absl::Status GoOnAfter(const v1::CoordinatorRecord& record, CoordinatorOptions& options);
-  // Waits until it can listen. ABORTED if another process serves this run there.
+  // Waits until it can listen. ABORTED if another process serves this run at that address.
   absl::Status AwaitAddress() const;
   // Waits until no other process runs a job in the run folder.
   absl::Status AwaitRun();
   absl::Status Listen();
   absl::Status Join();
-  // Of a server that has not got into the job.
+  // How a server ends that could not join the job.
   ServerEnd EndOfLate(const absl::Status& joined);
-  // Listens for processes of this host. If that is impossible, they come over TCP.
+  // Listens for processes of this host. If that is impossible, they use TCP.
   void ListenLocally();
-  // Server 0's end, once the job is over.
+  // How server 0 ends once the job is over.
   ServerEnd EndJob(v1::JobState outcome, const std::string& message) const;
 
   const ServerOptions options_;
-  // If the job had ended before this process began, there is nothing to do: how it ended.
+  // How the job ended, if it was over before this process began. There is then nothing to do.
   std::optional<v1::CoordinatorRecord> ended_;
   std::string address_;
-  // Where others reach it.
+  // The address at which other processes reach it.
   std::string advertised_;
-  // unix-abstract:NAME, for workers of this host; empty: not listening there.
+  // unix-abstract:NAME, for workers of this host. Empty: the server does not listen there.
   std::string local_address_;
   std::string coordinator_;
-  // Server 0's; none where the run is in an object store.
+  // For server 0. Empty if the run is in an object store.
   std::optional<Descriptor> run_lock_;
-  // In the order of construction: the gRPC server is destroyed before the services, and they before
-  // the sink.
+  // In the order of construction. The gRPC server is destroyed before the services, and the
+  // services before the sink.
   std::unique_ptr<CheckpointSink> sink_;
   std::unique_ptr<CoordinatorHost> host_;
-  // In its place, if the job had ended and the others do not know.
+  // Used in place of the host if the job had ended and the other processes do not know.
   std::unique_ptr<EndedJob> ended_job_;
   ServerNode node_{options_.boot_now};
   grpc::ResourceQuota quota_{"leeway"};
-  // Until the job is known there is room for others only.
+  // Until the job is known, there is room only for connections that do not belong to the job.
   ConnectionTable connections_{{.most = ConnectionsMost(0, FilesMost())}, TcpSockets()};
   Doorkeeper doorkeeper_{ProcessSecurity().settings(), &connections_};
   std::unique_ptr<ServerQueue> queue_;

@@ -13,10 +13,10 @@
 namespace leeway {
 namespace {
 
-// To ask the coordinator for a stop; one attempt is waited for at the end.
+// Limits for asking the coordinator for a stop. At the end, one attempt is waited for.
 constexpr Duration kAskAttempt = std::chrono::seconds(1);
 constexpr Duration kAskWithin = std::chrono::seconds(60);
-// timeout(1), and whoever else signals a process and its group, asks once.
+// timeout(1) and others signal a process and then its group. That counts as one request.
 constexpr Duration kSameRequest = std::chrono::seconds(1);
 
 }  // namespace
@@ -45,7 +45,7 @@ bool Signals::Sleep(Duration pause) {
 void Signals::Watch(ServerProcess& process, Duration grace) {
   thread_ = std::thread([this, &process, grace] {
     int signal = 0;
-    // An answer may have taken the signal that says it ends.
+    // The signal that announces the end may have been taken by an answer.
     while (!ending_ && sigwait(&signals_, &signal) == 0 && !ending_) {
       Answer(process, grace, signal);
     }
@@ -54,17 +54,18 @@ void Signals::Watch(ServerProcess& process, Duration grace) {
 
 void Signals::Answer(ServerProcess& process, Duration grace, int signal) {
   if (signal != SIGTERM) return AskForStop(process.coordinator(), signal);
-  spdlog::info("signal {}: leaving", strsignal(signal));
+  spdlog::info("signal {}: this server leaves the job", strsignal(signal));
   const Time asked = SteadyNow();
   const bool drained = process.Drain(grace, [this, asked](Duration pause) {
     return Sleep(pause) || SteadyNow() - asked < kSameRequest;
   });
-  // Nobody waits for what a process holds that has been told twice, or holds nothing yet.
+  // Nothing waits for the shards of a process that has been signalled twice, or that holds nothing
+  // yet.
   if (!drained && !ending_) _exit(kExitTerminated);
 }
 
 void Signals::AskForStop(const std::string& coordinator, int signal) {
-  spdlog::info("signal {}: asking for an orderly stop", strsignal(signal));
+  spdlog::info("signal {}: asking the coordinator to stop the job", strsignal(signal));
   const auto stub = v1::Coordinator::NewStub(MakeChannel(coordinator));
   v1::StopJobRequest request;
   request.set_reason(absl::StrCat("a server got signal ", strsignal(signal)));
@@ -79,7 +80,9 @@ void Signals::AskForStop(const std::string& coordinator, int signal) {
                                               v1::StopJobReply reply;
                                               return stub->StopJob(&context, request, &reply);
                                             });
-  if (!status.ok()) spdlog::error("asking for a stop: {}", std::string(status.message()));
+  if (!status.ok())
+    spdlog::error("could not ask the coordinator to stop the job: {}",
+                  std::string(status.message()));
 }
 
 }  // namespace leeway

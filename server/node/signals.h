@@ -1,5 +1,5 @@
-// What a server does about signals. SIGTERM means that this server is to go: the others take over
-// what it holds. SIGINT and SIGHUP come from a person's terminal, and mean the whole job.
+// How a server reacts to signals. SIGTERM means that this server is to leave, and the others take
+// over its shards. SIGINT and SIGHUP come from a person's terminal and concern the whole job.
 #pragma once
 
 #include <atomic>
@@ -13,18 +13,20 @@
 
 namespace leeway {
 
-// Takes the three from all threads for as long as it lives. Make it before any other thread.
+// Blocks the three signals in all threads for as long as it lives. To be made before any other
+// thread.
 class Signals {
  public:
   Signals();
   ~Signals() { Unwatch(); }
 
-  // Before Watch. False: one of them has come.
+  // To be used before Watch. Returns false if a signal has come.
   bool Sleep(Duration pause);
 
-  // From now on. SIGTERM: `process` is drained, for `grace` at most; a second signal meanwhile ends
-  // it at once, as does one before it has joined the job. Another signal: its coordinator is asked
-  // for an orderly stop of the job. Until Unwatch(), before which `process` must not go.
+  // Reacts to signals from now on. SIGTERM: `process` is drained, for `grace` at most. A second
+  // signal meanwhile ends it at once, as does a signal before it has joined the job. Another
+  // signal: the coordinator is asked for an orderly stop of the job. Lasts until Unwatch();
+  // `process` must live until then.
   void Watch(ServerProcess& process, Duration grace);
   void Unwatch();
 

@@ -26,17 +26,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The coordinator writes none as long; what is longer is damage, or somebody else's.
+// The coordinator writes no line as long as this. A longer line is damaged, or does not belong to
+// the log.
 constexpr size_t kLineBytesMax = 1 << 20;
-// Of a text from a line; of the reason why a job ended, which may have the end of a log.
+// The limit of a text from a line, and of the reason why a job ended, which may include the end of
+// a log.
 constexpr size_t kTextBytesMax = 1000;
 constexpr size_t kMessageBytesMax = 16 << 10;
-// Beyond these nothing is that is not damaged.
+// Only a damaged log has values above these.
 constexpr uint64_t kRanksMax = 1 << 16;
 constexpr double kLoggedSecondsMax = 1e12;
 constexpr uint64_t kLoggedCountMax = uint64_t{1} << 60;
 
-// A line that tells of nothing.
+// Thrown for a line that is not a metric.
 class NoMetrics : public std::exception {
  public:
   explicit NoMetrics(std::string why) : why_(std::move(why)) {}
@@ -46,7 +48,7 @@ class NoMetrics : public std::exception {
   std::string why_;
 };
 
-// What JSON cannot say (NaN) the log leaves out or writes as null.
+// The log leaves out what JSON cannot express (NaN), or writes it as null.
 double LoggedReal(const Json& json, const char* key) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_number()) return std::numeric_limits<double>::quiet_NaN();
@@ -56,10 +58,11 @@ double LoggedReal(const Json& json, const char* key) {
 double RealIn(const Json& json, const char* key, double low, double high) {
   const double value = LoggedReal(json, key);
   if (value >= low && value <= high) return value;
-  throw NoMetrics(absl::StrCat(key, " is no number from ", low, " to ", high));
+  throw NoMetrics(absl::StrCat(key, " is not a number from ", low, " to ", high));
 }
 
-// 0 if it is not there. Throws as for a wrong type what is no count (-1, 1e70).
+// Returns 0 if the key is missing. Throws, as for a wrong type, if the value is not a count (-1,
+// 1e70).
 uint64_t LoggedCount(const Json& json, const char* key, uint64_t max = kLoggedCountMax) {
   const auto found = json.find(key);
   const uint64_t count = found == json.end() ? 0 : found->get_ref<const Json::number_unsigned_t&>();
@@ -71,7 +74,7 @@ double SecondsIn(const Json& json, const char* key) {
   return json.contains(key) ? RealIn(json, key, 0, kLoggedSecondsMax) : 0;
 }
 
-// Without wait_seconds the log is of a time when workers stood still for the whole exchange.
+// A log without wait_seconds is from a version whose workers waited during the whole exchange.
 StepTimes TimesOf(const Json& json) {
   const double exchange = SecondsIn(json, "exchange_seconds");
   return {.data = SecondsIn(json, "data_seconds"),
@@ -140,7 +143,7 @@ std::string TextOf(const Json& json, const char* key, size_t bytes_max) {
   return json.value(key, "").substr(0, bytes_max);
 }
 
-// Throws if it tells of nothing; then nothing of it is added.
+// Throws if the line is not a metric; then adds nothing.
 void AddLine(const Json& json, HistoryBuilder& builder) {
   const std::string event = json.at("event").get<std::string>();
   const double time = LoggedReal(json, "time");
@@ -174,12 +177,12 @@ void AddLine(const Json& json, HistoryBuilder& builder) {
   builder.AddTime(event, time);
 }
 
-// Why a line tells of nothing, in one line for a person, whatever bytes it has.
+// Why a line is not a metric, as one line for a person, whatever bytes it has.
 std::string WhyOf(const std::exception& error) {
   if (const auto* parse = dynamic_cast<const Json::parse_error*>(&error)) {
-    return absl::StrCat("no JSON from byte ", parse->byte, " on");
+    return absl::StrCat("not JSON from byte ", parse->byte, " on");
   }
-  // nlohmann's begin with "[json.exception.type_error.302] ".
+  // The texts of nlohmann begin with "[json.exception.type_error.302] ".
   const absl::string_view what = error.what();
   const size_t end = absl::StartsWith(what, "[") ? what.find("] ") : absl::string_view::npos;
   return Printable(end == absl::string_view::npos ? what : what.substr(end + 2));
@@ -196,7 +199,7 @@ void AddLine(const LineReader::Line& line, HistoryBuilder& builder) {
       why = WhyOf(error);
     }
   }
-  // Without its end of line it is the one that a crash cut short.
+  // A line without a line break is the one that a crash has cut short.
   if (line.complete && !why.empty()) {
     builder.Skip(absl::StrCat("line ", line.number, ": ", why));
   }
@@ -248,7 +251,7 @@ absl::Status AddLines(const std::string& path, HistoryBuilder& builder) {
   return status;
 }
 
-// In an object store it lies in segments, in the folder of its name.
+// In an object store the log is divided into segments, in a folder of the same name.
 absl::Status AddSegments(const std::string& metrics_file, HistoryBuilder& builder) {
   ASSIGN_OR_RETURN(const auto folder, TemporaryFolder::Make("leeway-metrics"));
   const std::string path = folder->path() + "/metrics.jsonl";
@@ -279,12 +282,12 @@ std::string RunHistory::Gaps() const {
   std::vector<std::string> gaps;
   if (first_clock > 0) {
     gaps.push_back(absl::StrCat("it begins at clock ", *first_clock,
-                                "; seconds, bytes and times are of what came after"));
+                                "; seconds, bytes and times cover only what came after"));
   }
   if (!unreadable.empty()) gaps.push_back(unreadable);
   if (lines_skipped > 0) {
     gaps.push_back(absl::StrCat(lines_skipped, lines_skipped == 1 ? " line is" : " lines are",
-                                " skipped that cannot be read; the first: ", first_skipped));
+                                " skipped as unreadable; the first: ", first_skipped));
   }
   return absl::StrJoin(gaps, "; ");
 }

@@ -14,7 +14,7 @@ uint64_t Share(uint64_t number, double share) {
   return static_cast<uint64_t>(std::llround(static_cast<double>(number) * share));
 }
 
-// Cuts off what `step` has beyond the clock `end`, which is within it.
+// Removes the part of `step` that is beyond the clock `end`, which is within it.
 void CutOff(Step& step, uint64_t end) {
   const double share = static_cast<double>(end - step.from) /
                        static_cast<double>(std::max<uint64_t>(1, step.clock - step.from));
@@ -29,7 +29,7 @@ void CutOff(Step& step, uint64_t end) {
   }
 }
 
-// The mean loss of both; one that is not a number does not hide the other's.
+// The mean of both losses. A loss that is not a number does not hide the other one.
 double MeanLoss(const Step& a, const Step& b) {
   if (!std::isfinite(a.train_loss) || a.examples == 0) return b.train_loss;
   if (!std::isfinite(b.train_loss) || b.examples == 0) return a.train_loss;
@@ -98,7 +98,7 @@ void HistoryBuilder::SetShape(const std::string& shape, uint64_t steps_per_clock
   shape_ = shape;
   if (!other) return;
   history_.mixed = true;
-  // The lines that follow are told apart by what a clock is now.
+  // Later lines are interpreted by the new number of steps in a clock.
   for (auto& [rank, reached] : reached_) reached.steps = reached.clock * steps_per_clock;
 }
 
@@ -118,8 +118,8 @@ void HistoryBuilder::AddStep(Step step) {
   if (history_.steps.size() >= merge_at_) MergeNeighbours();
 }
 
-// Where the line's first clock is follows from how many steps the rank made in a clock so far, of
-// which some may not be in the log.
+// The first clock of the line follows from the number of steps that the rank has made in a clock so
+// far. Some of those steps may be missing in the log.
 void HistoryBuilder::Rewind(const Step& step, Reached& reached) {
   const uint64_t steps_per_clock =
       std::max<uint64_t>(1, (reached.steps + reached.clock / 2) / reached.clock);
@@ -135,10 +135,10 @@ void HistoryBuilder::Rewind(const Step& step, Reached& reached) {
   });
 }
 
-// Two of a rank that follow each other become one.
+// Merges pairs of consecutive steps of the same rank.
 void HistoryBuilder::MergeNeighbours() {
   std::vector<Step> merged;
-  // By rank: where the first of a pair is.
+  // By rank: the index of the first step of a pair.
   std::map<uint32_t, size_t> open;
   for (Step& step : history_.steps) {
     const auto [first, alone] = open.try_emplace(step.rank, merged.size());
@@ -151,7 +151,7 @@ void HistoryBuilder::MergeNeighbours() {
     open.erase(first);
   }
   history_.steps = std::move(merged);
-  // Where there are very many ranks little is merged: not at every line, then.
+  // With very many ranks little is merged, so the next attempt waits until the number has doubled.
   merge_at_ = std::max(merge_at_, 2 * history_.steps.size());
 }
 
@@ -160,7 +160,7 @@ void HistoryBuilder::AddEvaluation(const RunHistory::Evaluation& evaluation) {
   while (!all.empty() && all.back().clock >= evaluation.clock) all.pop_back();
   all.push_back(evaluation);
   if (all.size() < evaluations_max_) return;
-  // The newest one stays.
+  // Keeps every second evaluation, and the newest one.
   size_t kept = 0;
   for (size_t i = all.size() % 2 == 0 ? 1 : 0; i < all.size(); i += 2) all[kept++] = all[i];
   all.resize(kept);

@@ -1,4 +1,4 @@
-// Puts a run's history together from its lines, in their order.
+// Builds a run's history from its lines, in their order.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace leeway {
 
-// Adds up the wall time of each start of the job: from job_started to its last line. Who registers
-// may do so for the next start, long after one that was killed.
+// Adds up the wall time of each start of the job, from job_started to the last line of that start.
+// A registration may belong to the next start, long after the process of the last start was killed.
 class WallTime {
  public:
-  // Seconds since 1970; one that is not finite is passed over.
+  // `time` is in seconds since 1970. A time that is not finite is ignored.
   void Add(const std::string& event, double time);
   double Total();
 
@@ -27,8 +27,8 @@ class WallTime {
   double total_ = 0;
 };
 
-// After a resume, or where the job has gone back to a checkpoint, a rank does some clocks again:
-// its old lines of these go. Memory is bounded by `steps_max` and the number of ranks.
+// After a resume or a return to a checkpoint, a rank repeats some clocks. Its old lines of those
+// clocks are removed. Memory is bounded by `steps_max` and the number of ranks.
 class HistoryBuilder {
  public:
   // Enough for a curve of any width.
@@ -48,11 +48,11 @@ class HistoryBuilder {
   void AddEvent(RunHistory::Event event);
   // The job begins.
   void Restart();
-  // The job goes back: what was evaluated after that clock is no part of it any more.
+  // The job goes back to `clock`. Later evaluations no longer belong to it.
   void GoBack(uint64_t clock);
   // A start of the job, at a clock.
   void Start(uint64_t clock);
-  // What a clock is, as this start of the job says.
+  // What a clock means in this start of the job.
   void SetShape(const std::string& shape, uint64_t steps_per_clock);
   // A job_finished.
   void End(std::string state, std::string message);
@@ -68,7 +68,7 @@ class HistoryBuilder {
     uint64_t steps = 0;
     bool resumed = false;
   };
-  // The job stands at `clock` again.
+  // The job is at `clock` again.
   void StandAt(uint64_t clock);
   void Rewind(const RunHistory::Step& step, Reached& reached);
   void MergeNeighbours();
@@ -77,9 +77,9 @@ class HistoryBuilder {
   WallTime wall_;
   std::string shape_;
   std::map<uint32_t, Reached> reached_;
-  // By whichever rank.
+  // The highest clock of all ranks.
   uint64_t furthest_ = 0;
-  // So many steps are merged in pairs.
+  // The number of steps at which neighbours are merged in pairs.
   size_t merge_at_;
   const size_t evaluations_max_;
 };

@@ -18,7 +18,7 @@
 namespace leeway {
 namespace {
 
-// 0: not known.
+// Returns 0 if the number is not known.
 uint64_t StepsPerEpoch(const std::string& run_dir) {
   const auto record = ReadCoordinatorRecord(run_dir);
   return record.ok() && record->has_value() ? (*record)->steps_per_epoch() : 0;
@@ -32,7 +32,7 @@ std::vector<uint64_t> LastClocks(const RunHistory& history, uint32_t workers) {
   return clocks;
 }
 
-// The steps as the clocks of `model`, or of the history, tell them.
+// Corrects the steps by the clocks of `model`, or of the history.
 void CorrectSteps(const v1::TrainingJob& job, const std::string& run_dir, const RunHistory& history,
                   const TrainedModel* model, RunSummary& summary) {
   if (history.mixed) return;
@@ -50,7 +50,7 @@ void CorrectSteps(const v1::TrainingJob& job, const std::string& run_dir, const 
   if (steps.has_value()) SetSteps(*std::move(steps), history, summary);
 }
 
-// To any storage.
+// Exports to any kind of storage.
 absl::Status ExportTo(const TrainedModel& model, std::span<const float> weights,
                       const std::string& location) {
   if (!IsObjectLocation(location)) return ExportModel(model, weights, location);
@@ -60,7 +60,8 @@ absl::Status ExportTo(const TrainedModel& model, std::span<const float> weights,
   return CopyStored(path, location);
 }
 
-// Beside each other: the weights, and their average. That of a run which keeps none any more goes.
+// Writes the weights, and beside them their average. Removes the average of a run that does not
+// keep one any more.
 absl::Status WriteModelFiles(const TrainedModel& model, const std::string& run_dir) {
   const std::string average = absl::StrCat(run_dir, "/", kAverageModelFile);
   RETURN_IF_ERROR(ExportTo(model, model.weights.span(), absl::StrCat(run_dir, "/", kModelFile)));
@@ -75,7 +76,7 @@ absl::StatusOr<TrainedModel> ExportNewest(const std::string& run_dir, RunSummary
   absl::StatusOr<TrainedModel> model = LoadTrainedModel(run_dir);
   RETURN_IF_ERROR(Annotate(model.status(), "reading the trained model"));
   for (const std::string& damaged : model->passed_over) {
-    summary.warnings.push_back(absl::StrCat(damaged, "; the model is of the older one at clock ",
+    summary.warnings.push_back(absl::StrCat(damaged, "; the model is from the older one at clock ",
                                             model->manifest.clock()));
   }
   summary.parameters = model->manifest.schema().total();
@@ -94,9 +95,10 @@ void AddRun(const v1::TrainingJob& job, const std::string& run_dir, const RunHis
   CorrectSteps(job, run_dir, history, model, summary);
   if (history.steps.empty() && summary.steps > 0) {
     summary.warnings.push_back(
-        "metrics.jsonl: it has none of the run's steps; seconds, bytes and times are not known");
+        "metrics.jsonl: the log has none of the run's steps; seconds, bytes and times are not "
+        "known");
   }
-  // One that did nothing is a worker, too.
+  // A worker that did nothing is listed, too.
   summary.worker_steps.resize(std::max<size_t>(summary.worker_steps.size(), summary.workers));
 }
 

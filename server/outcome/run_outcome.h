@@ -1,5 +1,4 @@
-// What a run leaves behind when it is over: the model and its summary, as far as that needs no test
-// data.
+// What a run leaves behind: the model and the part of the summary that needs no test data.
 #pragma once
 
 #include <string>
@@ -12,18 +11,18 @@
 
 namespace leeway {
 
-// Exports the model of the newest checkpoint that verifies to the run folder, and describes it in
-// the summary. Damaged newer checkpoints go into the summary's warnings. NOT_FOUND if there is no
+// Exports the model of the newest valid checkpoint to the run folder, and describes it in the
+// summary. Damaged newer checkpoints are listed in the summary's warnings. NOT_FOUND without a
 // checkpoint.
 absl::StatusOr<TrainedModel> ExportNewest(const std::string& run_dir, RunSummary& summary);
 
-// The job's name and size, and what the metrics say. Steps follow from the model's clocks, if these
-// determine them. `model` is null if it does not hold all that was trained; then steps follow from
-// the last clocks of the metrics.
+// Adds the job's name and size, and what the metrics say. The number of steps follows from the
+// model's clocks, if they determine it. `model` is null if it does not hold the whole training; the
+// number then follows from the last clocks of the metrics.
 void AddRun(const v1::TrainingJob& job, const std::string& run_dir, const RunHistory& history,
             const TrainedModel* model, RunSummary& summary);
 
-// The test result of the last evaluation in the metrics, if there is any.
+// Adds the test result of the last evaluation in the metrics, if there is one.
 void AddLastEvaluation(const RunHistory& history, RunSummary& summary);
 
 absl::Status WriteSummary(const std::string& run_dir, const RunSummary& summary);
@@ -31,12 +30,12 @@ absl::Status WriteSummary(const std::string& run_dir, const RunSummary& summary)
 struct RunEnd {
   v1::TrainingJob job;
   std::string run_dir;
-  // finished, stopped or failed, and why.
+  // "finished", "stopped" or "failed", and the reason.
   std::string state;
   std::string message;
 };
-// Writes both files of a run without a launcher. The test result is that of the last evaluation in
-// the metrics.
+// Writes the model and the summary of a run that has no launcher. The test result is that of the
+// last evaluation in the metrics.
 absl::Status WriteOutcome(const RunEnd& end);
 
 }  // namespace leeway

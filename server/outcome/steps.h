@@ -1,5 +1,5 @@
-// How many steps a run has made. What workers tell with their heartbeats may be lost with server 0
-// or with a worker; the clocks of a cut are not.
+// The number of steps that a run has made. The counts in heartbeats may be lost with server 0 or
+// with a worker, but the clocks of a cut are not lost.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace leeway {
 
-// By rank, of the clocks that each has made from the beginning of the run. Absent where clocks do
-// not tell: where a clock need not be everybody's (consistency.backup_workers, on_worker_loss:
-// continue), where data is leased, and where the last clock may be a short one and nobody knows.
-// `steps_per_epoch`: of the job's length; 0: not known. `start`: where the run was resumed with
-// other numbers.
+// The steps by rank, from the clocks that each rank has made since the beginning of the run. Absent
+// if clocks do not determine the steps: if a clock may lack some workers
+// (consistency.backup_workers, on_worker_loss: continue), if data is leased, or if the last clock
+// may be shorter and its length is not known. `steps_per_epoch` is that of the job's length; 0: not
+// known. `start` is where the run was resumed with other numbers.
 std::optional<std::vector<uint64_t>> StepsOfClocks(const v1::TrainingJob& job,
                                                    uint64_t steps_per_epoch,
                                                    std::span<const uint64_t> clocks,
                                                    StartPoint start = {});
 
-// Where data is leased: the batches of all workers that the cut has for certain.
+// For leased data: the number of batches of all workers that the cut certainly covers.
 uint64_t BatchesOf(const v1::DataProgress& data);
 
 }  // namespace leeway

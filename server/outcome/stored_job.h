@@ -1,4 +1,4 @@
-// Job files that lie beside a run, in whatever storage that is.
+// Job files beside a run, in any kind of storage.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace leeway {
 
-// As LoadPlacedJob, also of s3://BUCKET/KEY.
+// Like LoadPlacedJob, but also for s3://BUCKET/KEY.
 absl::StatusOr<PlacedJob> LoadStoredJob(const std::string& location, const JobOverrides& overrides);
 
 }  // namespace leeway

@@ -22,7 +22,7 @@ Json Number(std::optional<double> value) {
   return value.has_value() && std::isfinite(*value) ? Json(*value) : Json();
 }
 
-// What a summary holds that SummaryJson did not write.
+// Thrown for JSON that SummaryJson cannot have written.
 class NoSummary : public std::exception {
  public:
   explicit NoSummary(std::string why) : why_(std::move(why)) {}
@@ -36,12 +36,12 @@ constexpr uint64_t kCountMax = uint64_t{1} << 60;
 
 uint64_t CountFrom(const Json& value, const char* key) {
   if (!value.is_number_unsigned() || value.get<uint64_t>() > kCountMax) {
-    throw NoSummary(absl::StrCat("'", key, "' is no count"));
+    throw NoSummary(absl::StrCat("'", key, "' is not a count"));
   }
   return value.get<uint64_t>();
 }
 
-// A summary's keys are all there: a default in place of one that is lost would be taken for a
+// Every key of a summary must be there. A default in place of a lost value would be taken for a
 // result.
 const Json& At(const Json& json, const char* key) {
   const auto found = json.is_object() ? json.find(key) : json.end();
@@ -55,13 +55,13 @@ uint64_t Count(const Json& json, const char* key) { return CountFrom(At(json, ke
 
 uint32_t SmallCount(const Json& json, const char* key) {
   const uint64_t count = Count(json, key);
-  if (count > UINT32_MAX) throw NoSummary(absl::StrCat("'", key, "' is no count"));
+  if (count > UINT32_MAX) throw NoSummary(absl::StrCat("'", key, "' is not a count"));
   return static_cast<uint32_t>(count);
 }
 
 template <typename Integer>
 std::vector<Integer> Counts(const Json& json, const char* key) {
-  if (!At(json, key).is_array()) throw NoSummary(absl::StrCat("'", key, "' is no list"));
+  if (!At(json, key).is_array()) throw NoSummary(absl::StrCat("'", key, "' is not a list"));
   std::vector<Integer> counts;
   for (const Json& value : At(json, key)) {
     counts.push_back(static_cast<Integer>(CountFrom(value, key)));
@@ -69,20 +69,20 @@ std::vector<Integer> Counts(const Json& json, const char* key) {
   return counts;
 }
 
-// Null: not known, or no number that JSON can say.
+// Null: the value is not known, or JSON cannot express it.
 std::optional<double> Real(const Json& json, const char* key, double low = 0,
                            double high = std::numeric_limits<double>::max()) {
   const Json& value = At(json, key);
   if (value.is_null()) return std::nullopt;
-  if (!value.is_number()) throw NoSummary(absl::StrCat("'", key, "' is no number"));
+  if (!value.is_number()) throw NoSummary(absl::StrCat("'", key, "' is not a number"));
   const double number = value.get<double>();
   if (number >= low && number <= high) return number;
-  throw NoSummary(absl::StrCat("'", key, "' is ", number, ", which it cannot be"));
+  throw NoSummary(absl::StrCat("'", key, "' is ", number, ", which is out of range"));
 }
 
 std::string TextFrom(const Json& value, const char* key) {
   if (value.is_string()) return value.get<std::string>();
-  throw NoSummary(absl::StrCat("'", key, "' is no text"));
+  throw NoSummary(absl::StrCat("'", key, "' is not a text"));
 }
 
 std::string Text(const Json& json, const char* key) { return TextFrom(At(json, key), key); }
@@ -94,7 +94,7 @@ std::string State(const Json& json) {
 }
 
 std::vector<std::string> Texts(const Json& json, const char* key) {
-  if (!At(json, key).is_array()) throw NoSummary(absl::StrCat("'", key, "' is no list"));
+  if (!At(json, key).is_array()) throw NoSummary(absl::StrCat("'", key, "' is not a list"));
   std::vector<std::string> texts;
   for (const Json& value : At(json, key)) texts.push_back(TextFrom(value, key));
   return texts;
@@ -158,7 +158,7 @@ RunSummary FromJson(const Json& json) {
   summary.worker_steps = Counts<uint64_t>(json, "worker_steps");
   summary.examples = Count(json, "examples");
   summary.dropped_steps = Count(json, "dropped_steps");
-  // Absent in those of older versions.
+  // Absent in summaries of older versions.
   if (json.contains("overflowed_steps")) summary.overflowed_steps = Count(json, "overflowed_steps");
   if (json.contains("replaced_pictures")) {
     summary.replaced_pictures = Count(json, "replaced_pictures");
@@ -224,7 +224,7 @@ void SetSteps(uint64_t steps, const RunHistory& history, RunSummary& summary) {
         static_cast<uint64_t>(std::llround(static_cast<double>(summary.examples) * share));
   }
   summary.steps = steps;
-  // The seconds of a part are no measure of the whole.
+  // The rate of a part would be wrong for the whole.
   if (!history.HasGap()) SetRate(summary);
 }
 
@@ -276,7 +276,7 @@ std::string SummaryJson(const RunSummary& summary) {
   for (const auto& [rank, times] : summary.worker_times) {
     json["worker_times"].push_back(TimesJson(rank, times));
   }
-  // A log's last lines may hold bytes that are no UTF-8.
+  // The last lines of a log may have bytes that are not UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -288,7 +288,7 @@ absl::StatusOr<RunSummary> ParseSummary(const std::string& json, const std::stri
   try {
     return FromJson(Json::parse(json));
   } catch (const Json::parse_error& error) {
-    return refuse(absl::StrCat("no JSON from byte ", error.byte, " on"));
+    return refuse(absl::StrCat("not JSON from byte ", error.byte, " on"));
   } catch (const std::exception& error) {
     return refuse(error.what());
   }

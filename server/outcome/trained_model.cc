@@ -25,7 +25,7 @@ struct Choice {
   std::vector<std::string> passed_over;
 };
 
-// A file or a folder.
+// Whether there is a file or a folder.
 bool Exists(const std::string& path) {
   std::error_code error;
   if (!IsObjectLocation(path)) return std::filesystem::exists(path, error);
@@ -38,7 +38,7 @@ bool Exists(const std::string& path) {
 
 absl::StatusOr<Choice> CheckpointAt(const std::string& run_dir, uint64_t clock) {
   const std::string folder = CheckpointFolder(run_dir, clock);
-  // Whether it is whole is found out when it is opened.
+  // Whether the checkpoint is complete is checked when it is opened.
   if (Exists(folder)) return Choice{folder, {}};
   ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, CheckpointClocks(run_dir));
   return absl::NotFoundError(absl::StrCat(run_dir, " has no checkpoint at clock ", clock,
@@ -46,12 +46,12 @@ absl::StatusOr<Choice> CheckpointAt(const std::string& run_dir, uint64_t clock) 
                                           absl::StrJoin(clocks, ", ")));
 }
 
-// NOT_FOUND unless `path` is a folder in which a run has been, and what to give instead.
+// NOT_FOUND, with what to give instead, unless `path` is the folder of a run.
 absl::Status CheckRunFolder(const std::string& path) {
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(path));
-  // Of an object store: whether it answers, and has the bucket.
+  // In an object store: checks whether the store answers and has the bucket.
   if (IsObjectLocation(path)) RETURN_IF_ERROR(storage->List(path).status());
-  if (!Exists(path)) return absl::NotFoundError(absl::StrCat(path, ": there is no such folder"));
+  if (!Exists(path)) return absl::NotFoundError(absl::StrCat(path, ": the folder does not exist"));
   std::error_code error;
   if (!IsObjectLocation(path) && !std::filesystem::is_directory(path, error)) {
     return absl::NotFoundError(absl::StrCat(
@@ -61,11 +61,11 @@ absl::Status CheckRunFolder(const std::string& path) {
     if (Exists(absl::StrCat(path, "/", name))) return absl::OkStatus();
   }
   return absl::NotFoundError(
-      absl::StrCat(path, " is no folder of a run or a checkpoint: it has no ", kJobFile, ", no ",
-                   kCheckpointsFolder, " and no ", kManifestName));
+      absl::StrCat(path, " is not the folder of a run or of a checkpoint: it has no ", kJobFile,
+                   ", no ", kCheckpointsFolder, " and no ", kManifestName));
 }
 
-// The checkpoint that is meant.
+// Finds the checkpoint that the caller means.
 absl::StatusOr<Choice> ChooseCheckpoint(const std::string& path, std::optional<uint64_t> clock) {
   RETURN_IF_ERROR(NormalLocation(path).status());
   if (Exists(absl::StrCat(path, "/", kManifestName))) return Choice{path, {}};
@@ -106,8 +106,8 @@ std::span<const float> TrainedModel::Evaluated() const {
 absl::StatusOr<std::span<const float>> TrainedModel::Of(v1::EvaluatedWeights which) const {
   if (which == v1::EVALUATED_WEIGHTS_CURRENT) return weights.span();
   if (average.has_value()) return average->span();
-  return absl::FailedPreconditionError(
-      absl::StrCat(folder, " has no moving average of the weights: its job has no update.average"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      folder, " has no moving average of the weights, because its job has no update.average"));
 }
 
 std::map<std::string, std::string> ExportMetadata(const TrainedModel& model,

@@ -1,4 +1,4 @@
-// A model as a checkpoint holds it: to export, to evaluate.
+// A model as a checkpoint holds it, for export and evaluation.
 #pragma once
 
 #include <cstdint>
@@ -16,34 +16,36 @@
 namespace leeway {
 
 struct TrainedModel {
-  // The checkpoint's folder.
+  // The folder of the checkpoint.
   std::string folder;
   v1::CheckpointManifest manifest;
   FloatBuffer weights;
-  // Their moving average, where the job keeps one.
+  // The moving average of the weights, if the job keeps one.
   std::optional<FloatBuffer> average;
-  // By rank: so many of its clocks are in all of the weights.
+  // By rank: the number of its clocks that all of the weights include.
   std::vector<uint64_t> clocks;
-  // Newer checkpoints that are damaged, and why: the model is older than it should be.
+  // Newer checkpoints that are damaged, with the reasons. The model is then older than it should
+  // be.
   std::vector<std::string> passed_over;
 
   // The weights that the job evaluates.
   std::span<const float> Evaluated() const;
-  // FAILED_PRECONDITION where there is no average.
+  // FAILED_PRECONDITION if the model has no average.
   absl::StatusOr<std::span<const float>> Of(v1::EvaluatedWeights which) const;
 };
 
-// `path` is a checkpoint's folder or a run's, also s3://BUCKET/PREFIX; of a run, the checkpoint at
-// `clock`, which must verify, or the newest one that does. NOT_FOUND if there is none.
+// Loads a model. `path` is the folder of a checkpoint or of a run, or s3://BUCKET/PREFIX. From a
+// run it takes the checkpoint at `clock`, which must verify, or the newest one that verifies.
+// NOT_FOUND if the run has no such checkpoint.
 absl::StatusOr<TrainedModel> LoadTrainedModel(const std::string& path,
                                               std::optional<uint64_t> clock = std::nullopt);
 
-// What a file of the model says of where it comes from; `format` names its own.
+// What an exported file says about its origin. `format` is the name of the file format.
 std::map<std::string, std::string> ExportMetadata(const TrainedModel& model,
                                                   std::span<const float> weights,
                                                   const std::string& format);
 
-// Writes `weights`, which are its own or their average, as safetensors with the layers' names.
+// Writes `weights`, the model's weights or their average, as safetensors with the layers' names.
 absl::Status ExportModel(const TrainedModel& model, std::span<const float> weights,
                          const std::string& path, WriteTo to = WriteTo::kRegularFile);
 

@@ -20,10 +20,10 @@ namespace leeway {
 namespace {
 
 constexpr char kMethod[] = "/leeway.v1.ParameterServer/Exchange";
-// As of a worker's stream: large blocks go one by one, small ones share a frame.
+// The same limits as for a worker's stream: large blocks travel alone, small ones share a frame.
 constexpr size_t kReplicaFrameBytes = 256 << 10;
 constexpr int kFrameRequests = 512;
-// Of the head, whose readers take 1 MiB.
+// The limit of a frame's head. Its readers accept 1 MiB.
 constexpr size_t kFrameHeadBytes = 256 << 10;
 
 // The vectors of a block, in the order of ReplicatedBlock.
@@ -50,7 +50,7 @@ void NameParts(const Parts& parts, const SharedArena& memory, v1::ReplicatedBloc
   }
 }
 
-// How many bytes. The versions stay as they are for as long as the frame refers to them.
+// Returns the number of bytes. The versions stay unchanged as long as the frame refers to them.
 uint64_t Append(const Parts& parts, FrameWriter& writer) {
   uint64_t bytes = 0;
   for (const SharedFloats* part : parts) {
@@ -64,7 +64,7 @@ uint64_t Append(const Parts& parts, FrameWriter& writer) {
 
 }  // namespace
 
-// Its fields but `received` and `status` are guarded by the link's mutex.
+// The link's mutex guards all fields except `received` and `status`.
 class ReplicaLink::Stream {
  public:
   explicit Stream(std::shared_ptr<ReplicaLink> owner)
@@ -85,7 +85,7 @@ class ReplicaLink::Stream {
   }
 
   const std::shared_ptr<ReplicaLink> link;
-  // Until it has ended.
+  // References that are held until the stream has ended.
   std::shared_ptr<Stream> self;
   std::optional<ServerQueue::Guest> guest;
   MemberEvent<Stream> started, written, read, ended;
@@ -93,10 +93,11 @@ class ReplicaLink::Stream {
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> calls;
   grpc::ByteBuffer received;
   grpc::Status status;
-  // What the replica checks after it has copied out of this server's memory; number 0: none.
+  // The session that the replica checks after it has copied from this server's memory. Number 0:
+  // none.
   SharedSession session;
   bool offered = false;
-  // The replica reads this server's memory.
+  // Whether the replica reads this server's memory.
   bool shares = false;
   bool starting = true;
   bool writing = false;
@@ -117,7 +118,7 @@ void ReplicaLink::Send(HeldBlock block, Done done) {
   {
     MutexLock lock(mutex_);
     if (closed_) {
-      status = absl::CancelledError("the way to the replica is closed");
+      status = absl::CancelledError("the link to the replica is closed");
     } else if (!refusal_.ok() && !pending_.empty()) {
       status = refusal_;
     } else {
@@ -160,7 +161,8 @@ void ReplicaLink::Flush() {
     frame = NextFrame();
     stream->writing = true;
   }
-  // Outside the lock: it may write to the socket. The stream does not end while writing.
+  // Without the lock, because this may write to the socket. The stream does not end while it is
+  // being written to.
   stream->calls->Write(frame, stream->written.Tag());
 }
 
@@ -178,7 +180,7 @@ void ReplicaLink::Offer(v1::RequestFrame& head) {
 grpc::ByteBuffer ReplicaLink::NextFrame() {
   v1::RequestFrame head;
   FrameWriter writer;
-  // Of the head; with many workers their clocks are most of it.
+  // The size of the head. With many workers most of it are their clocks.
   size_t head_bytes = 0;
   if (!stream_->offered) Offer(head);
   while (!outgoing_.empty() && head.requests_size() < kFrameRequests &&
@@ -186,7 +188,7 @@ grpc::ByteBuffer ReplicaLink::NextFrame() {
     const uint64_t id = outgoing_.front();
     outgoing_.pop_front();
     const auto sent = pending_.find(id);
-    // Answered before it was asked: by a replica that is none.
+    // A wrong replica has answered before it was asked.
     if (sent == pending_.end()) continue;
     const HeldBlock& block = sent->second.block;
     v1::StreamRequest& request = *head.add_requests();
@@ -213,8 +215,8 @@ grpc::ByteBuffer ReplicaLink::NextFrame() {
   return writer.Finish(head);
 }
 
-// Another thread may take the stream's end as soon as it is asked for, and with it what keeps the
-// link.
+// Another thread may end the stream as soon as that is possible. The stream may be the last
+// owner of the link.
 void ReplicaLink::OnStarted(Stream* stream, bool ok) {
   const auto self = shared_from_this();
   if (ok) TuneLocalSockets(stream->context.peer());
@@ -276,7 +278,7 @@ void ReplicaLink::TakeReply(const v1::StreamReply& reply) {
     }
     refusal_ = status;
     if (status.ok()) told_broken_ = false;
-    // What waits behind it would be refused as well, and each is a whole block.
+    // The blocks behind it would be refused as well, and each is a whole block.
     if (!status.ok()) answered = TakeUnsent();
     answered.push_back(std::move(found.mapped()));
   }
@@ -297,7 +299,7 @@ std::vector<ReplicaLink::Sent> ReplicaLink::TakeUnsent() {
 void ReplicaLink::Break(Stream* stream) {
   stream->broken = true;
   if (stream->ending) return;
-  // What is under way fails at once, and the other end is not waited for.
+  // Operations under way fail at once, and nothing waits for the other end.
   stream->context.TryCancel();
   if (stream->starting || stream->writing || stream->reading) return;
   stream->ending = true;
@@ -309,7 +311,7 @@ void ReplicaLink::OnEnded(Stream* stream) {
   bool tells = false;
   {
     MutexLock lock(mutex_);
-    // First the number, then the memory: common/shm/shared_memory.h.
+    // First the number, then the memory; see common/shm/shared_memory.h.
     if (stream->session.number != 0) options_.memory->CloseSession(stream->session);
     if (stream_.get() == stream) stream_.reset();
     failed.swap(pending_);
@@ -317,11 +319,11 @@ void ReplicaLink::OnEnded(Stream* stream) {
     tells = !closed_ && !failed.empty() && !std::exchange(told_broken_, true);
   }
   const absl::Status why =
-      absl::UnavailableError(absl::StrCat("the way to the replica at ", options_.address,
+      absl::UnavailableError(absl::StrCat("the link to the replica at ", options_.address,
                                           " has broken: ", stream->status.error_message()));
   if (tells) {
     const HeldBlock& first = failed.begin()->second.block;
-    spdlog::warn("{}; block {}, version {}{} not there yet: sent again until it is",
+    spdlog::warn("{}; block {}, version {}{} not there yet and will be sent again",
                  std::string(why.message()), first.block, first.progress.version,
                  failed.size() > 1 ? absl::StrCat(" and ", failed.size() - 1, " more are") : " is");
   }

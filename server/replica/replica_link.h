@@ -1,6 +1,6 @@
-// The link to the server that holds a shard's replica: one long-lived stream of the data plane,
-// which carries blocks as REPLICATE requests. On one host only their places in this server's memory
-// travel, and the replica copies them from there.
+// The link to the server that holds a shard's replica. It is one long-lived stream of the data
+// plane, which carries blocks as REPLICATE requests. On one host only the locations in this
+// server's memory are sent, and the replica copies the values from there.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,10 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
     uint64_t generation = 0;
     // The epoch in which the replica began (ShardPlace.since_epoch).
     uint64_t since_epoch = 0;
-    // Where the replica is.
+    // The address of the replica's server.
     std::string address;
-    // The memory of the shard's values, if the replica may be able to read it (it is on this host).
-    // If null, values travel in frames.
+    // The memory of the shard's values, if the replica may be able to read it because it is on this
+    // host. Null: values travel in frames.
     std::shared_ptr<SharedArena> memory;
     // Outlives the link's streams.
     ServerQueue* queue = nullptr;
@@ -50,7 +50,7 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
     HeldBlock block;
     Done done;
   };
-  // One gRPC stream; lives until its last operation is over.
+  // One gRPC stream. It lives until its last operation is over.
   class Stream;
 
   explicit ReplicaLink(Options options);
@@ -58,17 +58,17 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   void Flush() EXCLUDES(mutex_);
   void Offer(v1::RequestFrame& head) REQUIRES(mutex_);
   grpc::ByteBuffer NextFrame() REQUIRES(mutex_);
-  // From the stream, on the queue's threads.
+  // Called by the stream, on the queue's threads.
   void OnStarted(Stream* stream, bool ok) EXCLUDES(mutex_);
   void OnWritten(Stream* stream, bool ok) EXCLUDES(mutex_);
   void OnRead(Stream* stream, bool ok) EXCLUDES(mutex_);
   void OnEnded(Stream* stream) EXCLUDES(mutex_);
   void ReadOn(Stream* stream) REQUIRES(mutex_);
-  // After a failure, ends the stream when none of its operations is in progress.
+  // After a failure: ends the stream once none of its operations is in progress.
   void Break(Stream* stream) REQUIRES(mutex_);
   void TakeReplies(Stream* stream, const v1::ReplyFrame& replies) EXCLUDES(mutex_);
   void TakeReply(const v1::StreamReply& reply) EXCLUDES(mutex_);
-  // Those that have not been sent yet.
+  // Takes the blocks that have not been sent yet.
   std::vector<Sent> TakeUnsent() REQUIRES(mutex_);
 
   const Options options_;
@@ -77,12 +77,12 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   bool closed_ GUARDED_BY(mutex_) = false;
   std::shared_ptr<Stream> stream_ GUARDED_BY(mutex_);
   uint64_t next_id_ GUARDED_BY(mutex_) = 1;
-  // The replica's last answer. While the replica refuses (it is not there yet, or this server no
-  // longer owns the shard), only one block at a time asks again, not a whole model.
+  // The replica's last answer. While the replica refuses (it does not exist yet, or this server has
+  // lost the shard), only one block at a time asks again, and not a whole model.
   absl::Status refusal_ GUARDED_BY(mutex_);
-  // The break of the stream was reported, and nothing has arrived since.
+  // Whether the break of the stream was reported and nothing has arrived since.
   bool told_broken_ GUARDED_BY(mutex_) = false;
-  // Of those that are pending.
+  // The requests in pending_ that have not been sent yet.
   std::deque<uint64_t> outgoing_ GUARDED_BY(mutex_);
   std::map<uint64_t, Sent> pending_ GUARDED_BY(mutex_);
 };

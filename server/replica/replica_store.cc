@@ -47,19 +47,19 @@ absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
                     options_.layout.ServerOf(block) == options_.shard &&
                     replicated.since_epoch() == options_.since_epoch;
   if (!mine) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(what, ": this server holds the replica of shard ", options_.shard,
-                     " that began in epoch ", options_.since_epoch, ", the sender means that of ",
-                     replicated.since_epoch(), ": it does not own the shard any more"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        what, ": this server holds the replica of shard ", options_.shard, " that began in epoch ",
+        options_.since_epoch, ", but the sender means the one of epoch ", replicated.since_epoch(),
+        ": it does not own the shard any more"));
   }
-  // With a shadow (server/store/reply_encoder.h), or without.
+  // With a shadow (server/store/reply_encoder.h), or without one.
   const size_t count = options_.layout.Range(block).count;
   const size_t parts = 1 + options_.slots + (replicated.has_previous() ? 1 : 0);
   const size_t bytes = count * sizeof(float);
   if (payload.bytes() != parts * bytes && payload.bytes() != (parts + 1) * bytes) {
     return absl::InvalidArgumentError(absl::StrCat(what, ": payload: ", payload.size(), " values, ",
                                                    parts, " or ", parts + 1, " times ", count,
-                                                   " are wanted"));
+                                                   " are allowed"));
   }
   State state = StateOf(block, replicated.has_previous(), payload);
   if (stands && !stands()) {
@@ -101,7 +101,7 @@ absl::Status ReplicaStore::CheckWhole() const {
 absl::StatusOr<std::vector<ReplicaStore::Block>> ReplicaStore::TakeOver() {
   std::vector<Block> blocks;
   absl::Status whole;
-  // All are closed, also where one is missing: whoever sends more is not the owner any more.
+  // All blocks are closed, even if one is missing, because the owner sends no more states.
   for (const auto& slot : slots_) {
     MutexLock lock(slot->mutex);
     slot->closed = true;

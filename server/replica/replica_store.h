@@ -21,26 +21,26 @@
 
 namespace leeway {
 
-// Thread-safe. Different blocks have no lock in common.
+// Thread-safe. Different blocks share no lock.
 class ReplicaStore {
  public:
   struct Options {
     BlockLayout layout;
     uint32_t shard = 0;
-    // The epoch in which the replica began. Only states sent for this epoch are accepted.
+    // The epoch in which the replica began. Only states that are sent for this epoch are accepted.
     uint64_t since_epoch = 0;
-    // Optimizer slots of a block.
+    // The number of optimizer slots of a block.
     size_t slots = 0;
     // Whether the version before the newest is kept, too (sync).
     bool keep_previous = false;
-    // The memory for weights, so that a shard can be made of them; null for the heap.
+    // The memory for weights, so that a shard can be made from them. Null: the heap.
     std::shared_ptr<SharedArena> memory;
   };
   struct Block {
     uint32_t block = 0;
     BlockValues values;
     BlockProgress progress;
-    // What the workers had of the version before; empty if that has not come, or is not kept.
+    // The previous version as the workers were sent it. Empty if it has not come, or is not kept.
     SharedFloats previous;
   };
 
@@ -49,16 +49,17 @@ class ReplicaStore {
   uint32_t shard() const { return options_.shard; }
   uint64_t since_epoch() const { return options_.since_epoch; }
 
-  // Replaces the state of a block. FAILED_PRECONDITION if this is not, or no longer, the intended
-  // replica, or if the state is older than the one here: then the sender does not own the shard.
-  // INVALID_ARGUMENT for a wrong number of values. `stands` is called after the payload was copied,
-  // and says whether it was unchanged meanwhile (if empty, it was). UNAVAILABLE if it was not.
+  // Replaces the state of a block. FAILED_PRECONDITION if this is not the intended replica (any
+  // more), or if the state is older than the one here; the sender then does not own the shard.
+  // INVALID_ARGUMENT for a wrong number of values. `stands` is called after the payload was copied.
+  // It returns whether the payload stayed unchanged meanwhile; if not, Take returns UNAVAILABLE. If
+  // `stands` is empty, the payload did not change.
   absl::Status Take(const v1::ExchangeHeader& header, const v1::ReplicatedBlock& replicated,
                     const FloatPayload& payload, const std::function<bool()>& stands = {});
 
   // FAILED_PRECONDITION if a block has never come.
   absl::Status CheckWhole() const;
-  // Returns all blocks, and accepts nothing more. FAILED_PRECONDITION if one has never come.
+  // Returns all blocks, and accepts nothing more. FAILED_PRECONDITION if a block has never come.
   absl::StatusOr<std::vector<Block>> TakeOver();
 
  private:
@@ -73,7 +74,7 @@ class ReplicaStore {
     BlockValues values;
     SharedFloats previous;
   };
-  // The vectors of a state, each of the block's size, out of `payload`.
+  // The vectors of a state, taken from `payload`. Each has the block's size.
   State StateOf(uint32_t block, bool has_previous, const FloatPayload& payload);
 
   const Options options_;

@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-// A log of an overload is not to become one itself.
+// The log of an overload must not overload the server.
 constexpr uint64_t kTellEverySeconds = 10;
 
 }  // namespace

@@ -1,11 +1,11 @@
-// What a server holds of the messages that it has received, against a bound (limits.held_bytes).
+// The memory that a server holds for received messages, and its bound (limits.held_bytes).
 //
-// What counts is a message as it came, from its arrival until nobody refers to any part of it any
-// more: a contribution of 4 KiB in a frame of 256 KiB keeps the frame. Values in a worker's own
-// memory, and the versions of the model, cost nothing here.
+// A message counts as it was received, from its arrival until the last reference to any part of it
+// is gone. So a contribution of 4 KiB in a frame of 256 KiB keeps the whole frame. Values in a
+// worker's own memory and versions of the model do not count.
 //
-// Being over the bound refuses nothing by itself: who lets requests in asks, and knows which must
-// come in all the same (server/shard/admission.h).
+// The budget itself refuses nothing. The code that admits requests asks it, and knows which
+// requests must be admitted even beyond the bound (server/shard/admission.h).
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ class ByteBudget {
  public:
   struct Load {
     uint64_t held_bytes = 0;
-    // The most there ever was.
+    // The highest value so far.
     uint64_t held_bytes_max = 0;
     uint64_t refused_contributions = 0;
     // Answers that were not sent, or were taken back, because their worker does not read
@@ -32,18 +32,18 @@ class ByteBudget {
   explicit ByteBudget(uint64_t limit_bytes = kUnlimited)
       : counts_(std::make_shared<Counts>()), limit_(limit_bytes) {}
 
-  // Before it is known: unlimited.
+  // Until this call the budget is unlimited.
   void SetLimit(uint64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
   uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
 
-  // `owner`, whose memory counts as `bytes` from now on until the last reference to what is
-  // returned is gone. May outlive the budget.
+  // Returns `owner`. Its memory counts as `bytes` until the last reference to the result is gone.
+  // The result may outlive the budget.
   std::shared_ptr<const void> Hold(uint64_t bytes, std::shared_ptr<const void> owner);
 
   uint64_t held() const { return counts_->held.load(std::memory_order_relaxed); }
   bool over() const { return held() > limit(); }
 
-  // True: the first for a while, which is worth a line in the log. `tick` counts seconds.
+  // Returns true for the first refusal in a while, which should be logged. `tick` counts seconds.
   bool CountRefused(uint64_t tick);
   void CountUnread(uint64_t answers) {
     refused_unread_.fetch_add(answers, std::memory_order_relaxed);
@@ -51,7 +51,7 @@ class ByteBudget {
   Load load() const;
 
  private:
-  // Of everything held, which may be let go of after the budget is gone.
+  // The counts of everything held. They outlive the budget if references do.
   struct Counts {
     std::atomic<uint64_t> held{0};
     std::atomic<uint64_t> most{0};

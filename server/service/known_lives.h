@@ -13,9 +13,9 @@ namespace leeway {
 // Thread-safe.
 class KnownLives {
  public:
-  // From now on only incarnations that were learned are believed. `ask`, called without locks by
-  // whichever thread meets one that is not known: the coordinator is to be asked, and what it says
-  // learned.
+  // From now on only learned incarnations are believed. A thread that meets an unknown incarnation
+  // calls `ask`, without locks. `ask` then asks the coordinator, and the answer is passed to
+  // Learn().
   void Expect(uint32_t ranks, std::function<void()> ask) {
     MutexLock lock(mutex_);
     book_ = LifeBook(ranks);

@@ -19,7 +19,7 @@
 namespace leeway {
 namespace {
 
-// A push as it came.
+// A push request as it was received.
 struct ReceivedPush {
   v1::ExchangeHeader header;
   FloatPayload payload;
@@ -89,8 +89,8 @@ void ParameterService::SetLive(uint32_t rank, bool live) {
 
 absl::Status ParameterService::CommitSet(const v1::CommitSetRequest& request, ServerQueue* queue) {
   const absl::Status held = table_.CheckHeld(request.job(), request.generation());
-  // It holds nothing yet, and would not be told what while it is told this: whoever gets a shard
-  // here asks for its sets.
+  // This server holds nothing yet, and would not learn more now. A server that gets a shard asks
+  // for its sets.
   if (absl::IsUnavailable(held)) return absl::OkStatus();
   RETURN_IF_ERROR(held);
   const std::vector<uint32_t> ranks(request.ranks().begin(), request.ranks().end());
@@ -117,12 +117,14 @@ void ParameterService::SetLimits(const v1::TrainingJob& job) {
   const uint64_t oldest_block = job.workers().count() * job.servers().block_bytes();
   received_bytes_max_ =
       CommitsSets(job) ? ByteBudget::kUnlimited : table_.budget().limit() + oldest_block;
-  // A worker has them for each shard, and one server may come to serve all, or to be the replica.
+  // A worker has these streams for each shard. One server may come to own all shards, or to keep
+  // all replicas.
   const uint32_t shards = ShardsOf(job);
   streams_.SetLimits({.of_rank = job.transport().channels() * shards,
                       .of_servers = shards,
                       .unread_bytes = job.limits().unread_bytes()});
-  // Beside the streams: a worker's calls, also to the coordinator; of servers both ways.
+  // Connections besides the streams: a worker's calls, also to the coordinator, and those between
+  // servers in both directions.
   connections_of_job_ =
       uint64_t{job.workers().count()} * (uint64_t{job.transport().channels()} * shards + 2) +
       uint64_t{4} * shards;
@@ -188,7 +190,7 @@ absl::StatusOr<v1::AttachReply> ParameterService::Attach(const v1::AttachRequest
     header.set_block(request.shard());
     ASSIGN_OR_RETURN(const auto shard, table_.Find(header));
     ASSIGN_OR_RETURN(v1::AttachReply reply, shard->Attach(request.rank(), request.incarnation()));
-    // A shard without blocks has not looked whether there is such a rank.
+    // A shard without blocks has not checked whether the job has this rank.
     if (shard->IsRank(request.rank())) streams_.OnAttach(request.rank(), request.incarnation());
     return reply;
   }

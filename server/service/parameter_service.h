@@ -1,6 +1,6 @@
-// The data plane's gRPC adaptor: decodes, asks the Shard, encodes. Payloads are never touched by
-// protobuf (raw methods over grpc::ByteBuffer, common/wire/wire.h). The unary methods are served
-// here, the stream by server/service/stream_session.h.
+// The gRPC adaptor of the data plane. It decodes requests, asks the Shard, and encodes answers.
+// Protobuf never touches payloads (raw methods over grpc::ByteBuffer, common/wire/wire.h). The
+// unary methods are served here, streams by server/service/stream_session.h.
 #pragma once
 
 #include <cstdint>
@@ -23,34 +23,36 @@ class ParameterService final
     : public AdmittedService<
           v1::ParameterServer::WithRawMethod_Exchange<v1::ParameterServer::Service>> {
  public:
-  // `boot_now`: what the lease is held by.
+  // `boot_now` is the clock of the lease.
   explicit ParameterService(std::function<BootTime()> boot_now = BootClock::now)
       : AdmittedService("leeway.v1.ParameterServer"), table_(std::move(boot_now)) {}
 
-  // Which shards are here, and who is let in to them.
+  // The shards of this server, and the admission to them.
   ShardTable& table() { return table_; }
   StreamList& streams() { return streams_; }
 
-  // The job's bounds: limits.held_bytes, limits.unread_bytes, transport.channels. Before, there are
-  // none.
+  // Sets the job's bounds: limits.held_bytes, limits.unread_bytes, transport.channels. Until this
+  // call nothing is bounded.
   void SetLimits(const v1::TrainingJob& job);
-  // Of received contributions, what may be held at once: the budget, and what comes in beyond it
-  // (server/shard/admission.h), which with committed sets has no bound.
+  // The highest number of bytes of received contributions that may be held at once: the budget, and
+  // what is admitted beyond it (server/shard/admission.h). With committed sets it has no bound.
   uint64_t received_bytes_max() const { return received_bytes_max_; }
 
-  // How many connections of the job's own there may be, if all shards come to be here.
+  // The number of connections that the job itself may need, if this server comes to hold all
+  // shards.
   uint64_t connections_of_job() const { return connections_of_job_; }
 
   void SetLive(uint32_t rank, bool live);
-  // Shard::CommitSet of every shard here; FAILED_PRECONDITION for another job or generation.
-  // `queue`, if any: its threads share the work.
+  // Calls Shard::CommitSet for every shard here. FAILED_PRECONDITION for another job or generation.
+  // The threads of `queue`, if it is not null, share the work.
   absl::Status CommitSet(const v1::CommitSetRequest& request, ServerQueue* queue = nullptr);
-  // Gives up waits that are over; to be called a few times a second.
+  // Gives up waits that have lasted too long. To be called a few times a second.
   void Tick();
-  // Answers everybody who waits: gRPC's server does not end before its calls have.
+  // Answers all waiting requests, because gRPC's server does not end before its calls have ended.
   void Close();
 
-  // Awaits calls on `queue`, which outlives the service, from now on: once the gRPC server runs.
+  // Accepts calls on `queue` from now on. To be called once the gRPC server runs. The queue
+  // outlives the service.
   void Await(ServerQueue* queue);
 
  private:
@@ -58,7 +60,7 @@ class ParameterService final
   void Initialize(const grpc::ByteBuffer& request, const Shard::Done& done);
   void Contribute(const grpc::ByteBuffer& request, bool wants_reply, const Shard::Done& done);
   void Pull(const grpc::ByteBuffer& request, const Shard::Done& done);
-  // What a shard has answered, as it leaves: UNAVAILABLE where the lease has ended since.
+  // Replaces a shard's answer by UNAVAILABLE if the lease has ended since.
   Shard::Done WhileLeased(Shard::Done done) const;
 
   ShardTable table_;

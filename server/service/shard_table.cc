@@ -13,7 +13,7 @@
 namespace leeway {
 namespace {
 
-// Further ahead than this no coordinator is: it counts the times that a job went back.
+// No coordinator is further ahead than this. A generation counts how often a job has gone back.
 constexpr uint64_t kGenerationsAhead = uint64_t{1} << 20;
 
 }  // namespace
@@ -52,13 +52,14 @@ std::shared_ptr<SharedArena> ShardTable::memory() const {
 
 absl::Status ShardTable::LeaseIsOver() {
   return absl::UnavailableError(
-      "this server has not heard from the coordinator for a lease: others may own its blocks by "
-      "now; send the same again");
+      "this server's lease is over, because it has not heard from the coordinator: others may own "
+      "its blocks by now; send the same again");
 }
 
 absl::Status ShardTable::CheckHeldLocked(uint64_t job, uint64_t generation) const {
   if (holdings_.job == 0) {
-    return absl::UnavailableError("the server waits for the coordinator to tell it the model");
+    return absl::UnavailableError(
+        "the server waits until the coordinator tells it which model to hold");
   }
   if (job != holdings_.job) {
     return absl::FailedPreconditionError(absl::StrCat("header.job: ", absl::Hex(job),
@@ -102,13 +103,13 @@ absl::StatusOr<std::shared_ptr<Shard>> ShardTable::Find(const v1::ExchangeHeader
   const size_t shards = holdings_.shards.size();
   const size_t number = shards == 0 ? 0 : header.block() % shards;
   if (shards > 0 && holdings_.shards[number] != nullptr) return holdings_.shards[number];
-  // A block that nobody has: the shard that is here says so.
+  // The model has no such block. The shard that is here gives the error.
   for (const auto& shard : holdings_.shards) {
     if (shard != nullptr && header.block() >= shard->store().layout().blocks()) return shard;
   }
   return absl::UnavailableError(
       absl::StrCat("block ", header.block(), ": this server does not own shard ", number,
-                   " (yet, or any more); the coordinator knows who does"));
+                   " (yet, or any more); the coordinator knows which server does"));
 }
 
 absl::StatusOr<std::shared_ptr<ReplicaStore>> ShardTable::FindReplica(
@@ -148,7 +149,7 @@ absl::StatusOr<std::shared_ptr<Shard>> ShardTable::LookUp(const v1::ExchangeHead
   const absl::Status believed = lives_.Check(header.rank(), header.incarnation());
   if (!believed.ok() && anybody) return shard;
   RETURN_IF_ERROR(believed);
-  // A rank that is none is refused by the shard.
+  // The shard refuses a rank that the job does not have.
   if (last != nullptr && shard->IsRank(header.rank())) {
     const Sender sender{header.rank(), header.incarnation()};
     *last = {shard, header.job(), header.generation(), sender};
@@ -163,8 +164,8 @@ absl::Status ShardTable::AdmitOverBudget(Shard& shard, const v1::ExchangeHeader&
   if (budget_.CountRefused(std::chrono::duration_cast<std::chrono::seconds>(now).count())) {
     const ByteBudget::Load load = budget_.load();
     spdlog::warn(
-        "{}; {} bytes held, {} requests refused so far. The job goes on, slower than it could: a "
-        "larger limits.held_bytes, or more servers, leaves more room",
+        "{}; {} bytes held, {} requests refused so far. The job continues, but slower than "
+        "possible: a larger limits.held_bytes or more servers would help",
         std::string(status.message()), load.held_bytes, load.refused_contributions);
   }
   return status;

@@ -30,14 +30,14 @@ class ShardTable {
     uint64_t job = 0;
     uint64_t generation = 0;
     std::vector<std::shared_ptr<Shard>> shards;
-    // Of other servers' shards, by shard number.
+    // The replicas of other servers' shards, by shard number.
     std::vector<std::shared_ptr<ReplicaStore>> replicas;
-    // The memory that holds the versions, to be shared with workers on this host; null: none.
+    // The memory of the versions, which workers on this host may map. Null: it is not shared.
     std::shared_ptr<SharedArena> memory;
   };
   // What a request wants, as far as its admission depends on it.
   enum class Want {
-    // To read the current version. Anybody may.
+    // To read the current version. Every sender may do this.
     kLatest,
     // Anything else that costs no memory here.
     kAnswer,
@@ -49,8 +49,8 @@ class ShardTable {
     uint64_t incarnation = 0;
     bool operator==(const Sender&) const = default;
   };
-  // How the last request of a stream was admitted. The next one like it needs no second look. Used
-  // by one thread at a time.
+  // How the last request of a stream was admitted. A similar next request needs no second check.
+  // Used by one thread at a time.
   struct Admitted {
     // Weak: an idle stream must not keep the model of an older generation.
     std::weak_ptr<Shard> shard;
@@ -63,8 +63,8 @@ class ShardTable {
   // `boot_now` is the clock of the lease.
   explicit ShardTable(std::function<BootTime()> boot_now) : boot_now_(std::move(boot_now)) {}
 
-  // Serves these from now on. Before the first call every request is UNAVAILABLE. A request that
-  // waits at a shard which is no longer served is answered UNAVAILABLE.
+  // Serves these shards from now on. Before the first call every request is UNAVAILABLE. A request
+  // that waits at a shard which this server no longer serves is answered UNAVAILABLE.
   void Serve(Holdings holdings);
   // The same for a job of one shard.
   void Serve(uint64_t job, uint64_t generation, std::shared_ptr<Shard> shard);
@@ -72,7 +72,7 @@ class ShardTable {
   // No request is served from `until` on, because the coordinator may give the shards to other
   // servers then. At first the lease has no end.
   void SetLease(BootTime until) { lease_ = until.time_since_epoch().count(); }
-  // Also right after the host was suspended.
+  // This is correct even right after the host was suspended.
   bool leased() const {
     return boot_now_().time_since_epoch().count() < lease_.load(std::memory_order_relaxed);
   }
@@ -91,16 +91,16 @@ class ShardTable {
                                                Admitted* last = nullptr);
   // The same without checks of the sender and the budget.
   absl::StatusOr<std::shared_ptr<Shard>> Find(const v1::ExchangeHeader& header) const;
-  // Where a block belongs that another server sends.
+  // The replica to which a block from another server belongs.
   absl::StatusOr<std::shared_ptr<ReplicaStore>> FindReplica(const v1::ExchangeHeader& header) const;
-  // As in Find: this server holds that job and generation.
+  // Checks, as Find does, that this server holds that job and generation.
   absl::Status CheckHeld(uint64_t job, uint64_t generation) const;
   // As CheckHeld, and INVALID_ARGUMENT for a shard that the job does not have.
   absl::Status CheckShardNumber(const v1::AttachRequest& request) const;
 
   std::vector<std::shared_ptr<Shard>> shards() const;
   std::shared_ptr<SharedArena> memory() const;
-  // Senders that are believed; at first all of them.
+  // The senders that are believed; at first all of them.
   KnownLives& lives() { return lives_; }
   // Received messages count here (limits.held_bytes).
   ByteBudget& budget() { return budget_; }

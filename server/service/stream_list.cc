@@ -7,11 +7,11 @@
 namespace leeway {
 namespace {
 
-// Who begins a stream has something to ask, so its first message is on its way: the largest takes a
-// minute over 10 Mbit/s. (Who asks before the server has a model is nobody's too, but not silent.)
+// A new stream's first message is on its way; the largest takes a minute over 10 Mbit/s. (A stream
+// whose requests come before the server has a model has no owner either, but is not silent.)
 constexpr Duration kNobodysFor = std::chrono::minutes(2);
-// Each costs some 20 KiB. A larger job's workers that all begin at one moment name themselves
-// within milliseconds, and who is ended by that begins again.
+// Each stream costs about 20 KiB. If the workers of a larger job all begin at one moment, they name
+// themselves within milliseconds, and a worker whose stream was ended begins another.
 constexpr size_t kNobodysMax = 4096;
 
 }  // namespace
@@ -37,7 +37,7 @@ StreamList::Ref StreamList::Move(const Ref& stream, uint64_t incarnation, Stream
         each != nullptr && (oldest == nullptr || each->last_heard() < oldest->last_heard());
     if (older) oldest = std::move(each);
   }
-  // It takes no place from now on, whenever its last operation is over.
+  // The stream no longer counts, even if its last operation is still under way.
   to.erase(oldest.get());
   all_.erase(oldest.get());
   return oldest;

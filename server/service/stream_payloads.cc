@@ -1,4 +1,4 @@
-// Where the payloads of a stream's requests are: in its frames, or in memory that the peer offered.
+// Finds the payloads of a stream's requests: in its frames, or in memory that the peer has offered.
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -16,7 +16,7 @@ void StreamSession::TakeOffer(const v1::RequestFrame& head) {
   answer.set_mapped(mapping.ok());
   if (!mapping.ok()) answer.set_refusal(std::string(mapping.status().message()));
   peer_session_ = {head.session_offset(), head.session()};
-  // A server reads no values here.
+  // Another server reads no values here.
   const bool reads = mapping.ok() && peer_session_.number == 0;
   const auto memory = reads ? table_.memory() : nullptr;
   if (mapping.ok()) peer_memory_ = std::move(*mapping);

@@ -17,9 +17,10 @@
 namespace leeway {
 namespace {
 
-// Requests of one stream that may wait for their answers; beyond, it is not read from.
+// The number of requests of one stream that may wait for their answers. Above it the stream is not
+// read.
 constexpr size_t kUnansweredMax = 4096;
-// Of the floats that requests bring, wherever they lie.
+// The bytes of all floats that the requests bring, in the frame or in shared memory.
 uint64_t BytesOf(const v1::RequestFrame& head) {
   uint64_t bytes = 0;
   for (const v1::StreamRequest& request : head.requests()) {
@@ -37,7 +38,7 @@ bool Contributes(v1::ExchangeMethod method) {
 }
 
 ShardTable::Want WantOf(const v1::StreamRequest& request) {
-  // What lies in the worker's memory costs nothing here: it stays there until the answer.
+  // Values in the worker's memory cost nothing here, because they stay there until the answer.
   if (Contributes(request.method()) && !request.has_shared()) return ShardTable::Want::kHold;
   const bool latest = request.method() == v1::EXCHANGE_METHOD_PULL && request.latest();
   return latest ? ShardTable::Want::kLatest : ShardTable::Want::kAnswer;
@@ -45,7 +46,7 @@ ShardTable::Want WantOf(const v1::StreamRequest& request) {
 
 absl::Status IsTaken(uint64_t id) {
   return absl::InvalidArgumentError(
-      absl::StrCat("id: ", id, " is that of a request before this one"));
+      absl::StrCat("id: ", id, " is already used by an earlier request"));
 }
 
 }  // namespace
@@ -72,7 +73,7 @@ void StreamSession::Await(ParameterService* service, ServerQueue* queue) {
 }
 
 void StreamSession::OnAccepted(bool ok) {
-  // There will be no stream any more.
+  // The queue ends, so no stream will come.
   if (!ok) return OnEnded(true);
   const auto self = shared_from_this();
   Await(service_, queue_);
@@ -125,12 +126,12 @@ void StreamSession::OnRead(bool ok) {
 void StreamSession::EndFrame(absl::Status status) {
   MutexLock lock(mutex_);
   taking_ = false;
-  // A stream that cannot be read on: its worker begins another.
+  // This stream cannot be read any further. Its worker begins another one.
   if (!status.ok()) {
-    spdlog::warn("a stream from {} ends: {}", context_.peer(), std::string(status.message()));
+    spdlog::warn("the stream from {} ends: {}", context_.peer(), std::string(status.message()));
     broken_ = true;
     end_ = std::move(status);
-    // The status would wait for what this worker may never read.
+    // Without this the status would wait behind a frame that the worker may never read.
     if (writing_) context_.TryCancel();
   }
   ReadOn();
@@ -138,14 +139,14 @@ void StreamSession::EndFrame(absl::Status status) {
 }
 
 void StreamSession::OnWritten(bool ok) {
-  // Another thread may take the stream's end as soon as it is asked for.
+  // Another thread may end the stream as soon as that is possible.
   const auto self = shared_from_this();
   {
     MutexLock lock(mutex_);
     writing_ = false;
     answers_.OnWritten();
     if (!ok) broken_ = true;
-    // A worker that waits on says nothing, and takes what it is told.
+    // A worker that waits sends nothing, but reads what it is told.
     if (ok) last_heard_ = std::chrono::steady_clock::now().time_since_epoch().count();
     if (!taking_) ReadOn();
     EndWhenIdle();
@@ -176,7 +177,7 @@ void StreamSession::LearnOwner() {
     MutexLock lock(mutex_);
     first = !rank_.has_value();
     if (first) rank_ = rank;
-    // By what is said first: requests for another rank do not make it that one's.
+    // The first request decides. Requests for another rank do not change the owner.
     if (*rank_ != rank) return;
   }
   const bool newer = incarnation > std::exchange(incarnation_, std::max(incarnation_, incarnation));
@@ -218,7 +219,7 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
     (*shard)->Initialize(request.header(), *payload, std::move(done));
   } else {
     done(absl::InvalidArgumentError(
-        absl::StrCat("method: ", method, " is none that this server knows")));
+        absl::StrCat("method: ", method, " is not known to this server")));
   }
   if (request.wants_acceptance()) Acknowledge(request);
   return absl::OkStatus();
@@ -235,7 +236,7 @@ void StreamSession::Acknowledge(const v1::StreamRequest& request) {
 void StreamSession::OnMissing(uint64_t id, const std::string& missing) {
   {
     MutexLock lock(mutex_);
-    // To who does not read it is not said again and again.
+    // A client that does not read is not reminded repeatedly.
     if (broken_ || answers_.crowded() || !unanswered_.contains(id)) return;
     v1::StreamReply& reply = *answers_.OpenFrame().add_replies();
     reply.set_id(id);
@@ -293,7 +294,8 @@ void StreamSession::Flush() {
     bytes = answers_.BeginWrite(std::chrono::steady_clock::now());
     writing_ = true;
   }
-  // Outside the lock: it may write to the socket. The stream does not end while writing.
+  // Without the lock, because this may write to the socket. The stream does not end while it is
+  // being written to.
   stream_.Write(bytes, written_.Tag());
 }
 
@@ -308,12 +310,12 @@ void StreamSession::OnEnded(bool) {
   {
     MutexLock lock(mutex_);
     broken_ = true;
-    // First the number, then the memory: common/shm/shared_memory.h.
+    // First the number, then the memory; see common/shm/shared_memory.h.
     if (answers_.memory() != nullptr) answers_.memory()->CloseSession(session_);
     answers_.Clear();
   }
   guest_.reset();
-  // Answers that are still to come hold it, too.
+  // Answers that are still to come keep the session alive, too.
   self_.reset();
 }
 

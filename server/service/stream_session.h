@@ -1,5 +1,5 @@
-// One worker's stream: requests come in frames, go to the shard, and are answered in frames as they
-// are done.
+// The stream of one worker. Requests arrive in frames and go to the shard. Answers leave in frames
+// as they are ready.
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,8 @@
 
 namespace leeway {
 
-// Its events come one after the other of a kind, from any of the queue's threads; answers come from
-// any thread. Lives until the stream has ended and every answer under way has come.
+// Events of one kind come one after the other, from any of the queue's threads. Answers come from
+// any thread. A session lives until the stream has ended and all answers under way have come.
 class StreamSession : public StreamList::Stream,
                       public WaitingSender,
                       public std::enable_shared_from_this<StreamSession> {
@@ -48,89 +48,90 @@ class StreamSession : public StreamList::Stream,
 
   StreamSession(ParameterService* service, ServerQueue* queue);
 
-  // The operations' ends.
+  // The ends of the stream's operations.
   void OnAccepted(bool ok);
   void OnRead(bool ok);
   void OnWritten(bool ok);
   void OnEnded(bool ok);
 
-  // What a frame says beside its requests.
+  // Handles what a frame says besides its requests.
   void TakeHead(const v1::RequestFrame& head);
-  // All its requests have been handed over. Not OK: the stream cannot be read on.
+  // All requests of the frame have been handed over. If `status` is not OK, the stream cannot be
+  // read any further.
   void EndFrame(absl::Status status);
   void TakeOffer(const v1::RequestFrame& head);
-  // Hands a request to the shard. Not OK: it is wrong in itself.
+  // Hands a request to the shard. Returns an error if the request itself is malformed.
   absl::Status Ask(const v1::StreamRequest& request, FramePayload& frame, Time now);
   absl::StatusOr<FloatPayload> SharedPayloadOf(const v1::StreamRequest& request);
-  // A request says who sends it: `admitted_.sender`.
+  // A request has named its sender: `admitted_.sender`.
   void LearnOwner();
   // Floats in the peer's memory.
   absl::StatusOr<std::span<const float>> SharedFloatsOf(const v1::SharedRange& range) const;
   absl::StatusOr<FloatPayload> PartsOf(const v1::ReplicatedBlock& replicated) const;
-  // Another server's block, for the replica here.
+  // Takes another server's block for the replica here.
   absl::Status TakeReplica(const v1::StreamRequest& request, FramePayload& frame);
-  // The answer has to wait: says so, if it was asked to.
+  // The answer has to wait. Says so if the request wants that.
   void Acknowledge(const v1::StreamRequest& request);
 
-  // From any thread.
+  // May be called from any thread.
   void Answer(const Asked& asked, absl::StatusOr<BlockReading> reading);
-  // Sends a frame if there is one and nothing is being sent.
+  // Sends a frame if there is one and no other frame is being sent.
   void Flush();
-  // The same; if what there is can wait for more, once nothing else is to be done (the last
-  // contribution to many small blocks releases all workers block after block).
+  // The same, but what can wait for more is sent once the thread has nothing else to do. (The last
+  // contribution to many small blocks releases all workers, block after block.)
   void FlushSoon();
-  // Reads on, unless the worker asks for more than it lets be answered.
+  // Continues to read, unless too many of the worker's answers wait.
   void ReadOn() REQUIRES(mutex_);
-  // Ends a broken stream once no operation of it is under way.
+  // Ends a broken stream once none of its operations is under way.
   void EndWhenIdle() REQUIRES(mutex_);
 
   ParameterService* const service_;
   ShardTable& table_;
   StreamList& streams_;
   ServerQueue* const queue_;
-  // Until the stream has ended.
+  // Held until the stream has ended.
   std::optional<ServerQueue::Guest> guest_;
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_;
   Event accepted_, read_, written_, ended_;
-  // Itself, until the stream has ended.
+  // A reference to this session itself, until the stream has ended.
   std::shared_ptr<StreamSession> self_;
 
-  // Constant once it was accepted.
+  // Constant once the stream was accepted.
   Caller caller_;
 
-  // Of the read's end, and there is but one read at a time.
+  // Used at the end of a read. Only one read runs at a time.
   grpc::ByteBuffer received_;
   ShardTable::Admitted admitted_;
-  // The sender that was last looked at for whose the stream is.
+  // The sender that was last used to find the stream's owner.
   std::optional<ShardTable::Sender> sender_;
   // The owner's newest life.
   uint64_t incarnation_ = 0;
-  // It carries another server's blocks.
+  // Whether the stream carries another server's blocks.
   bool of_server_ = false;
   std::shared_ptr<SharedMapping> peer_memory_;
-  // Of another server's memory; number 0: the peer is a worker.
+  // The session in another server's memory. Number 0: the peer is a worker.
   SharedSession peer_session_;
 
   std::atomic<Time::rep> last_heard_{0};
-  // Changes under the lock only.
+  // Changes only under the lock.
   std::atomic<bool> broken_{false};
 
   Mutex mutex_;
   bool reading_ GUARDED_BY(mutex_) = false;
   bool writing_ GUARDED_BY(mutex_) = false;
-  // A frame's requests are being handed over: what they are answered is not alone.
+  // The requests of a frame are being handed over, so more answers may follow.
   bool taking_ GUARDED_BY(mutex_) = false;
-  // Will be flushed when a thread of the queue has nothing else to do.
+  // A thread of the queue will flush when it has nothing else to do.
   bool flush_due_ GUARDED_BY(mutex_) = false;
   bool ending_ GUARDED_BY(mutex_) = false;
-  // Why; what the worker is told.
+  // The reason, which the worker is told.
   absl::Status end_ GUARDED_BY(mutex_);
-  // Whose it is, by its first request.
+  // The owner, as its first request says.
   std::optional<uint32_t> rank_ GUARDED_BY(mutex_);
   absl::flat_hash_set<uint64_t> unanswered_ GUARDED_BY(mutex_);
   UnreadAnswers answers_ GUARDED_BY(mutex_);
-  // In the server's memory that replies refer to, where the worker maps it.
+  // The session in the server's memory that replies refer to, if the worker maps it.
   SharedSession session_ GUARDED_BY(mutex_);
 };
 

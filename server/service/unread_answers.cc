@@ -13,22 +13,23 @@
 namespace leeway {
 namespace {
 
-// A frame takes no more replies from here on: the worker can copy the first while the next is under
-// way.
+// A frame of this size takes no more replies, so that the worker can copy the first frame while the
+// next one is under way.
 constexpr size_t kAnswerFrameBytes = 256 << 10;
 constexpr int kFrameReplies = 512;
-// From here on an answer leaves at once, and from there on those that have gathered do.
+// An answer of the first size leaves at once. Gathered answers leave at the second size or number.
 constexpr uint64_t kLargeBytes = 16 << 10;
 constexpr uint64_t kTogetherBytes = QueuePoller::kSmallBytes;
 constexpr int kTogetherReplies = 16;
-// Frames that wait to leave, however little is in them.
+// The number of frames that may wait to leave, however small they are.
 constexpr size_t kFramesMax = 256;
-// Versions that a worker may be reading in the server's memory, however small they are.
+// The number of versions that a worker may be reading in the server's memory, however small they
+// are.
 constexpr size_t kHeldMax = 4096;
 
-// A frame that has not left for so long, and the time it takes by itself, stands still: gRPC does
-// not say how much of it has left, and one of 64 MiB needs 54 s on a link of 10 Mbit/s, which here
-// may be shared by two streams.
+// A frame is stalled if it has not left after this time plus the time that it needs by itself. gRPC
+// does not say how much of it has left. A frame of 64 MiB needs 54 s on a link of 10 Mbit/s, which
+// here may be shared by two streams.
 constexpr Duration kStalledAfter = std::chrono::seconds(5);
 constexpr uint64_t kSlowestBytesPerSecond = 512 << 10;
 
@@ -36,7 +37,7 @@ Duration PatienceFor(uint64_t bytes) {
   return kStalledAfter + std::chrono::milliseconds(bytes * 1000 / kSlowestBytesPerSecond);
 }
 
-// Who does not read for seconds will not do so at once.
+// A worker that has not read for seconds will not read at once.
 constexpr std::chrono::milliseconds kReadAfter(1000);
 
 std::string WorkerName(std::optional<uint32_t> rank) {
@@ -48,9 +49,10 @@ void Refuse(std::optional<uint32_t> rank, v1::StreamReply& reply) {
   reply.Clear();
   reply.set_id(id);
   reply.set_code(static_cast<int32_t>(absl::StatusCode::kResourceExhausted));
-  reply.set_message(absl::StrCat(WorkerName(rank),
-                                 " does not read its answers, and more of them wait than may "
-                                 "(limits.unread_bytes); send the same again"));
+  reply.set_message(
+      absl::StrCat(WorkerName(rank),
+                   " does not read its answers, and more of them wait than is allowed "
+                   "(limits.unread_bytes); send the same again"));
   reply.set_retry_after_ms(kReadAfter.count());
 }
 
@@ -145,7 +147,7 @@ uint64_t UnreadAnswers::TakeBack(Time now, uint64_t limit, std::optional<uint32_
   if (now - write_began_ < PatienceFor(writing_bytes_)) return 0;
   stalled_ = true;
   uint64_t answers = 0;
-  // The newest first: what is about to leave stays.
+  // Takes back the newest answers first; those that are about to leave stay.
   for (auto frame = frames_.rbegin(); frame != frames_.rend() && unread_bytes_ > limit; ++frame) {
     if (frame->payload.bytes() == 0) continue;
     unread_bytes_ -= frame->payload.bytes();

@@ -1,11 +1,12 @@
-// What a stream's worker was answered and has not taken: frames of replies that wait to leave, and
-// versions that it may be reading in the server's memory. Each has limits.unread_bytes for its
-// bound, so that a worker that does not read holds no more of the server's memory.
+// The answers that a stream's worker has not taken yet: frames of replies that wait to leave, and
+// versions that the worker may be reading in the server's memory. Each of the two is bounded by
+// limits.unread_bytes. So a worker that does not read holds no more of the server's memory.
 //
-// Versions in shared memory go when the worker says `released`; what would be beyond their bound
-// travels in frames. Those leave when the worker reads, so beyond their bound it is not read from
-// until it does; what waits is taken back, and refused, only once nothing has left for long. Until
-// then answers are but references to versions, which mostly are there anyway.
+// Versions in shared memory are released when the worker says `released`. Versions beyond their
+// bound travel in frames. Frames leave when the worker reads. Beyond their bound the server stops
+// reading from the worker until it reads its answers. Waiting answers are taken back, and refused,
+// only after nothing has left for long. Until then they are only references to versions, most of
+// which exist anyway.
 #pragma once
 
 #include <cstdint>
@@ -28,74 +29,77 @@
 
 namespace leeway {
 
-// Not thread-safe. `limit` is limits.unread_bytes, which a server learns when it has joined; `rank`
-// names the worker, once it is known.
+// Not thread-safe. `limit` is limits.unread_bytes, which a server learns when it joins. `rank`
+// names the worker once it is known.
 class UnreadAnswers {
  public:
-  // What the answer to a request needs to know of it.
+  // What the answer needs to know about its request.
   struct Asked {
     uint64_t id = 0;
     bool wants_values = false;
   };
-  // From now on values that lie in this memory, which the worker maps, are named, not sent.
+  // From now on values in this memory, which the worker maps, are named and not sent.
   void SetMemory(std::shared_ptr<SharedArena> memory) { memory_ = std::move(memory); }
   const std::shared_ptr<SharedArena>& memory() const { return memory_; }
 
-  // Puts what a shard has answered into the newest frame. False: in its place RESOURCE_EXHAUSTED
-  // with a hint, for the worker does not read.
+  // Puts a shard's answer into the newest frame. Returns false if the worker does not read; the
+  // frame then gets RESOURCE_EXHAUSTED with a retry hint in place of the answer.
   bool Add(const Asked& asked, absl::StatusOr<BlockReading> reading, uint64_t limit,
            std::optional<uint32_t> rank);
-  // Where the next reply goes: the newest frame, or another where that is full.
+  // The frame for the next reply: the newest one, or another one if that is full.
   v1::ReplyFrame& OpenFrame();
-  // Values for a reply of the open frame, or in their place RESOURCE_EXHAUSTED with a hint. False:
-  // refused.
+  // Adds values to a reply of the open frame. Returns false if it put RESOURCE_EXHAUSTED with a
+  // retry hint there instead.
   bool AddPayload(PayloadBytes payload, uint64_t limit, std::optional<uint32_t> rank,
                   v1::StreamReply& reply);
-  // There is room for so many bytes more that the worker reads where they are. The first of all
-  // may have any size: a bound below one block stops nobody.
+  // Whether the worker may hold `bytes` more in the server's memory. The first version may have any
+  // size, so a bound below one block stops no worker.
   bool may_hold(uint64_t bytes, uint64_t limit) const;
-  // Such values: they stay so until Release(id), of the reply that names them.
+  // Such values stay unchanged until Release(id), where `id` is that of the reply that names them.
   void Hold(uint64_t id, SharedFloats values);
   void Release(uint64_t id);
   bool holds(uint64_t id) const { return held_.contains(id); }
 
-  // More waits to leave than may: the worker is not to be read from.
+  // Whether more waits to leave than is allowed, so that the worker's stream must not be read.
   bool beyond(uint64_t limit) const;
-  // The worker does not read: takes back what waits to leave beyond `limit`. How many answers.
+  // The worker does not read. Takes back what waits to leave beyond `limit`, and returns the
+  // number of answers.
   uint64_t TakeBack(Time now, uint64_t limit, std::optional<uint32_t> rank);
 
-  // More waits to leave than one frame.
+  // Whether more than one frame waits to leave.
   bool crowded() const { return frames_.size() > 1; }
   bool empty() const { return frames_.empty(); }
-  // What waits to leave need not wait for more: there is a large answer, or many small ones. Then a
-  // frame's own cost is shared, and the worker begins while the rest is done.
+  // Whether what waits should leave without waiting for more: one large answer, or many small ones.
+  // Many answers then share the cost of a frame, and the worker can begin while the rest is being
+  // computed.
   bool worth_a_frame() const;
-  // The oldest frame, which leaves from now until OnWritten.
+  // Takes the oldest frame, which is being written until OnWritten.
   grpc::ByteBuffer BeginWrite(Time now);
   void OnWritten();
-  // Nobody reads any more.
+  // The worker reads no more.
   void Clear();
 
  private:
-  // Replies on their way into one message.
+  // Replies that will leave in one message.
   struct Frame {
     FrameHead<v1::ReplyFrame> head;
     FrameWriter payload;
   };
 
   std::deque<Frame> frames_;
-  // There is a large answer among them.
+  // Whether there is a large answer among them.
   bool large_ = false;
-  // Payload of the frames, and of the one that leaves, since when.
+  // The payload bytes of the waiting frames, and of the frame that is being written, with the time
+  // since when.
   uint64_t unread_bytes_ = 0;
   uint64_t writing_bytes_ = 0;
   bool writing_ = false;
   Time write_began_{};
-  // That one does not leave, and more waits than may.
+  // Whether that frame does not leave, and more waits than is allowed.
   bool stalled_ = false;
   // Null: the worker does not map it.
   std::shared_ptr<SharedArena> memory_;
-  // By reply: what the worker may be reading.
+  // By reply: the values that the worker may be reading.
   absl::flat_hash_map<uint64_t, SharedFloats> held_;
   uint64_t held_bytes_ = 0;
 };

@@ -1,28 +1,31 @@
-// What a server lets in though it holds as much as it may (server/service/byte_budget.h), so that a
-// bound on memory never stops the job.
+// What a server admits although its memory budget is used up (server/service/byte_budget.h), so
+// that a bound on memory never stops the job.
 //
-// Sync mode holds a block's contributions until the last worker's has come, so a bound smaller than
-// all of them could keep out the very one that would free the others. Therefore what belongs to the
-// oldest incomplete block, the lowest number among those of the lowest version, is always let in.
-// Why this cannot deadlock: let D be that block, at version v. Every worker whose contribution to D
-// is missing can read version v of every block of this server, for no block is older; take the
-// server whose version is the lowest of all and it can read version v everywhere, so it computes
-// clock v and sends it. Nothing that the server refuses keeps it from sending D: what it sends
-// before D may be refused, but a refusal is an answer, and a client that limits what is under way
-// lets the lowest block go first (client/calls/call_queue.h); blocks lower than D are complete and
-// are answered. So D completes, whatever is held, and its contributions are freed; the next block
-// is the oldest then. A client of one's own that waits for each block before it sends the next must
-// go upwards (docs/protocol.md).
+// In sync mode a block's contributions are held until the last worker's contribution has come. A
+// bound below their total could keep out the very contribution that would release the others.
+// Therefore every contribution to the oldest incomplete block is admitted. That is the block with
+// the lowest number among those with the lowest version.
+//
+// This cannot deadlock. Let D be that block, at version v, on the server whose lowest version is
+// the lowest of all servers. A worker whose contribution to D is missing can read version v of
+// every block, because no block of any server is older. So it computes clock v and sends it.
+// Contributions that it sends before D may be refused, but a refusal is an answer, and a client
+// that limits its requests in flight sends the lowest block first (client/calls/call_queue.h). Blocks
+// lower than D are complete and are answered. So D completes, however much is held, its
+// contributions are released, and another block becomes the oldest. A client of another kind that
+// waits for each block before it sends the next must send blocks in rising order
+// (docs/protocol.md).
 //
 // So a server holds at most the bound, one contribution of each worker to one block, and the
-// messages that are being looked at.
+// messages that it is decoding.
 //
-// Initialize is let in as it comes: its payload is copied into the first version and gone when the
-// call returns, and before the first version there is nothing that waits.
+// Initialize is always admitted. Its payload is copied into the first version and released when the
+// call returns, and no request waits before the first version exists.
 //
-// Where committed sets are made (consistency.backup_workers, on_worker_loss: continue) a clock's
-// contributions must all lie on all servers before the set is known: all of the current clock are
-// let in. Outside of sync an update waits for nobody: what can be applied at once is let in.
+// With committed sets (consistency.backup_workers, on_worker_loss: continue) all contributions of a
+// clock must be on the servers before the set is decided. So all contributions of the current clock
+// are admitted. Outside of sync an update waits for no other contribution, so a contribution that
+// can be applied at once is admitted.
 #pragma once
 
 #include <atomic>
@@ -33,19 +36,19 @@
 
 namespace leeway {
 
-// The oldest incomplete block of a shard. Thread-safe; a version costs a store, and only who asks
-// pays more.
+// Finds the oldest incomplete block of a shard. Thread-safe. A new version costs one store; only
+// Oldest() costs more.
 class Admission {
  public:
-  // Blocks are counted 0, 1, ... in the order of their numbers; all are at version 0.
+  // Blocks have the indices 0, 1, ... in the order of their numbers. All begin at version 0.
   explicit Admission(uint32_t blocks) : versions_(blocks) {}
 
-  // Versions rise.
+  // A block's versions must rise.
   void OnVersion(uint32_t index, uint64_t version) {
     versions_[index].store(version, std::memory_order_relaxed);
   }
 
-  // Amortised, a look at each block a version.
+  // Looks at each block once for each version, on average.
   uint32_t Oldest();
 
  private:
@@ -56,7 +59,7 @@ class Admission {
 
   std::vector<std::atomic<uint64_t>> versions_;
   Mutex mutex_;
-  // Every block before `index_` is beyond `version_`, all others are at it at least.
+  // Every block before `index_` is above `version_`. All others are at least at `version_`.
   uint32_t index_ GUARDED_BY(mutex_) = 0;
   uint64_t version_ GUARDED_BY(mutex_) = 0;
 };

@@ -1,4 +1,4 @@
-// What a reader of a block gets.
+// The answer to a request that reads a block.
 #pragma once
 
 #include <cstdint>
@@ -16,34 +16,34 @@ namespace leeway {
 
 struct PayloadBytes {
   std::span<const uint8_t> bytes;
-  // Keeps their memory.
+  // Keeps the memory of the bytes alive.
   std::shared_ptr<const void> owner;
 };
 
-// What a reader has and understands, as its request says.
+// What a reader already has and which encodings it understands, as its request says.
 struct ReaderOptions {
   static ReaderOptions Of(const v1::ExchangeHeader& header, ReadKind kind = ReadKind::kAtClock);
 
-  // The version that it has in its memory.
+  // The version that the reader has.
   std::optional<uint64_t> have = std::nullopt;
-  // Beside RAW.
+  // An encoding that the reader understands besides RAW.
   v1::Encoding encoding = v1::ENCODING_RAW;
   ReadKind kind = ReadKind::kAtClock;
 };
 
 struct BlockReading {
-  // Empty for a mere acknowledgement, where header.unchanged, and where `encoded` is in its place.
+  // Empty for an acknowledgement without values, for header.unchanged, and if `encoded` is set.
   SharedFloats values;
-  // In header.encoding; null: that is RAW.
+  // The values in header.encoding. Null: the encoding is RAW.
   std::shared_ptr<const std::string> encoded;
   v1::VersionHeader header;
   bool duplicate = false;
 
   bool has_payload() const { return values || encoded != nullptr; }
-  // Once.
+  // May be called once.
   PayloadBytes TakePayload();
-  // Puts version header.version, which is `weights`, in as `reader` can use it best: as it was sent
-  // in the block's `encoding`, or as it is.
+  // Sets version header.version, which is `weights`, in the form that is best for `reader`: as it
+  // was sent in the block's `encoding`, or without encoding.
   void Give(SharedFloats weights, const SentVersion& sent, v1::Encoding encoding,
             const ReaderOptions& reader);
 };

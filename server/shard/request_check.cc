@@ -28,11 +28,11 @@ absl::Status Wrong(const v1::ExchangeHeader& header, absl::string_view field,
 
 struct RateDifference {
   size_t element;
-  // The factors of both there.
+  // The factors of both parts at this element.
   double one, other;
 };
 
-// Of the first element where the parts differ, if they do.
+// Finds the first element at which the parts differ, if there is one.
 std::optional<RateDifference> FirstDifference(std::span<const UpdatePart> one,
                                               std::span<const UpdatePart> other) {
   static constexpr UpdatePart kPlain = {.end = std::numeric_limits<size_t>::max()};
@@ -50,7 +50,8 @@ std::optional<RateDifference> FirstDifference(std::span<const UpdatePart> one,
   return std::nullopt;
 }
 
-// The first value of the block after `write`, or of its optimizer state, that is not finite.
+// The index of the first value that is not finite in the block after `write`, or in its optimizer
+// state.
 size_t FirstNonFinite(const BlockWrite& write) {
   size_t first = FloatPayload::Of(write.weights_out.span()).FirstNonFinite();
   for (const SharedFloats& slot : write.slots_out) {
@@ -68,8 +69,8 @@ absl::Status RequestCheck::WrongNames(const v1::ExchangeHeader& header) const {
   }
   if (!store_.Has(header.block())) {
     return Wrong(header, "header.block",
-                 absl::StrCat("is of shard ", store_.layout().ServerOf(header.block()),
-                              ", this is shard ", store_.server()));
+                 absl::StrCat("belongs to shard ", store_.layout().ServerOf(header.block()),
+                              ", but this is shard ", store_.server()));
   }
   return Wrong(header, "header.rank", absl::StrCat("the job has ", Counted(workers_, "worker")));
 }
@@ -98,7 +99,7 @@ absl::StatusOr<Contribution> RequestCheck::Open(const v1::ExchangeHeader& header
   }
   if (header.examples() > kExamplesMax) {
     return Wrong(header, "header.examples",
-                 absl::StrCat(header.examples(), " is no number of examples"));
+                 absl::StrCat(header.examples(), " is not a possible number of examples"));
   }
   ASSIGN_OR_RETURN(std::vector<UpdatePart> rates, Rates(header));
   const uint64_t wanted = store_.Range(header.block()).count;
@@ -123,24 +124,25 @@ absl::StatusOr<Contribution> RequestCheck::OpenContribution(const v1::ExchangeHe
   if (!header.combined()) return Open(header, std::move(payload));
   if (!names(header)) return WrongNames(header);
   if (!combines_) {
-    return Wrong(header, "header.combined",
-                 "workers of this job hand in for themselves (workers.per_host is not combine)");
+    return Wrong(
+        header, "header.combined",
+        "workers of this job do not combine contributions (workers.per_host is not combine)");
   }
   if (payload.bytes() > 0) {
     return Wrong(header, "payload",
                  absl::StrCat(payload.bytes(),
-                              " bytes; a combined contribution has none, for its "
-                              "values are in another worker's"));
+                              " bytes; a combined contribution has none, because its "
+                              "values are in that of another worker"));
   }
   if (header.examples() > 0) {
     return Wrong(header, "header.examples",
                  absl::StrCat(header.examples(),
-                              "; a combined contribution has none, for they are "
-                              "counted in another worker's"));
+                              "; a combined contribution has none, because they are "
+                              "counted in that of another worker"));
   }
   if (!header.rates().empty()) {
     return Wrong(header, "header.rates",
-                 "a combined contribution has none, for they are in another worker's");
+                 "a combined contribution has none, because they are in that of another worker");
   }
   absl::StatusOr<Contribution> contribution(absl::in_place);
   contribution->rank = header.rank();

@@ -1,5 +1,5 @@
-// What a request of a worker must be before a block's core is asked, and what it is told where its
-// values cannot be used.
+// The conditions on a worker's request before a block's core sees it, and the errors for values
+// that cannot be used.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,25 @@
 
 namespace leeway {
 
-// What a worker handed in for one block.
+// A worker's contribution to one block.
 struct Contribution {
-  // Whose, at which clock.
+  // The worker's rank, and its clock.
   uint32_t rank = 0;
   uint64_t clock = 0;
   uint64_t examples = 0;
   FloatPayload payload;
-  // It is part of another one (workers.per_host: combine), and in no sum of its own.
+  // Whether it is part of another contribution (workers.per_host: combine). It then does not count
+  // in a sum itself.
   bool combined = false;
-  // What the learning rate is multiplied by, of the block's trained elements; none: 1.
+  // The factors on the learning rate of the block's trained elements. Empty: 1.
   std::vector<UpdatePart> rates = {};
 };
 
-// Thread-safe. Errors are INVALID_ARGUMENT and name the worker, the block and the clock.
+// Thread-safe. All errors are INVALID_ARGUMENT and name the worker, the block and the clock.
 class RequestCheck {
  public:
-  // `store` outlives it. `combines`: contributions may be part of another one.
-  // `has_rate`: the job's updates have a learning rate.
+  // `store` outlives it. `combines`: a contribution may be part of another one. `has_rate`: the
+  // job's updates have a learning rate.
   RequestCheck(const BlockStore& store, uint32_t workers, v1::ModelSchema schema,
                bool combines = false, bool has_rate = true)
       : store_(store),
@@ -44,25 +45,27 @@ class RequestCheck {
         has_rate_(has_rate),
         schema_(std::move(schema)) {}
 
-  // The block is of this server, the rank of this job.
+  // Whether this server has the block and the job has the rank.
   bool names(const v1::ExchangeHeader& header) const {
     return store_.Has(header.block()) && header.rank() < workers_;
   }
-  // Why not.
+  // The error if names() is false.
   absl::Status WrongNames(const v1::ExchangeHeader& header) const;
-  // The contribution that came with `payload`: it names what is here and has the block's values,
-  // the right number. Encoded ones are finite, too.
+  // Opens a contribution that came with `payload`. The block and the rank must exist here, and the
+  // number of values must be that of the block. Encoded values must also be finite.
   absl::StatusOr<Contribution> Open(const v1::ExchangeHeader& header, FloatPayload payload) const;
-  // The same for a contribution, which may be part of another one; then it has no values.
+  // The same for a contribution that may be part of another one. Such a contribution has no values.
   absl::StatusOr<Contribution> OpenContribution(const v1::ExchangeHeader& header,
                                                 FloatPayload payload) const;
-  // What a set that is applied as one aggregate multiplies the learning rate by: what each that
-  // moves something does. The error names two that differ. It is a view of `contributions`.
+  // The factors on the learning rate that are common to all contributions of one aggregate,
+  // ignoring those that change nothing. The error names two contributions that differ. The result
+  // is a view into `contributions`.
   absl::StatusOr<std::span<const UpdatePart>> CommonRates(
       uint32_t block, std::span<const Contribution> contributions) const;
-  // All values are finite: a pass over them.
+  // An error if a value is not finite. This is a pass over all values.
   absl::Status Finite(uint32_t block, const Contribution& contribution) const;
-  // All values were, but not those of `write`, the block after its update: they overflow.
+  // The error if all contributions were finite but `write`, the block after its update, is not: the
+  // update overflows.
   absl::Status Overflow(uint32_t block, const Contribution& contribution,
                         const BlockWrite& write) const;
 
@@ -74,7 +77,7 @@ class RequestCheck {
   const uint32_t workers_;
   const bool combines_;
   const bool has_rate_;
-  // For the names of what is wrong.
+  // For the names in errors.
   const v1::ModelSchema schema_;
 };
 

@@ -104,7 +104,8 @@ absl::StatusOr<v1::AttachReply> Shard::Attach(uint32_t rank, uint64_t incarnatio
     MutexLock lock(slot->mutex);
     if (closed_) return NotServed(*slot);
     ASSIGN_OR_RETURN(uint64_t clock, slot->core.OnAttach(rank, incarnation));
-    // What is said the replica has to know. In lockstep nobody else goes on meanwhile.
+    // The replica must know every clock that is told to a worker. In sync mode no other worker
+    // continues meanwhile, so the caller can wait.
     const bool ahead =
         !slot->replicated.empty() && slot->core.counted(rank) > slot->replicated[rank];
     if (ahead && sync_ && !contributions_) {
@@ -130,8 +131,8 @@ void Shard::Initialize(const v1::ExchangeHeader& header, const FloatPayload& pay
   Slot& slot = SlotOf(header.block());
   Outbox outbox;
   {
-    // The copy is made, and encoded, under the lock: it happens once in a block's life, before
-    // anybody waits for it.
+    // The block is copied and encoded under the lock. This happens once in its life, before any
+    // request waits for it.
     MutexLock lock(slot.mutex);
     if (closed_) {
       outbox = Refuse(slot, std::move(done));
@@ -181,7 +182,7 @@ void Shard::Read(const v1::ExchangeHeader& header, ReadKind kind, Time now, Done
   if (!check_.names(header)) return done(check_.WrongNames(header));
   if (kind == ReadKind::kAverage && !store_.keeps_average()) {
     return done(absl::FailedPreconditionError(
-        "average: the job has no update.average, so there is no moving average of the weights"));
+        "average: the job has no update.average, so its servers keep no moving average"));
   }
   Slot& slot = SlotOf(header.block());
   const RequestId request = next_request_.fetch_add(1, std::memory_order_relaxed);
@@ -241,10 +242,11 @@ void Shard::SetLive(uint32_t rank, bool live) {
 }
 
 void Shard::Close() {
-  // Who asks after this is refused under the block's lock; who asked before is among its waiters.
+  // A later request is refused under the block's lock. An earlier one is among the block's waiting
+  // requests.
   closed_ = true;
   for (const auto& slot : slots_) {
-    // The gate stays as it is: what its replica does not have never leaves.
+    // The gate stays as it is. Answers that the replica's state does not cover never leave.
     MutexLock lock(slot->mutex);
     slot->replica.reset();
   }
@@ -257,7 +259,7 @@ void Shard::Load(uint32_t block, BlockValues values, BlockProgress progress,
   Slot& slot = SlotOf(block);
   SentVersion sent = encoder_.First(block, values.weights, std::move(values.shadow));
   const bool has_previous = static_cast<bool>(previous);
-  // To those who are sent changes it is what they had.
+  // Workers that are sent changes have this version.
   SentVersion before = has_previous ? encoder_.First(block, previous, previous) : SentVersion();
   Outbox outbox;
   {
@@ -284,7 +286,7 @@ absl::StatusOr<std::vector<HeldBlock>> Shard::Hold(uint64_t clock) const {
     if (sync_ && version != clock) {
       return absl::FailedPreconditionError(
           absl::StrCat("block ", slot->block, " is at version ", version, ", not at clock ", clock,
-                       ": some worker's exchange is incomplete; the newest checkpoint stays"));
+                       ": a worker's exchange is incomplete, so the newest checkpoint stays"));
     }
     held.push_back({slot->block, ValuesOf(*slot), slot->core.progress()});
   }
@@ -325,15 +327,16 @@ Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
       outbox.update->contributions.push_back(std::move(held.mapped()));
     }
   }
-  // An update that ran when it was closed: nobody looks for late ones any more.
+  // An update that was running at Close() may produce late answers, which no later Tick would give
+  // up.
   if (closed_) GiveUpGated(slot, Ticks(Time::max()), outbox);
   return outbox;
 }
 
 absl::Status Shard::NotServed(const Slot& slot) {
   return absl::UnavailableError(absl::StrCat(
-      "block ", slot.block, ": this server does not serve it any more; ask the coordinator who ",
-      "does, and send the same again"));
+      "block ", slot.block, ": this server does not serve it any more; ask the coordinator which ",
+      "server does, and send the same again"));
 }
 
 Shard::Outbox Shard::Refuse(const Slot& slot, Done done) {
@@ -347,7 +350,8 @@ BlockReading Shard::ReadingOf(const Slot& slot, const Answer& answer, const Read
   const bool previous = reader.before || answer.which == Readable::kPrevious;
   BlockReading reading;
   reading.header.set_block(slot.block);
-  // Elastic: of what has been applied by now, the contribution included.
+  // For an elastic exchange, the version includes everything that has been applied, also this
+  // contribution.
   const bool older = previous && !reader.before;
   reading.header.set_version(slot.core.progress().version - (older ? 1 : 0));
   reading.header.set_staleness(answer.staleness);

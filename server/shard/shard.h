@@ -1,42 +1,71 @@
-// One server's share of the model: for each block a BlockCore that decides and its values in the
-// BlockStore, under that block's own lock. Blocks have no lock in common.
+// In a training job workers compute, and servers hold the model. A shard is one server's share of
+// the model: a set of blocks. A block is a fixed range of the model's parameters. For each of its
+// blocks the shard has
+// - a BlockCore (server/core), which decides what happens to a request: whether it is accepted,
+//   refused, answered or kept waiting, and when the block is updated;
+// - the block's values in the BlockStore (server/store), as versions that never change;
+// - a lock of its own. Two blocks share no lock.
 //
-// A walk through one exchange of one block, by the functions that hand it on: a PushPull on a
-// stream, values as they are, sync mode, the last contribution of its clock. Fifteen calls, no
-// change of threads; the values are read where the network left them.
-//    1. StreamSession::OnRead       a frame has come; its requests one after the other
-//    2. DecodeRequestFrame          protobuf reads the heads, payloads stay in their slices
-//    3. ByteBudget::Hold            the frame's memory counts until its last payload is gone
-//    4. StreamSession::Ask          one request
-//    5. ShardTable::Admit           which shard; whether its sender and its bytes are admitted
-//    6. FramePayload::Take          its values
-//    7. Shard::Contribute           takes the block's lock, after
-//    8. RequestCheck::Open          the block is here, the rank is one, the size is right
-//    9. BlockCore::OnContribution   accepts it, or finds it a duplicate, or refuses it
-//   10. Shard::Act                  does, still under the lock, what was decided: references for
-//                                   those who are answered now, the update's contributions
-//   11. Shard::Finish               without the lock: sends answers, starts the update
-//   12. Shard::Run                  weighs the contributions and chooses the next version's memory.
-//                                   After 13 it takes the lock, makes the result the current
-//                                   version (BlockStore::Commit), and BlockCore::OnApplied releases
-//                                   the readers of the next clock: Act and Finish once more
-//   13. BlockStore::Run             combines the contributions in rank order and applies the rule,
-//                                   from the received slices into the next version
-//   14. StreamSession::Answer       to each of the clock's workers
-//   15. UnreadAnswers::Add          into the frame that leaves next: a reference to the version
-// A contribution that is not the last of its clock waits after step 11. A unary call enters at
-// ParameterService::Contribute, which does steps 2 to 6 for its one request.
+// In one exchange a worker sends a contribution, such as a gradient, for every block, and gets the
+// next version of every block. The worker's clock counts its exchanges. In sync mode the next
+// version needs the contributions of all workers for the same clock. The shard keeps each
+// contribution as it arrives, and the last one starts the update.
 //
-// Not counted is what a step only asks: the core's own rules, an update's weights, the arithmetic,
-// where memory lies. Not passed here is what other exchanges need: compressed weights
-// (ReplyEncoder, in 12), a replica (HoldBack in 10, Replicate in 11), a full server and a stream's
-// first request (both in 5).
+// The walk follows this last contribution of a clock for one block. Its worker has sent it on a
+// stream, as a PushPull request, which asks for the next version in return. One thread makes all
+// fifteen calls. Nothing copies the values: the update reads them where the network left them.
 //
-// Values that are not finite come to light in step 13: a NaN or infinity makes the next version so,
-// and the update says it (common/update/apply.h), without a pass of its own. That version is
-// dropped; Reject searches the contributions for those to blame, has their workers told and the
-// others' contributions kept. If all are finite, the update itself overflows: no single one is
-// to blame, and each is refused, because the same set would overflow again.
+//   The request comes in.
+//    1. StreamSession::OnRead       gets a frame from the network, with one or more requests.
+//    2. DecodeRequestFrame          parses the requests' headers. Their values (payloads) stay in
+//                                   the received memory.
+//    3. ByteBudget::Hold            counts that memory until its last payload is released.
+//    4. StreamSession::Ask          takes one request after the other.
+//    5. ShardTable::Admit           finds the block's shard, and checks the sender and the memory
+//                                   budget.
+//    6. FramePayload::Take          finds the request's payload in the frame.
+//
+//   The shard decides.
+//    7. Shard::Contribute           calls 8, takes the block's lock, and calls 9 and 10 under it.
+//    8. RequestCheck::OpenContribution
+//                                   checks block, rank, and number of values.
+//    9. BlockCore::OnContribution   accepts the contribution and, because the clock's set is now
+//                                   complete, decides to update the block. In other cases it finds
+//                                   a duplicate, refuses, or lets the request wait.
+//   10. Shard::Act                  prepares what was decided: the contributions for the update,
+//                                   and the answers that may leave now.
+//   11. Shard::Finish               runs without the lock. It sends those answers and starts the
+//                                   update.
+//
+//   The update makes the next version.
+//   12. Shard::Run                  computes the weight of each contribution, gets memory for the
+//                                   next version, and calls 13.
+//   13. BlockStore::Run             adds up the contributions in rank order and applies the update
+//                                   rule, from the received memory into the next version.
+//       Then Shard::Run takes the lock. BlockStore::Commit makes the next version the current one,
+//       and BlockCore::OnApplied decides which waiting requests it answers. Act and Finish run once
+//       more.
+//
+//   The answers go out.
+//   14. StreamSession::Answer       is called for the request of each worker of the clock.
+//   15. UnreadAnswers::Add          puts a reference to the version into the worker's next frame.
+//
+// Other cases:
+// - A contribution that is not the last of its clock waits in the shard after step 11.
+// - A unary call enters at ParameterService::Contribute, which does steps 2 to 6 for its one
+//   request.
+// - Some requests need more, which the walk leaves out: compressed weights (ReplyEncoder, in 12),
+//   a replica of the block on another server (HoldBack in 10, Replicate in 11), a server whose
+//   memory budget is used up, and the first request of a stream (both in 5).
+// - The walk also leaves out what a step only asks: the core's own rules, the weights of an update,
+//   the arithmetic, where memory is.
+//
+// Step 13 also finds values that are not finite. A NaN or infinity in a contribution makes the next
+// version not finite, and the update notices this without a pass of its own
+// (common/update/apply.h). The shard drops that version. RejectNotFinite searches the
+// contributions, refuses those that are not finite, and keeps the others. If all contributions are
+// finite, the update itself overflows. No single contribution is then to blame. All are refused,
+// because the same set would overflow again.
 #pragma once
 
 #include <atomic>
@@ -80,46 +109,47 @@ struct HeldBlock {
   SharedFloats previous = {};
 };
 
-// Takes what the blocks hold for cuts. Called without locks, from any thread.
+// Gets the blocks of a cut. Called without locks, from any thread.
 class CutListener {
  public:
   virtual ~CutListener() = default;
   virtual void OnHeld(uint64_t cut, HeldBlock block) = 0;
 };
 
-// Sync mode with committed sets: hears whose contributions the blocks hold. Called without locks,
-// from any thread.
+// Hears whose contributions the blocks hold, in sync mode with committed sets. Called without
+// locks, from any thread.
 class ContributionListener {
  public:
   virtual ~ContributionListener() = default;
-  // A block has this version to begin with.
+  // A block begins with this version.
   virtual void OnLoaded(uint64_t version) = 0;
   // A block has accepted a contribution.
   virtual void OnAccepted(uint32_t rank, uint64_t clock) = 0;
-  // A block has refused what it had accepted, for its values.
+  // A block has refused a contribution that it had accepted, because of its values.
   virtual void OnRefused(uint32_t rank, uint64_t clock) = 0;
   virtual void OnLive(uint32_t rank, bool live) = 0;
   virtual void OnCommitted(uint64_t clock) = 0;
 };
 
-// Takes blocks to where their replica is.
+// Sends blocks to the server that keeps their replica.
 class ReplicaSink {
  public:
   using Done = std::function<void(const absl::Status&)>;
   virtual ~ReplicaSink() = default;
-  // `done`: the replica has the block as it is here, or not; called once, from any thread, without
-  // locks, possibly from within.
+  // `done` is called once: with OK if the replica has the block in this state, else with the error.
+  // It may be called from any thread, without locks, also before Send returns.
   virtual void Send(HeldBlock block, Done done) = 0;
 };
 
-// Has sent a request and waits on, however long the answer takes: it is told what is missing, again
-// and again, in place of being refused.
+// The sender of a request that wants to wait for the answer, however long it takes. In place of a
+// refusal it is told repeatedly what is missing.
 class WaitingSender {
  public:
   virtual ~WaitingSender() = default;
-  // Nobody is there any more to be answered. Called with a block's lock: takes none of its own.
+  // Whether the sender can no longer be answered. Called under a block's lock, so it must take no
+  // lock.
   virtual bool gone() const = 0;
-  // `id`: as the request names itself (Patience). Called without locks, from any thread.
+  // `id` is the request's own number (Patience). Called without locks, from any thread.
   virtual void OnMissing(uint64_t id, const std::string& missing) = 0;
 };
 
@@ -133,12 +163,13 @@ struct Patience {
 class Shard : public std::enable_shared_from_this<Shard> {
  public:
   using Done = std::function<void(absl::StatusOr<BlockReading>)>;
-  // Calls `run` for 0 to `parts` - 1, in any order or side by side, and returns when all have run.
+  // Calls `run` for 0 to `parts` - 1, in any order or in parallel, and returns when all calls have
+  // returned.
   using Share = std::function<void(uint64_t parts, const std::function<void(uint64_t)>& run)>;
   static void InTurn(uint64_t parts, const std::function<void(uint64_t)>& run);
 
-  // Whoever waits is told so after this long, with what is missing, and sends the same again or
-  // waits on (Patience): nobody waits in silence.
+  // After this time a waiting request is told what is missing. Its sender then sends the same
+  // request again, or continues to wait (Patience). So no request waits in silence.
   static constexpr Duration kWaitAtMost = std::chrono::seconds(2);
 
   struct Options {
@@ -149,83 +180,88 @@ class Shard : public std::enable_shared_from_this<Shard> {
     uint32_t server = 0;
     // Clocks between cuts; 0: none.
     uint64_t cut_every = 0;
-    // Where versions lie, so that workers on this host can read them in place; null: on the heap.
+    // The memory for versions, so that workers on this host can read them in place. Null: the heap.
     std::shared_ptr<SharedArena> memory;
-    // Not null: sync mode with committed sets (CommitSet), and who is to hear what is held.
+    // Set in sync mode with committed sets (CommitSet): the listener that hears which contributions
+    // are held.
     std::shared_ptr<ContributionListener> contributions;
   };
 
   // INVALID_ARGUMENT if the options do not fit each other. `cuts` outlives the shard.
   static absl::StatusOr<std::unique_ptr<Shard>> Make(const Options& options, CutListener* cuts);
 
-  // The optimizer state that the job's servers keep beside the weights.
+  // The names of the optimizer state that the job's servers keep beside the weights.
   static absl::StatusOr<std::vector<std::string>> SlotNames(const v1::TrainingJob& job);
 
-  // The data plane, thread-safe. `done` is called once: at once, or when what was waited for has
-  // happened or is given up (Tick), from any thread, without locks. `now` is when the request came.
+  // The data plane. These methods are thread-safe. `done` is called once: at once, or when the
+  // event that the request waits for has happened or Tick has given it up. It is called from any
+  // thread, without locks. `now` is when the request came.
   absl::StatusOr<v1::AttachReply> Attach(uint32_t rank, uint64_t incarnation);
-  // Payloads are what came, in the header's encoding. A contribution that wants no reply is
-  // answered when it is applied, and the replica has that.
+  // `payload` is what was received, in the header's encoding. A contribution that wants no reply is
+  // answered when it has been applied and the replica has the result.
   void Initialize(const v1::ExchangeHeader& header, const FloatPayload& payload, Done done);
   void Contribute(const v1::ExchangeHeader& header, FloatPayload payload, bool wants_reply,
                   Time now, Done done, Patience patience = {});
   void Read(const v1::ExchangeHeader& header, ReadKind kind, Time now, Done done,
             Patience patience = {});
 
-  // OK: the contribution must be let in however much the server holds (server/shard/admission.h);
-  // that of another server's block, too, so that it is refused for what it is. Else
-  // RESOURCE_EXHAUSTED, with a retry hint.
+  // OK if the contribution must be admitted although the server's memory budget is used up
+  // (server/shard/admission.h). A contribution to a block that is not here is admitted, too, so
+  // that it gets the right refusal. Otherwise RESOURCE_EXHAUSTED with a retry hint.
   absl::Status AdmitBeyondBudget(const v1::ExchangeHeader& header);
 
-  // Answers UNAVAILABLE, naming who is missing, to those who have waited since before `since`, or
-  // tells them so.
+  // For requests that have waited since before `since`: answers UNAVAILABLE, naming the missing
+  // workers, or tells their senders the same.
   void Tick(Time since);
   void SetLive(uint32_t rank, bool live);
-  // What CommitSet would refuse: asked of all shards of a server before one of them commits.
+  // The error that CommitSet would return. To be called for all shards of a server before one of
+  // them commits.
   absl::Status CheckSet(uint64_t clock, const std::vector<uint32_t>& ranks) const;
-  // With committed sets: the clock is made of the contributions of these ranks, rising, on every
-  // block. Runs the updates, by `share`. INVALID_ARGUMENT for what can be no set; harmless when
+  // With committed sets: on every block, the contributions of these ranks (in rising order) make
+  // the clock. Runs the updates by `share`. INVALID_ARGUMENT for an impossible set. May be
   // repeated.
   absl::Status CommitSet(uint64_t clock, const std::vector<uint32_t>& ranks,
                          const Share& share = InTurn);
-  // The server ends: nobody waits any more. Waits are answered UNAVAILABLE, those of now and later.
+  // The server ends. All waiting requests are answered UNAVAILABLE, and so are all later ones.
   void Close();
 
-  // The control plane: loading (before any contribution), and every block as it stands for the cut
-  // at `clock`. Hold is UNAVAILABLE while a block has no values or is being updated. In sync mode
-  // all blocks must be at that very clock: a set that was torn by a death is no checkpoint
-  // (FAILED_PRECONDITION).
+  // The control plane. Load sets a block's values, before any contribution. Hold returns every
+  // block in its present state, for the cut at `clock`. It is UNAVAILABLE while a block has no
+  // values or is being updated. In sync mode all blocks must be at exactly that clock; otherwise a
+  // worker has died in the middle of an exchange, the blocks are not one cut, and Hold returns
+  // FAILED_PRECONDITION.
   void Load(uint32_t block, BlockValues values, BlockProgress progress, SharedFloats previous = {});
   absl::StatusOr<std::vector<HeldBlock>> Hold(uint64_t clock) const;
 
-  // From now on every version goes to the replica, and once it has had its first state of a block
-  // no answer of that block leaves before the replica has what it says
-  // (server/core/replica_gate.h). Null: there is none. The shard is held by a shared_ptr.
+  // From now on every version is sent to the replica. Once the replica has the first state of a
+  // block, no answer of that block leaves before the replica has the state behind it
+  // (server/core/replica_gate.h). Null: no replica. The shard must be owned by a shared_ptr.
   void SetReplica(std::shared_ptr<ReplicaSink> replica);
-  // The replica has all that has left.
+  // Whether the replica has everything that has left.
   bool replica_synced() const;
 
   const std::shared_ptr<SharedArena>& memory() const { return memory_; }
   BlockStore& store() { return store_; }
   const BlockStore& store() const { return store_; }
-  // Closed: another has taken its place, or the server ends.
+  // Whether another shard has replaced this one, or the server ends.
   bool closed() const { return closed_; }
   bool IsRank(uint32_t rank) const { return rank < workers_; }
-  // Requests that wait for an update.
+  // The number of requests that wait for an update.
   uint64_t waiting() const;
   uint64_t updates_applied() const { return updates_applied_.load(std::memory_order_relaxed); }
 
  private:
-  // In the units of a block's time.
+  // In the time units of a block.
   static constexpr uint64_t kWaitTicks = static_cast<uint64_t>(kWaitAtMost.count());
 
   struct Reader {
     Done done;
     ReaderOptions options;
     Patience patience;
-    // And not only to hear that what it brought is applied.
+    // Whether the request wants values, and not only to hear that its contribution has been
+    // applied.
     bool wants_values = false;
-    // Elastic: the state before the contribution that the reader brought.
+    // For an elastic exchange: the state before the reader's own contribution.
     SharedFloats before = {};
     SentVersion sent_before = {};
   };
@@ -238,7 +274,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // Answers that were given when the block was at `version`.
   struct Gated {
     uint64_t version = 0;
-    // The first Tick that saw them; or that told those who wait on.
+    // The Tick that first saw these answers, or that last told their waiting senders.
     std::optional<uint64_t> seen;
     Answers answers;
   };
@@ -249,32 +285,32 @@ class Shard : public std::enable_shared_from_this<Shard> {
     BlockCore core GUARDED_BY(mutex);
     std::map<RequestId, Contribution> contributions GUARDED_BY(mutex);
     std::map<RequestId, Reader> readers GUARDED_BY(mutex);
-    // The current version as it is answered, and in sync mode the one before.
+    // The current version as workers were sent it, and in sync mode the previous one.
     SentVersion sent GUARDED_BY(mutex);
     SentVersion previously_sent GUARDED_BY(mutex);
-    // Where versions go, and what may leave meanwhile.
+    // Where versions are sent, and which answers may leave meanwhile.
     std::shared_ptr<ReplicaSink> replica GUARDED_BY(mutex);
     ReplicaGate gate GUARDED_BY(mutex);
-    // By rank: contributions applied to what the replica has, or had left before it had anything;
-    // empty until then.
+    // By rank: the number of contributions that the replica's state includes, or that were answered
+    // before the replica had any state. Empty until the replica has a state.
     std::vector<uint64_t> replicated GUARDED_BY(mutex);
     std::deque<Gated> gated GUARDED_BY(mutex);
   };
-  // An update that the core has begun; runs without the lock.
+  // An update that the core has begun. It runs without the lock.
   struct Running {
-    // By the core's names, and what they are.
+    // The core's numbers of the contributions, and the contributions.
     RequestIds requests;
     std::vector<Contribution> contributions;
     UpdateStep step;
-    // The next version is read as soon as it is there.
+    // Whether the next version is read as soon as it is made.
     bool awaited = true;
-    // Of a compressed block: the version before.
+    // For a compressed block: the previous version as it was sent.
     SentVersion sent_before;
   };
-  // What is left to do once the lock is free.
+  // The work that is left to do without the lock.
   struct Outbox {
     Answers answers;
-    // To those who wait on, what for.
+    // The senders that continue to wait, and what they wait for.
     std::vector<std::pair<Patience, std::string>> reminders;
     std::optional<Running> update;
     std::optional<std::pair<uint64_t, HeldBlock>> held;
@@ -286,66 +322,67 @@ class Shard : public std::enable_shared_from_this<Shard> {
   uint32_t IndexOf(uint32_t block) const { return block / store_.layout().servers(); }
   Slot& SlotOf(uint32_t block) { return *slots_[IndexOf(block)]; }
   Outbox Act(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
-  // What who asks once it is closed is told.
+  // The answer to a request that comes after Close().
   static absl::Status NotServed(const Slot& slot);
   static Outbox Refuse(const Slot& slot, Done done);
   BlockReading ReadingOf(const Slot& slot, const Answer& answer, const Reader& reader) const
       REQUIRES(slot.mutex);
   BlockValues ValuesOf(const Slot& slot) const REQUIRES(slot.mutex);
-  // Elastic: the state that the update's contribution finds, for who brought it.
+  // For an elastic exchange: keeps the state before the update's contribution, for the worker that
+  // sent it.
   void KeepBefore(Slot& slot, const Update& update) REQUIRES(slot.mutex);
   bool Awaits(const Slot& slot) const REQUIRES(slot.mutex);
-  // What the schedule takes for time: the contribution's clock, or where the job's length counts
-  // for all workers together the mean clock, so that fast and slow workers are at the same point of
-  // it.
+  // The schedule's time is the contribution's clock. If the job's length counts the clocks of all
+  // workers together, it is the mean clock, so that fast and slow workers use the same rate.
   UpdateStep StepOf(const Slot& slot, const Update& update) const REQUIRES(slot.mutex);
-  // Of those that are not part of another one.
+  // The weights of the contributions that are not part of another one.
   ContributionWeights Weights(const std::vector<Contribution>& contributions) const;
-  // How many batches are behind it.
+  // The number of batches behind the contribution.
   double BatchesOf(const Contribution& contribution) const;
-  // Keeps back what the replica does not yet have, where the gate is shut.
+  // Keeps back the answers that the replica's state does not cover yet, if the gate is closed.
   void HoldBack(Slot& slot, Answers& answers) REQUIRES(slot.mutex);
-  // What may leave now.
+  // Returns the answers that may leave now.
   Answers TakeOpen(Slot& slot) REQUIRES(slot.mutex);
-  // Refuses those that have been kept back since before `since`, or all; but who waits on is
-  // reminded.
+  // Refuses the answers that have been kept back since before `since`, or all of them after
+  // Close(). A sender that continues to wait is told instead.
   void GiveUpGated(Slot& slot, uint64_t since, Outbox& outbox) REQUIRES(slot.mutex);
-  // What the workers had of the version before.
+  // The previous version as the workers were sent it.
   SharedFloats PreviousOf(const Slot& slot) const REQUIRES(slot.mutex);
-  // Sends the newest version if there is a replica and it is its turn.
+  // Sends the newest version if there is a replica and no older state is in flight.
   void Replicate(Slot& slot);
   void OnReplicated(Slot& slot, const ReplicaSink* replica, std::vector<uint64_t> clocks,
                     const absl::Status& status);
-  // Delivers, and runs updates until none is begun.
+  // Delivers everything in `outbox`, and runs updates until no other one begins.
   void Finish(Slot& slot, Outbox outbox);
-  // Makes the next version, and has the core say who is answered by it.
+  // Makes the next version. The core then decides which requests are answered.
   Outbox Run(Slot& slot, Running running);
-  // Ends an update without a next version: some of its contributions are refused, and the others
+  // Ends an update without a next version. Some of its contributions are refused, and the others
   // wait again.
   Outbox Reject(Slot& slot, Running running, const std::vector<Refusal>& refusals);
-  // The same where values are not finite: in contributions, or in `write`, the update's result.
+  // The same if values are not finite: in contributions, or in `write`, the result of the update.
   Outbox RejectNotFinite(Slot& slot, Running running, const BlockWrite& write);
-  // The same where the contributions do not go together: all are refused.
+  // The same if the contributions do not fit together. All of them are refused.
   Outbox RejectAll(Slot& slot, Running running, const absl::Status& why);
   std::vector<Refusal> NotFinite(const Slot& slot, const Running& running) const;
   void TellRefused(const Running& running, const std::vector<Refusal>& refusals) const;
 
   const bool sync_;
   const bool elastic_;
-  // A contribution may be the sum of several workers'.
+  // Whether a contribution may be the sum of several workers' contributions.
   const bool combines_;
-  // Contributions that have any examples weigh the same.
+  // Whether all contributions with any examples have the same weight.
   const bool equal_weights_;
   const uint32_t workers_;
   const bool ends_by_sum_;
   const ClockBatches batches_;
-  // Examples behind a contribution of ordinary size, which weighs 1 when applied alone.
+  // The number of examples behind an ordinary contribution, which has weight 1 when it is applied
+  // alone.
   const double nominal_examples_;
-  // Nothing for an elastic exchange, which has no learning rate.
+  // Absent for an elastic exchange, which has no learning rate.
   const std::optional<Schedule> schedule_;
   CutListener* const cuts_;
   const std::shared_ptr<SharedArena> memory_;
-  // Null: a sync clock needs everybody's.
+  // Null: a sync clock needs the contributions of all workers.
   const std::shared_ptr<ContributionListener> contributions_;
   BlockStore store_;
   const ReplyEncoder encoder_;

@@ -1,4 +1,4 @@
-// What a shard lets in though its server holds as much as it may (server/shard/admission.h).
+// What a shard admits although its server's memory budget is used up (server/shard/admission.h).
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
@@ -8,7 +8,7 @@
 namespace leeway {
 namespace {
 
-// About what a few blocks' updates take; a client that is refused again waits longer by itself.
+// About the time of a few blocks' updates. A client that is refused again waits longer by itself.
 constexpr Duration kAskAgainAfter = std::chrono::milliseconds(20);
 
 }  // namespace
@@ -26,8 +26,8 @@ absl::Status Shard::AdmitBeyondBudget(const v1::ExchangeHeader& header) {
   return WithRetryHint(
       absl::ResourceExhaustedError(absl::StrCat(
           "worker ", header.rank(), ", block ", header.block(), ", clock ", header.clock(),
-          ": the server holds as much as it may of contributions that wait (limits.held_bytes)",
-          sync_ ? absl::StrCat(", first block ", slots_[oldest]->block, " must be complete") : "",
+          ": the server's memory for waiting contributions is full (limits.held_bytes)",
+          sync_ ? absl::StrCat("; block ", slots_[oldest]->block, " must be completed first") : "",
           "; send the same again")),
       kAskAgainAfter);
 }

@@ -1,5 +1,5 @@
-// What a shard does for its replica: sending versions there, and keeping answers back until they
-// are.
+// What a shard does for its replica: it sends versions there, and keeps answers back until the
+// replica has the versions.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -33,7 +33,7 @@ bool Shard::replica_synced() const {
 }
 
 void Shard::HoldBack(Slot& slot, Answers& answers) {
-  // A refusal says nothing that a replica would have to know.
+  // The replica need not know anything about a refusal.
   const auto held = std::stable_partition(
       answers.begin(), answers.end(), [](const Leaving& answer) { return !answer.result.ok(); });
   if (held == answers.end()) return;
@@ -53,7 +53,8 @@ Shard::Answers Shard::TakeOpen(Slot& slot) {
 }
 
 void Shard::GiveUpGated(Slot& slot, uint64_t since, Outbox& outbox) {
-  // Seen at one Tick, and again at one that looks back as long as others may wait.
+  // Marks answers when a Tick first sees them, and gives them up at a Tick that is kWaitTicks
+  // later.
   for (Gated& gated : slot.gated) {
     if (!gated.seen) gated.seen = since;
     if (!closed_ && since < *gated.seen + kWaitTicks) continue;
@@ -104,12 +105,12 @@ void Shard::OnReplicated(Slot& slot, const ReplicaSink* replica, std::vector<uin
   Answers open;
   {
     MutexLock lock(slot.mutex);
-    // Of one that is none any more.
+    // This report is from a replica that has been replaced.
     if (slot.replica.get() != replica) return;
     slot.gate.OnSent(status.ok(), slot.core.progress().version);
     if (status.ok()) {
-      // What has left before the gate closed is not taken back: there is no take-over before the
-      // replica has that, too.
+      // What left before the gate closed is not taken back. The replica takes over only once it has
+      // that, too.
       if (slot.replicated.empty()) slot.replicated = slot.core.progress().clocks;
       for (size_t rank = 0; rank < clocks.size(); ++rank) {
         slot.replicated[rank] = std::max(slot.replicated[rank], clocks[rank]);
@@ -118,7 +119,7 @@ void Shard::OnReplicated(Slot& slot, const ReplicaSink* replica, std::vector<uin
     open = TakeOpen(slot);
   }
   for (Leaving& answer : open) answer.done(std::move(answer.result));
-  // What failed is tried again by Tick, or there will be another replica.
+  // After a failure Tick sends again, or another replica comes.
   if (status.ok()) Replicate(slot);
 }
 

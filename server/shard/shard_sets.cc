@@ -1,4 +1,4 @@
-// Committed sets: whose contributions make a clock is said from outside.
+// Committed sets: the coordinator says which contributions make a clock.
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -10,7 +10,8 @@
 namespace leeway {
 namespace {
 
-// No clock begins before the one before it is complete; more than a few are nobody's.
+// No clock begins before the previous one is complete, so no sender can be more than a few clocks
+// ahead.
 constexpr uint64_t kSetsAheadMax = 16;
 
 }  // namespace
@@ -25,8 +26,9 @@ absl::Status Shard::CheckSet(uint64_t clock, const std::vector<uint32_t>& ranks)
   if (slots_.empty()) return absl::OkStatus();
   if (!contributions_ || ranks.empty() || ranks.back() >= workers_ || !rising) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the contributors of clock ", clock, ": some of ranks 0 to ", workers_ - 1,
-        ", rising, in a job whose clocks need not be everybody's (consistency.backup_workers, ",
+        "the contributors of clock ", clock, ": they must be ranks from 0 to ", workers_ - 1,
+        ", in rising order, in a job whose clocks may lack some workers "
+        "(consistency.backup_workers, ",
         "workers.on_worker_loss)"));
   }
   const Slot& first = *slots_.front();

@@ -34,9 +34,10 @@ UpdateStep Shard::StepOf(const Slot& slot, const Update& update) const {
   return step;
 }
 
-// One aggregate is the mean over all examples behind it, or over the workers that have any; a
-// contribution applied alone weighs by its examples against the ordinary number, or 1. So W workers
-// train as much as they do; but what is averaged is one mean of them all, of which each makes a
+// In sync mode the aggregate is the mean over all examples of its contributions, or over the
+// workers that have any examples. Outside of sync a contribution is applied alone. Its weight is
+// its number of examples divided by the ordinary number, or 1. So W workers train W times as much
+// as one worker. Averaged elements are one mean of all workers, of which each contribution makes a
 // W-th.
 ContributionWeights Shard::Weights(const std::vector<Contribution>& contributions) const {
   absl::InlinedVector<uint64_t, 8> sizes;
@@ -67,11 +68,11 @@ Shard::Outbox Shard::Run(Slot& slot, Running running) {
   const auto rates = check_.CommonRates(slot.block, running.contributions);
   if (!rates.ok()) return RejectAll(slot, std::move(running), rates.status());
   const ContributionWeights weights = Weights(running.contributions);
-  // No example is behind it, or everybody says that another has it: nothing changes.
+  // If no contribution has examples of its own, nothing changes.
   const bool skip =
       !elastic_ && std::all_of(weights.begin(), weights.end(),
                                [](const ContributionWeight& w) { return w.trained == 0.0f; });
-  // Without the lock: nobody else writes the block's values while its update runs.
+  // This needs no lock, because only the running update writes the block's values.
   BlockWrite write;
   bool finite = true;
   if (skip) {
@@ -86,7 +87,7 @@ Shard::Outbox Shard::Run(Slot& slot, Running running) {
     finite = store_.Run(slot.block, write, payloads, weights, running.step, *rates);
   }
   if (!finite) return RejectNotFinite(slot, std::move(running), write);
-  // Of values that stay changes may still be on their way.
+  // Even if the values stay, changes of the compressed block may not have been sent yet.
   const SharedFloats next = skip ? store_.CurrentWeights(slot.block) : write.weights_out;
   SentVersion sent = encoder_.Next(slot.block, running.sent_before, next.span());
   updates_applied_.fetch_add(1, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// Memory for the values of a model's blocks: all are of one size, but for the last.
+// Memory for the values of a model's blocks. All blocks have the same size, except the last one.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace leeway {
 // Thread-safe.
 class BlockPools {
  public:
-  // Where weights lie, and where optimizer slots do; null: on the heap.
+  // `memory` is for weights, `slot_memory` for optimizer slots. Null: the heap.
   BlockPools(const BlockLayout& layout, const std::shared_ptr<SharedArena>& memory,
              const std::shared_ptr<SharedArena>& slot_memory)
       : last_(layout.blocks() - 1),
@@ -22,7 +22,7 @@ class BlockPools {
         slots_(FloatPool::Make(layout.Range(0).count, slot_memory)),
         last_slots_(FloatPool::Make(layout.Range(last_).count, slot_memory)) {}
 
-  // Of the block's size, contents undefined.
+  // A buffer of the block's size. Its contents are undefined.
   SharedFloats Weights(uint32_t block) const {
     return block == last_ ? last_weights_->Take() : weights_->Take();
   }

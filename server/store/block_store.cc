@@ -10,8 +10,8 @@
 namespace leeway {
 namespace {
 
-// Weights, or slots, of fewer bytes are mostly found in a cache at a block's next update
-// (docs/lab/performance.md, Update rules).
+// The size of all weights, or of all slots, above which a block's values are rarely in a cache at
+// its next update (docs/lab/performance.md, Update rules).
 constexpr uint64_t kFarBytes = 16 << 20;
 
 FarFromReaders FarOf(uint64_t elements, size_t slots) {

@@ -1,11 +1,12 @@
-// The bytes of one server's blocks: weights and optimizer slots, copy-on-write. Knows no worker and
-// no clock rule (server/core decides those).
+// The bytes of one server's blocks: weights and optimizer slots, copy-on-write. The store knows
+// neither workers nor clock rules; server/core decides those.
 //
-// A version is immutable. An update writes the next one, weights and slots, into memory of a pool,
-// and gives what it replaces back there once its last reader is done. So replies are never torn and
-// never copied, a checkpoint is references, and an update that must not be is dropped with nothing
-// to undo. The pool gives out first what came back last, so what is spare is a block for each
-// update under way. (What it costs in memory traffic: docs/lab/performance.md, Update rules.)
+// A version is immutable. An update writes the next version, weights and slots, into memory of a
+// pool. The pool gets the replaced memory back when its last reader is done. So replies are never
+// torn and never copied, a checkpoint is a set of references, and a rejected update is dropped
+// without undoing anything. The pool gives out first what came back last, so the spare memory is
+// one block for each update under way. (For the cost in memory traffic see docs/lab/performance.md,
+// Update rules.)
 #pragma once
 
 #include <cstdint>
@@ -30,12 +31,12 @@ struct BlockValues {
   SharedFloats weights;
   // By the rule's slot index.
   std::vector<SharedFloats> slots;
-  // What the workers have instead of the weights (server/store/reply_encoder.h); empty where there
-  // is no such difference. The store does not keep it.
+  // What the workers have instead of the weights (server/store/reply_encoder.h). Empty if workers
+  // have the weights themselves. The store does not keep it.
   SharedFloats shadow;
 };
 
-// The slots of one block; as many as the usual rules have need no memory of their own.
+// The slots of one block. The usual number of slots needs no separate memory.
 using BlockSlots = absl::InlinedVector<SharedFloats, 2>;
 
 // An update between Begin and Commit.
@@ -44,89 +45,92 @@ struct BlockWrite {
   SharedFloats weights_out;
   BlockSlots slots_in;
   BlockSlots slots_out;
-  // Somebody is there who reads the weights as soon as they are committed.
+  // Whether a reader waits for the weights, and reads them as soon as they are committed.
   bool awaited = true;
 };
 
-// What one contribution counts for in an update.
+// The weight of one contribution in an update.
 struct ContributionWeight {
-  // The factor of its trained elements; an elastic update has none.
+  // The factor on its trained elements. An elastic update has no factor.
   float trained = 0;
-  // Of averaged elements: its share of the update, of all contributions 1 at most, and the batches
-  // behind it.
+  // For averaged elements: its share of the update (all shares together are at most 1), and the
+  // number of batches behind it.
   double averaged = 0;
   double batches = 0;
 };
 using ContributionWeights = absl::InlinedVector<ContributionWeight, 1>;
 
-// Calls for one block must be serialised by the caller (server/shard/shard.h holds that block's
-// lock), but for Begin and Run, which the caller grants to one thread at a time a block: until
-// Commit others may read the block, and nobody writes it. Different blocks are independent.
+// The caller serialises the calls for one block by holding that block's lock
+// (server/shard/shard.h). Begin and Run need no lock, but for each block the caller lets only one
+// thread run them at a time. Until Commit others may read the block, and nothing writes it.
+// Different blocks are independent.
 class BlockStore {
  public:
   struct Options {
-    // How many leading elements of the model are trained, and how the rest is averaged.
+    // The number of leading elements of the model that are trained, and how the others are
+    // averaged.
     uint64_t trained = 0;
     std::vector<AveragedElements> averaged = {};
     // How the step differs among the trained elements (common/update/factors.h).
     std::vector<UpdatePart> parts = {};
-    // The rule is the elastic centre's.
+    // Whether the rule is the elastic centre's.
     bool elastic = false;
-    // The version before the newest stays readable (sync).
+    // Whether the version before the newest stays readable (sync).
     bool keep_previous = false;
-    // Where weights lie, so that workers on this host can read them in place; null: on the heap.
+    // The memory for weights, so that workers on this host can read them in place. Null: the heap.
     std::shared_ptr<SharedArena> memory = nullptr;
-    // Where optimizer slots lie, so that the replica's server on this host can; null: on the heap.
+    // The memory for optimizer slots, so that the replica's server on this host can read them.
+    // Null: the heap.
     std::shared_ptr<SharedArena> slot_memory = nullptr;
   };
 
   BlockStore(const BlockLayout& layout, uint32_t server, std::unique_ptr<UpdateRule> rule,
              const Options& options);
 
-  // Blocks of this server, by their number in the model.
+  // Whether the block is one of this server's, by its number in the model.
   bool Has(uint32_t block) const;
   ElementRange Range(uint32_t block) const { return layout_.Range(block); }
-  // Leading elements of the block that are trained.
+  // The number of leading elements of the block that are trained.
   size_t TrainedIn(uint32_t block) const;
   const BlockLayout& layout() const { return layout_; }
   uint32_t server() const { return server_; }
   // Names of the slots, in the order of BlockValues::slots.
   const std::vector<std::string>& slot_names() const { return slot_names_; }
 
-  // Gives the block its values: slots as the rule starts them.
+  // Sets the block's weights, and the slots to the rule's start values.
   void Set(uint32_t block, const FloatPayload& weights);
-  // Memory of the right size to load a checkpoint into (weights; optimizer slots), and the block's
-  // values from there.
+  // Memory of the right size for loading weights or an optimizer slot from a checkpoint, and
+  // setting the block's values from there.
   SharedFloats Allocate(uint32_t block) const;
   SharedFloats AllocateSlot(uint32_t block) const;
   void Set(uint32_t block, BlockValues values);
-  // The version before that one; with keep_previous only.
+  // Sets the previous version; with keep_previous only.
   void SetPrevious(uint32_t block, SharedFloats weights);
 
-  // References to what is there. Before the block has values: empty.
+  // References to the current values. Empty before the block has values.
   BlockValues Current(uint32_t block) const;
   SharedFloats CurrentWeights(uint32_t block) const;
-  // The moving average of the weights; only where the rule keeps one.
+  // The moving average of the weights. Only if the rule keeps one.
   bool keeps_average() const { return rule_->average_slot().has_value(); }
   SharedFloats CurrentAverage(uint32_t block) const;
-  // With keep_previous only; empty before the first update.
+  // With keep_previous only. Empty before the first update.
   SharedFloats PreviousWeights(uint32_t block) const;
 
-  // An update in three parts. Begin chooses the memory and Run computes, both without the caller's
-  // lock; nothing changes before Commit. Run is false where the result is not all finite
-  // (common/update/apply.h): then the write is to be dropped.
+  // The three parts of an update. Begin chooses the memory and Run computes, both without the
+  // caller's lock. Nothing changes before Commit. Run returns false if the result is not finite
+  // (common/update/apply.h); the write must then be dropped.
   BlockWrite Begin(uint32_t block) const;
-  // `rates`: what the step's learning rate is multiplied by in the trained elements; none: 1.
+  // `rates` are the factors on the learning rate of the trained elements. Empty: 1.
   bool Run(uint32_t block, const BlockWrite& write,
            std::span<const FloatPayload* const> contributions,
            std::span<const ContributionWeight> weights, const UpdateStep& step,
            std::span<const UpdatePart> rates = {}) const;
   void Commit(uint32_t block, BlockWrite write);
-  // An update that changes nothing: the next version is the same values.
+  // Makes an update that changes nothing: the next version has the same values.
   void Skip(uint32_t block);
 
  private:
-  // Neighbours are updated by different threads: each has its own cache line.
+  // Different threads update neighbouring blocks, so each block has its own cache line.
   struct alignas(64) Block {
     SharedFloats current;
     SharedFloats previous;
@@ -141,7 +145,7 @@ class BlockStore {
   const std::unique_ptr<const UpdateRule> rule_;
   const Options options_;
   std::vector<std::string> slot_names_;
-  // Between two updates of a block so much else is read and written that they leave all caches.
+  // Whether the values of a block leave all caches between two updates of the block.
   const FarFromReaders far_;
   const BlockPools pools_;
   std::vector<Block> blocks_;

@@ -57,11 +57,11 @@ SentVersion ReplyEncoder::NextChange(uint32_t block, const SentVersion& before,
       encoding(block), nullptr, {{reinterpret_cast<const uint8_t*>(bytes->data()), bytes->size()}},
       count);
   if (!change.ok()) {
-    // What is added is beyond the largest float: workers get the weights as they are.
+    // The change exceeds the largest float, so workers get the weights themselves.
     std::copy(weights.begin(), weights.end(), target);
     return {nullptr, std::move(shadow)};
   }
-  // The very sum that a worker makes.
+  // The same sum that a worker computes.
   std::copy_n(old, count, target);
   (*change)->AddTo({target, count});
   return {std::move(bytes), std::move(shadow)};

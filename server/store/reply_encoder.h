@@ -1,11 +1,11 @@
-// What servers answer where the job compresses weights: each version is encoded once, when it is
-// made, whoever reads it.
+// The answers of servers if the job compresses weights. Each version is encoded once, when it is
+// made, for all its readers.
 //
-// Dense codecs (bf16, fp16, int8) write the version itself. Codecs that carry changes (top_k, sign)
-// write what a version adds to the `shadow`, which is what the workers have: with weights x and
-// shadow z a version sends C(x - z) and leaves z + C(x - z). So what an encoding loses is in the
-// next version's change: error feedback with nothing kept but z (Tang et al. 2019, DoubleSqueeze;
-// Richtarik et al. 2021, EF21).
+// Dense codecs (bf16, fp16, int8) encode the version itself. Codecs for changes (top_k, sign)
+// encode what a version adds to the `shadow`, the values that the workers have. With weights x and
+// shadow z, a version sends C(x - z) and leaves the shadow z + C(x - z). So the next version's
+// change contains what an encoding loses. This is error feedback that keeps only z (Tang et al.
+// 2019, DoubleSqueeze; Richtarik et al. 2021, EF21).
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,30 @@
 
 namespace leeway {
 
-// A version as readers get it. Immutable; of a block that is not compressed empty.
+// A version as readers get it. Immutable. Empty if the block is not compressed.
 struct SentVersion {
-  // Encoded; null where there is nothing to encode from (the first version of a changes codec).
+  // The encoded bytes. Null if there is nothing to encode from (the first version of a codec for
+  // changes).
   std::shared_ptr<const std::string> bytes;
-  // Changes codecs only: what a worker has that added the bytes to the shadow before.
+  // For codecs for changes only: the values of a worker after it has added the bytes to its shadow.
   SharedFloats shadow;
 };
 
 // Thread-safe.
 class ReplyEncoder {
  public:
-  // `store`, where shadows come from, outlives it. Without a plan nothing is compressed.
+  // `store` provides the memory of shadows and outlives the encoder. Without a plan nothing is
+  // compressed.
   ReplyEncoder(std::shared_ptr<const CodecPlan> plan, const BlockStore& store);
 
-  // What readers may ask for; RAW where the block is not compressed.
+  // The encoding that readers may ask for; RAW if the block is not compressed.
   v1::Encoding encoding(uint32_t block) const;
   bool CarriesChanges(uint32_t block) const { return leeway::CarriesChanges(encoding(block)); }
-  // Some block has a shadow, which is part of a checkpoint.
+  // Whether some block has a shadow, which is part of a checkpoint.
   bool keeps_shadows() const { return keeps_shadows_; }
 
-  // The first version known here, of Initialize or of a checkpoint, which may have its shadow;
-  // without one workers begin with the weights.
+  // The first version known here, from Initialize or from a checkpoint, which may have its shadow.
+  // Without a shadow workers begin with the weights.
   SentVersion First(uint32_t block, const SharedFloats& weights, SharedFloats shadow) const;
   // The version after `before`.
   SentVersion Next(uint32_t block, const SentVersion& before, std::span<const float> weights) const;

@@ -6,8 +6,9 @@
 namespace leeway {
 namespace {
 
-// Of idle buffers in a pool: at least so many, and as many as make so many bytes. A server's
-// replies under way hold a few blocks of ordinary size, or many small ones.
+// The bounds on idle buffers in a pool: at least this number of buffers, and otherwise this
+// number of bytes. The replies of a server under way hold a few blocks of ordinary size, or many
+// small ones.
 constexpr size_t kIdleMin = 4;
 constexpr size_t kIdleBytes = 16 << 20;
 
@@ -16,7 +17,7 @@ constexpr size_t kIdleBytes = 16 << 20;
 SharedFloats::~SharedFloats() {
   if (node_ == nullptr) return;
   if (node_->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  // The node's reference may be the pool's last.
+  // The node may hold the last reference to the pool.
   const std::shared_ptr<FloatPool> pool = std::move(node_->pool);
   pool->GiveBack(std::unique_ptr<Node>(node_));
 }
@@ -49,7 +50,7 @@ std::unique_ptr<FloatPool::Node> FloatPool::Allocate() const {
 
 void FloatPool::GiveBack(std::unique_ptr<Node> node) {
   MutexLock lock(mutex_);
-  // What does not fit is freed by `node`, once the lock is gone.
+  // A buffer that the pool does not keep is freed by `node`, after the lock is released.
   if (idle_.size() < idle_max_) idle_.push_back(std::move(node));
 }
 

@@ -1,4 +1,4 @@
-// Float buffers that one writes and then many read: copy-on-write's unit.
+// Float buffers that are written once and then read by many: the unit of copy-on-write.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ class SharedFloats {
   explicit operator bool() const { return node_ != nullptr; }
   std::span<const float> span() const { return node_->values.span(); }
 
-  // Only while no other reference exists: from FloatPool::Take until it is shared.
+  // Only while no other reference exists, that is, between FloatPool::Take and the first copy.
   float* mutable_data() const { return node_->values.data(); }
 
  private:
@@ -50,30 +50,30 @@ class SharedFloats {
   Node* node_ = nullptr;
 };
 
-// Gives out buffers of one size and takes them back when their last reference goes; what came back
-// last, which the cache knows best, is given out first. Thread-safe.
+// Gives out buffers of one size, and takes each back when its last reference is gone. The buffer
+// that came back last is given out first, because it is most likely in a cache. Thread-safe.
 class FloatPool : public std::enable_shared_from_this<FloatPool> {
  public:
-  // From `memory` for as long as that has some, else from the heap; null: from the heap.
+  // Buffers come from `memory` while that has room, else from the heap. Null: the heap.
   static std::shared_ptr<FloatPool> Make(size_t floats,
                                          std::shared_ptr<SharedArena> memory = nullptr) {
     return std::shared_ptr<FloatPool>(new FloatPool(floats, std::move(memory)));
   }
-  // Contents undefined (zero when new).
+  // The contents are undefined (zero if the buffer is new).
   SharedFloats Take();
 
  private:
   friend class SharedFloats;
   using Node = SharedFloats::Node;
   FloatPool(size_t floats, std::shared_ptr<SharedArena> memory);
-  // The one place where memory for values comes from.
+  // The only function that allocates memory for values.
   std::unique_ptr<Node> Allocate() const;
   void GiveBack(std::unique_ptr<Node> node);
 
   const size_t floats_;
   const std::shared_ptr<SharedArena> memory_;
-  // What readers held for a moment is reused; more than this is given back: to the system, or to
-  // the arena, whose pages stay.
+  // Idle buffers are reused. Buffers above this number are returned to the system, or to the arena,
+  // which keeps its pages.
   const size_t idle_max_;
   Mutex mutex_;
   std::vector<std::unique_ptr<Node>> idle_ GUARDED_BY(mutex_);

@@ -68,10 +68,10 @@ def commands():
     runs.check(code == 0, f"by the run folder: {said.splitlines()[0]}")
     address = (run.dir / "coordinator").read_text().strip()
     code, said = leeway("status", address)
-    runs.check(code != 0 and "it may want TLS" in said, said.strip())
+    runs.check(code != 0 and "it may require TLS" in said, said.strip())
     others = certificates(run.parent / "others")
     code, said = leeway("status", address, "--tls-dir", others / "status")
-    runs.check(code != 0 and "the certificate there is not of this authority" in said, said.strip())
+    runs.check(code != 0 and "the certificate there is not signed by this authority" in said, said.strip())
     code, said = leeway("status", address, "--tls-dir", run.dir / "tls")
     runs.check(code != 0 and "brings no token" in said, said.strip())
     token = run.parent / "another-token"
@@ -232,19 +232,19 @@ def is_refused(address, vision, speech):
         code, said = asked(address, vision, role, token)
         runs.check(code.name == "OK", f"a {role} of the same domain is heard: {code.name}")
         code, said = asked(address, speech, role, token)
-        runs.check(code.name == "PERMISSION_DENIED" and "the trust domain 'speech', and this server lets in 'vision'" in said,
+        runs.check(code.name == "PERMISSION_DENIED" and "the trust domain 'speech', but this server lets in 'vision'" in said,
                    f"a {role} of another domain is not: {said}")
     other = [["status", address, "--tls-dir", speech / role] for role in ("launcher", "status")]
     for command in other:
         code, said = leeway(*command, "--token-file", vision / "token")
-        runs.check(code != 0 and "of the trust domain 'vision', and not of 'speech'" in said, said.strip()[-300:])
+        runs.check(code != 0 and "for the trust domain 'vision', not for 'speech'" in said, said.strip()[-300:])
     programs = {"worker": ["leeway-worker", "--data", runs.data_with(DATA)], "server": ["leeway-server", "--index", "1"]}
     for role, (program, *options) in programs.items():
         done = subprocess.run([str(runs.BIN / program), *map(str, options), "--coordinator", address, "--start-seconds", "3",
                                "--tls-dir", str(speech / role), "--token-file", str(vision / "token")],
                               capture_output=True, text=True, check=False, timeout=60)
         said = done.stdout + done.stderr
-        runs.check(done.returncode != 0 and "of the trust domain 'vision', and not of 'speech'" in said,
+        runs.check(done.returncode != 0 and "for the trust domain 'vision', not for 'speech'" in said,
                    f"{program} of another domain: {done.returncode} {said.strip()[-300:]}")
 
 

@@ -48,8 +48,8 @@ TEST_CASE("a mistyped command or option is named, with the one that was meant") 
   CHECK(Said({"train", "a", "b", "c"}) == "prog: unexpected argument 'b'");
   CHECK(Said({"train"}) == "prog: JOB is required");
   CHECK(Said({"train", "a", "--run-dir"}) == "prog: --run-dir: 1 required TEXT missing");
-  CHECK(Said({"train", "a", "--clock", "x"}) == "prog: not of the wanted kind: --clock = x");
-  CHECK(Said({"\xff\x1b"}) == "prog: unknown command '\\xff\\x1b'; known are train, bench");
+  CHECK(Said({"train", "a", "--clock", "x"}) == "prog: the value has the wrong kind: --clock = x");
+  CHECK(Said({"\xff\x1b"}) == "prog: unknown command '\\xff\\x1b'; use one of train, bench");
 }
 
 TEST_CASE("an address is checked before anything begins") {
@@ -58,10 +58,10 @@ TEST_CASE("an address is checked before anything begins") {
   for (const char* bad : {"foo", "foo:0", "foo:x", ":7000", "dns:///foo:1", "::1:7000"}) {
     CHECK(Said({"--coordinator", bad}) ==
           std::string("prog: --coordinator: ") + bad +
-              ": not an address to connect to; HOST:PORT is wanted, with a port of 1 to 65535");
+              ": not an address to connect to; expected HOST:PORT, with a port of 1 to 65535");
   }
   CHECK_THAT(Said({"--listen", "foo"}),
-             Catch::StartsWith("prog: --listen: foo: not an address; HOST:PORT is wanted"));
+             Catch::StartsWith("prog: --listen: foo: not an address; expected HOST:PORT"));
 }
 
 }  // namespace

@@ -16,9 +16,9 @@ TEST_CASE("what becomes of bad gradients goes together, and only where there are
   CheckAll({
       {"{type: gradient}", "{type: gradient, on_bad_gradient: clip}",
        "job.yaml:12:1: exchange.max_norm: required key is missing with on_bad_gradient clip: the "
-       "norm that a longer gradient is scaled to, such as max_norm: 1"},
+       "norm to which a longer gradient is scaled, such as max_norm: 1"},
       {"{type: gradient}", "{type: gradient, on_bad_gradient: drop}",
-       "job.yaml:12:45: exchange.on_bad_gradient: unknown value 'drop'; known are reject, clip, "
+       "job.yaml:12:45: exchange.on_bad_gradient: unknown value 'drop'; use one of reject, clip, "
        "skip"},
       {"{type: gradient}", "{type: gradient, max_norm: 0}",
        "job.yaml:12:38: exchange.max_norm: must be above 0; it is 0"},
@@ -26,9 +26,8 @@ TEST_CASE("what becomes of bad gradients goes together, and only where there are
        "{type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 1}, on_bad_gradient: "
        "skip}",
        "job.yaml:12:100: exchange.on_bad_gradient: only a gradient can be left out or clipped: "
-       "what "
-       "a delta or elastic exchange hands in comes of the worker's own weights, which would stay "
-       "bad"},
+       "what a delta or elastic exchange hands in comes from the worker's own weights, which would "
+       "stay bad"},
       {"{type: gradient}",
        "{type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 1}, max_norm: 1}",
        "job.yaml:12:93: exchange.max_norm: goes with a gradient exchange only"},
@@ -59,8 +58,7 @@ TEST_CASE("an elastic centre that would diverge in sync mode is refused") {
 
 TEST_CASE("a moving average of the weights is kept by the servers, and evaluated if it is kept") {
   const std::string missing =
-      "evaluation.weights: average goes with update.average, such as {decay: 0.999}, which is "
-      "missing";
+      "evaluation.weights: average needs update.average, such as {decay: 0.999}";
   const std::string stop = "stop: {epochs: 2}";
   CHECK_THAT(ErrorOf(Sample(stop, stop + "\nevaluation: {weights: average}")),
              Catch::Contains(missing));
@@ -90,8 +88,8 @@ TEST_CASE("an early stop needs evaluations, and a value that they have") {
   CHECK(error(every + "{patience: 3}}") == "no error");
   CHECK(error(every + "{patience: 3, metric: test_accuracy, min_change: 0.001}}") == "no error");
   CHECK(error("{early_stop: {patience: 3}}") ==
-        "job.yaml:17:1: evaluation.every: required key is missing with early_stop, which goes by "
-        "the evaluations: how often there is one, such as every: {epochs: 1}");
+        "job.yaml:17:1: evaluation.every: required key is missing with early_stop, which needs "
+        "evaluations: say how often, such as every: {epochs: 1}");
   CHECK(error(every + "{}}") ==
         "job.yaml:17:34: evaluation.early_stop.patience: required key is missing");
   CHECK(error(every + "{patience: 0}}") ==
@@ -99,12 +97,12 @@ TEST_CASE("an early stop needs evaluations, and a value that they have") {
   CHECK(error(every + "{patience: 1, min_change: -1}}") ==
         "job.yaml:17:72: evaluation.early_stop.min_change: must be at least 0; it is -1");
   CHECK(error(every + "{patience: 1, metric: loss}}") ==
-        "job.yaml:17:68: evaluation.early_stop.metric: unknown value 'loss'; known are test_loss, "
+        "job.yaml:17:68: evaluation.early_stop.metric: unknown value 'loss'; use one of test_loss, "
         "test_accuracy");
   CHECK(
       error(every + "{patience: 3, metric: test_accuracy}}", "softmax_cross_entropy", "squared") ==
-      "job.yaml:17:68: evaluation.early_stop.metric: there is no accuracy with the loss squared: "
-      "use metric: test_loss");
+      "job.yaml:17:68: evaluation.early_stop.metric: the loss squared has no accuracy: use metric: "
+      "test_loss");
   CHECK(error(every + "{patience: 3}}", tested, "labels: b}\n") ==
         "job.yaml:16:21: evaluation.every: nothing to evaluate on: give data.test or data.holdout");
 }
@@ -120,7 +118,7 @@ TEST_CASE("factors and scaling are bounded, of servers' rules and workers' optim
        "job.yaml:14:74: update.factors.norms.learning_rate: must be at most 1000000; it is "
        "1000000000"},
       {sgd, sgd + ", scaling: cubic",
-       "job.yaml:14:50: update.scaling: unknown value 'cubic'; known are none, linear, "
+       "job.yaml:14:50: update.scaling: unknown value 'cubic'; use one of none, linear, "
        "square_root"},
       {sgd, "type: lion, learning_rate: 0.1, beta2: 1",
        "job.yaml:14:49: update.beta2: must be below 1; it is 1"},
@@ -151,8 +149,9 @@ TEST_CASE("a block that travels holds what workers have only where they are sent
   CHECK(error("compression: {weights: {type: auto}}\n") == "no error");
   CHECK(error("compression: {contributions: {type: top_k}}\n") == "no error");
   const std::string refused =
-      "job.yaml:16:47: servers.block_bytes: must be at most 24816298 with servers.replicas: 2, for "
-      "all of a block's state goes to its other holder in one message: 3 vectors of that size";
+      "job.yaml:16:47: servers.block_bytes: must be at most 24816298 with servers.replicas: 2, "
+      "because all of a block's state goes to its other holder in one message: 3 vectors of that "
+      "size";
   CHECK(error("compression: {weights: {type: top_k}}\n") == refused);
   CHECK(error("compression: {layers: [{names: dense_1, weights: {type: sign}}]}\n") == refused);
 }
@@ -176,7 +175,7 @@ TEST_CASE("workers combine where a host's sum is what the servers want, and nowh
   CHECK(error(Sample("", ""), combine("")) ==
         "job.yaml:16:31: workers.per_host: combine goes with consistency.mode sync only: in other "
         "modes the workers of a host do not hand in the same clock at the same time, so there is "
-        "no sum to send; leave it out, or say per_host: separate");
+        "no sum to send; leave it out, or set per_host: separate");
   CHECK_THAT(error(sync, combine(""), "mode: sync", "mode: sync, backup_workers: 1"),
              Catch::StartsWith("job.yaml:16:31: workers.per_host: combine does not go with "
                                "consistency.backup_workers: "));
@@ -248,8 +247,8 @@ TEST_CASE("what does not go with text is named with its place") {
       {train, text + "}\n  normalize: {mean: 0, std: 1}\n",
        "job.yaml:11:14: data.normalize: tokens are numbers of a vocabulary; remove it"},
       {train, text + "}\n  augment: {flip: true}\n",
-       "job.yaml:11:12: data.augment: only images can be flipped and cropped; data.train holds "
-       "none (a csv source needs a shape of [height, width, channels])"},
+       "job.yaml:11:12: data.augment: only images can be flipped and cropped; data.train has no "
+       "images (a csv source needs a shape of [height, width, channels])"},
       {train, text + "}\n  partition: {type: stratified}\n",
        "job.yaml:11:21: data.partition.type: needs one class an example; a text has the partitions "
        "iid and by_file"},
@@ -281,14 +280,14 @@ TEST_CASE("parts that do not go together are named with their place") {
        "job.yaml:13:60: consistency.backup_workers: only a sync clock can do without its slowest "
        "workers; in bounded and async mode nobody waits for them"},
       {"mode: bounded, staleness: 3", "mode: sync, backup_workers: 1000",
-       "job.yaml:13:43: consistency.backup_workers: must be less than workers.count (1): somebody "
-       "has to count"},
+       "job.yaml:13:43: consistency.backup_workers: must be less than workers.count (1): at least "
+       "one contribution has to count"},
       {"mode: bounded, staleness: 3", "mode: sync, grace_deviations: -1",
        "job.yaml:13:45: consistency.grace_deviations: must be at least 0; it is -1"},
       {"  batch_size: 32\n",
        "  batch_size: 32\n  partition: {type: stratified}\n  assignment: leased\n",
-       "job.yaml:13:15: data.assignment: leased data is everybody's: it needs the partition {type: "
-       "iid}; with others a worker has data of its own, and maybe no other"},
+       "job.yaml:13:15: data.assignment: any worker may get a leased batch, so it needs the "
+       "partition {type: iid}; with others a worker may have only its own data"},
       {"stop: {epochs: 2}\n", "servers: {count: 1, replicas: 2}\nstop: {epochs: 2}\n",
        "job.yaml:15:31: servers.replicas: must be at most servers.count (1): each holder of a "
        "block is "
@@ -297,17 +296,16 @@ TEST_CASE("parts that do not go together are named with their place") {
        ", momentum: 0.9}\nservers: {count: 2, replicas: 2, block_bytes: 67108864}\nstop: {epochs: "
        "2}\n",
        "job.yaml:15:47: servers.block_bytes: must be at most 37224448 with servers.replicas: 2, "
-       "for "
-       "all of a block's state goes to its other holder in one message: 2 vectors of that size"},
+       "because all of a block's state goes to its other holder in one message: 2 vectors of that "
+       "size"},
       {"stop: {epochs: 2}\n", "servers: {count: 3, shards: 2}\nstop: {epochs: 2}\n",
        "job.yaml:15:29: servers.shards: must be 0, or at least servers.count (3): a server has one "
        "part of the blocks, or more"},
       {"}\nstop: {epochs: 2}\n",
        ", momentum: 0.9}\nservers: {count: 2, shards: 8, block_bytes: 67108864}\nstop: {epochs: "
        "2}\n",
-       "job.yaml:15:45: servers.block_bytes: must be at most 37224448 with servers.shards, for all "
-       "of "
-       "a block's state goes to another server in one message: 2 vectors of that size"},
+       "job.yaml:15:45: servers.block_bytes: must be at most 37224448 with servers.shards, because "
+       "all of a block's state goes to another server in one message: 2 vectors of that size"},
       {"stop: {epochs: 2}\n", "servers: {count: 3, max: 2}\nstop: {epochs: 2}\n",
        "job.yaml:15:26: servers.max: must be 0, or at least servers.count (3)"},
       {"stop: {epochs: 2}\n", "servers: {count: 1, max: 4, shards: 2}\nstop: {epochs: 2}\n",
@@ -335,8 +333,8 @@ TEST_CASE("parts that do not go together are named with their place") {
       {"learning_rate: 0.1", "learning_rate: 0.1, nesterov: true",
        "job.yaml:14:51: update.nesterov: needs a momentum above 0"},
       {"type: sgd, learning_rate: 0.1", "type: adam, learning_rate: 0.1, initial_v: 0.01",
-       "job.yaml:14:53: update.initial_v: the bias correction takes v to start at 0: set "
-       "bias_correction: false with it, as in FedAdam's paper"},
+       "job.yaml:14:53: update.initial_v: the bias correction assumes that v starts at 0: set "
+       "bias_correction: false too, as in FedAdam's paper"},
       {"images: a", "images: x/../../a",
        "job.yaml:10:30: data.train.images: must stay below the data folder, or be absolute; it is "
        "x/../../a"},
@@ -345,16 +343,16 @@ TEST_CASE("parts that do not go together are named with their place") {
        "job.yaml:10:33: data.train.files.1: must stay below the data folder, or be absolute; it is "
        "../b"},
       {"type: idx, images: a, labels: b", "type: csv, files: a, separator: '0'",
-       "job.yaml:10:43: data.train.separator: must be one character that is in no number, such as "
-       "',' ';' or \"\\t\""},
+       "job.yaml:10:43: data.train.separator: must be one character that numbers do not contain, "
+       "such as ',' ';' or \"\\t\""},
       {"type: idx, images: a, labels: b", "type: csv, files: a, separator: '\"'",
-       "job.yaml:10:43: data.train.separator: must be one character that is in no number, such as "
-       "',' ';' or \"\\t\""},
+       "job.yaml:10:43: data.train.separator: must be one character that numbers do not contain, "
+       "such as ',' ';' or \"\\t\""},
       {"type: idx, images: a, labels: b", "type: csv, files: a, label: x, label_column: 2",
        "job.yaml:10:56: data.train.label_column: does not go with 'label' beside it; give one"},
       {"type: idx, images: a, labels: b",
        "type: csv, files: a, categories: [{column: x, values: [a, b, a]}]",
-       "job.yaml:10:72: data.train.categories.0.values.2: is there twice"},
+       "job.yaml:10:72: data.train.categories.0.values.2: is listed twice"},
       {"type: idx, images: a, labels: b",
        "type: csv, files: a, categories: [{column: x, values: [a, b]}], missing: [c, b]",
        "job.yaml:10:69: data.train.categories.0.values.1: is a missing value as well"},
@@ -379,8 +377,8 @@ TEST_CASE("parts that do not go together are named with their place") {
        "job.yaml:15:21: evaluation.every: nothing to evaluate on: give data.test or data.holdout"},
       {"type: idx, images: a, labels: b}",
        "type: libsvm, files: a, features: 3}\n  augment: {flip: true}",
-       "job.yaml:11:12: data.augment: only images can be flipped and cropped; data.train holds "
-       "none (a csv source needs a shape of [height, width, channels])"},
+       "job.yaml:11:12: data.augment: only images can be flipped and cropped; data.train has no "
+       "images (a csv source needs a shape of [height, width, channels])"},
       {"type: idx, images: a, labels: b", "type: numpy, features: ../a, labels: b",
        "job.yaml:10:34: data.train.features: must stay below the data folder, or be absolute; it "
        "is ../a"},
@@ -391,7 +389,7 @@ TEST_CASE("parts that do not go together are named with their place") {
        "job.yaml:10:38: data.train.files.1: must stay below the data folder, or be absolute; it "
        "is ../b"},
       {"batch_size: 32", "batch_size: 32\n  normalize: {mean: [1, 2], std: [1, 2, 3]}",
-       "job.yaml:12:34: data.normalize.std: has 3 values, and mean has 2"},
+       "job.yaml:12:34: data.normalize.std: has 3 values, but mean has 2"},
       {"    - flatten: {}\n    - dense: {units: 10}", "    - flatten: {}",
        "job.yaml:6:5: model.layers: nothing to train: needs a layer with weights, such as dense or "
        "conv2d"},
@@ -400,11 +398,11 @@ TEST_CASE("parts that do not go together are named with their place") {
       {"- flatten: {}", "- {name: a b, flatten: {}}",
        "job.yaml:6:14: model.layers.0.name: at most 100 letters, digits, '-' and '_'"},
       {"stop:", "workers: {count: 2, emulate: {slow: [{ranks: 2, factor: 5}]}}\nstop:",
-       "job.yaml:15:46: workers.emulate.slow.0.ranks: there is no rank 2: 2 workers have ranks 0 "
-       "to 1"},
+       "job.yaml:15:46: workers.emulate.slow.0.ranks: rank 2 does not exist: 2 workers have ranks "
+       "0 to 1"},
       {"stop:", "workers: {count: 2, emulate: {slow: [{ranks: [0, 7], factor: 5}]}}\nstop:",
-       "job.yaml:15:50: workers.emulate.slow.0.ranks.1: there is no rank 7: 2 workers have ranks 0 "
-       "to 1"},
+       "job.yaml:15:50: workers.emulate.slow.0.ranks.1: rank 7 does not exist: 2 workers have "
+       "ranks 0 to 1"},
   });
 }
 
@@ -450,10 +448,9 @@ TEST_CASE("a compression that does not go with the job is named with its place")
         "fp16 or int8");
   check("type: gradient", "type: elastic", "{contributions: {type: auto}, weights: {type: sign}}",
         "job.yaml:15:37: compression.contributions.type: an elastic exchange sends the workers' "
-        "weights themselves, and nothing makes good what a codec loses of them: only none goes "
-        "with it\n"
-        "job.yaml:15:60: compression.weights.type: top_k and sign send changes of weights, and an "
-        "elastic exchange answers the centre itself: use none, bf16, fp16 or int8");
+        "weights themselves, and nothing corrects what a codec loses: only none goes with "
+        "it\njob.yaml:15:60: compression.weights.type: top_k and sign send changes of weights, and "
+        "an elastic exchange answers the centre itself: use none, bf16, fp16 or int8");
   check("type: gradient", "type: elastic", "{weights: {type: int8}}", "no error");
   check("", "", "{layers: [{names: [dense_1, dense_2], weights: {type: none}}]}",
         "job.yaml:15:42: compression.layers.0.names.1: the model has no layer 'dense_2'; did you "

@@ -33,7 +33,7 @@ TEST_CASE("a worker's device has a name that there is") {
 TEST_CASE("what a key holds reaches no terminal as it is, and is cut") {
   const std::string escaped = ErrorOf(Sample("stop:", "\"\\e[2Jx\\a\\n\\x80\": 1\nstop:"));
   CHECK_THAT(escaped, Catch::StartsWith("job.yaml:15:1: \\x1b[2Jx\\x07\\n\\xc2\\x80") &&
-                          Catch::Contains(": unknown key; known are "));
+                          Catch::Contains(": unknown key; use one of "));
   for (const char c : escaped) CHECK((c == '\n' || (c >= ' ' && c <= '~')));
   const std::string endless = ErrorOf(Sample("stop:", std::string(100000, 'k') + ": 1\nstop:"));
   CHECK(endless.size() < 3000);
@@ -47,7 +47,7 @@ TEST_CASE("wrong, missing and contradicting keys are named with their place") {
       {"{name: sample}", "{name: sample, sed: 3}",
        "job.yaml:3:26: metadata.sed: unknown key; did you mean 'seed'?"},
       {"units: 10", "units: 10, wonderful: 3",
-       "job.yaml:7:26: model.layers.1.dense.wonderful: unknown key; known are units, bias, "
+       "job.yaml:7:26: model.layers.1.dense.wonderful: unknown key; use one of units, bias, "
        "initializer, pointwise, deviation"},
       {"learning_rate: 0.1", "learning_rate: 0.1, beta1: 0.9",
        "job.yaml:14:41: update.beta1: does not go with type 'sgd'; it belongs to 'adam' and "
@@ -61,7 +61,7 @@ TEST_CASE("wrong, missing and contradicting keys are named with their place") {
       {"- flatten", "- flaten",
        "job.yaml:6:7: model.layers.0.flaten: unknown key; did you mean 'flatten'?"},
       {"flatten: {}", "flatten: {units: 3}",
-       "job.yaml:6:17: model.layers.0.flatten.units: unknown key; no key is known here"},
+       "job.yaml:6:17: model.layers.0.flatten.units: unknown key; no key is allowed here"},
       {"stop: {epochs: 2}\n", "", "job.yaml:1:1: stop: required key is missing"},
       {", learning_rate: 0.1", "", "job.yaml:14:1: update.learning_rate: required key is missing"},
       {"type: gradient", "",
@@ -83,10 +83,10 @@ TEST_CASE("wrong, missing and contradicting keys are named with their place") {
       {"mode: bounded", "mode: syncc",
        "job.yaml:13:21: consistency.mode: unknown value 'syncc'; did you mean 'sync'?"},
       {"loss: softmax_cross_entropy", "loss: hinge",
-       "job.yaml:8:9: model.loss: unknown value 'hinge'; known are softmax_cross_entropy, "
+       "job.yaml:8:9: model.loss: unknown value 'hinge'; use one of softmax_cross_entropy, "
        "logistic, squared, custom"},
       {"sample}", "sample}\n<<: {stop: 3}",
-       "job.yaml:4:1: <<: unknown key; known are apiVersion, kind, metadata, model, data, "
+       "job.yaml:4:1: <<: unknown key; use one of apiVersion, kind, metadata, model, data, "
        "exchange, consistency, update, servers, workers, stop, checkpoint, evaluation, limits, "
        "transport, "
        "compression, security"},
@@ -153,7 +153,7 @@ TEST_CASE("wrong types and values out of bounds are named with their place") {
        "'00.1'"},
       {"learning_rate: 0.1", "learning_rate: 0,1",
        "job.yaml:14:36: update.learning_rate: must be above 0; it is 0\njob.yaml:14:38: update.1: "
-       "unknown key; known are type, momentum, nesterov, weight_decay, learning_rate, schedule, "
+       "unknown key; use one of type, momentum, nesterov, weight_decay, learning_rate, schedule, "
        "factors, scaling, average"},
       {"learning_rate: 0.1", "learning_rate: 0.1, momentum: 1",
        "job.yaml:14:51: update.momentum: must be below 1; it is 1"},
@@ -216,12 +216,12 @@ TEST_CASE("what is no plain YAML is refused at its place") {
        "job.yaml:11:1: not YAML: a tab in the indentation; YAML takes spaces only"},
       {"metadata: {name: sample}", "? [a]\n: b", "job.yaml:3:4: a key must be a plain word"},
       {"metadata: {name: sample}", "~: b", "job.yaml:3:1: a key must be a plain word"},
-      {"sample", "\"a\\0b\"", "job.yaml:3:18: a text holds a NUL byte"},
+      {"sample", "\"a\\0b\"", "job.yaml:3:18: a text contains a NUL byte"},
       {"stop: {epochs: 2}", "stop: " + std::string(70, '[') + std::string(70, ']'),
        "job.yaml:15:70: nested deeper than 64 levels"},
       {"kind: TrainingJob", " kind: TrainingJob",
-       "job.yaml:2:6: not YAML: 'key: value' where no key may be; indent the line like the keys "
-       "beside it, or put a text that holds ': ' in quotes"},
+       "job.yaml:2:6: not YAML: 'key: value' is not allowed here; indent the line like the keys "
+       "beside it, or put a text that contains ': ' in quotes"},
   });
 }
 
@@ -246,8 +246,8 @@ TEST_CASE("a mistake in brackets or tabs is named where it is, not where the par
       {"    - dense: {units: 10}", "\t- dense: {units: 10}",
        "job.yaml:7:1: not YAML: a tab in the indentation; YAML takes spaces only"},
       {"metadata: {name: sample}", "metadata:\n  name: it's {[\n   a: |\n\t{ ' [",
-       "job.yaml:5:5: not YAML: 'key: value' where no key may be; indent the line like the keys "
-       "beside it, or put a text that holds ': ' in quotes"},
+       "job.yaml:5:5: not YAML: 'key: value' is not allowed here; indent the line like the keys "
+       "beside it, or put a text that contains ': ' in quotes"},
   });
 }
 

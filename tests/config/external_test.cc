@@ -85,15 +85,15 @@ TEST_CASE("exchanges of external jobs have the servers' rule where they need one
        "1:1: update: required key is missing: the servers' rule, such as {type: "
        "sgd, learning_rate: 0.05}"},
       {gradient, "{type: delta, local_steps: 5, " + own + update,
-       "6:52: exchange.optimizer: the program brings the optimizer of its own steps; remove it"},
+       "6:52: exchange.optimizer: the program has its own optimizer; remove it"},
       {gradient, "{type: elastic, every: 5, " + own,
-       "6:48: exchange.optimizer: the program brings the optimizer of its own steps; remove it"},
+       "6:48: exchange.optimizer: the program has its own optimizer; remove it"},
       {gradient, "{type: delta, local_steps: 5, spread: true}\n" + update,
        "6:49: exchange.spread: an external program hands in all blocks at the end of its local "
        "steps; remove it"},
       {gradient, elastic + update,
-       "7:9: update: an elastic exchange brings its own server rule, and the program the optimizer "
-       "of its own steps; remove it"},
+       "7:9: update: an elastic exchange brings its own server rule, and the program has its own "
+       "optimizer; remove it"},
       {gradient, gradient + "update: {type: sgd, learning_rate: 0}\n",
        "7:36: update.learning_rate: must be above 0; it is 0"},
   });
@@ -136,7 +136,7 @@ TEST_CASE("what would do nothing in an external job is refused with its place") 
       {model, in_model("label_smoothing: 0.1}"), "4:42: model.label_smoothing" + loss},
       {model, in_model("custom_loss: {name: x}}"), "4:38: model.custom_loss" + loss},
       {model, in_model("initial: x.safetensors}"),
-       "4:34: model.initial: the training starts from the program's own weights, which may load "
+       "4:34: model.initial: training starts from the program's own weights; the program may load "
        "the file; remove it"},
       {model, in_model("plugins: ./x.so}"),
        "4:34: model.plugins: an external model has no layers, so only a plugin's update rule goes "
@@ -150,15 +150,15 @@ TEST_CASE("what would do nothing in an external job is refused with its place") 
       {data, in_data("loader_threads: 4"), "5:56: data.loader_threads" + reads},
       {data, in_data("prefetch: 4"), "5:50: data.prefetch" + reads},
       {data, in_data("assignment: leased"),
-       "5:52: data.assignment: a sync job that waits for lost workers has each do its own batches "
-       "again, with the same bits: leased goes with workers.on_worker_loss: continue, "
+       "5:52: data.assignment: in a sync job that waits for lost workers each worker repeats its "
+       "own batches, with the same bits: leased goes with workers.on_worker_loss: continue, "
        "consistency.backup_workers, or mode bounded or async"},
       {workers, in_workers("device: cuda"),
        "9:29: workers.device: an external program chooses its own device; remove it"},
       {workers, in_workers("precision: bf16"),
        "9:32: workers.precision: an external program chooses its own precision; remove it"},
       {workers, in_workers("emulate: {step_milliseconds: 5}"),
-       "9:30: workers.emulate: only Leeway's workers can pretend to be slow; remove it"},
+       "9:30: workers.emulate: only Leeway's own workers can emulate slow ones; remove it"},
       {workers, in_workers("per_host: combine"),
        "9:31: workers.per_host: external programs each send their own contribution; remove it"},
       {workers,
@@ -199,15 +199,15 @@ TEST_CASE("other jobs lack what they always lacked, in the same words") {
       {"{type: gradient}", "{type: delta, local_steps: 2}",
        "job.yaml:12:1: exchange.optimizer: required key is missing"},
       {"batch_size: 32", "batch_size: 32\n  examples: 3",
-       "job.yaml:12:13: data.examples: goes with data.type external: of files Leeway counts the "
-       "examples itself"},
+       "job.yaml:12:13: data.examples: goes with data.type external: Leeway counts the examples of "
+       "files itself"},
   });
   // Nor do they say of which type they are.
   const v1::TrainingJob job = Parsed(Sample("layers:", "type: layers\n  layers:"));
   CHECK(ToYaml(job) == ToYaml(Parsed(Sample())));
   CHECK(CheckHasLayers(job, "leeway-worker").ok());
   CHECK(CheckHasLayers(Parsed(External()), "leeway-worker").message() ==
-        "model.type: the job's model is external: only its own program can compute it, and not "
+        "model.type: the job's model is external: only its own program can compute it, not "
         "leeway-worker");
 }
 

@@ -104,10 +104,10 @@ TEST_CASE("a key without a value is removed, and its default holds") {
             .layers(1)
             .dense()
             .units() == 3);
-  CHECK(ErrorOf({{"updat="}, {}}) == "--set updat=: there is no such key to remove");
-  CHECK(ErrorOf({{"Update="}, {}}) == "--set Update=: there is no such key to remove");
+  CHECK(ErrorOf({{"updat="}, {}}) == "--set updat=: unknown key, so it cannot be removed");
+  CHECK(ErrorOf({{"Update="}, {}}) == "--set Update=: unknown key, so it cannot be removed");
   CHECK(ErrorOf({{"update.schedule.evry="}, {}}) ==
-        "--set update.schedule.evry=: there is no such key to remove");
+        "--set update.schedule.evry=: unknown key, so it cannot be removed");
   CHECK(ErrorOf({{"model.layers.0="}, {}}) ==
         "--set model.layers.0=: an element of a list cannot be removed; set the whole list");
   CHECK(ErrorOf({{"model.layers.7.dense="}, {}}) ==

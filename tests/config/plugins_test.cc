@@ -115,9 +115,8 @@ TEST_CASE("what a plugin computes in a worker is computed on the CPU") {
   const std::string device = "workers: {device: 'cuda:1'}\nstop:";
   std::string layer = WithLayer();
   layer.replace(layer.find("stop:"), 5, device);
-  CHECK_THAT(ErrorOf(layer),
-             Catch::Contains("workers.device: model.layers.2.custom is a plugin's, which computes "
-                             "on the CPU: set device: cpu"));
+  CHECK_THAT(ErrorOf(layer), Catch::Contains("workers.device: model.layers.2.custom comes from a "
+                                             "plugin, which computes on the CPU: set device: cpu"));
   // Servers have no GPU.
   std::string rule =
       Sample("{type: sgd, learning_rate: 0.1}", "{type: custom, rule: signum, learning_rate: 0.1}");

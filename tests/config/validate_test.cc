@@ -50,7 +50,7 @@ TEST_CASE("a job over the wire is held to the rules of the file") {
 
   job = Good();
   job.mutable_metadata()->set_name(std::string("a\0b", 3));
-  CHECK(ErrorOf(job).find("metadata.name: holds a NUL byte") != std::string::npos);
+  CHECK(ErrorOf(job).find("metadata.name: contains a NUL byte") != std::string::npos);
 }
 
 TEST_CASE("an empty job names everything that it lacks") {
@@ -145,7 +145,7 @@ TEST_CASE("mistakes in layers within layers have their place") {
         std::string::npos);
   CHECK(LayersError("  - repeat: {times: 1000, layers: [{repeat: {times: 1000, layers: [{dense: "
                     "{units: 2}}]}}]}\n")
-            .find("model.layers: with the layers within layers there are more than 10000") !=
+            .find("model.layers: counting nested layers, the model has more than 10000") !=
         std::string::npos);
   CHECK(
       LayersError("  - sequence: {layers: [{name: a, relu: {}}, {name: a, dense: {units: 2}}]}\n")
@@ -169,8 +169,7 @@ TEST_CASE("mistakes in layers within layers have their place") {
   INFO(deepest.status());
   REQUIRE(deepest.ok());
   CHECK(ParseJob(ToYaml(*deepest), "again.yaml", {}).ok());
-  CHECK(LayersError(nested(15)).find("more than 16 layers are within each other") !=
-        std::string::npos);
+  CHECK(LayersError(nested(15)).find("more than 16 layers are nested") != std::string::npos);
   CHECK(LayersError("  - resnet18: {stem: vgg}\n").find("unknown value 'vgg'") !=
         std::string::npos);
 }

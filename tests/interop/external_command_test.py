@@ -91,7 +91,7 @@ def trains(runs):
     has(runs.leeway("export", runs.run_dir, "--format", "onnx", code=1),
         "--format onnx, which needs its layers: model.type: the job's model is external")
     has(runs.leeway("evaluate", runs.run_dir, code=1),
-        "leeway: model.type: the job's model is external: only its own program can compute it, and not this command")
+        "leeway: model.type: the job's model is external: only its own program can compute it, not this command")
     runs.leeway("report", runs.run_dir)
     has((runs.run_dir / "report.html").read_text(), "server sgd with momentum", "learning_rate: 0.2")
 
@@ -246,7 +246,7 @@ def by_hand(runs):
         other = subprocess.run([BIN / "leeway-worker", "--coordinator", coordinator, "--rank", "0"], timeout=60,
                                capture_output=True, text=True)
         assert other.returncode == 3, other
-        has(other.stdout + other.stderr, "only its own program can compute it, and not leeway-worker")
+        has(other.stdout + other.stderr, "only its own program can compute it, not leeway-worker")
         place = {**os.environ, "LEEWAY_COORDINATOR": coordinator, "LEEWAY_RUN_DIR": str(runs.run_dir),
                  "LEEWAY_TOKEN": "none-is-asked-for-here", "OMP_NUM_THREADS": "1"}
         processes += [subprocess.Popen(PROGRAM, env={**place, "LEEWAY_RANK": str(rank)}) for rank in range(2)]

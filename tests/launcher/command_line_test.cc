@@ -56,7 +56,8 @@ TEST_CASE("Wrong arguments are exit code 2, help and version 0") {
 TEST_CASE("A mistyped command is named with the one that was meant, and one that is missing") {
   CHECK_THAT(Told(2, {"trian", "job.yaml"}),
              Catch::StartsWith("leeway: unknown command 'trian'; did you mean 'train'?\n"));
-  CHECK_THAT(Told(2, {}), Catch::StartsWith("leeway: a command is missing; known are train, plan"));
+  CHECK_THAT(Told(2, {}),
+             Catch::StartsWith("leeway: a command is missing; use one of train, plan"));
   CHECK_THAT(Told(2, {"doctor", "--peer", "foo"}),
              Catch::StartsWith("leeway: --peer: foo: not an address to connect to"));
 }
@@ -68,7 +69,7 @@ TEST_CASE("Where no job is, the texts of gRPC are not what is said") {
     CHECK_THAT(Told(2, {"resize", nowhere, "--servers", "1"}), Catch::StartsWith(wanted));
   }
   CHECK(Told(1, {"status", "127.0.0.1:1"}) ==
-        "leeway: asking the coordinator at 127.0.0.1:1: nobody is reached there (Connection "
+        "leeway: asking the coordinator at 127.0.0.1:1: no process answers there (Connection "
         "refused)\n");
 }
 
@@ -132,8 +133,8 @@ TEST_CASE("What the data show to be wrong is named by its place in the job and b
             "/optdigits: not a regular file\n");
   CHECK(plan("data.train.label_column=100") ==
         std::string("leeway: --set data.train.label_column=100: ") + kData +
-            "/optdigits/optdigits.tra:1: this line has 65 columns; there is no column 100 (the "
-            "first is 0, the last is -1)\n");
+            "/optdigits/optdigits.tra:1: this line has 65 columns; column 100 does not "
+            "exist (the first is 0, the last is -1)\n");
   CHECK_THAT(plan("model.layers.7.dense.units=9"),
              Catch::StartsWith(at + "30:29: data.train.files: ") &&
                  Catch::Contains("optdigits.tra:13: column 64: label 9: "
@@ -141,7 +142,7 @@ TEST_CASE("What the data show to be wrong is named by its place in the job and b
                                  "classes 0 to 8"));
   CHECK_THAT(plan("data.train.separator=;"), Catch::StartsWith("leeway: --set data.train.sep"));
   CHECK_THAT(plan("data.train.shape=[4, 4, 1]"),
-             Catch::Contains("this line has 64 features, where 4x4x1 are 16"));
+             Catch::Contains("this line has 64 features, but 4x4x1 needs 16"));
   CHECK_THAT(plan("data.normalize.mean=[1, 2]"),
              Catch::StartsWith("leeway: --set data.normalize.mean=[1, 2]: 2 numbers"));
   CHECK_THAT(plan("data.test.label_column=2"), Catch::StartsWith(at));

@@ -207,10 +207,10 @@ TEST_CASE("A table's label is guessed only where it shows, and texts become clas
                             "softmax_cross_entropy", "examples of each: 14, 13, 13"});
   CheckReads(folder, *three, 36, 4, {1, 1, 1});
   RequireError(InspectData(folder.path(), {"t"}, "7"), StatusCode::kInvalidArgument,
-               {"--label '7': there is no such column"});
+               {"--label '7': the table has no such column"});
   folder.Write("play", std::string("To be, or not to be\n"));
   RequireError(InspectData(folder.path(), {"play"}, "x"), StatusCode::kInvalidArgument,
-               {"--label is for tables, and play is text"});
+               {"--label is for tables, but play is text"});
 }
 
 TEST_CASE("A file called .csv that is no table is an error with the line, not a text") {
@@ -228,7 +228,7 @@ TEST_CASE("A file called .csv that is no table is an error with the line, not a 
   RequireError(InspectData(folder.path(), {"d.csv"}), StatusCode::kInvalidArgument, {"d.csv:"});
   folder.Write("e.csv", std::string("text,label\ngood film,pos\nbad film,neg\n"));
   RequireError(InspectData(folder.path(), {"e.csv"}), StatusCode::kInvalidArgument,
-               {"e.csv: 2 columns of texts, and none of numbers"});
+               {"e.csv: 2 columns of text, and none of numbers"});
 }
 
 TEST_CASE("What a table holds is printed so that a job reads it, whatever it is") {
@@ -243,7 +243,7 @@ TEST_CASE("What a table holds is printed so that a job reads it, whatever it is"
   CheckReads(folder, found, 18, 2, {1, 1, 3});
   folder.Write("latin.csv", "a,b\nM\xfcller,1\n");
   RequireError(InspectData(folder.path(), {"latin.csv"}), StatusCode::kInvalidArgument,
-               {"latin.csv: a table is a text in UTF-8"});
+               {"latin.csv: a table must be text in UTF-8"});
 }
 
 TEST_CASE("Many columns are one line, and one normalisation where they are alike") {
@@ -353,7 +353,7 @@ TEST_CASE("What is no data, or does not go together, is an error that says what 
   RequireError(InspectData(folder.path(), {"table", "play"}), StatusCode::kInvalidArgument,
                {"table is a table and play is text"});
   RequireError(InspectData(folder.path(), {"noise"}), StatusCode::kInvalidArgument,
-               {"noise: no kind of data that jobs read", "save it as UTF-8"});
+               {"noise: not a kind of data that jobs read", "save it as UTF-8"});
   RequireError(InspectData(folder.path(), {"absent"}), StatusCode::kNotFound, {"absent"});
   RequireError(InspectData(folder.path(), {"../x"}), StatusCode::kInvalidArgument, {"'..'"});
 }

@@ -188,7 +188,7 @@ def never_asks():
         check("take them from leeway_next_batch, in Python from job.batches" in job.said(0), "a loop of its own is refused")
     need_torch()
     given = "for rows, pids in passes(job.batches(loader)):"
-    for loop, text in ((given, "this clock has asked for none"),
+    for loop, text in ((given, "this clock has not asked for one"),
                        ("for rows, pids in job.over(loader):", "take them from job.batches")):
         script = TORCH.replace(given, loop)
         again = "        optimizer.step()\n        model(rows).sum().backward()\n        optimizer.step()\n"

@@ -96,9 +96,9 @@ class Join(unittest.TestCase):
                 (INVALID_ARGUMENT, "tensors is null", {"tensors": None}),
                 (INVALID_ARGUMENT, "tensor 0 has no name", {"tensors": tensors_of(None)}),
                 (INVALID_ARGUMENT, "tensor 0 has .*no shape", {"tensors": tensors_of(b"w", shape=None)}),
-                (INVALID_ARGUMENT, "'w' has no kind", {"tensors": tensors_of(b"w", kind=4)}),
-                (INVALID_ARGUMENT, "another one has its name", {"tensors": tensors_of(b"w", b"w"), "tensor_count": 2}),
-                (INVALID_ARGUMENT, "trained ones go first", {"tensors": behind, "tensor_count": 2}),
+                (INVALID_ARGUMENT, "'w' has an invalid kind", {"tensors": tensors_of(b"w", kind=4)}),
+                (INVALID_ARGUMENT, "another tensor has the same name", {"tensors": tensors_of(b"w", b"w"), "tensor_count": 2}),
+                (INVALID_ARGUMENT, "put trained tensors first", {"tensors": behind, "tensor_count": 2}),
                 (INVALID_ARGUMENT, "0 values, the tensors have 1500 elements", {"initial": None}),
                 (INVALID_ARGUMENT, "not YAML", {"update": b"{type"})):
             with self.subTest(text):
@@ -137,7 +137,7 @@ class Calls(unittest.TestCase):
         self.job = job.__enter__()
         self.addCleanup(job.__exit__, None, None, None)
         program = Program(self, self.job.coordinator)
-        program.gives(MISUSE, "has not joined yet: leeway_joined", "begin", 0, None)
+        program.gives(MISUSE, "has not joined yet: call leeway_joined first", "begin", 0, None)
         self.assertIsNone(program.vector("weights"))
         program.works("joined", 20)
         return program
@@ -149,8 +149,8 @@ class Calls(unittest.TestCase):
         self.assertIsNone(program.vector("contribution"))
         for name, arguments in {"wait": (0, 1, 1), "next_batch": (1, ctypes.byref(ctypes.c_uint64())), "examples": (1,),
                                 "rates": (rates_of((TOTAL, 1)), 1), "final": (0, 1), "end": (report(), 1)}.items():
-            program.gives(MISUSE, "belongs while a clock runs; this is between two clocks", name, *arguments)
-        program.gives(MISUSE, "the reason is none of", "leave", OK, b"", 1)
+            program.gives(MISUSE, "may be called while a clock runs, not between two clocks", name, *arguments)
+        program.gives(MISUSE, "the reason must be", "leave", OK, b"", 1)
         program.gives(INVALID_ARGUMENT, f"finished at clock . of {CLOCKS}: it can only have stopped or failed", "leave",
                       FINISHED, b"", 20)
         program.gives(NOT_FOUND, "not resumed", "load_state", ctypes.byref(ctypes.c_void_p()), ctypes.byref(ctypes.c_size_t()))
@@ -160,12 +160,12 @@ class Calls(unittest.TestCase):
                                 "evaluated": (sized(native.Evaluation),),
                                 "state_wanted": (ctypes.byref(ctypes.c_int()),), "save_state": (b"x", 1),
                                 "leave": (FINISHED, b"", 1)}.items():
-            program.gives(MISUSE, "belongs between two clocks; this is while a clock runs", name, *arguments)
+            program.gives(MISUSE, "may be called between two clocks, not while a clock runs", name, *arguments)
         for first, count in ((0, TOTAL + 1), (TOTAL, 1), (TOTAL + 1, 0), (HUGE, 2), (2, HUGE), (HUGE, HUGE)):
             for name, more in (("wait", (1,)), ("final", ())):
                 program.gives(INVALID_ARGUMENT, f"{count} elements? from {first} on: the model has {TOTAL}", name, first, count,
                               *more)
-        program.gives(INVALID_ARGUMENT, "no examples", "examples", 0)
+        program.gives(INVALID_ARGUMENT, "a contribution needs examples", "examples", 0)
         program.gives(MISUSE, "rates is null", "rates", None, 1)
         for text, parts in ((r"rates\[0\].end: the last one is 1499; there are 1500 trained elements", [(TOTAL - 1, 1)]),
                             (r"rates\[1\].end: 1501 after 9", [(9, 1), (TOTAL + 1, 1)]),
@@ -188,7 +188,7 @@ class Calls(unittest.TestCase):
                 program.gives(MISUSE, f"size is {size}, not {ctypes.sizeof(kind)}: .*another version", name,
                               sized(kind, size=size), *more)
         for index in (1, HUGE):
-            program.gives(NOT_FOUND, "no such tensor", "tensor_of", index, ctypes.byref(native.Tensor()))
+            program.gives(NOT_FOUND, "no tensor has this index", "tensor_of", index, ctypes.byref(native.Tensor()))
 
     def reads_what_the_servers_have(self, program, value):
         """Beside what the program has written into its own."""
@@ -258,7 +258,7 @@ class Calls(unittest.TestCase):
         given = []
         while library.leeway_begin(program.handle, 20, None) == OK:
             program.works("wait", 0, TOTAL, 20)
-            program.gives(MISUSE, "leases its batches .* this clock has asked for none", "end", report(), 20)
+            program.gives(MISUSE, "leases its batches .* this clock has not asked for one", "end", report(), 20)
             steps = 0
             while steps < 7:
                 program.works("upcoming_batches", upcoming, 3, ctypes.byref(count))
@@ -287,7 +287,7 @@ class Calls(unittest.TestCase):
         program = self.start("{type: delta, local_steps: 1}", "update: {type: sgd, learning_rate: 1}")
         program.begin(0)
         self.assertIsNone(program.vector("contribution"))
-        program.gives(MISUSE, "no gradient exchange", "final", 0, TOTAL)
+        program.gives(MISUSE, "not a gradient exchange", "final", 0, TOTAL)
         program.works("leave", FAILED, b"", 20)
 
 
@@ -301,7 +301,7 @@ class Watch(unittest.TestCase):
         self.assertEqual(library.leeway_watch_open(b"127.0.0.1:1", 0.1, ctypes.byref(watch)), OK)
         for _ in range(2):
             self.assertEqual(library.leeway_watch_tensor_of(watch, 0, ctypes.byref(tensor)), MISUSE)
-            self.assertRegex(library.leeway_error().decode(), "nothing has been read: leeway_watch_read goes before")
+            self.assertRegex(library.leeway_error().decode(), "nothing has been read: call leeway_watch_read first")
             self.assertIsNone(library.leeway_watch_weights(watch))
             self.assertEqual(library.leeway_watch_read(watch, 20, None), UNAVAILABLE)
             self.assertRegex(library.leeway_error().decode(), "is server 0 running, and is this its address")

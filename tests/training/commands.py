@@ -79,7 +79,7 @@ def stop_in_the_past():
         first = run.train()
         for stop in ("stop={clocks: 10}", "stop={epochs: 0.1}"):
             said = leeway("train", "--resume", "--run-dir", run.dir, "--data", run.data, "--set", stop)
-            runs.check(said.returncode == 2 and "lies in the past" in said.stderr, f"{mode}, {stop}: {said.stderr}")
+            runs.check(said.returncode == 2 and "is in the past" in said.stderr, f"{mode}, {stop}: {said.stderr}")
         runs.check(run.train(resume=True)["weights_sha256"] == first["weights_sha256"], f"{mode}: resumed as it was")
         if mode == "sync":
             runs.check(run.train(resume=True, more=["stop={clocks: 30}"])["steps"] == 60, "a later stop is taken")

@@ -198,10 +198,10 @@ def refused():
     world = World("lenet")
     module = world.module
     cases = {"missing": ({"fc3.bias"}, {}, "1 tensor is missing: fc3.bias"),
-             "left-over": ({}, {"fc4.bias": numpy.zeros(3, "f4")}, "1 tensor is not the model's: fc4.bias"),
+             "left-over": ({}, {"fc4.bias": numpy.zeros(3, "f4")}, "1 tensor does not belong to the model: fc4.bias"),
              "classes": ({"fc3.weight", "fc3.bias"},
                          {"fc3.weight": numpy.zeros((7, 84), "f4"), "fc3.bias": numpy.zeros(7, "f4")},
-                         "the file's model has 7 classes and the job's 10"),
+                         "the file's model has 7 classes, but the job's has 10"),
              "not-finite": ({"fc3.bias"}, {"fc3.bias": numpy.full(10, numpy.inf, "f4")}, "tensor 'fc3.bias' has a value at element 0")}
     for name, (without, more, told) in cases.items():
         path = world.folder / f"{name}.safetensors"

@@ -155,8 +155,8 @@ def refused():
     example = Example()
     nowhere = "/nowhere/libmine.so"
     table = [
-        ([], nowhere, ["model.plugins", f"there is no file {nowhere}", "compile the plugin"]),
-        ([], "libexample.so", ["model.plugins", "LEEWAY_PLUGIN_PATH, which names none"]),
+        ([], nowhere, ["model.plugins", f"no file at {nowhere}", "compile the plugin"]),
+        ([], "libexample.so", ["model.plugins", "LEEWAY_PLUGIN_PATH, which is empty"]),
         ([], EXAMPLE / "job.yaml", ["model.plugins", "cannot be loaded", "shared object"]),
         (["model.layers.1.custom.name=swisch"], None,
          ["model.layers.1.custom.name=", "no layer 'swisch'; did you mean 'swish'?"]),

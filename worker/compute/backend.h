@@ -1,22 +1,22 @@
-// The arithmetic of training, as an interface: what a layer calls and a device implements.
+// The arithmetic of training, as an interface between layers and devices.
 //
-// Every `float*` that a kernel takes is device memory, row-major and packed (but for the strides of
-// a product). Outputs are written whole, not added to, unless said otherwise, and do not overlap
-// inputs unless said otherwise. Gradients are written dx for "the loss's derivative by x". Sizes
-// are trusted: Model::Build has checked them.
+// Every `float*` argument of a kernel is device memory, row-major and packed (except for the
+// strides of a product). Unless said otherwise, outputs are overwritten, not added to, and do not
+// overlap inputs. Gradients are written dx, for "the derivative of the loss by x". Sizes are
+// trusted, because Model::Build has checked them.
 //
-// Promise of every backend: the results are a function of the inputs' values alone. They depend
-// neither on where the buffers lie nor on timing, so a step that is computed again gives the same
-// bits. Not thread-safe: one backend serves one model at a time.
+// Every backend promises that results are a function of the values of the inputs alone. They depend
+// neither on the addresses of buffers nor on timing, so a step that is computed again gives the
+// same bits. Not thread-safe: one backend serves one model at a time.
 //
 // A device works by itself: kernels and copies are queued in streams, and the host goes on. A
-// stream runs what it holds in order; nothing else is ordered but by events. Whoever queues sees
-// to it that
-//   - work which reads what another stream writes, or writes what it reads, waits for an event
-//     recorded behind that (Record, Wait);
-//   - host memory that a copy reads stays as it is, and host memory that a copy writes is neither
-//     read nor written, until an event recorded behind the copy is done (Done, Await).
-// The CPU does everything at once, on the caller's thread: its events are always done.
+// stream runs its work in order; only events order work of different streams. The caller must
+// ensure that
+// - work which reads what another stream writes, or writes what it reads, waits for an event that
+//   is recorded after the other work (Record, Wait);
+// - host memory that a copy reads is not changed, and host memory that a copy writes is neither
+//   read nor written, until an event that is recorded after the copy is done (Done, Await).
+// The CPU does everything at once, on the caller's thread, so its events are always done.
 #pragma once
 
 #include <cstddef>
@@ -38,22 +38,22 @@ struct DeviceFree {
   Backend* backend = nullptr;
   void operator()(float* data) const;
 };
-// Device memory; must not outlive its backend.
+// Device memory. It must not outlive its backend.
 using DeviceMemory = std::unique_ptr<float[], DeviceFree>;
 
 struct HostUnpin {
   Backend* backend = nullptr;
   void operator()(float* host) const;
 };
-// Host memory that the device has pinned, for as long as this lives; null: it has not. Must outlive
-// neither the memory nor the backend.
+// Host memory that stays pinned for as long as this object lives. Null if the device has not pinned
+// it. The object must outlive neither the memory nor the backend.
 using PinnedMemory = std::unique_ptr<float, HostUnpin>;
 
-// Whether a matrix operand enters a product as it lies in memory or transposed.
+// Says whether a product takes a matrix operand as it is in memory, or transposed.
 enum class Op { kAsIs, kTransposed };
 
-// A product of [m x k] by [k x n], and how far apart the stored rows of its matrices begin, in
-// floats: for parts of larger matrices. 0: packed.
+// A product of [m x k] by [k x n]. The strides are the distances between the stored rows of its
+// matrices, in floats, for parts of larger matrices. 0 means packed.
 struct GemmShape {
   size_t m = 0;
   size_t n = 0;
@@ -63,33 +63,34 @@ struct GemmShape {
   size_t c_stride = 0;
 };
 
-// Kernels run in kCompute. Copies have streams of their own in either direction, so that they run
-// while kernels do.
+// Kernels run in kCompute. Copies have a stream for each direction, so that they run at the same
+// time as kernels.
 enum class Stream : uint8_t { kCompute, kUp, kDown };
 inline constexpr size_t kStreams = 3;
 
-// A point in a stream: what was queued there before it was recorded.
+// A point in a stream. The event is done when all work is done that was queued there before it was
+// recorded.
 struct StreamEvent {
-  // 0: done, as a default one is.
+  // 0 stands for an event that is done, as a default event is.
   uint64_t number = 0;
 };
 
 // Sums over the examples of a batch.
 struct LossSum {
   double loss = 0;
-  // Examples whose class was right.
+  // The number of examples that the loss counts as correct.
   uint64_t correct = 0;
-  // Whose class was among the five with the highest scores.
+  // The number of examples whose class has one of the five highest scores.
   uint64_t in_top5 = 0;
 };
 
-// Names the draws of one dropout layer in one step; see DropoutForward.
+// Identifies the draws of one dropout layer in one step; see DropoutForward.
 struct DropoutKey {
   uint64_t key = 0;
   uint64_t stream = 0;
 };
 
-// Tensors of batch normalisation, `columns` floats each.
+// The tensors of batch normalisation, with `columns` floats each.
 struct BatchNormWeights {
   const float* gamma = nullptr;
   const float* beta = nullptr;
@@ -102,22 +103,24 @@ struct BatchNormOptions {
   float epsilon = 0;
 };
 
-// One update of a whole vector by one contribution (common/update/apply.h). Device memory.
+// One update of a whole vector by one contribution (common/update/apply.h). All pointers are to
+// device memory.
 struct VectorUpdate {
-  // Averaged elements up to `end`, from those before, and their share of the way.
+  // The averaged elements from the end of the previous Average to `end`. They move by `share` of
+  // the difference.
   struct Average {
     size_t end = 0;
     float share = 0;
   };
 
-  // Outlives the work.
+  // The rule must outlive the work.
   const UpdateRule* rule = nullptr;
   UpdateStep step = {};
   size_t count = 0;
   size_t trained = 0;
-  // All elements from `trained` on, in order.
+  // Cover all elements from `trained` on, in order.
   std::vector<Average> averages = {};
-  // Of the trained elements all, in order; none: one part, with the step as it is.
+  // Cover all trained elements, in order. Empty: one part, with `step` unchanged.
   std::vector<UpdatePart> parts = {};
   const float* contribution = nullptr;
   float* weights = nullptr;
@@ -130,91 +133,94 @@ class Backend {
   virtual ~Backend() = default;
 
   // ---- memory
-  // Aligned to 64 bytes; what it holds is anything. RESOURCE_EXHAUSTED. Free it when the streams
-  // are done with it.
+  // Allocates `count` floats, aligned to 64 bytes and not initialised. RESOURCE_EXHAUSTED if the
+  // memory is not available. The caller frees it only when the streams no longer use it.
   virtual absl::StatusOr<DeviceMemory> Allocate(size_t count) = 0;
-  // True: host memory is device memory, and nobody need copy.
+  // True if host memory is device memory, so that nothing needs to be copied.
   virtual bool shares_host_memory() const = 0;
   // Whether a large layer's product is computed panel by panel (layer.h), so that the first panel's
-  // results leave while the others are computed. False: only copies are cut, because the product as
-  // a whole takes less time than its parts.
+  // results leave while the others are computed. If false, only copies are cut, because the whole
+  // product takes less time than its parts.
   virtual bool cuts_products() const { return true; }
-  // Pins host memory where that lets copies of it run by themselves; without, they may block. Takes
-  // long: for what is copied again and again. The copies must be done when it is unpinned.
+  // Pins host memory if copies of it then run by themselves; copies of other memory may block.
+  // Pinning takes long, so it is for memory that is copied again and again. Copies must be done
+  // before the memory is unpinned.
   virtual PinnedMemory Pin(std::span<float> host) { return {}; }
 
   // ---- streams
   virtual void CopyToDevice(Stream stream, std::span<const float> host, float* device) = 0;
   virtual void CopyToHost(Stream stream, const float* device, std::span<float> host) = 0;
   virtual StreamEvent Record(Stream stream) = 0;
-  // What is queued in `stream` from now on begins when the event is done.
+  // Work that is queued in `stream` after this call begins only when the event is done.
   virtual void Wait(Stream stream, StreamEvent event) = 0;
-  // Never blocks.
+  // Whether the event is done. Never blocks.
   virtual bool Done(StreamEvent event) = 0;
-  // Blocks until the event is done, or the device has failed; status().
+  // Blocks until the event is done or the device has failed. Returns status().
   virtual absl::Status Await(StreamEvent event) = 0;
-  // The first error of a kernel or copy, which it names. It stays: nothing that the device has
-  // computed since counts, and the process has to start anew.
+  // The first error of a kernel or copy, which the error names. It stays: results that the device
+  // has computed since then are invalid, and the process must restart.
   virtual absl::Status status() const = 0;
 
-  // ---- of flat vectors
-  // out = base + scale * (a - b), where base is not null. `out` may be any of the others.
+  // ---- flat vectors
+  // Computes out = base + scale * (a - b), without `base` if it is null. `out` may be any of the
+  // inputs.
   virtual void AddDifference(size_t count, float scale, const float* a, const float* b,
                              const float* base, float* out) = 0;
-  // An optimizer's step; *finite (device memory) is 1, or 0 where not everything that it wrote is
+  // Takes an optimizer's step. *finite (device memory) becomes 1, or 0 if a written value is not
   // finite.
   virtual void Update(const VectorUpdate& update, float* finite) = 0;
-  // x *= factor. *finite (device memory), where not null, becomes 0 where a result is not finite,
-  // and is left as it is where all are.
+  // Computes x *= factor. *finite (device memory), unless null, becomes 0 if a result is not
+  // finite; otherwise it is left unchanged.
   virtual void Scale(size_t count, float factor, float* x, float* finite) = 0;
 
-  // `encoded` = values + residual, as the codec of that format writes `count` of them in bytes, and
-  // `residual` = what that loses (common/codec/codec.h): the CPU's bits. What does not fill the
-  // last float of `encoded` is anything.
+  // Encodes `count` sums values + residual to bytes in `encoded`, with the same bits as the CPU's
+  // codec of that format. `residual` becomes what the encoding loses (common/codec/codec.h). If the
+  // encoding does not fill the last float of `encoded`, the rest of that float is undefined.
   virtual void Encode(GroupFormat format, size_t count, const float* values, float* residual,
                       float* encoded) = 0;
 
   // ---- elementwise and by row
   virtual void Fill(size_t count, float value, float* y) = 0;
   virtual void Copy(size_t count, const float* x, float* y) = 0;
-  // Those columns of y; its others stay.
+  // Copies columns of x to columns of y. Other columns of y are left unchanged.
   virtual void CopyColumns(const ColumnCopy& shape, const float* x, float* y) = 0;
-  // z = x * y; z may be x or y.
+  // Computes z = x * y; z may be x or y.
   virtual void Multiply(size_t count, const float* x, const float* y, float* z) = 0;
-  // Every row of y [rows x columns] = row.
+  // Sets every row of y [rows x columns] to `row`.
   virtual void FillRows(size_t rows, size_t columns, const float* row, float* y) = 0;
-  // y [rows x columns] += row, in every row.
+  // Adds `row` to every row of y [rows x columns].
   virtual void AddRows(size_t rows, size_t columns, const float* row, float* y) = 0;
-  // sum [columns] = the sum of the rows of x.
+  // Sets sum [columns] to the sum of the rows of x.
   virtual void SumRows(size_t rows, size_t columns, const float* x, float* sum) = 0;
 
-  // ---- products. Factors are rounded to the precision with which the backend was made
-  // (precision.h), sums and results are not.
-  // c [m x n] = op(a) [m x k] op(b) [k x n], added to c where `accumulate`.
+  // ---- products. Factors are rounded to the precision of the backend (precision.h); sums and
+  // results are not rounded.
+  // Computes c [m x n] = op(a) [m x k] op(b) [k x n]. With `accumulate` the product is added to c.
   virtual void Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
                     bool accumulate, float* c) = 0;
 
-  // x [batch x input], weight [patch x filters] in (row, column, channel) order, bias [filters] or
-  // null. Floats of scratch that either pass wants:
+  // x is [batch x input]. weight is [patch x filters] in (row, column, channel) order. bias is
+  // [filters] or null. Conv2dScratch returns the floats of scratch that either pass needs.
   virtual size_t Conv2dScratch(const Conv2dShape& shape, size_t batch) const = 0;
   virtual void Conv2dForward(const Conv2dShape& shape, size_t batch, const float* x,
                              const float* weight, const float* bias, float* scratch, float* y) = 0;
-  // dbias and dx may be null: not wanted.
+  // dbias and dx may be null if they are not needed.
   virtual void Conv2dBackward(const Conv2dShape& shape, size_t batch, const float* x,
                               const float* weight, const float* dy, float* scratch, float* dweight,
                               float* dbias, float* dx) = 0;
 
-  // The convolution of each channel by itself, in float32: filters are as many as channels, weight
-  // [kernel * kernel x channels], bias [channels] or null.
+  // Convolves each channel separately, in float32. There are as many filters as channels. weight is
+  // [kernel * kernel x channels], bias is [channels] or null.
   virtual void DepthwiseForward(const Conv2dShape& shape, size_t batch, const float* x,
                                 const float* weight, const float* bias, float* y) = 0;
-  // dx may be null.
+  // dx may be null if it is not needed.
   virtual void DepthwiseBackward(const Conv2dShape& shape, size_t batch, const float* x,
                                  const float* weight, const float* dy, float* dweight,
                                  float* dx) = 0;
 
   // ---- pooling
-  // winners [batch x output]: which place of its window won, the first of equals; null: not wanted.
+  // winners [batch x output] becomes the place of the maximum in each window, the first of equals.
+  // It may be null if it is not needed.
   virtual void MaxPoolForward(const PoolShape& shape, size_t batch, const float* x, float* winners,
                               float* y) = 0;
   virtual void MaxPoolBackward(const PoolShape& shape, size_t batch, const float* winners,
@@ -223,94 +229,97 @@ class Backend {
   virtual void AvgPoolBackward(const PoolShape& shape, size_t batch, const float* dy,
                                float* dx) = 0;
 
-  // ---- activations; y may be x, dx may be dy. NaN stays NaN.
+  // ---- activations. y may be x, and dx may be dy. NaN stays NaN.
   virtual void ReluForward(size_t count, const float* x, float* y) = 0;
   virtual void ReluBackward(size_t count, const float* y, const float* dy, float* dx) = 0;
-  // x Phi(x) with the exact Phi (the error function), Hendrycks and Gimpel 2016.
+  // Computes x Phi(x) with the exact Phi (by the error function), Hendrycks and Gimpel 2016.
   virtual void GeluForward(size_t count, const float* x, float* y) = 0;
   virtual void GeluBackward(size_t count, const float* x, const float* dy, float* dx) = 0;
-  // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), the approximation of the same paper.
+  // Computes x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), the approximation of the same paper.
   virtual void TanhGeluForward(size_t count, const float* x, float* y) = 0;
   virtual void TanhGeluBackward(size_t count, const float* x, const float* dy, float* dx) = 0;
   virtual void TanhForward(size_t count, const float* x, float* y) = 0;
   virtual void TanhBackward(size_t count, const float* y, const float* dy, float* dx) = 0;
 
-  // min(max(x, 0), 6).
+  // Computes min(max(x, 0), 6).
   virtual void Relu6Forward(size_t count, const float* x, float* y) = 0;
   virtual void Relu6Backward(size_t count, const float* y, const float* dy, float* dx) = 0;
-  // x / (1 + exp(-x)).
+  // Computes x / (1 + exp(-x)).
   virtual void SiluForward(size_t count, const float* x, float* y) = 0;
   virtual void SiluBackward(size_t count, const float* x, const float* dy, float* dx) = 0;
 
-  // Element i is dropped where word i % 4 of Philox4x32({i / 4, key.stream}, key.key) is below rate
-  // * 2^32; else multiplied by 1 / (1 - rate). mask holds the factors. y may be x.
+  // Drops element i if word i % 4 of Philox4x32({i / 4, key.stream}, key.key) is below rate * 2^32.
+  // Other elements are multiplied by 1 / (1 - rate). `mask` becomes the factors. y may be x.
   virtual void DropoutForward(size_t count, float rate, const DropoutKey& key, const float* x,
                               float* mask, float* y) = 0;
 
   // ---- batch normalisation over the columns of x [rows x columns] (Ioffe and Szegedy 2015)
-  // Normalises by the batch's mean and biased variance, which it leaves in `saved` (mean, then 1 /
-  // standard deviation). batch_mean and batch_var: for the running statistics, the latter unbiased
-  // (as in PyTorch). One row has none: they are the running statistics, which are not read else.
+  // Normalises by the batch's mean and biased variance, and writes them to `saved`: the means, then
+  // 1 / standard deviation. batch_mean and batch_var are for the running statistics, and batch_var
+  // is unbiased (as in PyTorch). A batch of one row has no unbiased variance: both then become the
+  // running statistics, which are not read otherwise.
   virtual void BatchNormForward(const BatchNormOptions& options, const BatchNormWeights& weights,
                                 const float* x, float* saved, float* batch_mean, float* batch_var,
                                 float* y) = 0;
-  // By the running statistics.
+  // Normalises by the running statistics.
   virtual void BatchNormInference(const BatchNormOptions& options, const BatchNormWeights& weights,
                                   const float* x, float* y) = 0;
-  // dx may be null, or dy.
+  // dx may be null if it is not needed. It may be dy.
   virtual void BatchNormBackward(const BatchNormOptions& options, const float* gamma,
                                  const float* x, const float* saved, const float* dy, float* dgamma,
                                  float* dbeta, float* dx) = 0;
 
-  // ---- group normalisation (Wu and He 2018), of which layer normalisation (Ba, Kiros, Hinton
-  // 2016) is the case of one group and one pixel. x [batch x pixels x channels]; gamma and beta
-  // [channels], beta may be null. Leaves the means and then 1 / standard deviation, by the biased
-  // variance, in `saved`: [2 x shape.means()].
+  // ---- group normalisation (Wu and He 2018). Layer normalisation (Ba, Kiros, Hinton 2016) is the
+  // case of one group and one pixel. x is [batch x pixels x channels]; gamma and beta are
+  // [channels], and beta may be null. The forward pass writes the means, and then 1 / standard
+  // deviation by the biased variance, to `saved`: [2 x shape.means()].
   virtual void GroupNormForward(const GroupNormShape& shape, const float* gamma, const float* beta,
                                 const float* x, float* saved, float* y) = 0;
-  // scratch as large as `saved`. dbeta and dx may be null.
+  // `scratch` must be as large as `saved`. dbeta and dx may be null if they are not needed.
   virtual void GroupNormBackward(const GroupNormShape& shape, const float* gamma, const float* x,
                                  const float* saved, const float* dy, float* scratch, float* dgamma,
                                  float* dbeta, float* dx) = 0;
 
   // ---- tokens: whole numbers from 0 to the vocabulary - 1
-  // y [count x width] = the tokens' rows of weight [vocabulary x width].
+  // Sets y [count x width] to the tokens' rows of weight [vocabulary x width].
   virtual void EmbedForward(const EmbedShape& shape, const float* tokens, const float* weight,
                             float* y) = 0;
-  // dweight = for each row the sum of its tokens' rows of dy, in their order; added to dweight
-  // where `accumulate`.
+  // Sets each row of dweight to the sum of its tokens' rows of dy, in the order of the tokens. With
+  // `accumulate` the sums are added to dweight.
   virtual void EmbedBackward(const EmbedShape& shape, const float* tokens, const float* dy,
                              bool accumulate, float* dweight) = 0;
 
   // ---- attention (Vaswani et al. 2017, equation 1), in parts
-  // Turns queries and keys within qkv by their positions (Su et al. 2021, equation 34, with pairs
-  // of channels half a head apart); or `back`.
+  // Rotates queries and keys within qkv by their positions (Su et al. 2021, equation 34, where a
+  // pair of channels is half a head apart). `back` reverses the rotation.
   virtual void Rotate(const AttentionShape& shape, size_t batch, bool back, float* qkv) = 0;
-  // p [batch x heads x positions x positions] = softmax(q k^T / sqrt(width)) of what is seen, else
-  // 0.
+  // Sets p [batch x heads x positions x positions] to softmax(q k^T / sqrt(width)) over the
+  // positions that are seen, and to 0 elsewhere.
   virtual void AttentionScores(const AttentionShape& shape, size_t batch, const float* qkv,
                                float* p) = 0;
-  // y [batch x positions x channels] = p v.
+  // Computes y [batch x positions x channels] = p v.
   virtual void AttentionMix(const AttentionShape& shape, size_t batch, const float* p,
                             const float* qkv, float* y) = 0;
-  // dp, of which what is not seen is anything, and the values' part of dqkv.
+  // Computes dp and the values' part of dqkv. Elements of dp for positions that are not seen are
+  // undefined.
   virtual void AttentionMixBackward(const AttentionShape& shape, size_t batch, const float* p,
                                     const float* qkv, const float* dy, float* dp, float* dqkv) = 0;
-  // The queries' and keys' parts of dqkv. Writes over dp.
+  // Computes the queries' and keys' parts of dqkv. Overwrites dp.
   virtual void AttentionScoresBackward(const AttentionShape& shape, size_t batch, const float* p,
                                        const float* qkv, float* dp, float* dqkv) = 0;
 
-  // ---- losses. sum: device memory. dscores: gradient of the MEAN loss; null: not wanted. Labels
-  // are in range.
-  // scores [rows x classes]. Right: the highest score, the first of equals. The label of class c is
-  // 1 - smoothing + smoothing / classes, the others' smoothing / classes (Szegedy et al. 2016,
-  // section 7).
+  // ---- losses. `sum` is device memory. dscores becomes the gradient of the MEAN loss, and may be
+  // null if it is not needed. Labels are in range.
+  // scores is [rows x classes]. An example counts as correct if its label has the highest score,
+  // and is the first of equals. The target of the label's class is 1 - smoothing + smoothing /
+  // classes, the other classes' is smoothing / classes (Szegedy et al. 2016, section 7).
   virtual void SoftmaxCrossEntropy(const SoftmaxLossShape& shape, const float* scores,
                                    const float* labels, LossSum* sum, float* dscores) = 0;
-  // scores [batch]; label 1, or 0 or -1 for the other class. Right: the score's sign.
+  // scores is [batch]. A label is 1, or 0 or -1 for the other class. An example counts as correct
+  // if the sign of its score is that of its class.
   virtual void Logistic(size_t batch, const float* scores, const float* labels, LossSum* sum,
                         float* dscores) = 0;
-  // 1/2 (score - label)^2; nothing counts as right.
+  // The loss is 1/2 (score - label)^2. No example counts as correct.
   virtual void Squared(size_t batch, const float* scores, const float* labels, LossSum* sum,
                        float* dscores) = 0;
 

@@ -57,7 +57,8 @@ StreamEvent FlatVector::StartDown(const ElementRange& elements) {
 
 absl::StatusOr<FloatBuffer> FlatVector::Copy() const {
   if (shared()) {
-    // This outlives what is made of it at once.
+    // The returned buffer does not own the memory. The caller must not keep it longer than this
+    // vector.
     float* const data = Device();
     return FloatBuffer(std::shared_ptr<float>(data, [](float*) {}), size_);
   }

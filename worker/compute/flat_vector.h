@@ -1,4 +1,4 @@
-// A vector of a job's model, as the host has it and as the device works on it.
+// A vector of a job's model, with a twin on the host and one on the device.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@
 
 namespace leeway {
 
-// The host's twin is what is sent, received and saved; the device's twin is what kernels read and
-// write. Where the device works in the host's memory they are one, and nothing is copied. Each twin
-// is as new as whoever wrote it last made it: Up and Down copy. Movable; must not outlive its
-// backend, and the device must be done with it when it goes.
+// The host's twin is sent, received and saved; kernels read and write the device's twin. If the
+// device works in the host's memory, the two are one, and nothing is copied. Otherwise a write to
+// one twin does not change the other: Up and Down copy. Movable. The vector must not outlive its
+// backend, and the device must be done with it when it is destroyed.
 class FlatVector {
  public:
   FlatVector() = default;
   FlatVector(FlatVector&&) = default;
   FlatVector& operator=(FlatVector&& other) noexcept {
-    // Memory goes when it is no longer pinned.
+    // Memory must be unpinned before it is freed.
     pinned_.reset();
     backend_ = other.backend_;
     size_ = other.size_;
@@ -31,36 +31,36 @@ class FlatVector {
     device_ = std::move(other.device_);
     return *this;
   }
-  // What the device's twin holds is anything, until it is written. RESOURCE_EXHAUSTED where the
-  // device has no room.
+  // The device's twin is undefined until it is written. RESOURCE_EXHAUSTED if the device has no
+  // room.
   static absl::StatusOr<FlatVector> Twins(Backend& backend, FloatBuffer host);
-  // `size` zeros that the host only ever copies.
+  // Makes `size` zeros on the device, of which the host only takes copies.
   static absl::StatusOr<FlatVector> OnDevice(Backend& backend, size_t size);
 
   size_t size() const { return size_; }
-  // Empty for one that was made OnDevice of a device with memory of its own.
+  // Empty if the vector was made by OnDevice and the device has memory of its own.
   std::span<float> host() { return host_.span(); }
   std::span<const float> host() const { return host_.span(); }
   std::span<float> device() { return {Device(), size_}; }
   std::span<const float> device() const { return {Device(), size_}; }
 
-  // The host's elements to the device; waits. The device's error.
+  // Copies the host's elements to the device, and waits. Returns the device's error.
   absl::Status Up(const ElementRange& elements);
   absl::Status Up() { return Up({0, size_}); }
-  // The device's elements, as kernels that are queued already leave them, to the host; waits. The
+  // Copies the device's elements, as queued kernels leave them, to the host, and waits. Returns the
   // device's error.
   absl::Status Down(const ElementRange& elements);
   absl::Status Down() { return Down({0, size_}); }
 
-  // Up and Down without the wait: what is done when the event is. The caller has waited for all
-  // kernels that use the vector, and lets others wait for the event.
+  // Up and Down without the wait: the copy is done when the returned event is done. The caller must
+  // have waited for all kernels that use the vector, and must let later users wait for the event.
   StreamEvent StartUp(const ElementRange& elements);
   StreamEvent StartDown(const ElementRange& elements);
 
-  // What the device has, in memory of its own or, where the host shares the device's, in this;
-  // waits. The device's error.
+  // Returns a copy of the device's elements, and waits. If the host shares the device's memory, the
+  // result refers to this vector instead. Returns the device's error.
   absl::StatusOr<FloatBuffer> Copy() const;
-  // The device's become `values`; waits. The device's error.
+  // Sets the device's elements to `values`, and waits. Returns the device's error.
   absl::Status Set(std::span<const float> values);
 
  private:

@@ -1,5 +1,5 @@
-// How the factors of products are rounded (workers.precision). Sums and results of products, and
-// everything else, are float32 in each precision.
+// Rounding of the factors of products (workers.precision). In each precision, sums and results of
+// products, and everything else, are float32.
 //
 // Rounding is to nearest, ties to even. The same functions round on the CPU and in a GPU's kernels,
 // so both have the same bits.
@@ -14,15 +14,15 @@
 namespace leeway {
 
 enum class Precision : uint8_t {
-  // Factors are as they are.
+  // Factors are not rounded.
   kFp32,
-  // 10 bits of mantissa, the range of float32. A GPU rounds these itself, and may take the other
-  // one of two neighbours that are equally near.
+  // 10 bits of mantissa, the range of float32. A GPU rounds these itself, and may break ties
+  // differently.
   kTf32,
   // bfloat16: 7 bits of mantissa, the range of float32.
   kBf16,
-  // IEEE half precision: 10 bits of mantissa. What is beyond 65504 becomes infinite, what is below
-  // 2^-14 loses digits.
+  // IEEE half precision: 10 bits of mantissa. Values beyond 65504 become infinite; values below
+  // 2^-14 lose digits.
   kFp16,
 };
 
@@ -40,12 +40,12 @@ constexpr const char* PrecisionName(Precision precision) {
   return "fp32";
 }
 
-// A GPU's products read copies of such factors, of 16 bits each.
+// Whether a GPU's products read copies of the factors with 16 bits each.
 constexpr bool HasHalves(Precision precision) {
   return precision == Precision::kBf16 || precision == Precision::kFp16;
 }
 
-// What a GPU's backend takes for these copies, once, when it is made.
+// The bytes that a GPU's backend allocates for these copies, once, when it is made.
 constexpr size_t FactorBytes(Precision precision) {
   return HasHalves(precision) ? size_t{64} << 20 : 0;
 }
@@ -61,7 +61,7 @@ LEEWAY_HOST_DEVICE inline float FloatOfBits(uint32_t bits) {
   return value;
 }
 
-// Without the last kDropped bits of the mantissa. A NaN stays one.
+// Rounds away the last kDropped bits of the mantissa. A NaN stays a NaN.
 template <uint32_t kDropped>
 LEEWAY_HOST_DEVICE inline float RoundMantissa(float value) {
   constexpr uint32_t kMask = (uint32_t{1} << kDropped) - 1;
@@ -77,21 +77,21 @@ LEEWAY_HOST_DEVICE inline float RoundFp16(float value) {
   const uint32_t sign = FloatBits(value) & 0x80000000u;
   const float magnitude = FloatOfBits(FloatBits(value) & 0x7fffffffu);
   const float normal = RoundMantissa<13>(magnitude);
-  // The spacing of floats from 0.5 on is 2^-24, that of the smallest halves: the sum is rounded as
-  // they are.
+  // Floats from 0.5 on have a spacing of 2^-24, as the smallest halves have. So this sum is rounded
+  // as a half is.
   const float tiny = (magnitude + 0.5f) - 0.5f;
   const float held = normal >= 65536.0f ? FloatOfBits(0x7f800000u) : normal;
   return FloatOfBits(FloatBits(magnitude < 0x1p-14f ? tiny : held) | sign);
 }
 
-// The rounded value, as bfloat16 and as IEEE half precision.
+// The bits of the rounded value, as bfloat16 and as IEEE half precision.
 LEEWAY_HOST_DEVICE inline uint16_t Bf16Bits(float value) {
   return static_cast<uint16_t>(FloatBits(RoundBf16(value)) >> 16);
 }
 LEEWAY_HOST_DEVICE inline uint16_t Fp16Bits(float value) {
   const uint32_t bits = FloatBits(RoundFp16(value));
   const uint32_t magnitude = bits & 0x7fffffffu;
-  // The exponents of floats and halves lie 112 apart; the mantissa of a tiny one counts steps of
+  // The exponents of floats and halves differ by 112. The mantissa of a tiny half counts steps of
   // 2^-24.
   const uint32_t normal = (magnitude - (uint32_t{112} << 23)) >> 13;
   const auto tiny =

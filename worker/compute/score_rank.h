@@ -1,12 +1,12 @@
-// Where a label's score stands among those of all classes.
+// The rank of a label's score among those of all classes.
 #pragma once
 
 #include <cstddef>
 
 namespace leeway {
 
-// How many scores come before the label's: are higher, or equal and of an earlier class. 0: the
-// label is what the scores say.
+// Returns the number of scores before the label's: those that are higher, or equal and of an
+// earlier class. 0 means that the prediction is the label.
 inline size_t ScoreRank(size_t classes, const float* row, size_t label) {
   size_t before = 0;
   for (size_t c = 0; c < classes; ++c) {

@@ -15,31 +15,33 @@ struct Conv2dShape {
   uint32_t filters = 1;
   uint32_t kernel = 1;
   uint32_t stride = 1;
-  // Zero pixels on each side.
+  // The number of zero pixels on each side.
   uint32_t padding = 0;
 
   ImageShape output() const { return {Side(input.height), Side(input.width), filters}; }
-  // Values under the kernel: rows of the weight matrix [kernel * kernel * channels x filters].
+  // The number of values under the kernel: the rows of the weight matrix [kernel * kernel *
+  // channels x filters].
   size_t patch() const { return size_t{kernel} * kernel * input.channels; }
 
  private:
   uint32_t Side(uint32_t side) const { return (side + 2 * padding - kernel) / stride + 1; }
 };
 
-// Windows inside the image and its border: pixels that fill no window are left out. Valid if the
-// window is not larger than the image with its border, and the border at most half a window.
+// Pooling windows inside the image and its border. Pixels that do not fill a window are left out.
+// Valid if the window is not larger than the image with its border, and the border is at most half
+// a window.
 struct PoolShape {
   ImageShape input;
-  // Rows of a window.
+  // The rows of a window.
   uint32_t size = 2;
   uint32_t stride = 2;
-  // Columns of a window; 0: as many as rows.
+  // The columns of a window; 0 stands for as many as rows.
   uint32_t width = 0;
-  // Pixels of the border on each side, which never win a maximum; 0 for means.
+  // The pixels of the border on each side. They never win a maximum. Must be 0 for mean pooling.
   uint32_t padding = 0;
 
   uint32_t columns() const { return width == 0 ? size : width; }
-  // Pixels of a window.
+  // The number of pixels of a window.
   size_t area() const { return size_t{size} * columns(); }
   ImageShape output() const {
     return {Side(input.height, size), Side(input.width, columns()), input.channels};
@@ -51,8 +53,8 @@ struct PoolShape {
   }
 };
 
-// Some columns of a matrix as columns of another: how many, and how far apart the rows of each
-// begin, in floats.
+// A copy of some columns of a matrix to columns of another one: the number of rows and columns, and
+// the distance between the rows of each matrix, in floats.
 struct ColumnCopy {
   size_t rows = 0;
   size_t columns = 0;
@@ -60,50 +62,51 @@ struct ColumnCopy {
   size_t to_stride = 0;
 };
 
-// Normalisation within each example: a mean and a variance for each of `groups` groups of channels.
+// Normalisation within each example, with a mean and a variance for each of `groups` groups of
+// channels.
 struct GroupNormShape {
   size_t batch = 0;
   size_t pixels = 1;
   size_t channels = 0;
-  // Divides the channels.
+  // Must divide the channels.
   size_t groups = 1;
   float epsilon = 0;
 
   size_t group_channels() const { return channels / groups; }
-  // Means of a batch.
+  // The number of means of a batch.
   size_t means() const { return batch * groups; }
-  // Values behind each of them.
+  // The number of values that each mean is taken over.
   size_t values() const { return pixels * group_channels(); }
 };
 
-// Rows of a table [vocabulary x width] by their numbers.
+// A look-up of rows of a table [vocabulary x width] by number.
 struct EmbedShape {
-  // Numbers.
+  // How many numbers are looked up.
   size_t count = 0;
   size_t vocabulary = 0;
   size_t width = 0;
 };
 
-// Multi-head self-attention. Each example has qkv [positions x 3 channels], a row of which is its
-// position's queries, keys and values, each head behind head.
+// Multi-head self-attention. Each example has qkv [positions x 3 channels]. A row has its
+// position's queries, then keys, then values, each with one head after the other.
 struct AttentionShape {
   size_t positions = 0;
   size_t heads = 1;
-  // Of one head.
+  // The channels of one head.
   size_t width = 0;
-  // A position sees none behind itself.
+  // Whether a position sees only itself and earlier positions.
   bool causal = true;
 
   size_t channels() const { return heads * width; }
   size_t qkv() const { return 3 * channels(); }
-  // Of one example: a square for each head.
+  // The number of weights of one example: a square matrix for each head.
   size_t weights() const { return heads * positions * positions; }
-  // Columns that a position sees.
+  // The number of positions that a position sees.
   size_t seen(size_t position) const { return causal ? position + 1 : positions; }
 };
 
-// By how much a pair of channels of a head is turned at a position, in radians: Su et al. 2021
-// (arXiv:2104.09864), equation 15.
+// The angle by which a pair of channels of a head is rotated at a position, in radians: Su et al.
+// 2021 (arXiv:2104.09864), equation 15.
 inline double RotaryAngle(size_t position, size_t pair, size_t width) {
   return static_cast<double>(position) *
          std::pow(10000.0, -2.0 * static_cast<double>(pair) / static_cast<double>(width));

@@ -1,4 +1,4 @@
-// A few threads that share out one loop at a time.
+// A few threads that share one loop at a time.
 #pragma once
 
 #include <atomic>
@@ -13,13 +13,13 @@
 
 namespace leeway {
 
-// Called by one thread at a time, which works with the others. The split is a function of the
-// loop's size and the number of threads, never of timing. A step is many short loops, so who waits
-// polls for a moment before it sleeps, as BriefWaits says.
+// Only one thread may call it at a time, and it works with the others. The split depends on the
+// size of the loop and the number of threads, never on timing. A step has many short loops, so a
+// waiting thread polls for a moment before it sleeps, as BriefWaits decides.
 class ThreadPool {
  public:
-  // `threads` in all, the caller included; at least 1. Throws std::system_error if they cannot be
-  // started.
+  // Starts threads. `threads` is their number including the caller; at least 1. Throws
+  // std::system_error if they cannot be started.
   explicit ThreadPool(uint32_t threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -27,12 +27,13 @@ class ThreadPool {
 
   uint32_t threads() const { return threads_; }
 
-  // Parts of [0, count) with at least `grain` each (but one part at least): what For makes.
+  // The number of parts that For makes of [0, count): each has at least `grain` elements, unless
+  // there is only one part.
   uint32_t Parts(size_t count, size_t grain) const;
 
   using Body = absl::FunctionRef<void(size_t begin, size_t end, uint32_t part)>;
-  // body(begin, end, part) over contiguous parts of [0, count), all done on return. Must not be
-  // nested.
+  // Calls body(begin, end, part) for contiguous parts of [0, count). All calls are done on return.
+  // Calls of For must not be nested.
   void For(size_t count, size_t grain, Body body);
 
  private:
@@ -42,9 +43,9 @@ class ThreadPool {
     uint32_t parts = 0;
   };
   static void RunPart(const Loop& loop, uint32_t part);
-  // Part `index` of each loop is helper `index`'s.
+  // Runs part `index` of each loop on helper thread `index`.
   void Help(uint32_t index) EXCLUDES(mutex_);
-  // The loop after number `seen`, which it becomes; false where there will be none.
+  // Waits for the loop after number `seen`, and sets `seen` to its number. False if the pool stops.
   bool AwaitLoop(BriefWaits& waits, uint64_t& seen, Loop& loop) EXCLUDES(mutex_);
   void AwaitHelpers() EXCLUDES(mutex_);
   void Stop() EXCLUDES(mutex_);
@@ -56,10 +57,10 @@ class ThreadPool {
   CondVar started_;
   CondVar finished_;
   Loop loop_ GUARDED_BY(mutex_);
-  // Both change with the lock, and are polled without.
+  // Both are written with the lock held, and polled without it.
   std::atomic<uint64_t> loops_ = 0;
   std::atomic<uint32_t> running_ = 0;
-  // The caller's.
+  // The waits of the calling thread.
   BriefWaits waits_;
   bool stopping_ GUARDED_BY(mutex_) = false;
 };

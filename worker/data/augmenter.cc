@@ -22,12 +22,12 @@ absl::StatusOr<Augmenter> Augmenter::Create(const v1::Augment& options, const Im
   if (shape.flat()) {
     return AtKey(absl::InvalidArgumentError(
                      absl::StrCat("the examples are ", DescribeShape(shape),
-                                  ", not images; remove it, or give the data a shape")),
+                                  ", not images; remove data.augment, or give the data a shape")),
                  "data.augment");
   }
   if (options.crop_padding() >= std::min(shape.height, shape.width)) {
     return AtKey(absl::InvalidArgumentError(absl::StrCat(
-                     options.crop_padding(), " is no less than the side of an image of ",
+                     options.crop_padding(), " is not smaller than the side of an image of ",
                      DescribeShape(shape))),
                  "data.augment.crop_padding");
   }
@@ -51,15 +51,15 @@ void Augmenter::CutOut(RandomStream& draws, T* image) const {
 template <typename T>
 void Augmenter::Apply(const T* image, RandomStream& draws, T* out) const {
   const bool mirrored = flip_ && draws.Below(2) == 1;
-  // Where in the padded image the crop starts, counted from the unpadded corner.
+  // The start of the crop in the padded image, counted from the unpadded corner.
   const auto draw_offset = [&] {
     return padding_ == 0 ? 0 : static_cast<int64_t>(draws.Below(2 * padding_ + 1)) - padding_;
   };
   const int64_t top = draw_offset();
   const int64_t left = draw_offset();
   const int64_t height = shape_.height, width = shape_.width, channels = shape_.channels;
-  // The columns of `out` that show the image; the padding is smaller than the image, so there are
-  // some.
+  // The columns of `out` that show the image. There is at least one, because the padding is smaller
+  // than the image.
   const int64_t first = std::max<int64_t>(0, -left);
   const int64_t count = width - std::abs(left);
   // The column of the image that `first` shows.

@@ -1,4 +1,4 @@
-// Bytes that come one after the other: nobody has to hold a whole file.
+// Reads bytes in order, so that no caller must hold a whole file.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace leeway {
 
-// Not thread-safe. Errors name the file and its byte.
+// Not thread-safe. Errors name the file and the byte.
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
-  // Fills `out`; fewer bytes than that only at the end.
+  // Fills `out` and returns the number of bytes. It is less than out.size() only at the end.
   virtual absl::StatusOr<size_t> Read(std::span<uint8_t> out) = 0;
   // The next Read starts at the first byte again.
   virtual absl::Status Rewind() = 0;

@@ -14,12 +14,12 @@ namespace {
 constexpr size_t kPixels = 32 * 32;
 constexpr size_t kColours = 3;
 
-// What a record begins with.
+// The labels at the beginning of a record.
 struct Format {
   const char* name;
-  // Label bytes, and the classes of each.
+  // The number of classes of each label byte.
   std::vector<uint32_t> labels;
-  // Which of them is the label.
+  // The index of the label byte that the job uses.
   size_t chosen;
 
   size_t record() const { return labels.size() + kColours * kPixels; }
@@ -38,7 +38,7 @@ absl::Status CheckLabelBytes(const DataFile& file, const Format& format, size_t 
   return absl::OkStatus();
 }
 
-// Gives each record's pixels and label to `take`, and leaves `file` at its start.
+// Passes each record's pixels and label to `take`, and rewinds `file` afterwards.
 absl::Status ForEachRecord(DataFile& file, const Format& format, const LabelRule& rule,
                            absl::FunctionRef<void(Record, float)> take) {
   std::vector<uint8_t> record(format.record());
@@ -59,7 +59,8 @@ absl::Status ForEachRecord(DataFile& file, const Format& format, const LabelRule
 }
 
 absl::StatusOr<Examples> Parse(DataFile file, const Format& format, const LabelRule& rule) {
-  // Once to check and count them, so that memory is taken once, for records that are sound.
+  // The first pass checks and counts the records, so that memory is allocated once, and only for
+  // sound records.
   size_t count = 0;
   RETURN_IF_ERROR(ForEachRecord(file, format, rule, [&](Record, float) { ++count; }));
   RETURN_IF_ERROR(CheckSize(count, kColours * kPixels, 1, file.path));

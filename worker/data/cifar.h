@@ -1,5 +1,5 @@
-// The binary formats of CIFAR-10 and CIFAR-100: records of one or two label bytes and 3 x 32 x 32
-// bytes, a plane a colour.
+// The binary formats of CIFAR-10 and CIFAR-100. A record has one or two label bytes and 3 x 32 x 32
+// bytes, one plane for each colour.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -10,9 +10,9 @@
 
 namespace leeway {
 
-// Images become NHWC. INVALID_ARGUMENT names the file and the byte.
+// The images are returned as NHWC. INVALID_ARGUMENT names the file and the byte.
 absl::StatusOr<Examples> ParseCifar10(DataFile file, const LabelRule& rule);
-// The same, with the label that is asked for.
+// The same for CIFAR-100, with the labels that `labels` selects.
 absl::StatusOr<Examples> ParseCifar100(DataFile file, v1::Cifar100Labels labels,
                                        const LabelRule& rule);
 

@@ -19,11 +19,11 @@
 namespace leeway {
 namespace {
 
-// How programs write that there is no value.
+// The texts that programs write for a missing value.
 constexpr absl::string_view kNoValue[] = {"",     "NA",   "N/A", "NaN", "nan", "NULL",
                                           "null", "None", "?",   "-",   "."};
 
-// What to do about a text where a number belongs.
+// Advice about a text in place of a number.
 std::string Remedy(absl::string_view text) {
   if (std::find(std::begin(kNoValue), std::end(kNoValue), text) != std::end(kNoValue)) {
     return absl::StrCat("; if that is a missing value, give missing: '", text, "'");
@@ -32,7 +32,7 @@ std::string Remedy(absl::string_view text) {
   if (absl::SimpleAtod(absl::StrReplaceAll(text, {{",", "."}}), &number)) {
     return text.find(',') == absl::string_view::npos ? "" : "; write numbers with a point";
   }
-  return "; columns of texts go into categories or ignore (`leeway data FILE` prints them)";
+  return "; name a column of texts in categories or ignore (`leeway data FILE` prints them)";
 }
 
 class CsvParser {
@@ -47,16 +47,17 @@ class CsvParser {
   absl::StatusOr<Examples> Parse() {
     if (options_.separator().size() != 1) {
       return AtKey(absl::InvalidArgumentError(
-                       absl::StrCat(Quote(options_.separator()), " where one character belongs")),
+                       absl::StrCat(Quote(options_.separator()), " is not a single character")),
                    "separator");
     }
-    // Once to count them, so that memory is taken once, and for no more than there is.
+    // The first pass counts the lines, so that memory is allocated once, and not for more examples
+    // than there are.
     size_t count = 0;
     RETURN_IF_ERROR(ForEachLine([&](absl::string_view) {
       return CheckSize(++count, plan_.features, sizeof(float), file_.path);
     }));
     if (count == 0) {
-      return absl::InvalidArgumentError(absl::StrCat(file_.path, ": holds no examples"));
+      return absl::InvalidArgumentError(absl::StrCat(file_.path, ": has no examples"));
     }
     values_.reserve(count * plan_.features);
     labels_.reserve(count);
@@ -74,7 +75,7 @@ class CsvParser {
     return Bad(absl::StrCat(column.place, ": ", what));
   }
 
-  // The lines that hold examples. Leaves the file at its start.
+  // Passes each line that has an example to `take`, and rewinds the file afterwards.
   absl::Status ForEachLine(absl::FunctionRef<absl::Status(absl::string_view)> take) {
     Lines lines(*file_.bytes, file_.path);
     absl::string_view line;
@@ -89,7 +90,7 @@ class CsvParser {
     }
   }
 
-  // What the first line settles.
+  // Plans the columns by the first line.
   absl::Status Begin(absl::string_view line) {
     absl::StatusOr<std::vector<std::string>> first = SplitCsvLine(line, options_.separator()[0]);
     if (!first.ok()) return Bad(first.status().message());
@@ -105,8 +106,8 @@ class CsvParser {
     ASSIGN_OR_RETURN(
         shape_, MakeShape({options_.shape().data(), static_cast<size_t>(options_.shape_size())}));
     if (shape_.elements() == plan_.features) return absl::OkStatus();
-    return AtKey(Bad(absl::StrCat("this line has ", plan_.features, " features, where ",
-                                  DescribeShape(shape_), " are ", shape_.elements())),
+    return AtKey(Bad(absl::StrCat("this line has ", plan_.features, " features, but ",
+                                  DescribeShape(shape_), " needs ", shape_.elements())),
                  "shape");
   }
 
@@ -123,7 +124,7 @@ class CsvParser {
       ++count;
     }
     if (count == columns) return absl::OkStatus();
-    return Bad(absl::StrCat(count, " columns where the first line has ", columns));
+    return Bad(absl::StrCat(count, " columns, but the first line has ", columns));
   }
 
   bool IsMissing(absl::string_view value) const {
@@ -163,9 +164,10 @@ class CsvParser {
   absl::StatusOr<uint32_t> CategoryOf(const CsvColumn& column, absl::string_view value) const {
     const auto found = column.categories.find(value);
     if (found != column.categories.end()) return found->second;
-    return BadColumn(column, absl::StrCat(Quote(value),
-                                          " is none of the values of its categories: add it there, "
-                                          "or, if that is a missing value, to missing"));
+    return BadColumn(column,
+                     absl::StrCat(Quote(value),
+                                  " is not among the values of the column's categories: add "
+                                  "it there, or to missing if it is a missing value"));
   }
 
   absl::Status AddLabel(const CsvColumn& column, absl::string_view text) {
@@ -192,9 +194,9 @@ class CsvParser {
   LabelReader label_reader_;
   std::vector<absl::string_view> missing_;
   size_t line_ = 0;
-  // 0: no line has names.
+  // 0 if no line has names.
   size_t line_of_names_ = 0;
-  // Empty before the first line.
+  // Empty until the first line is read.
   CsvColumns plan_;
   ImageShape shape_;
   std::vector<float> values_;

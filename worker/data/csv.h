@@ -1,4 +1,4 @@
-// Tables: values separated by a character, an example a line.
+// Tables: one example a line, with values separated by one character.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -9,10 +9,10 @@
 
 namespace leeway {
 
-// Every line has as many columns as the first; the features are the columns but the label's and
-// those to ignore, in order. Blank lines are passed over. A missing value becomes NaN.
-// INVALID_ARGUMENT names the file, the line and the column (from 0, as label_column counts, and its
-// name where the table has names).
+// Every line must have as many columns as the first one. The features are the columns in order,
+// without the label's column and those to ignore. Blank lines are skipped. A missing value becomes
+// NaN. INVALID_ARGUMENT names the file, the line and the column: its number from 0, as in
+// label_column, and its name where the table has names.
 absl::StatusOr<Examples> ParseCsv(DataFile file, const v1::Csv& options, const LabelRule& rule);
 
 }  // namespace leeway

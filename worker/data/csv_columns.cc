@@ -64,13 +64,13 @@ class ColumnPlanner {
     return absl::OkStatus();
   }
 
-  // Of the column without a name: pandas' index.
+  // Fails for a feature without a name, such as the index that pandas writes.
   absl::Status CheckUnnamed() const {
     for (size_t i = 0; i < first_.size(); ++i) {
       if (!first_[i].empty() || plan_.columns[i].role != Role::kFeature) continue;
       return AtKey(Bad(absl::StrCat("column ", i,
-                                    " has no name. pandas writes its index so: leave it out by "
-                                    "ignore: [\"\"], or give it a name")),
+                                    " has no name. pandas writes its index this way: leave it "
+                                    "out by ignore: [\"\"], or give it a name")),
                    "ignore");
     }
     return absl::OkStatus();
@@ -85,7 +85,7 @@ class ColumnPlanner {
         absl::StrJoin(first_.begin(), first_.begin() + static_cast<ptrdiff_t>(shown), ", ",
                       [](std::string* out, const std::string& each) { out->append(Quote(each)); }),
         shown < first_.size() ? absl::StrCat(" and ", first_.size() - shown, " more") : "",
-        ". Where no line has names, give label_column, and numbers"));
+        ". If the table has no line of names, give label_column, and number the columns"));
   }
 
   absl::StatusOr<size_t> FindNumbered(int64_t number) const {
@@ -93,17 +93,18 @@ class ColumnPlanner {
     if (number < columns && number >= -columns) {
       return static_cast<size_t>(number < 0 ? number + columns : number);
     }
-    return Bad(absl::StrCat("this line has ", columns, " columns; there is no column ", number,
-                            " (the first is 0, the last is -1)"));
+    return Bad(absl::StrCat("this line has ", columns, " columns; column ", number,
+                            " does not exist (the first is 0, the last is -1)"));
   }
 
   absl::StatusOr<size_t> Find(const std::string& name) const {
     if (named()) return FindNamed(name);
     int64_t number = 0;
     if (absl::SimpleAtoi(name, &number)) return FindNumbered(number);
-    return Bad(absl::StrCat("columns have numbers, from 0, and ", Quote(name),
-                            " is none. If the first line names the columns, give label: NAME, not "
-                            "label_column"));
+    return Bad(
+        absl::StrCat("columns have numbers, from 0, but ", Quote(name),
+                     " is not a number. If the first line names the columns, give label: NAME, not "
+                     "label_column"));
   }
 
   absl::Status PlanLabel() {
@@ -122,7 +123,7 @@ class ColumnPlanner {
     return absl::OkStatus();
   }
 
-  // "": all columns without a name.
+  // The name "" stands for all columns without a name.
   absl::Status Ignore(const std::string& name) {
     ASSIGN_OR_RETURN(const size_t found, Find(name));
     for (size_t i = found; i < first_.size(); ++i) {
@@ -158,7 +159,8 @@ class ColumnPlanner {
       if (named()) NameFeatures(i);
     }
     if (plan_.features > 0) return absl::OkStatus();
-    return AtKey(Bad("all columns but the label are left out: there are no features"), "ignore");
+    return AtKey(Bad("all columns but the label are left out, so the examples have no features"),
+                 "ignore");
   }
 
   void NameFeatures(size_t i) {
@@ -177,7 +179,7 @@ class ColumnPlanner {
   const std::vector<std::string>& first_;
   const std::string& place_;
   CsvColumns plan_;
-  // Of the one-hot columns, in order.
+  // The categories of the one-hot columns, by the index of the column.
   std::map<size_t, const v1::Categories*> values_;
 };
 

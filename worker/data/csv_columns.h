@@ -1,4 +1,4 @@
-// What becomes of each column of a table.
+// How each column of a table is used.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@ struct CsvColumn {
   // For errors: "column 3", or "column 3 (height)".
   std::string place;
   Role role = Role::kFeature;
-  // Its texts, with their numbers. Empty: its values are numbers.
+  // The number of each text that the column may have. Empty: the column's values are numbers.
   std::map<std::string, uint32_t, std::less<>> categories = {};
   bool one_hot = false;
 
-  // Features that it becomes.
+  // The number of features that the column becomes.
   size_t features() const {
     if (role != Role::kFeature) return 0;
     return one_hot ? categories.size() : 1;
@@ -32,17 +32,17 @@ struct CsvColumn {
 
 struct CsvColumns {
   std::vector<CsvColumn> columns;
-  // Index of the label's.
+  // The index of the label's column.
   size_t label = 0;
-  // Of all columns together.
+  // The number of features of all columns together.
   size_t features = 0;
-  // Their names, where the table has names: "height", "sex=female".
+  // The names of the features, where the table has names: "height", "sex=female".
   std::vector<std::string> names;
 };
 
-// `first` holds the values of the first line, which are the names of the columns if
+// `first` holds the values of the first line. They are the names of the columns if
 // options.has_label(). INVALID_ARGUMENT at the key of `options` that does not fit
-// (common/job_key.h), with `place`, that line's, before the message.
+// (common/job_key.h); its message begins with `place`, the place of the first line.
 absl::StatusOr<CsvColumns> PlanCsvColumns(const v1::Csv& options,
                                           const std::vector<std::string>& first,
                                           const std::string& place);

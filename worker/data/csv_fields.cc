@@ -17,7 +17,7 @@ absl::StatusOr<size_t> CsvFields::ClosingQuote() const {
   }
   return absl::InvalidArgumentError(
       absl::StrCat("the quotes before ", Quote(rest_.substr(1)),
-                   " do not end in this line; write the text without line ends"));
+                   " do not end in this line; remove line breaks from the text"));
 }
 
 void CsvFields::Pass(size_t end) {
@@ -32,7 +32,7 @@ absl::Status CsvFields::TakeQuoted(absl::string_view& value) {
   const absl::string_view between = rest_.substr(closing + 1, end - closing - 1);
   if (!absl::StripAsciiWhitespace(between).empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        Quote(between), " follows quotes that have ended; a quote in a quoted value is \"\""));
+        Quote(between), " follows a closing quote; write a quote within a quoted value as \"\""));
   }
   if (value.find('"') != absl::string_view::npos) {
     unquoted_ = absl::StrReplaceAll(value, {{"\"\"", "\""}});

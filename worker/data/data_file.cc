@@ -19,9 +19,10 @@
 namespace leeway {
 namespace {
 
-// Of one read(2), which does not take more than 2 GiB.
+// The bytes of one read(2), which reads at most 2 GiB.
 constexpr size_t kMaxRead = size_t{1} << 30;
-// Of a file that is unpacked; each later piece is as long as all before it.
+// The first piece of a file that is unpacked. Each later piece is as long as all earlier ones
+// together.
 constexpr size_t kFirstPiece = 1 << 20;
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
@@ -46,7 +47,7 @@ struct OpenFile {
 absl::StatusOr<OpenFile> OpenPlainFile(const std::string& data_dir, const std::string& name) {
   ASSIGN_OR_RETURN(const std::string path, PathOfData(data_dir, name));
   ASSIGN_OR_RETURN(const std::string here, PathHere(path));
-  // Not to wait for the writer of a pipe of that name.
+  // O_NONBLOCK: if the name is a pipe, do not wait for its writer.
   Descriptor descriptor(open(here.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (*descriptor < 0) return OpenError(errno, path, data_dir, name);
   struct stat info;
@@ -57,7 +58,7 @@ absl::StatusOr<OpenFile> OpenPlainFile(const std::string& data_dir, const std::s
   return OpenFile{std::move(descriptor), path, static_cast<uint64_t>(info.st_size)};
 }
 
-// A file, which keeps its size.
+// Reads a file of constant size.
 class FileStream final : public ByteStream {
  public:
   explicit FileStream(OpenFile file)
@@ -74,7 +75,7 @@ class FileStream final : public ByteStream {
         return absl::ErrnoToStatus(errno, absl::StrCat(path_, ": reading at byte ", at_));
       if (count == 0) {
         return absl::DataLossError(
-            absl::StrCat(path_, ": byte ", at_, ": shrank while it was read"));
+            absl::StrCat(path_, ": byte ", at_, ": the file shrank while it was read"));
       }
       done += static_cast<size_t>(count);
       at_ += static_cast<uint64_t>(count);
@@ -96,7 +97,7 @@ class FileStream final : public ByteStream {
   uint64_t at_ = 0;
 };
 
-// Whether the content of `stream`, which is at its start and stays there, is gzip.
+// Whether the content of `stream` is gzip. The stream is at its start before and after the call.
 absl::StatusOr<bool> IsGzip(ByteStream& stream) {
   uint8_t magic[2];
   ASSIGN_OR_RETURN(const size_t count, stream.Read(magic));
@@ -115,7 +116,7 @@ absl::Status CheckNotEmpty(DataFile& file) {
   return file.bytes->Rewind();
 }
 
-// `expected` bytes are likely.
+// Reads all of `stream`, which probably has `expected` bytes.
 absl::StatusOr<std::string> ReadWhole(ByteStream& stream, size_t expected, uint64_t max_bytes,
                                       const std::string& path) {
   std::string all;
@@ -123,7 +124,7 @@ absl::StatusOr<std::string> ReadWhole(ByteStream& stream, size_t expected, uint6
     const size_t old = all.size();
     if (old > max_bytes) {
       return absl::ResourceExhaustedError(
-          absl::StrCat(path, ": has more than the ", max_bytes, " bytes that it may have"));
+          absl::StrCat(path, ": has more than the ", max_bytes, " bytes allowed"));
     }
     all.resize(old + std::max(old, expected));
     const std::span room(reinterpret_cast<uint8_t*>(all.data()) + old, all.size() - old);
@@ -145,9 +146,9 @@ absl::StatusOr<DataFile> OpenDataFile(const std::string& data_dir, const std::st
   ASSIGN_OR_RETURN(OpenFile opened, OpenPlainFile(data_dir, name));
   const std::string path = opened.path;
   if (opened.size > kMaxFileBytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(path, ": has ", opened.size,
-                                                     " bytes; a data file may have ", kMaxFileBytes,
-                                                     " (several files may be named)"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path, ": has ", opened.size, " bytes, but a data file may have ",
+                     kMaxFileBytes, "; split it into several files"));
   }
   auto stream = std::make_unique<FileStream>(std::move(opened));
   ASSIGN_OR_RETURN(const bool packed, IsGzip(*stream));

@@ -1,4 +1,4 @@
-// The files of the data folder (worker/data/data_folder.h).
+// Opens the files of the data folder (worker/data/data_folder.h).
 #pragma once
 
 #include <cstdint>
@@ -11,33 +11,37 @@
 
 namespace leeway {
 
-// An open file. Its bytes are those that were packed, if its content is gzip.
+// An open file. If its content is gzip, `bytes` gives the unpacked bytes.
 struct DataFile {
-  // As errors name it.
+  // The file's name in errors.
   std::string path;
   std::unique_ptr<ByteStream> bytes;
 };
 
-// "PATH: byte 12: WHAT", as INVALID_ARGUMENT.
+// Returns INVALID_ARGUMENT with the message "PATH: byte 12: WHAT".
 absl::Status BadByte(const DataFile& file, uint64_t byte, absl::string_view what);
 
-// `name` as PathOfData takes it. Nothing of the content is held. Errors, here and while it is read,
-// name the full path: INVALID_ARGUMENT for a relative name that has "..", NOT_FOUND saying what to
-// fetch from where, DATA_LOSS for damaged gzip, RESOURCE_EXHAUSTED beyond kMaxFileBytes; of a file
-// in an object store also as PathHere.
+// Opens the file `name`, which is as for PathOfData. The content is not kept in memory. Errors of
+// this function and of later reads name the full path:
+// - INVALID_ARGUMENT: a relative name has "..".
+// - NOT_FOUND: the file is absent; the message says what to fetch and from where.
+// - DATA_LOSS: the gzip content is damaged.
+// - RESOURCE_EXHAUSTED: the file has more than kMaxFileBytes.
+// - The errors of PathHere, for a file in an object store.
 absl::StatusOr<DataFile> OpenDataFile(const std::string& data_dir, const std::string& name);
 
-// A file as memory.
+// A whole file in memory.
 struct MappedFile {
-  // As errors name it.
+  // The file's name in errors.
   std::string path;
   FileContent content;
 };
 
-// The same file, mapped, of whatever size; what was packed by gzip is unpacked into memory.
-// Errors are those of OpenDataFile.
+// Maps the file, which may have any size. Content packed by gzip is unpacked into memory, up to
+// kMaxFileBytes. Errors are those of OpenDataFile.
 absl::StatusOr<MappedFile> MapDataFile(const std::string& data_dir, const std::string& name);
-// The first `max_bytes` of the file as it is, or all of it, read into memory; it may be empty.
+// Reads the first `max_bytes` of the file into memory, or all of it if it has fewer. The bytes are
+// not unpacked. The file may be empty.
 absl::StatusOr<MappedFile> ReadDataFile(const std::string& data_dir, const std::string& name,
                                         uint64_t max_bytes);
 

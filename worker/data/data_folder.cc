@@ -12,7 +12,8 @@
 namespace leeway {
 namespace {
 
-// Files that are fetched at once: a store answers one request slowly, and many as fast as one.
+// The number of files that are fetched at once. A store answers a single request slowly, but many
+// requests in the same time.
 constexpr uint32_t kFetchedAtOnce = 8;
 
 absl::Status CheckName(const std::string& name) {
@@ -23,7 +24,7 @@ absl::Status CheckName(const std::string& name) {
                      "s3://BUCKET/KEY"));
   };
   if (name.empty()) return refuse("the name is empty");
-  if (name.find('\0') != std::string::npos) return refuse("the name holds a zero byte");
+  if (name.find('\0') != std::string::npos) return refuse("the name has a zero byte");
   if (IsAbsoluteData(name)) return absl::OkStatus();
   for (absl::string_view part : absl::StrSplit(name, '/')) {
     if (part == "..") return refuse("the path leaves the data folder by '..'");
@@ -36,7 +37,7 @@ absl::Status NoFolder(const std::string& path, const std::string& data_dir) {
                                           "', given by --data DIR or LEEWAY_DATA"));
 }
 
-// None if there is no such folder.
+// The entries of a folder; empty, or NOT_FOUND, if it does not exist.
 absl::StatusOr<std::vector<StoredEntry>> EntriesOf(const std::string& path) {
   if (IsObjectLocation(path)) {
     ASSIGN_OR_RETURN(LocalCopies* const copies, ProcessCopies());
@@ -111,7 +112,7 @@ absl::Status CheckRoomForData(const std::string& data_dir, const std::vector<std
 
 void DataAhead::WillNeed(const std::string& name) {
   const absl::StatusOr<std::string> path = PathOfData(data_dir_, name);
-  // Whoever reads it meets the error.
+  // The later read of the file reports the error.
   if (!path.ok() || !IsObjectLocation(*path)) return;
   const absl::StatusOr<LocalCopies*> copies = ProcessCopies();
   if (!copies.ok() || (*copies)->Has(*path)) return;

@@ -1,5 +1,5 @@
-// Where the files of a job are: in the data folder, or by absolute names; on this machine, or in an
-// object store (docs/data.md).
+// Finds the files of a job. They are in the data folder or have absolute names, on this machine or
+// in an object store (docs/data.md).
 #pragma once
 
 #include <memory>
@@ -12,19 +12,19 @@
 
 namespace leeway {
 
-// Not relative to the data folder: an absolute path, or s3://BUCKET/KEY.
+// Whether `name` is an absolute path or s3://BUCKET/KEY, and not relative to the data folder.
 bool IsAbsoluteData(const std::string& name);
 
-// The path or location of `name`, which is absolute or in the data folder. INVALID_ARGUMENT for a
-// relative name that has "..".
+// The path or location of `name`: `name` itself if it is absolute, otherwise a path in the data
+// folder. INVALID_ARGUMENT for a relative name that has "..".
 absl::StatusOr<std::string> PathOfData(const std::string& data_dir, const std::string& name);
 
-// Where that can be opened: the path itself, or a copy of what is in an object store, which is
-// fetched. Errors as of LocalCopies::Get.
+// A path on this machine at which `path` can be opened: `path` itself, or a copy of what is in an
+// object store. The copy is fetched. Errors are those of LocalCopies::Get.
 absl::StatusOr<std::string> PathHere(const std::string& path);
 
 enum class DataKind { kNothing, kFile, kFolder };
-// What there is of this name.
+// Whether `name` is a file, a folder, or does not exist.
 absl::StatusOr<DataKind> KindOfData(const std::string& data_dir, const std::string& name);
 
 // The names in a folder, sorted, without those that begin with a dot.
@@ -32,24 +32,25 @@ struct DataEntries {
   std::vector<std::string> folders;
   std::vector<std::string> files;
 };
-// NOT_FOUND if there is no such folder.
+// Lists the entries of `folder`. NOT_FOUND if it does not exist.
 absl::StatusOr<DataEntries> ListDataFolder(const std::string& data_dir, const std::string& folder);
 
-// RESOURCE_EXHAUSTED unless this machine has room for copies of those of the files that are in an
-// object store, and have none here.
+// RESOURCE_EXHAUSTED unless this machine has room for copies of all `names` that are in an object
+// store and have no copy here yet.
 absl::Status CheckRoomForData(const std::string& data_dir, const std::vector<std::string>& names);
 
-// Fetches copies ahead, of files in an object store; others are left alone. Thread-safe.
+// Fetches copies of files in an object store before they are read. Other files are left alone.
+// Thread-safe.
 class DataAhead {
  public:
   explicit DataAhead(std::string data_dir) : data_dir_(std::move(data_dir)) {}
-  // In the order in which they will be read.
+  // Callers name the files in the order in which they will be read.
   void WillNeed(const std::string& name) EXCLUDES(mutex_);
 
  private:
   const std::string data_dir_;
   Mutex mutex_;
-  // Made with the first file that is in a store.
+  // Created for the first file that is in an object store.
   std::unique_ptr<ReadAhead> ahead_ GUARDED_BY(mutex_);
 };
 

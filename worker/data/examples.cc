@@ -40,13 +40,13 @@ absl::Status Examples::Append(Examples other, const std::string& path) {
   if (other.shape != shape || other.values.index() != values.index()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": its examples are ", DescribeShape(other.shape),
-                     ", those of the files before it ", DescribeShape(shape)));
+                     ", but those of the files before it are ", DescribeShape(shape)));
   }
   RETURN_IF_ERROR(Annotate(CheckSameColumns(other.columns, columns), path));
   if (negative.has_value() && other.negative.value_or(*negative) != *negative) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": has the labels ", *other.negative,
-                                                   " and 1, the files before it ", *negative,
-                                                   " and 1: three labels are no two classes"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": has the labels ", *other.negative, " and 1, but the files before it have ",
+        *negative, " and 1: a logistic loss takes two labels"));
   }
   if (!negative.has_value()) negative = other.negative;
   const uint64_t value_bytes = std::holds_alternative<std::vector<float>>(values) ? 4 : 1;
@@ -89,12 +89,12 @@ absl::Status CheckSameColumns(std::span<const std::string> columns,
   if (columns.empty() || trained.empty()) return absl::OkStatus();
   if (columns.size() != trained.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "has ", columns.size(), " features, where the training data has ", trained.size()));
+        "has ", columns.size(), " features, but the training data has ", trained.size()));
   }
   for (size_t i = 0; i < columns.size(); ++i) {
     if (columns[i] == trained[i]) continue;
     return absl::InvalidArgumentError(absl::StrCat("its feature ", i, " is ", Quote(columns[i]),
-                                                   ", where the training data has ",
+                                                   ", but the training data has ",
                                                    Quote(trained[i])));
   }
   return absl::OkStatus();
@@ -109,9 +109,9 @@ absl::Status CheckSize(uint64_t count, uint64_t elements, uint64_t value_bytes,
                        const std::string& path) {
   if (count > kMaxExamples) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(path, ": ", count, " examples; a source may have ", kMaxExamples));
+        absl::StrCat(path, ": ", count, " examples, but a source may have ", kMaxExamples));
   }
-  // At most 2^32 x 2^27 x 2^2.
+  // The product is at most 2^32 x 2^27 x 2^2.
   if (elements > kMaxElements || count * elements * value_bytes > kMaxDatasetBytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat(path, ": ", count, " examples of ", elements, " elements are more than the ",

@@ -1,4 +1,4 @@
-// A whole file as memory.
+// The bytes of a whole file in memory.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,15 @@
 
 namespace leeway {
 
-// Immutable; moves leave the bytes where they are, unless the source is an unpacked short text.
+// Immutable. A move leaves the bytes where they are, unless they are a short unpacked text.
 class FileContent {
  public:
-  // Bytes that were unpacked.
+  // Takes bytes that were unpacked.
   explicit FileContent(std::string unpacked) : unpacked_(std::move(unpacked)) {}
-  // The `size` (> 0) bytes of the open file `descriptor`, which may be closed then. They are read
-  // when they are looked at. The file must stay as long as it is meanwhile: a process that reads
-  // beyond the end of a file that has shrunk is killed by SIGBUS. Errors name `path`.
+  // Maps the `size` (> 0) bytes of the open file `descriptor`. The caller may close the descriptor
+  // afterwards. The bytes are read when they are first accessed. The file must keep its length
+  // meanwhile: reading beyond the end of a file that has shrunk kills the process by SIGBUS. Errors
+  // name `path`.
   static absl::StatusOr<FileContent> Map(int descriptor, size_t size, const std::string& path);
 
   ~FileContent();
@@ -28,7 +29,8 @@ class FileContent {
   std::string_view bytes() const {
     return mapped_ != nullptr ? std::string_view(mapped_, mapped_size_) : unpacked_;
   }
-  // Of memory that only this holds: what is mapped is the system's.
+  // The bytes of memory that this object alone holds. Mapped pages belong to the system and do not
+  // count.
   uint64_t held() const { return unpacked_.size(); }
 
  private:

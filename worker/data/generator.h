@@ -1,4 +1,4 @@
-// Examples made by the seed.
+// Examples drawn from the seed.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace leeway {
 
-// Classes are Gaussian clusters: class c has a centre drawn from N(0, 1), the same for every split,
-// and example i of class i mod classes lies around it with standard deviation `noise`.
+// Classes are Gaussian clusters. Class c has a centre drawn from N(0, 1), the same for every split.
+// Example i is of class i mod classes and lies around the centre of its class with standard
+// deviation `noise`.
 absl::StatusOr<Examples> Generate(const v1::Generator& options, uint64_t seed,
                                   const LabelRule& rule);
 

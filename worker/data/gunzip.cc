@@ -59,7 +59,7 @@ absl::Status GunzipStream::Judge(int result, bool moved) {
   }
   if (result == Z_BUF_ERROR || (result == Z_OK && !moved)) {
     return absl::DataLossError(absl::StrCat(path_, ": byte ", PackedByte(),
-                                            ": the gzip file ends too early; fetch it again"));
+                                            ": the gzip file is truncated; fetch it again"));
   }
   if (result == Z_OK) return absl::OkStatus();
   return absl::DataLossError(
@@ -68,7 +68,9 @@ absl::Status GunzipStream::Judge(int result, bool moved) {
 }
 
 absl::StatusOr<size_t> GunzipStream::Read(std::span<uint8_t> out) {
-  if (!ready_) return absl::ResourceExhaustedError(absl::StrCat(path_, ": no memory to unpack"));
+  if (!ready_)
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path_, ": not enough memory to unpack the file"));
   size_t written = 0;
   while (written < out.size() && !ended_) {
     RETURN_IF_ERROR(Refill());

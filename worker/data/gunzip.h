@@ -12,10 +12,10 @@
 
 namespace leeway {
 
-// The content of all members of `packed`; the end is reached when their checksums are verified.
-// Memory: 64 KiB and zlib's window, whatever the file unpacks to. Errors name `path` and the byte
-// of the packed file: DATA_LOSS for truncated or damaged content, RESOURCE_EXHAUSTED beyond
-// `max_bytes` unpacked.
+// The content of all members of `packed`. The stream ends only when their checksums are verified.
+// It needs 64 KiB and zlib's window of memory, whatever the file unpacks to. Errors name `path` and
+// the byte of the packed file: DATA_LOSS for truncated or damaged content, RESOURCE_EXHAUSTED
+// beyond `max_bytes` unpacked.
 class GunzipStream final : public ByteStream {
  public:
   GunzipStream(std::unique_ptr<ByteStream> packed, std::string path, uint64_t max_bytes);
@@ -27,11 +27,11 @@ class GunzipStream final : public ByteStream {
   absl::Status Rewind() override;
 
  private:
-  // Sees to it that zlib has packed bytes, unless none follow.
+  // Gives zlib packed bytes, unless none are left.
   absl::Status Refill();
-  // Zeros after a member, such as a tape's block is filled with; gzip skips them, too.
+  // Skips zeros after a member, such as those that fill a tape's block. gzip skips them, too.
   absl::Status SkipPadding();
-  // What inflate() returned; `moved`: it took or gave bytes.
+  // Acts on the `result` of inflate(). `moved` says whether the call consumed or produced bytes.
   absl::Status Judge(int result, bool moved);
   uint64_t PackedByte() const { return packed_read_ - zlib_.avail_in; }
 

@@ -1,4 +1,4 @@
-// Which examples are kept from training, for a job that has no test source.
+// Chooses the examples that a job without a test source holds out from training.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 
 namespace leeway {
 
-// Which part of the training source is wanted.
+// The part of the training source that a caller wants.
 enum class Part { kAll, kWithoutHoldout, kHoldout };
 
-// A flag for each of the `count` examples of file `index`: whether it is held out. share * count of
-// them, rounded, but never all; a pure function of the arguments, so that training and evaluation
-// agree.
+// Returns for each of the `count` examples of file `index` whether it is held out. share * count of
+// them are, rounded, but never all. It is a pure function of the arguments, so training and
+// evaluation agree.
 std::vector<bool> HeldOut(uint64_t seed, size_t index, size_t count, double share);
 
-// INVALID_ARGUMENT at data.holdout: the share is so small that no example is held out.
+// Returns INVALID_ARGUMENT at data.holdout: the share is so small that no example is held out.
 absl::Status NothingHeldOut(double share);
 
 }  // namespace leeway

@@ -13,13 +13,13 @@ namespace {
 
 constexpr uint8_t kUnsignedByte = 8;
 constexpr size_t kIdxMagic = 4;
-// Memory is touched as content arrives for it, not as a header asks for it.
+// Memory is touched only as content arrives, not as soon as a header asks for it.
 constexpr uint64_t kIdxPiece = 1 << 20;
 
 struct Header {
   std::vector<uint32_t> dimensions;
   size_t bytes;
-  // Their product: the bytes that follow.
+  // The product of the dimensions: the number of bytes that follow.
   uint64_t elements = 1;
 };
 
@@ -30,18 +30,18 @@ uint32_t BigEndian(const uint8_t* p) {
 absl::Status CheckMagic(const DataFile& file, std::span<const uint8_t> b, int min_dimensions,
                         int max_dimensions) {
   if (b[0] != 0 || b[1] != 0)
-    return BadByte(file, 0, "not an IDX file: its magic number starts with two zeros");
+    return BadByte(file, 0, "not an IDX file: the magic number must start with two zeros");
   if (b[2] != kUnsignedByte) {
     return BadByte(file, 2,
                    absl::StrCat("elements of type ", b[2], "; only unsigned bytes (8) are read"));
   }
   if (b[3] >= min_dimensions && b[3] <= max_dimensions) return absl::OkStatus();
   return BadByte(file, 3,
-                 absl::StrCat(b[3], " dimensions where ", min_dimensions,
-                              max_dimensions > min_dimensions ? " or more" : "", " belong"));
+                 absl::StrCat(b[3], " dimensions, but this file must have ", min_dimensions,
+                              max_dimensions > min_dimensions ? " or more" : ""));
 }
 
-// Leaves `file` behind its header.
+// Reads the header and leaves `file` at the first byte after it.
 absl::StatusOr<Header> ReadHeader(DataFile& file, int min_dimensions, int max_dimensions) {
   uint8_t magic[kIdxMagic];
   ASSIGN_OR_RETURN(size_t count, file.bytes->Read(magic));
@@ -56,7 +56,7 @@ absl::StatusOr<Header> ReadHeader(DataFile& file, int min_dimensions, int max_di
   for (size_t at = 0; at < dimensions.size(); at += 4) {
     header.dimensions.push_back(BigEndian(&dimensions[at]));
     if (header.dimensions.back() == 0)
-      return BadByte(file, kIdxMagic + at, "a dimension is 0: there are no examples");
+      return BadByte(file, kIdxMagic + at, "a dimension is 0, so the file has no examples");
     if (__builtin_mul_overflow(header.elements, header.dimensions.back(), &header.elements) ||
         header.elements > kMaxFileBytes) {
       return BadByte(file, kIdxMagic + at,
@@ -66,14 +66,14 @@ absl::StatusOr<Header> ReadHeader(DataFile& file, int min_dimensions, int max_di
   return header;
 }
 
-// All that follows the header, which has to be what it promises.
+// Reads all bytes after the header. Their number must be what the header promises.
 absl::StatusOr<std::vector<uint8_t>> ReadElements(DataFile& file, const Header& header) {
   std::vector<uint8_t> elements;
   elements.reserve(header.elements);
   const auto bad = [&](auto follow) {
-    return BadByte(
-        file, header.bytes,
-        absl::StrCat("the dimensions ask for ", header.elements, " bytes, ", follow, " follow"));
+    return BadByte(file, header.bytes,
+                   absl::StrCat("the dimensions ask for ", header.elements, " bytes, but ", follow,
+                                " follow"));
   };
   while (elements.size() < header.elements) {
     const size_t old = elements.size();
@@ -81,7 +81,7 @@ absl::StatusOr<std::vector<uint8_t>> ReadElements(DataFile& file, const Header& 
     ASSIGN_OR_RETURN(const size_t count, file.bytes->Read(std::span(elements).subspan(old)));
     if (old + count < elements.size()) return bad(old + count);
   }
-  // What is packed is verified when its end is reached.
+  // A checksum of packed content is verified when its end is reached.
   uint8_t beyond[1];
   ASSIGN_OR_RETURN(const size_t count, file.bytes->Read(beyond));
   if (count > 0) return bad("more");
@@ -117,7 +117,7 @@ absl::StatusOr<Examples> ParseIdx(DataFile images, DataFile labels, const LabelR
   if (!shape.ok()) return BadByte(images, 8, shape.status().message());
   examples.shape = *shape;
   RETURN_IF_ERROR(CheckSize(count, shape->elements(), 1, images.path));
-  // The small file first: each image that is promised has its label.
+  // The small file is read first, so that each promised image has a label.
   ASSIGN_OR_RETURN(examples.labels, ReadIdxLabels(labels, label_header, rule));
   ASSIGN_OR_RETURN(examples.values, ReadElements(images, image_header));
   return examples;

@@ -10,8 +10,8 @@
 
 namespace leeway {
 
-// `images` of 2 (n x features), 3 (n x height x width) or 4 (n x height x width x channels)
-// dimensions; `labels` of 1. INVALID_ARGUMENT names the file and the byte.
+// `images` has 2 (n x features), 3 (n x height x width) or 4 (n x height x width x channels)
+// dimensions; `labels` has 1. INVALID_ARGUMENT names the file and the byte.
 absl::StatusOr<Examples> ParseIdx(DataFile images, DataFile labels, const LabelRule& rule);
 
 }  // namespace leeway

@@ -10,7 +10,8 @@ struct KnownFile {
   const char* name;  // in the data folder
   const char* set;
   const char* url;
-  // What the checksum is of, and what is to be done with the download; empty: it is used as it is.
+  // What the checksum covers, and how to prepare the download. Empty if the download is used as it
+  // is.
   const char* preparation;
   const char* md5;
 };

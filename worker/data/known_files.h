@@ -1,13 +1,13 @@
-// Where the data sets that the shipped jobs name come from, for the error of an absent file.
+// The sources of the data sets that the shipped jobs name, for the error about an absent file.
 #pragma once
 
 #include <string>
 
 namespace leeway {
 
-// What to fetch for a file of the data folder named `name` (such as
-// mnist/train-labels-idx1-ubyte.gz), from where and with which checksum; empty for a file that is
-// not known. Thread-safe.
+// Says what to fetch for the file `name` of the data folder (such as
+// mnist/train-labels-idx1-ubyte.gz), from where, and with which checksum. Empty for an unknown
+// file. Thread-safe.
 std::string HowToFetch(const std::string& name);
 
 }  // namespace leeway

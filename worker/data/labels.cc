@@ -42,7 +42,7 @@ absl::StatusOr<float> CheckLabel(double label, const LabelRule& rule) {
       if (label == -1) return 0.0f;
       if (label != 0 && label != 1) return refuse("logistic takes 0 and 1, or -1 and 1");
       break;
-    // LabelLoss gives no other.
+    // LabelLoss returns no other loss.
     case v1::LOSS_CUSTOM:
     case v1::LOSS_SQUARED:
       if (!std::isfinite(static_cast<float>(label))) return refuse("squared takes a finite float");
@@ -57,8 +57,8 @@ absl::StatusOr<float> LabelReader::Read(double label) {
   const int negative = static_cast<int>(label);
   if (negative_.value_or(negative) != negative) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "label ", label, ": logistic takes 0 and 1, or -1 and 1, and a label before it is ",
-        *negative_, "; three classes need softmax_cross_entropy and the labels 0, 1, 2"));
+        "label ", label, ": logistic takes 0 and 1, or -1 and 1, but an earlier label is ",
+        *negative_, "; for three classes use softmax_cross_entropy and the labels 0, 1, 2"));
   }
   negative_ = negative;
   return checked;

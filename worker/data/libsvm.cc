@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-// Cuts the next word off `rest`; empty at the end.
+// Cuts the next word off `rest` and returns it; empty at the end.
 absl::string_view NextWord(absl::string_view& rest) {
   rest = absl::StripLeadingAsciiWhitespace(rest);
   size_t end = 0;
@@ -33,16 +33,16 @@ absl::Status SetFeature(absl::string_view word, std::span<float> row, uint64_t& 
   const size_t colon = word.find(':');
   uint64_t index;
   if (colon == absl::string_view::npos || !absl::SimpleAtoi(word.substr(0, colon), &index)) {
-    return absl::InvalidArgumentError(absl::StrCat(Quote(word), " where index:value belongs"));
+    return absl::InvalidArgumentError(absl::StrCat(Quote(word), " is not of the form index:value"));
   }
   const auto bad = [&](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("feature ", index, ": ", what));
   };
   if (index == 0) return bad("indices count from 1");
   if (index > row.size()) {
-    return bad(absl::StrCat("beyond the ", row.size(), " of libsvm.features"));
+    return bad(absl::StrCat("exceeds libsvm.features, which is ", row.size()));
   }
-  if (index <= last) return bad(absl::StrCat("follows ", last, "; indices ascend"));
+  if (index <= last) return bad(absl::StrCat("follows feature ", last, "; indices must ascend"));
   absl::StatusOr<float> value = ParseFloat(word.substr(colon + 1));
   if (!value.ok()) return bad(value.status().message());
   row[index - 1] = *value;
@@ -61,7 +61,7 @@ absl::Status ParseLine(absl::string_view line, LabelReader& labels, std::span<fl
   }
 }
 
-// Gives each line that holds an example, and its place, to `take`. Leaves `file` at its start.
+// Passes each line that has an example, and its place, to `take`. Rewinds `file` afterwards.
 absl::Status ForEachLine(
     DataFile& file, absl::FunctionRef<absl::Status(absl::string_view, const Lines& place)> take) {
   Lines lines(*file.bytes, file.path);
@@ -83,13 +83,14 @@ absl::StatusOr<Examples> ParseLibsvm(DataFile file, const v1::Libsvm& options,
   const auto place = [&](const Lines& lines) {
     return absl::StrCat(file.path, ":", lines.number());
   };
-  // Once to count them: rows are far larger than lines, and no memory is taken that will not do.
+  // The first pass counts the lines. Rows are far larger than lines, so memory is allocated only if
+  // all rows fit.
   size_t count = 0;
   RETURN_IF_ERROR(ForEachLine(file, [&](absl::string_view, const Lines& lines) {
     const absl::Status fits = CheckSize(++count, features, sizeof(float), file.path);
     return fits.ok() ? fits : CheckSize(count, features, sizeof(float), place(lines));
   }));
-  if (count == 0) return absl::InvalidArgumentError(absl::StrCat(file.path, ": holds no examples"));
+  if (count == 0) return absl::InvalidArgumentError(absl::StrCat(file.path, ": has no examples"));
   std::vector<float> values;
   values.reserve(count * features);
   Examples examples{{1, 1, options.features()}, {}, {}};

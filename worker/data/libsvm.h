@@ -9,8 +9,9 @@
 
 namespace leeway {
 
-// Indices count from 1 and ascend; what is not named is 0. Rows are held densely. Blank lines, and
-// what follows a '#', are passed over. INVALID_ARGUMENT names the file, the line and the feature.
+// Indices count from 1 and ascend. A feature that is not named is 0. Rows are stored densely. Blank
+// lines are skipped, and so is all text after a '#'. INVALID_ARGUMENT names the file, the line and
+// the feature.
 absl::StatusOr<Examples> ParseLibsvm(DataFile file, const v1::Libsvm& options,
                                      const LabelRule& rule);
 

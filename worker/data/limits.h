@@ -1,5 +1,5 @@
-// What a data source may cost at most: a damaged or hostile file is an error, not the end of the
-// process.
+// Limits on what a data source may cost, so that a damaged or hostile file causes an error and does
+// not end the process.
 #pragma once
 
 #include <cstddef>
@@ -7,23 +7,24 @@
 
 namespace leeway {
 
-// One file, unpacked: deflate packs up to 1032 to 1, so the packed size bounds nothing.
+// The bytes of one unpacked file. Deflate packs up to 1032 to 1, so the packed size gives no bound.
 inline constexpr uint64_t kMaxFileBytes = uint64_t{8} << 30;
-// A line of text, which is held while it is parsed: some 8 million numbers.
+// The bytes of a line of text, which is in memory while it is parsed: about 8 million numbers.
 inline constexpr size_t kMaxLineBytes = size_t{64} << 20;
-// A tokenizer's vocabulary, which is held while it is parsed; those in use have some megabytes.
+// The bytes of a tokenizer's vocabulary, which is in memory while it is parsed. Those in use have a
+// few megabytes.
 inline constexpr uint64_t kMaxVocabularyBytes = uint64_t{256} << 20;
-// A picture that is decoded, and its file.
+// The pixels of a decoded picture, and the bytes of its file.
 inline constexpr uint64_t kMaxPicturePixels = uint64_t{1} << 26;
 inline constexpr uint64_t kMaxPictureBytes = uint64_t{256} << 20;
-// All examples of a source as they are held (a libsvm line of three bytes becomes a dense row).
-// Files that are mapped do not count.
+// The bytes of all examples of a source in memory (a libsvm line of three bytes becomes a dense
+// row). Mapped files do not count.
 inline constexpr uint64_t kMaxDatasetBytes = uint64_t{16} << 30;
-// Rows are numbered by uint32_t in permutations.
+// Permutations number the rows with uint32_t.
 inline constexpr uint64_t kMaxExamples = 0xffffffff;
-// Of one example; also keeps products of dimensions far from overflow.
+// The elements of one example. This limit also keeps products of dimensions far from overflow.
 inline constexpr uint64_t kMaxElements = uint64_t{1} << 27;
-// Labels are held as floats, which count exactly up to here.
+// Labels are stored as floats, which represent every integer up to this one.
 inline constexpr uint64_t kMaxClasses = uint64_t{1} << 24;
 
 }  // namespace leeway

@@ -8,10 +8,11 @@
 namespace leeway {
 namespace {
 
-// The rows of a batch are scattered over all memory: without a hint each would be waited for.
+// The rows of a batch are scattered over all memory. Without a prefetch the copy would wait for
+// each of them.
 constexpr size_t kAhead = 2;
 constexpr size_t kCacheLine = 64;
-// Longer rows are fetched ahead by the processor itself.
+// The processor itself prefetches the rest of longer rows.
 constexpr size_t kMaxPrefetch = 4096;
 
 template <typename T>
@@ -28,7 +29,7 @@ MemoryDataset::MemoryDataset(Examples examples, uint32_t classes, Normalizer nor
 
 absl::StatusOr<std::unique_ptr<MemoryDataset>> MemoryDataset::Create(
     Examples examples, uint32_t classes, const v1::Normalize& normalize) {
-  if (examples.size() == 0) return absl::InvalidArgumentError("data: there are no examples");
+  if (examples.size() == 0) return absl::InvalidArgumentError("data: the source has no examples");
   ASSIGN_OR_RETURN(Normalizer normalizer, Normalizer::Create(normalize, examples));
   return std::unique_ptr<MemoryDataset>(
       new MemoryDataset(std::move(examples), classes, std::move(normalizer)));

@@ -1,4 +1,4 @@
-// Examples in memory, normalised as they are copied out.
+// Examples in memory, which are normalised as they are copied out.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@
 
 namespace leeway {
 
-// Bytes of a file are held as bytes.
+// Bytes of a file stay bytes in memory.
 class MemoryDataset final : public Dataset {
  public:
-  // `classes` as classes() tells. INVALID_ARGUMENT if there are no examples or `normalize` does not
-  // fit.
+  // `classes` is the value for classes(). INVALID_ARGUMENT if `examples` is empty or `normalize`
+  // does not fit.
   static absl::StatusOr<std::unique_ptr<MemoryDataset>> Create(Examples examples, uint32_t classes,
                                                                const v1::Normalize& normalize);
 
@@ -30,7 +30,7 @@ class MemoryDataset final : public Dataset {
   std::span<const std::string> columns() const override { return examples_.columns; }
   uint64_t bytes() const override { return examples_.bytes(); }
 
-  // Example i, normalised: shape().elements() floats, NHWC.
+  // Copies example i, normalised: shape().elements() floats, NHWC.
   void CopyExample(size_t i, float* out) const;
   absl::Status CopyBatch(size_t first, size_t count, Batch& batch) const override;
   absl::Status CopyRows(std::span<const uint32_t> rows, const Augmenter& augmenter,

@@ -1,4 +1,4 @@
-// Mixup: examples that are each mixed with another one of their batch.
+// Mixup: each example is mixed with another one of its batch.
 #pragma once
 
 #include "common/philox.h"
@@ -7,15 +7,15 @@
 
 namespace leeway {
 
-// Zhang et al. 2018, arXiv:1710.09412, with one share and one permutation a batch, as in the
-// authors' code. Immutable.
+// Implements Zhang et al. 2018, arXiv:1710.09412, with one share and one permutation for each
+// batch, as in the authors' code. Immutable.
 class Mixer {
  public:
   explicit Mixer(const v1::Augment& options) : alpha_(options.mixup()) {}
 
-  // x_i = share x_i + (1 - share) x_p(i), where share is drawn from Beta(alpha, alpha) and p is a
-  // permutation, by which other_labels are the labels. Nothing to do: without alpha, or of an empty
-  // batch.
+  // Computes x_i = share x_i + (1 - share) x_p(i), where share is drawn from Beta(alpha, alpha) and
+  // p is a permutation. other_labels become the labels in the order of p. Without alpha, or for an
+  // empty batch, nothing changes.
   void Apply(RandomStream draws, Batch& batch) const;
 
  private:

@@ -10,7 +10,7 @@
 namespace leeway {
 namespace {
 
-// One number an element, or a single one.
+// Returns one number for each element, or a single one for all.
 absl::StatusOr<std::vector<double>> Spread(const char* name, std::span<const double> given,
                                            double otherwise, const ImageShape& shape) {
   if (given.empty()) return std::vector<double>{otherwise};
@@ -19,11 +19,11 @@ absl::StatusOr<std::vector<double>> Spread(const char* name, std::span<const dou
     return std::vector<double>(given.begin(), given.end());
   }
   if (given.size() != shape.channels) {
-    return AtKey(
-        absl::InvalidArgumentError(absl::StrCat(
-            given.size(), " numbers for examples of ", DescribeShape(shape),
-            "; give one, one a channel (", shape.channels, ") or one an element (", elements, ")")),
-        absl::StrCat("data.normalize.", name));
+    return AtKey(absl::InvalidArgumentError(
+                     absl::StrCat(given.size(), " numbers for examples of ", DescribeShape(shape),
+                                  "; give one, one for each channel (", shape.channels,
+                                  ") or one for each element (", elements, ")")),
+                 absl::StrCat("data.normalize.", name));
   }
   std::vector<double> all(elements);
   for (size_t i = 0; i < elements; ++i) all[i] = given[i % given.size()];
@@ -82,9 +82,10 @@ absl::StatusOr<Normalizer> Normalizer::Create(const v1::Normalize& options,
     normalizer.shift_.push_back(static_cast<float>(unit * m));
     normalizer.scale_.push_back(static_cast<float>(1 / (unit * s)));
     if (!(s > 0) || !std::isfinite(normalizer.shift_[i]) || !std::isfinite(normalizer.scale_[i])) {
-      return AtKey(absl::InvalidArgumentError(absl::StrCat("mean ", m, " and std ", s,
-                                                           ": not finite, or std not above 0")),
-                   "data.normalize");
+      return AtKey(
+          absl::InvalidArgumentError(absl::StrCat(
+              "mean ", m, " and std ", s, ": a number is not finite, or std is not above 0")),
+          "data.normalize");
     }
   }
   RETURN_IF_ERROR(normalizer.CheckFinite(examples));

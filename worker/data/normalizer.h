@@ -1,4 +1,4 @@
-// (x - mean) / std on the way into a batch.
+// Computes (x - mean) / std while examples are copied into a batch.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace leeway {
 
-// One subtraction and one product an element, for bytes with their scaling to 0..1 included; a
-// missing value (NaN) becomes 0, with or without means. Immutable.
+// Takes one subtraction and one product for each element; for bytes these include the scaling to
+// 0..1. A missing value (NaN) becomes 0, with or without means. Immutable.
 class Normalizer {
  public:
-  // For values as `examples` holds them. INVALID_ARGUMENT unless mean and std each have one number,
-  // one a channel or one an element, and every value comes out finite.
+  // Makes a normalizer for the values of `examples`. INVALID_ARGUMENT unless mean and std each have
+  // one number, one for each channel or one for each element, and every normalised value is finite.
   static absl::StatusOr<Normalizer> Create(const v1::Normalize& options, const Examples& examples);
 
-  // Of one example, `elements` of the shape.
+  // Normalises one example, which has as many elements as the shape.
   void Apply(const uint8_t* in, float* out) const;
   void Apply(const float* in, float* out) const;
 
@@ -28,7 +28,8 @@ class Normalizer {
   absl::Status CheckFinite(const Examples& examples) const;
 
   size_t elements_;
-  // (x - shift) * scale; one for all or one an element.
+  // An element becomes (x - shift) * scale. Each vector has one number for all elements or one for
+  // each.
   std::vector<float> shift_;
   std::vector<float> scale_;
 };

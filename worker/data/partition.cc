@@ -27,7 +27,7 @@ std::vector<double> DrawProportions(RandomStream& draws, double alpha, uint32_t 
   if (sum > 0 && std::isfinite(sum)) {
     for (double& x : p) x /= sum;
   } else {
-    // A tiny alpha: every Gamma draw was rounded to 0, and in the limit one worker has all.
+    // With a tiny alpha, every Gamma draw was rounded to 0. In the limit one worker has all.
     std::fill(p.begin(), p.end(), 0.0);
     p[draws.Below(workers)] = 1;
   }
@@ -50,7 +50,8 @@ void FeedTheEmpty(Shares& shares) {
 
 Shares DealStratified(std::span<const float> labels, uint64_t seed, uint32_t workers) {
   Shares shares(workers);
-  // Goes on from class to class, so that the remainders do not all fall to the first workers.
+  // `next` continues from class to class, so that the remainders do not all go to the first
+  // workers.
   size_t next = 0;
   for (auto& [label, rows] : RowsByClass(labels)) {
     std::vector<uint32_t> shuffled = rows;

@@ -6,7 +6,8 @@
 
 namespace leeway {
 
-// An image in height x width x channels order (NHWC), or n features as {1, 1, n}.
+// The sides of an image, in the order height x width x channels (NHWC). A row of n features is {1,
+// 1, n}.
 struct ImageShape {
   uint32_t height = 1;
   uint32_t width = 1;

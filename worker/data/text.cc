@@ -19,7 +19,7 @@ constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr size_t kMaxQuoted = 40;
 constexpr size_t kFirstBuffer = 256 << 10;
 
-// absl reads 0x10 as 16; data files mean no such thing.
+// absl reads 0x10 as 16, which is not a number in data files.
 bool LooksHexadecimal(absl::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) { return c == 'x' || c == 'X'; });
 }
@@ -41,7 +41,7 @@ absl::Status Lines::Fill() {
   if (end_ > kMaxLineBytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
         path_, ":", number_ + 1, ": the line has more than the ", kMaxLineBytes,
-        " bytes that a line of data may have; is this a text file of one example a line?"));
+        " bytes that a line of data may have; is this a text file with one example in each line?"));
   }
   if (end_ == buffer_.size()) buffer_.resize(std::min(2 * buffer_.size(), kMaxLineBytes + 1));
   const std::span room(reinterpret_cast<uint8_t*>(buffer_.data()) + end_, buffer_.size() - end_);

@@ -1,4 +1,4 @@
-// Lines and numbers of text data.
+// Reads the lines and numbers of text data.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 
 namespace leeway {
 
-// Walks the lines of a text, which may end in \n or \r\n and start with a byte-order mark. Holds
-// one line and what was read with it, no more.
+// Walks the lines of a text. A line may end in \n or \r\n, and the text may begin with a byte-order
+// mark. Memory holds one line, and what was read together with it.
 class Lines {
  public:
-  // Both outlive it.
+  // Both arguments must outlive this object.
   Lines(ByteStream& bytes, const std::string& path);
-  // False at the end. `line` lasts until the next call. RESOURCE_EXHAUSTED for a line beyond
-  // kMaxLineBytes.
+  // False at the end. `line` is valid until the next call. RESOURCE_EXHAUSTED for a line of more
+  // than kMaxLineBytes.
   absl::StatusOr<bool> Next(absl::string_view& line);
-  // Of the last line read, from 1.
+  // The number of the last line read, from 1.
   size_t number() const { return number_; }
 
  private:
@@ -30,19 +30,19 @@ class Lines {
   ByteStream& bytes_;
   const std::string& path_;
   std::vector<char> buffer_;
-  // What is in `buffer_` and was not given out.
+  // The bytes in `buffer_` that were not returned yet.
   size_t begin_ = 0;
   size_t end_ = 0;
   bool at_end_ = false;
   size_t number_ = 0;
 };
 
-// A finite number; spaces around it and a '+' are fine. INVALID_ARGUMENT quotes the text, without a
-// place.
+// Parses a finite number. Spaces around it and a '+' are allowed. INVALID_ARGUMENT quotes the text,
+// without a place.
 absl::StatusOr<double> ParseNumber(absl::string_view text);
-// The same, and finite as a float.
+// The same, but the number must be finite as a float.
 absl::StatusOr<float> ParseFloat(absl::string_view text);
-// The text for an error: in quotes, escaped, not too long.
+// Returns the text as errors show it: in quotes, escaped, shortened.
 std::string Quote(absl::string_view text);
 
 }  // namespace leeway

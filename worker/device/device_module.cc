@@ -24,21 +24,21 @@ constexpr char kFile[] = "libleeway-cuda.so";
 constexpr uint32_t kDevicesMax = 64;
 constexpr size_t kErrorBytes = 1000;
 
-// What a module left there.
+// The text that a module wrote into a buffer.
 template <size_t kBytes>
 absl::string_view TextOf(const std::array<char, kBytes>& text) {
   const auto end = std::find(text.begin(), text.end(), '\0');
   return absl::string_view(text.data(), end - text.begin());
 }
 
-// What a module's function returned and left in `error`.
+// The status that a module's function returned and described in `error`.
 absl::Status StatusOf(int code, const std::array<char, kErrorBytes>& error) {
   if (code == 0) return absl::OkStatus();
   return absl::Status(static_cast<absl::StatusCode>(code), TextOf(error));
 }
 
-// Whether the file has all that the loader would map. The process would end by a signal when it
-// reads what a truncated file no longer has.
+// Whether the file has all bytes that the loader would map. Reading beyond the end of a truncated
+// file would end the process by a signal.
 bool IsWholeLibrary(std::ifstream& file, uint64_t size) {
   Elf64_Ehdr header{};
   if (!file.read(reinterpret_cast<char*>(&header), sizeof(header))) return false;
@@ -59,7 +59,7 @@ absl::StatusOr<const LeewayDeviceModule*> TableOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::error_code error;
   const uint64_t size = std::filesystem::file_size(path, error);
-  // Of a file that cannot be read the loader says why.
+  // If the file cannot be read, the loader's own error says why.
   if (file && !error && !IsWholeLibrary(file, size)) {
     return refuse("is not a complete shared library: install it again");
   }
@@ -67,17 +67,18 @@ absl::StatusOr<const LeewayDeviceModule*> TableOf(const std::string& path) {
   if (library == nullptr) return refuse("cannot be loaded: ", dlerror());
   void* const entry = dlsym(library, kModuleEntry);
   if (entry == nullptr) {
-    return refuse("has no ", kModuleEntry, ": it is not a module of Leeway; install leeway's own");
+    return refuse("has no ", kModuleEntry,
+                  ": it is not a module of Leeway; install the one of this package");
   }
   const LeewayDeviceModule* const table = reinterpret_cast<ModuleEntry>(entry)();
-  if (table == nullptr) return refuse("gives no functions; install it again");
+  if (table == nullptr) return refuse("returned no functions: install it again");
   if (table->abi != kModuleAbi) {
-    return refuse("speaks version ", table->abi, " of the interface, this program version ",
+    return refuse("has version ", table->abi, " of the interface, but this program has version ",
                   kModuleAbi, ": install both from one package");
   }
   if (absl::string_view(table->build) != LEEWAY_MODULE_BUILD) {
-    return refuse("is of build ", table->build, ", this program of build ", LEEWAY_MODULE_BUILD,
-                  ": install both from one package, or build them together");
+    return refuse("is of build ", table->build, ", but this program is of build ",
+                  LEEWAY_MODULE_BUILD, ": install both from one package, or build them together");
   }
   return table;
 }
@@ -87,7 +88,7 @@ absl::StatusOr<const LeewayDeviceModule*> TableOf(const std::string& path) {
 std::vector<std::string> ModulePlaces() {
   std::error_code error;
   const char* const named = std::getenv("LEEWAY_CUDA_MODULE");
-  // The loader would search its own folders for a name without one.
+  // The path must be absolute: the loader would search its own folders for a name without a folder.
   if (named != nullptr && *named != '\0') return {std::filesystem::absolute(named, error)};
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::filesystem::path folder = program.parent_path();
@@ -114,7 +115,7 @@ absl::StatusOr<std::vector<LeewayDeviceInfo>> DeviceModule::List(Free free) cons
                                         &count, error.data(), kErrorBytes),
                            error));
   devices.resize(std::min(count, kDevicesMax));
-  // These are texts, whatever the module left there.
+  // Terminate the texts, whatever the module wrote.
   for (LeewayDeviceInfo& device : devices) {
     device.name[sizeof(device.name) - 1] = '\0';
     device.pci_bus_id[sizeof(device.pci_bus_id) - 1] = '\0';
@@ -129,7 +130,8 @@ absl::StatusOr<OpenedDevice> DeviceModule::Open(uint32_t index, Precision precis
       table_->open(index, static_cast<uint32_t>(precision), &backend, text.data(), kErrorBytes),
       text));
   if (backend == nullptr) {
-    return absl::InternalError("the GPU module opened a device and gave nothing; install it again");
+    return absl::InternalError(
+        "the GPU module opened a device but returned no backend; install it again");
   }
   return OpenedDevice{std::unique_ptr<Backend>(static_cast<Backend*>(backend)),
                       std::string(TextOf(text))};

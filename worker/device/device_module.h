@@ -1,4 +1,5 @@
-// The module that computes on GPUs, loaded at run time: programs run without it, and without CUDA.
+// The module that computes on GPUs. It is loaded at run time, so programs run without it and
+// without CUDA.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +14,32 @@
 
 namespace leeway {
 
-// Where the module is looked for, in order: the file that LEEWAY_CUDA_MODULE names, and nowhere
-// else if that is set; beside the program; where the package has it.
+// The paths at which the module is searched for, in order. If LEEWAY_CUDA_MODULE is set, it is the
+// only one. Otherwise they are a file beside the program, and the file that the package installs.
 std::vector<std::string> ModulePlaces();
 
 struct OpenedDevice {
   std::unique_ptr<Backend> backend;
-  // For the log: what the module has to say of it; empty: nothing.
+  // The module's remark for the log, or empty.
   std::string remark;
 };
 
 // A loaded module. Cheap to copy.
 class DeviceModule {
  public:
-  // The first of `places` that is there. NOT_FOUND: none is. FAILED_PRECONDITION: it cannot be
-  // loaded, or is not of this program's build.
+  // Loads the first of `places` that exists. NOT_FOUND: none exists. FAILED_PRECONDITION: the
+  // module cannot be loaded, or is not of this program's build.
   static absl::StatusOr<DeviceModule> Load(const std::vector<std::string>& places);
 
   enum class Free { kUnknown, kMeasured };
 
-  // FAILED_PRECONDITION: no driver, or too old a one. NOT_FOUND: no device. What is free is
-  // measured by contexts on all of them, which stay: not for a worker, which computes on one.
+  // Lists the devices. FAILED_PRECONDITION: the driver is missing or too old. NOT_FOUND: this
+  // machine has no device. Measuring the free memory makes a context on every device, which lasts
+  // as long as the process. Workers must not do that, because they compute on one device only.
   absl::StatusOr<std::vector<LeewayDeviceInfo>> List(Free free) const;
-  // As List, and: OUT_OF_RANGE: no device of that number. UNIMPLEMENTED: too old an architecture,
-  // for the module or for the precision. UNAVAILABLE: busy. RESOURCE_EXHAUSTED: no memory.
+  // Opens device `index`. Errors are those of List, and OUT_OF_RANGE: no device has that number;
+  // UNIMPLEMENTED: its architecture is too old for the module or for the precision; UNAVAILABLE: it
+  // is busy; RESOURCE_EXHAUSTED: it has no memory left.
   absl::StatusOr<OpenedDevice> Open(uint32_t index, Precision precision) const;
 
  private:

@@ -1,4 +1,4 @@
-// workers.precision as the compute code has it.
+// Translates workers.precision for the compute code.
 #pragma once
 
 #include "leeway/v1/job.pb.h"

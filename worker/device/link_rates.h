@@ -1,4 +1,4 @@
-// How fast a device's memory is filled from the host's, and read back.
+// Measures how fast a device's memory is filled from the host's, and read back.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,16 @@
 
 namespace leeway {
 
-// Bytes a second of copies from and to pinned memory.
+// The rates of copies from and to pinned memory, in bytes a second.
 struct LinkRates {
   double up = 0;
   double down = 0;
-  // Of both directions together, while copies go both ways at once.
+  // The sum of both directions while copies go both ways at once.
   double both = 0;
 };
 
-// The best of three copies of `bytes` each, after one that is not counted. The device's error, and
-// UNIMPLEMENTED where host and device are one.
+// Measures the best of three copies of `bytes` each, after one that does not count. Returns the
+// device's error, or UNIMPLEMENTED if host and device share memory.
 absl::StatusOr<LinkRates> MeasureLinkRates(Backend& backend, size_t bytes = size_t{64} << 20);
 
 }  // namespace leeway

@@ -18,12 +18,12 @@
 namespace leeway {
 namespace {
 
-// With the driver's library there, the module.
+// Loads the module if the driver's library is installed.
 absl::StatusOr<DeviceModule> LoadModule(const DeviceSources& sources) {
   if (dlopen(sources.driver.c_str(), RTLD_LAZY | RTLD_LOCAL) == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("no NVIDIA driver is installed on this machine (", sources.driver,
-                     "): install one, and see that nvidia-smi lists the GPU"));
+                     "): install one, and check that nvidia-smi lists the GPU"));
   }
   return DeviceModule::Load(sources.modules);
 }
@@ -51,7 +51,7 @@ absl::StatusOr<ChosenBackend> TakeCpu(const v1::Workers& workers, std::string no
   const Precision precision = PrecisionOf(workers);
   if (precision != Precision::kFp32) {
     absl::StrAppend(&note, "; it rounds the factors of products to ", PrecisionName(precision),
-                    " as a GPU does, which takes longer than fp32: only for trying");
+                    " as a GPU does, which takes longer than fp32; use this only to try it out");
   }
   ASSIGN_OR_RETURN(auto backend, EigenBackend::Make(workers.threads(), precision));
   std::string library = backend->library();
@@ -64,9 +64,8 @@ absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers, uint32_t
                                             const DeviceSources& sources) {
   const auto device = ParseDevice(workers.device());
   if (!device.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat("workers.device: there is no device '",
-                                                   workers.device(),
-                                                   "'; say auto, cpu, cuda or cuda:N"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "workers.device: unknown device '", workers.device(), "'; use auto, cpu, cuda or cuda:N"));
   }
   if (device->kind == DeviceChoice::Kind::kCpu) return TakeCpu(workers, "computing on the CPU");
   auto chosen = OpenGpu(device->index, PrecisionOf(workers), rank, sources);
@@ -81,7 +80,7 @@ absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers, uint32_t
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const v1::Workers& workers, uint32_t rank) {
   ASSIGN_OR_RETURN(ChosenBackend chosen, ChooseBackend(workers, rank, {}));
   spdlog::info("{}", chosen.note);
-  if (!chosen.library.empty()) spdlog::info("products and convolutions by {}", chosen.library);
+  if (!chosen.library.empty()) spdlog::info("products and convolutions use {}", chosen.library);
   if (!chosen.pci_bus_id.empty()) spdlog::info("{}", PinNear(chosen.pci_bus_id));
   return std::move(chosen.backend);
 }

@@ -1,4 +1,4 @@
-// Which backend a job gets.
+// Chooses the backend of a job.
 #pragma once
 
 #include <memory>
@@ -12,39 +12,41 @@
 
 namespace leeway {
 
-// Where GPUs come from.
+// The libraries that give access to GPUs.
 struct DeviceSources {
-  // The driver's library. Without it no module is loaded: most machines have none.
+  // The driver's library. Without it no module is loaded, because most machines have no GPU.
   std::string driver = "libcuda.so.1";
   std::vector<std::string> modules = ModulePlaces();
 };
 
 struct ChosenBackend {
   std::unique_ptr<Backend> backend;
-  // One line for the log: what was chosen, and for `auto` on the CPU why.
+  // One line for the log: the choice, and the reason if `auto` chose the CPU.
   std::string note;
-  // Of a GPU, as far as it is known (LeewayDeviceInfo).
+  // The bus id of a GPU; empty if it is not known (LeewayDeviceInfo).
   std::string pci_bus_id;
-  // By which a CPU multiplies, with its version and the processor's instructions that it uses, on
-  // which bits depend. Empty: by none that chooses these.
+  // The library that multiplies on a CPU, with its version and the processor's instructions that it
+  // uses. The bits of results depend on them. Empty if the backend has no such library.
   std::string library;
 };
 
-// The backend for `workers.device` and `workers.precision`, with `workers.threads` on a CPU.
-// Without a number of its own the worker takes GPU `rank` modulo how many there are.
-// RESOURCE_EXHAUSTED if threads cannot be started. For GPUs the errors of DeviceModule; `auto`
-// takes the CPU instead.
+// Makes the backend for `workers.device` and `workers.precision`, with `workers.threads` on a CPU.
+// If `workers.device` names no number, the worker takes GPU `rank` modulo the number of GPUs.
+// RESOURCE_EXHAUSTED if threads cannot be started. For GPUs also the errors of DeviceModule, but
+// `auto` then takes the CPU instead.
 absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers, uint32_t rank,
                                             const DeviceSources& sources);
 
-// What the worker of `rank` computes on: ChooseBackend's, and the note is logged. For a GPU this
-// process's threads move to the processors near it (placement.h).
+// Makes the backend of the worker of `rank` by ChooseBackend, and logs the note. For a GPU, the
+// threads of this process move to the processors near it (placement.h).
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const v1::Workers& workers, uint32_t rank);
 
-// The CPU in fp32, whatever the workers have: for the launcher, whose machine may have no GPU.
+// Makes a CPU backend in fp32, whatever `workers` say. It is for the launcher, whose machine may
+// have no GPU.
 absl::StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const v1::Workers& workers);
 
-// The GPUs of this machine, or why there are none. A process that asks must not fork afterwards.
+// Lists the GPUs of this machine; an error says why it has none. The calling process must not fork
+// afterwards.
 absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices(const DeviceSources& sources);
 
 }  // namespace leeway

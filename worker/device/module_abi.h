@@ -1,15 +1,15 @@
-// What a module of devices and the program that loads it say to each other, in C. The program asks
-// for the table, compares version and build, and only then lets a C++ object (a Backend) cross: the
-// build names the headers that such an object is made of.
+// The interface in C between a module of devices and the program that loads it. The program asks
+// for the table and compares version and build. Only then may a C++ object (a Backend) cross the
+// border: the build identifies the headers that such an object is made of.
 //
-// The module never throws over this border, and is never unloaded.
+// The module never throws across this border, and is never unloaded.
 #pragma once
 
 #include <cstdint>
 
 namespace leeway {
 
-// Of this header.
+// The version of this header.
 inline constexpr uint32_t kModuleAbi = 2;
 inline constexpr char kModuleEntry[] = "leeway_device_module";
 
@@ -21,21 +21,23 @@ struct LeewayDeviceInfo {
   int32_t capability_minor;
   uint64_t memory_bytes;
   uint64_t free_bytes;
-  // As the kernel names it (0000:65:00.0), whatever CUDA_VISIBLE_DEVICES hides; empty: not known.
+  // The kernel's name for the device (0000:65:00.0), whatever CUDA_VISIBLE_DEVICES hides. Empty if
+  // it is not known.
   char pci_bus_id[32];
 };
 
-// Both functions return an absl::StatusCode, and leave a text in `error` if it is not 0.
+// Both functions return an absl::StatusCode. If it is not 0, they write the reason to the text
+// argument.
 struct LeewayDeviceModule {
-  // These two never move.
+  // These two fields keep their places in every version.
   uint32_t abi;
   const char* build;
-  // Up to `capacity` devices; *count: how many there are. free_bytes is 0 unless `measure` is not:
-  // to ask for it takes memory of each device for as long as the process lives.
+  // Writes up to `capacity` devices, and their total number to *count. free_bytes is 0 if `measure`
+  // is 0: measuring takes memory of each device for as long as the process lives.
   int (*list)(struct LeewayDeviceInfo* devices, uint32_t capacity, uint32_t measure,
               uint32_t* count, char* error, uint32_t error_bytes);
-  // `precision`: a leeway::Precision. *backend: a leeway::Backend, which the caller deletes. Where
-  // the answer is 0, `text` is a remark for the log, or empty.
+  // Opens a device. `precision` is a leeway::Precision. *backend becomes a leeway::Backend, which
+  // the caller must delete. If the function returns 0, `text` has a remark for the log or is empty.
   int (*open)(uint32_t index, uint32_t precision, void** backend, char* text, uint32_t text_bytes);
 };
 

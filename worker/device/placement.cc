@@ -32,7 +32,7 @@ std::string FirstLine(const std::string& file) {
   return std::string(absl::StripAsciiWhitespace(line));
 }
 
-// Of a thread; empty where there are more processors than a cpu_set_t holds.
+// The processors that a thread may use. Empty if the machine has more than a cpu_set_t can hold.
 Processors AllowedOf(pid_t thread) {
   cpu_set_t set;
   Processors allowed;
@@ -52,7 +52,7 @@ bool Move(pid_t thread, const Processors& processors) {
   return sched_setaffinity(thread, sizeof(set), &set) == 0;
 }
 
-// All of this process; how many were moved.
+// Moves all threads of this process, and returns how many were moved.
 int MoveThreads(const Processors& near) {
   int moved = 0;
   std::error_code error;
@@ -65,13 +65,14 @@ int MoveThreads(const Processors& near) {
   return moved;
 }
 
-// What the process could use before KeepTo; written before there are other threads that read it.
+// The processors that the process could use before KeepTo. They are written before other threads
+// exist that read them.
 Processors& Before() {
   static Processors before;
   return before;
 }
 
-// Only what names a device may become a part of a path.
+// Whether `id` can name a device. Only such a text may become part of a path.
 bool IsPciBusId(absl::string_view id) {
   return !id.empty() && std::all_of(id.begin(), id.end(), [](char c) {
     return absl::ascii_isxdigit(static_cast<unsigned char>(c)) || c == ':' || c == '.';
@@ -111,7 +112,7 @@ std::string ProcessorsText(const Processors& processors) {
 DevicePlace PlaceOf(const std::string& pci_bus_id, const std::string& root) {
   DevicePlace place;
   if (!IsPciBusId(pci_bus_id)) return place;
-  // CUDA writes its letters large, the kernel small.
+  // CUDA writes the letters in upper case, the kernel in lower case.
   const std::string device =
       absl::StrCat(root, "/sys/bus/pci/devices/", absl::AsciiStrToLower(pci_bus_id));
   place.processors = ParseProcessors(FirstLine(device + "/local_cpulist")).value_or(Processors());
@@ -151,18 +152,18 @@ void LetGo() {
 
 std::string PinNear(const std::string& pci_bus_id, const std::string& root) {
   const auto stay = [](auto&&... why) {
-    return absl::StrCat("threads stay on the processors that they have: ", why...);
+    return absl::StrCat("threads stay on their processors: ", why...);
   };
   const char* const wanted = std::getenv("LEEWAY_CUDA_PIN");
   if (wanted != nullptr && absl::string_view(wanted) == "0") return stay("LEEWAY_CUDA_PIN is 0");
   const DevicePlace place = PlaceOf(pci_bus_id, root);
   if (place.processors.empty()) {
-    return stay("which of them are near the GPU (PCI ", pci_bus_id, ") is not known");
+    return stay("the processors near the GPU (PCI ", pci_bus_id, ") are not known");
   }
   const Processors allowed = AllowedOf(0);
   const Processors nearer = Nearer(place.processors, allowed);
   if (nearer.empty()) {
-    return stay(ProcessorsText(allowed), "; near the GPU (PCI ", pci_bus_id, ") are ",
+    return stay(ProcessorsText(allowed), "; those near the GPU (PCI ", pci_bus_id, ") are ",
                 ProcessorsText(place.processors));
   }
   const int moved = MoveThreads(place.processors);

@@ -1,4 +1,5 @@
-// The device of a rank, which stays the same from life to life: another one would give other bits.
+// Opens the device of a rank. It stays the same from life to life, because another device would
+// give other bits.
 #pragma once
 
 #include <functional>
@@ -15,22 +16,21 @@ namespace leeway {
 using BackendMaker =
     std::function<absl::StatusOr<std::unique_ptr<Backend>>(const v1::Workers&, uint32_t rank)>;
 
-// How long a new life looks for its rank's device, and by which clock.
+// How long a new life waits for its rank's device, and how it sleeps meanwhile.
 struct DevicePatience {
   Duration within = {};
   std::function<void(Duration)> sleep;
 };
 
-// `began_on`: what `workers.device: auto` stood for in the rank's first life, "cpu" or "cuda";
-// empty if this is the first one, which decides. A later life waits for that device, says so once
-// in the log, and returns UNAVAILABLE if it does not find it in time. Without `auto` it does not
-// wait.
+// `began_on` is what `workers.device: auto` stood for in the rank's first life, "cpu" or "cuda". It
+// is empty in the first life, which decides. A later life waits for that device, says so once in
+// the log, and returns UNAVAILABLE if it does not get it in time. It does not wait without `auto`.
 absl::StatusOr<std::unique_ptr<Backend>> OpenRankDevice(const BackendMaker& make,
                                                         const v1::Workers& workers, uint32_t rank,
                                                         const std::string& began_on,
                                                         const DevicePatience& patience);
 
-// What the coordinator is told: "cpu" or "cuda".
+// Returns the name that the coordinator records: "cpu" or "cuda".
 const char* KindOf(const Backend& backend);
 
 }  // namespace leeway

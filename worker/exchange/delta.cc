@@ -1,9 +1,9 @@
-// What the weights lose in H local steps: x_start - x_end, weighted by the examples seen. With sync
-// and sgd(lr 1) on the servers this is local SGD (Stich 2019) and FedAvg (McMahan et al. 2017,
-// algorithm 1); with momentum or Adam there, FedAvgM and FedAdam (Reddi et al. 2021, algorithm 2);
-// with Nesterov there and AdamW here, DiLoCo (Douillard et al. 2023, algorithm 1). The local
-// optimizer's slots live on between clocks. Averaged elements hold, and are sent as, the weighted
-// mean of the clock's own batches (common/update/averaging.h).
+// The change of the weights over H local steps, x_start - x_end, weighted by the examples seen.
+// With sync and sgd(lr 1) on the servers this is local SGD (Stich 2019) and FedAvg (McMahan et al.
+// 2017, algorithm 1). With momentum or Adam there it is FedAvgM and FedAdam (Reddi et al. 2021,
+// algorithm 2). With Nesterov there and AdamW here it is DiLoCo (Douillard et al. 2023,
+// algorithm 1). The local optimizer's slots are kept between clocks. Averaged elements hold the
+// weighted mean of the clock's own batches, and that mean is sent (common/update/averaging.h).
 
 #include <memory>
 #include <utility>
@@ -21,12 +21,12 @@ namespace {
 
 class DeltaExchange : public Exchange {
  public:
-  // All of the model's size.
+  // Each is as long as the model.
   struct Vectors {
-    // x_start; after the exchange the next one.
+    // x_start of this clock; after the exchange, that of the next clock.
     FlatVector start;
     FlatVector local;
-    // A step's gradient, then the clock's contribution.
+    // The gradient of a step, then the contribution of the clock.
     FlatVector contribution;
   };
   DeltaExchange(const ExchangeContext& context, LocalTraining training, Vectors vectors)
@@ -72,7 +72,7 @@ class DeltaExchange : public Exchange {
   absl::Status LoadState(const std::string& bytes) override { return training_.Load(bytes); }
 
  private:
-  // On the device; whether it is known to be finite.
+  // Computes the contribution on the device. Returns whether it is known to be finite.
   absl::StatusOr<bool> MakeContribution() {
     auto& [start, local, contribution] = vectors_;
     const size_t trained = context_.schema.trained();

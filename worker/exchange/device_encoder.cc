@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<DeviceEncoder>> DeviceEncoder::Make(Backend& back
       new DeviceEncoder(backend, layout, PlacesOf(layout, plan)));
   ASSIGN_OR_RETURN(encoder->after_, FlatVector::OnDevice(backend, layout.total()));
   ASSIGN_OR_RETURN(encoder->before_, FlatVector::OnDevice(backend, layout.total()));
-  // As long as a page at least, to be pinned.
+  // At least one page long, so that it can be pinned.
   const size_t floats = std::max(EncodedFloats(layout, plan), FloatBuffer::kPageFloats);
   ASSIGN_OR_RETURN(encoder->encoded_, FlatVector::Twins(backend, FloatBuffer(floats)));
   return encoder;
@@ -145,7 +145,7 @@ void DeviceEncoder::Undo(uint64_t clock) {
                   after_.device().data() + range.offset);
     clocks_[block].reset();
   }
-  // The caller may free memory after this. A device's error stays in the backend, and surfaces at
+  // The caller may free memory after this. The backend keeps a device's error and returns it from
   // the next call.
   backend_.Await(backend_.Record(Stream::kCompute)).IgnoreError();
 }

@@ -1,8 +1,9 @@
 // Elastic averaging: EASGD, and with momentum in the local optimizer EAMSGD (Zhang, Choromanska,
-// LeCun 2015, arXiv:1412.6651, algorithms 1 and 2). The worker keeps weights x of its own; every
-// tau local steps it and the centre c pull at each other with the same force e = alpha (x - c):
+// LeCun 2015, arXiv:1412.6651, algorithms 1 and 2). The worker keeps its own weights x. Every tau
+// local steps, x and the centre c pull at each other with the same force e = alpha (x - c):
 //   c += e on the server, x -= e here.
-// The server answers the centre as it was before, so both sides use the same c, in one round trip.
+// The server answers with the centre before its update, so both sides use the same c in one round
+// trip.
 
 #include <limits>
 #include <memory>
@@ -22,9 +23,9 @@ namespace {
 
 class ElasticExchange : public Exchange {
  public:
-  // All of the model's size.
+  // Each is as long as the model.
   struct Vectors {
-    // As last answered.
+    // The centre as the servers last answered it.
     FlatVector centre;
     FlatVector gradient;
   };
@@ -35,7 +36,7 @@ class ElasticExchange : public Exchange {
         alpha_(static_cast<float>(context.job.exchange().elastic().alpha())),
         vectors_(std::move(vectors)) {}
 
-  // Without a state the worker starts at the centre: at clock 0 the initial weights.
+  // Without a saved state the worker starts at the centre; at clock 0 that is the initial weights.
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
     FlatVector& centre = vectors_.centre;
     ASSIGN_OR_RETURN(const uint64_t version, ReadWeights(context_.client, clock, centre.host()));
@@ -77,7 +78,7 @@ class ElasticExchange : public Exchange {
 
   const ExchangeContext context_;
   LocalTraining training_;
-  // Running values, which the force takes as it takes the weights.
+  // These hold running values. The force applies to them as it does to the weights.
   const std::vector<LocalAverage> averages_;
   const float alpha_;
   Vectors vectors_;
@@ -88,7 +89,7 @@ class ElasticExchange : public Exchange {
 absl::StatusOr<std::unique_ptr<Exchange>> MakeElasticExchange(const ExchangeContext& context) {
   ASSIGN_OR_RETURN(LocalOptimizer optimizer,
                    LocalOptimizer::Make(context.job, context.schema, context.length));
-  // The local weights are what is sent.
+  // The local weights are the contribution.
   LocalTraining::Own own{.exchange = "elastic", .names = {"weights"}};
   ASSIGN_OR_RETURN(own.vectors.emplace_back(),
                    FlatVector::Twins(context.backend, context.client.MakeVector()));

@@ -1,5 +1,5 @@
-// The first knob: what a worker sends to the servers, and how often. Each choice is one file
-// (gradient.cc, delta.cc, elastic.cc); make.cc is the one place that lists them.
+// The first of the three knobs: what a worker sends to the servers, and how often. Each choice is
+// one file (gradient.cc, delta.cc, elastic.cc). Only make.cc lists them.
 #pragma once
 
 #include <cstdint>
@@ -25,26 +25,29 @@ namespace leeway {
 
 class DeviceEncoder;
 
-// What an exchange works with. References outlive it.
+// What an exchange works with. The referenced objects outlive it.
 struct ExchangeContext {
   const v1::TrainingJob& job;
   const v1::ModelSchema& schema;
   const v1::JobLength& length;
   uint32_t rank = 0;
   ParameterClient& client;
-  // Where the steps compute.
+  // The backend that computes the steps.
   Backend& backend;
   StepRunner& steps;
   ExchangeListener& listener;
-  // The workers of this host that combine their contributions; null: this one hands in for itself.
+  // The group of workers on this host that combine their contributions. Null: this worker sends its
+  // own.
   HostGroup* group = nullptr;
-  // Encodes contributions on the backend; null: the client does, or nobody. MakeExchange makes it.
+  // Encodes contributions on the backend. MakeExchange sets it. Null: the client encodes, or
+  // nothing is encoded.
   std::shared_ptr<DeviceEncoder> encoder = nullptr;
-  // Elements of a whole vector that cross a device's bus at a time: enough for the bus's full rate,
-  // and few beside a model that takes long to cross it.
+  // How many elements of a whole vector cross a device's bus in one copy. This is enough for the
+  // bus's full rate, and little beside a model that takes long to cross it.
   uint64_t bus_part = uint64_t{1} << 20;
-  // Of a gradient exchange in fp16: what the rank's lives have reported of the loss scale, and how
-  // to report more: OK when it is on record. Null: nobody need know.
+  // For a gradient exchange in fp16: the loss scales that earlier lives of this rank have reported,
+  // and a function that reports another one. It returns OK once the scale is on record. Null:
+  // nothing is reported.
   std::vector<v1::LossScale> loss_scales = {};
   std::function<absl::Status(const v1::LossScale&)> report_loss_scale = nullptr;
   std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
@@ -52,7 +55,7 @@ struct ExchangeContext {
 
 // What the steps of one clock have measured.
 struct ClockReport {
-  // Over all steps and examples.
+  // Over all steps and examples of the clock.
   double loss_sum = 0;
   uint64_t examples = 0;
   // As in StepResult.
@@ -62,14 +65,14 @@ struct ClockReport {
   // count.
   uint64_t steps = 0;
   bool none_left = false;
-  // Which loss was not finite, if one was.
+  // Names the loss that was not finite. Empty: all were finite.
   std::string bad_loss;
-  // The contribution was left out, or scaled (exchange.on_bad_gradient), and why.
+  // Whether the contribution was left out or scaled (exchange.on_bad_gradient), and why.
   bool left_out = false;
   bool clipped = false;
   std::string why;
-  // In fp16: steps that were left out because a gradient did not fit, and what the loss is
-  // multiplied by from now on (0: not fp16). A gradient exchange has left out all of the clock.
+  // For fp16: the steps that were left out because a gradient did not fit, and the factor on the
+  // loss from now on (0: not fp16). A gradient exchange leaves out the whole clock.
   uint64_t overflowed_steps = 0;
   float loss_scale = 0;
   // As in StepResult.
@@ -79,19 +82,20 @@ struct ClockReport {
   double backward_seconds = 0;
 };
 
-// The exchange of one worker that computes its steps by itself. What it keeps between clocks has
-// the form of local_state.h, and LoadState takes it up as state_fit.h says.
+// The exchange of one worker that computes its own steps. Its state between clocks has the form of
+// local_state.h; LoadState reads it by the rules of state_fit.h.
 class Exchange : public ClockExchange {
  public:
-  // Computes the steps of one clock, waiting for the weights that they need, and hands the
-  // contribution to the client. The exchange may still be in progress then. OUT_OF_RANGE, naming
-  // worker, clock and tensor, for a loss or values that are not finite, unless the job leaves them
-  // out. A bad block is not sent, but other blocks of the clock may have been. Other errors are
-  // those of the listener, the client and the steps. After an error only SaveState and Abandon may
-  // be called, and the state is that before the clock.
+  // Computes the steps of one clock and hands the contribution to the client. Run waits for the
+  // weights that the steps need. The exchange may still be in progress when Run returns.
+  //
+  // Returns OUT_OF_RANGE, naming worker, clock and tensor, if a loss or a value is not finite,
+  // unless the job leaves such values out. A bad block is not sent, but other blocks of the clock
+  // may have been sent. Other errors are those of the listener, the client and the steps. After an
+  // error only SaveState and Abandon may be called; the state is then the one before the clock.
   virtual absl::StatusOr<ClockReport> Run(const ClockSpan& span) = 0;
 
-  // The weights of the servers, as last read. These are evaluated.
+  // The weights of the servers, as last read. Evaluation uses these.
   virtual std::span<const float> weights() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// The constructors of the exchanges, for make.cc; everybody else includes
+// The constructors of the exchanges, for make.cc. All other files include
 // worker/exchange/exchange.h.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace leeway {
 absl::StatusOr<std::unique_ptr<Exchange>> MakeGradientExchange(const ExchangeContext& context);
 absl::StatusOr<std::unique_ptr<Exchange>> MakeDeltaExchange(const ExchangeContext& context);
 absl::StatusOr<std::unique_ptr<Exchange>> MakeElasticExchange(const ExchangeContext& context);
-// Delta or elastic, with `spread`.
+// A delta or elastic exchange with `spread`.
 absl::StatusOr<std::unique_ptr<Exchange>> MakeSpreadExchange(const ExchangeContext& context);
 
 }  // namespace leeway

@@ -1,32 +1,35 @@
 // The mean gradient of `accumulation` batches: sum_i n_i g_i / sum_i n_i, where n_i is a batch's
-// number of examples; of averaged elements the mean that a running value would have of them
-// (common/update/averaging.h). With one batch this is the textbook's parameter server (Li et al.
-// 2014); Downpour SGD (Dean et al. 2012), SSP (Ho et al. 2013) and synchronous SGD differ from it
+// number of examples. Averaged elements are combined as a running value would combine the batches
+// (common/update/averaging.h). With one batch this is the classic parameter server (Li et al.
+// 2014). Downpour SGD (Dean et al. 2012), SSP (Ho et al. 2013) and synchronous SGD differ from it
 // in consistency only.
 //
-// The exchange hides behind the compute, from the backward pass of one clock to the forward pass of
-// the next:
-//   1. The last batch's backward pass ends a layer, or a panel of a large one (OnFinal). The blocks
-//      of which all elements are final are checked and sent, while the rest computes.
-//   2. Run returns when all have been sent. Their answers come in while the next batch is loaded.
-//   3. Its forward pass waits, layer by layer and panel by panel, for the blocks of each
-//      (BeforeForward).
-//   4. When it is over, so is the exchange (AfterForward), and only then does the next one begin.
-// An answer overwrites a block's weights while other panels are still in backward: nobody reads
-// them any more. And the next contribution overwrites a block's elements no earlier than the
-// layer's next forward pass, when the block has been answered. So nothing is copied, and what is
-// computed does not depend on when answers come.
+// The exchange overlaps with the computation, from the backward pass of one clock to the forward
+// pass of the next:
+// 1. The last batch's backward pass finishes a layer, or a panel of a large layer (OnFinal). Each
+//    block whose elements are all final is checked and sent while the rest computes.
+// 2. Run returns when all blocks have been sent. Their answers arrive while the next batch is
+//    loaded.
+// 3. The next forward pass waits, layer by layer and panel by panel, for the blocks of each
+//    (BeforeForward).
+// 4. The exchange ends with that forward pass (AfterForward). Only then does the next exchange
+//    begin.
 //
-// Where a device encodes the contribution (device_encoder.h), blocks are encoded behind the kernels
-// that make the last of their elements, and only their bytes come down (BringDown).
+// Nothing needs to be copied. An answer overwrites a block's weights while other panels are still
+// in the backward pass, but nothing reads that block's weights any more. The next contribution
+// overwrites a block's elements only after the layer's next forward pass, when the block has been
+// answered. So the result does not depend on when answers arrive.
+//
+// If a device encodes the contribution (device_encoder.h), blocks are encoded behind the kernels
+// that compute their last elements, and only the encoded bytes are copied to the host (BringDown).
 //
 // With workers.per_host: combine, other workers of this host take part in steps 1 and 2
-// (client/exchange/open_exchange.h): Run returns when this worker has handed in, or has sent the
-// sum of all.
+// (client/exchange/open_exchange.h). Run then returns when this worker has handed in its part, or
+// has sent the sum for the group.
 //
-// Where the job says what becomes of a gradient that is not finite or too long (gradient_guard.h),
-// nothing leaves in step 1: the whole of it is looked at when the backward pass is over, and then
-// all blocks leave. So it is in fp16 (gradient_scale.h), where any gradient may overflow, and then
+// If the job says what to do with a gradient that is not finite or too long (gradient_guard.h), no
+// block leaves in step 1. The whole gradient is checked after the backward pass, and then all
+// blocks leave. The same holds in fp16 (gradient_scale.h), where any gradient may overflow; then
 // the whole clock is left out.
 
 #include <algorithm>
@@ -80,7 +83,7 @@ class GradientExchange : public Exchange, private TrainObserver {
     ClockReport report;
     report.learning_rate = schedule_.LearningRate(span.clock);
     for (uint64_t i = 0; i < span.steps; ++i) {
-      // Of those without a batch only the last one is needed, which sends.
+      // Only the last of the steps without a batch is needed, because it sends.
       if (report.none_left && i + 1 < span.steps) continue;
       batch_ = {.clock = span.clock,
                 .first = i == 0,
@@ -110,7 +113,7 @@ class GradientExchange : public Exchange, private TrainObserver {
     if (context_.client.keeps_residual()) context_.client.UndoResidual(clock);
   }
 
-  // The residual of compressed contributions, where there is one; nothing else outlives a clock.
+  // Saves the residual of compressed contributions, if there is one. Nothing else outlives a clock.
   absl::StatusOr<std::string> SaveState() const override {
     if (!context_.client.keeps_residual()) return std::string();
     LocalState state = Kept();
@@ -136,12 +139,12 @@ class GradientExchange : public Exchange, private TrainObserver {
 
   struct Batch {
     uint64_t clock = 0;
-    // Of its clock.
+    // Whether it is the first and the last batch of its clock.
     bool first = false;
     bool last = false;
     uint64_t examples_before = 0;
     float loss_scale = 1;
-    // Of the examples so far; known after its forward pass.
+    // The batch's share of the examples so far, known after its forward pass.
     float share = 0;
   };
 
@@ -171,9 +174,9 @@ class GradientExchange : public Exchange, private TrainObserver {
     return open_.WaitFor(elements);
   }
 
-  // The forward pass has waited for all weights, so the previous exchange is answered, and Settle
-  // does not block. It must end before the first block is encoded, because the residual can be
-  // undone by one clock only. Later blocks come while this clock's own exchange is under way.
+  // The forward pass has waited for all weights, so the previous exchange has been answered and
+  // Settle does not block. It must end before the first block is encoded, because the residual can
+  // undo only one clock. Later blocks come while this clock's own exchange is under way.
   bool BringDown(std::span<const ElementRange> elements, const float* device) override {
     if (context_.encoder == nullptr) return false;
     if (open_.clock() != batch_.clock) Settle().IgnoreError();
@@ -205,7 +208,7 @@ class GradientExchange : public Exchange, private TrainObserver {
   absl::Status OnFinal(std::span<const ElementRange> elements, bool known_finite) override {
     if (!batch_.last) return absl::OkStatus();
     open_.Poll();
-    // Of several batches it is their mean that leaves, at which nobody has looked.
+    // With several batches their mean is sent, and nothing has checked the mean.
     if (!known_finite || !batch_.first) NoteUnknown(elements);
     for (const BlockRange& blocks : final_.Add(elements)) {
       if (guards_) {
@@ -230,7 +233,7 @@ class GradientExchange : public Exchange, private TrainObserver {
     if (overflow.has_value()) return LeaveOut(contribution_.span(), *std::move(overflow));
     auto guarded = GuardGradient(context_.job.exchange(), context_.schema, contribution_.span());
     if (!guarded.ok()) {
-      // Or it is only too long.
+      // The gradient may be finite and only too long.
       const bool finite = NotFinite(context_.schema, "", 0, contribution_.span()).empty();
       return finite ? guarded.status() : SuggestBf16(context_, guarded.status());
     }
@@ -270,7 +273,7 @@ class GradientExchange : public Exchange, private TrainObserver {
     return absl::OkStatus();
   }
 
-  // Copies values to the host of which it has only the encoding, so that an error can name the
+  // Copies values to the host, which has only their encoding, so that an error can name the
   // element.
   absl::Status BringDownAsItIs(const ElementRange& range) {
     if (on_device_ == nullptr) return absl::OkStatus();
@@ -280,9 +283,9 @@ class GradientExchange : public Exchange, private TrainObserver {
     return backend.Await(backend.Record(Stream::kCompute));
   }
 
-  // The first batch writes the contribution; a later one moves it towards its own gradient by its
-  // share of the examples so far, which keeps the weighted mean. Of averaged elements it is the
-  // mean as a running value would weigh the batches, one after the other.
+  // The first batch writes the contribution. A later batch moves it towards its own gradient by its
+  // share of the examples so far, which keeps the weighted mean. Averaged elements are combined as
+  // a running value would weigh the batches, one after the other.
   void AddShare(const ElementRange& range) {
     if (batch_.first || batch_.share == 0) return;
     const uint64_t trained = std::min(range.end(), context_.schema.trained());
@@ -304,28 +307,29 @@ class GradientExchange : public Exchange, private TrainObserver {
   const std::vector<AveragedElements> averaged_;
   FloatBuffer weights_;
   FloatBuffer contribution_;
-  // Of a second batch; empty until there is one.
+  // The gradient of a second batch; empty until there is one.
   FloatBuffer next_;
-  // They go before what they pin.
+  // Destroyed before the memory that they pin.
   PinnedMemory weights_pinned_, contribution_pinned_, next_pinned_;
 
-  // In fp16.
+  // For fp16.
   GradientScale scale_;
   const bool guards_;
-  // Of the step in progress.
+  // The batch of the step in progress.
   Batch batch_;
-  // Where the device encodes: the blocks that the work which is queued makes; and the contribution,
-  // of a batch that has one.
+  // If the device encodes: the blocks that the queued work completes, and the contribution of a
+  // batch that has one.
   FinalBlocks made_;
   const float* on_device_ = nullptr;
   FinalBlocks final_;
-  // By block: a part of it may not be finite, for all that is known.
+  // By block: whether some part of it may not be finite.
   std::vector<bool> unknown_;
-  // With a guard or in fp16: what would have left, in that order.
+  // With a guard or in fp16: the blocks that are kept back, in the order in which they would have
+  // left.
   std::vector<BlockRange> kept_back_;
-  // Of the latest clock.
+  // The exchange of the latest clock.
   OpenExchange open_;
-  // What is saved is as it was before this clock.
+  // The saved state is the one before this clock.
   uint64_t kept_clock_ = 0;
 };
 

@@ -1,8 +1,8 @@
 // The loss scale of a worker that sends gradients (workers.precision: fp16; common/loss_scale.h).
 //
-// The worker keeps nothing between clocks, and yet its next life must multiply by the same scales
-// to compute the same bits. So an overflow is on the coordinator's record before the clock's
-// contribution is handed in.
+// The worker keeps no state between clocks, but its next life must use the same scales to compute
+// the same bits. So an overflow is on the coordinator's record before the worker hands in the
+// clock's contribution.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,16 @@ class GradientScale {
  public:
   explicit GradientScale(const ExchangeContext& context);
 
-  // The job is fp16.
+  // Whether the job is fp16.
   bool active() const { return active_; }
-  // What the loss is multiplied by at `clock`; 1 where the job is not fp16.
+  // The factor on the loss at `clock`. It is 1 if the job is not fp16.
   float At(uint64_t clock) const;
 
-  // The clock's contribution is computed. Nothing: it fits. A text: it, or a loss of it, is not
-  // finite at a scale above 1: it is to be left out whole, and why. The report has the clock's
-  // overflowed steps and the scale from now on. Errors are those of putting the new scale on
-  // record.
+  // To be called when the clock's contribution is computed. Returns nothing if the contribution
+  // fits. Returns the reason as text if the contribution or one of its losses is not finite at a
+  // scale above 1; the whole contribution must then be left out. Writes the clock's overflowed
+  // steps and the scale from now on into the report. Returns an error if the new scale could not be
+  // put on record.
   absl::StatusOr<std::optional<std::string>> Overflow(uint64_t clock,
                                                       std::span<const float> contribution,
                                                       ClockReport& report);

@@ -1,5 +1,5 @@
-// The optimizer of a worker that takes steps of its own (delta and elastic exchanges): the same
-// rules as the servers', over the whole vector.
+// The optimizer of a worker that takes its own steps (delta and elastic exchanges). It applies the
+// same rules as the servers do, to the whole vector.
 #pragma once
 
 #include <cstdint>
@@ -18,34 +18,37 @@
 
 namespace leeway {
 
-// Averaged elements of a worker's own weights that move alike.
+// Averaged elements of a worker's own weights that are updated in the same way.
 struct LocalAverage {
   AveragedElements elements;
-  // Batches that are in the mean which they hold; infinity: they are a running value.
+  // How many batches the mean in these elements already covers. Infinity: they hold a running
+  // value.
   double batches_before = 0;
 };
 
-// All of a model's, with as many batches each.
+// All averaged elements of the model, each with the same `batches_before`.
 std::vector<LocalAverage> LocalAverages(const v1::ModelSchema& schema, double batches_before);
 
-// Immutable; the slots are the caller's.
+// Immutable. The caller owns the slots.
 class LocalOptimizer {
  public:
-  // That of the job's delta or elastic exchange. MakeLocalRule's error.
+  // Makes the optimizer of the job's delta or elastic exchange. Returns the errors of
+  // MakeLocalRule.
   static absl::StatusOr<LocalOptimizer> Make(const v1::TrainingJob& job,
                                              const v1::ModelSchema& schema,
                                              const v1::JobLength& length);
 
-  // Their names.
+  // The names of the slots.
   std::vector<std::string_view> slots() const { return rule_->slots(); }
-  // Before the first step.
+  // The value of a slot before the first step.
   float slot_start(size_t slot) const { return rule_->slot_start(slot); }
   float LearningRate(uint64_t step) const { return schedule_.LearningRate(step); }
 
-  // weights -= the rule's move for `contribution` at local step `step`, the `number`-th update
-  // (from 1). The averaged elements, all of them in order in `averages`, absorb the batch's own
-  // values (common/update/averaging.h). Vectors are the device's, and the caller adds the slots, as
-  // many as slots(): whole vectors. The optimizer outlives the update.
+  // The update weights -= move, where the rule computes the move for `contribution` at local step
+  // `step`. It is the optimizer's `number`-th update, counted from 1. The averaged elements absorb
+  // the batch's own values (common/update/averaging.h); `averages` lists all of them in order. All
+  // vectors are on the device. The caller adds one whole vector for each of slots(). The optimizer
+  // outlives the update.
   VectorUpdate UpdateOf(uint64_t step, uint64_t number, std::span<const float> contribution,
                         std::span<const LocalAverage> averages, std::span<float> weights) const;
 

@@ -33,7 +33,7 @@ uint64_t ElementsOf(const LocalState& state) {
   return state.vectors.empty() ? 0 : state.vectors[0].size();
 }
 
-// They are logged, and so are no line breaks.
+// Names are written to the log, so they must not contain line breaks.
 bool IsName(std::string_view name) {
   const auto belongs = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
@@ -65,7 +65,8 @@ absl::StatusOr<std::optional<StepLossScale>> LossScaleIn(const v1::WorkerStateHe
   return StepLossScale{.log2 = header.loss_scale_log2(), .clean = header.clean_steps()};
 }
 
-// What lies behind the header is what it says, of a model of `elements`.
+// Checks that the bytes behind the header are as many as the header says, for a model of
+// `elements`.
 absl::Status CheckSize(const v1::WorkerStateHeader& header, uint64_t vectors, uint64_t elements,
                        uint64_t bytes) {
   if (header.elements() != (vectors > 0 ? elements : 0)) {
@@ -83,7 +84,7 @@ absl::Status CheckSize(const v1::WorkerStateHeader& header, uint64_t vectors, ui
                                                  " elements and ", header.counts(), " counts"));
 }
 
-// `from`, and moves it on.
+// Copies the values from the front of `from`, and removes them from it.
 template <typename T>
 void Take(std::string_view& from, std::span<T> values) {
   if (values.empty()) return;
@@ -91,7 +92,7 @@ void Take(std::string_view& from, std::span<T> values) {
   from.remove_prefix(values.size_bytes());
 }
 
-// Of the version that this build writes, without the prefix.
+// Reads a state of the version that this build writes, from the bytes behind the prefix.
 absl::StatusOr<LocalState> ReadNamed(std::string_view bytes, size_t header_bytes,
                                      uint64_t elements) {
   v1::WorkerStateHeader header;
@@ -177,8 +178,8 @@ absl::StatusOr<std::optional<LocalState>> ReadState(const std::string& bytes, ui
   std::memcpy(&prefix, bytes.data(), sizeof(prefix));
   const bool is_one = std::memcmp(prefix.magic, kMagic, sizeof(kMagic)) == 0;
   if (!is_one || prefix.version == 0 || prefix.version > kLocalStateVersion) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a worker's state: not one of version ", kLocalStateVersion, " or before"));
+    return absl::InvalidArgumentError(absl::StrCat("a worker's state must have version ",
+                                                   kLocalStateVersion, " or an older one"));
   }
   if (prefix.version < kLocalStateVersion) return std::nullopt;
   ASSIGN_OR_RETURN(LocalState state, ReadNamed(std::string_view(bytes).substr(sizeof(prefix)),

@@ -1,4 +1,4 @@
-// What a worker keeps between clocks, and its bytes in a checkpoint.
+// What a worker keeps between clocks, and how a checkpoint stores it.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@
 
 namespace leeway {
 
-// What the vectors of a state are. Names have up to 32 of a-z, 0-9 and _.
+// Names the vectors of a state. A name has at most 32 characters from a-z, 0-9 and _.
 struct StateNames {
   // "gradient", "delta", "elastic".
   std::string exchange;
   // The exchange's own vectors, then the local optimizer's slots.
   std::vector<std::string> own{};
   std::vector<std::string> slots{};
-  // Behind them, that of compressed contributions.
+  // Whether the residual of compressed contributions follows them.
   bool residual = false;
 
   size_t vectors() const { return own.size() + slots.size() + (residual ? 1 : 0); }
@@ -29,28 +29,30 @@ struct StateNames {
 
 struct LocalState {
   StateNames names;
-  // Updates made by the local optimizer: Adam's t - 1.
+  // The number of updates that the local optimizer has made. This is Adam's t - 1.
   uint64_t updates = 0;
-  // As `names` has them: each of the model's whole size.
+  // The vectors in the order of `names`, each as long as the model.
   std::vector<FloatBuffer> vectors;
-  // Where an exchange is spread: by group of blocks, the examples since it was last sent.
+  // For a spread exchange: by group of blocks, the number of examples since the group was last
+  // sent.
   std::vector<uint64_t> counts;
-  // In fp16.
+  // For fp16 only.
   std::optional<StepLossScale> loss_scale = std::nullopt;
 
-  // With vectors of `size` zeros.
+  // A state whose vectors have `size` zeros each.
   static LocalState Zeros(StateNames names, size_t size, size_t counts = 0);
-  // Of a state whose vectors have the same size, as many of them as both have, and with as many
-  // counts.
+  // Copies from a state whose vectors have the same size, as many vectors as both states have. Both
+  // states have the same number of counts.
   void CopyFrom(const LocalState& other);
 };
 
-// Bytes, all little-endian: "LWST", uint32 version (3), uint32 length of the header; the header, a
-// v1::WorkerStateHeader; then the vectors' float32 values, then the counts as uint64.
+// The bytes, all little-endian: "LWST"; uint32 version (3); uint32 length of the header; the
+// header, a v1::WorkerStateHeader; the float32 values of the vectors; the counts as uint64.
 std::string SerializeState(const LocalState& state);
-// The state of a worker whose model has `elements`. Nothing: it was saved by an older build, whose
-// states have no names. INVALID_ARGUMENT for another model's, a newer version, another length,
-// names that are none, a loss scale that no worker has, or values that are not finite.
+// Reads the state of a worker whose model has `elements`. Returns nothing if an older build saved
+// the state, because older states have no names. INVALID_ARGUMENT for the state of another model, a
+// newer version, a wrong length, invalid names, an impossible loss scale, or values that are not
+// finite.
 absl::StatusOr<std::optional<LocalState>> ReadState(const std::string& bytes, uint64_t elements);
 
 }  // namespace leeway

@@ -41,7 +41,7 @@ absl::StatusOr<LocalTraining> LocalTraining::Make(const ExchangeContext& context
   return training;
 }
 
-// As it is before the optimizer's first step.
+// Makes a slot with its value before the optimizer's first step.
 absl::StatusOr<FlatVector> LocalTraining::MakeSlot(size_t slot) const {
   const size_t total = context_.schema.total();
   ASSIGN_OR_RETURN(FlatVector vector, FlatVector::OnDevice(context_.backend, total));
@@ -57,14 +57,14 @@ absl::StatusOr<StepResult> LocalTraining::Step(uint64_t clock, uint64_t step,
   const double loss_sum = report.loss_sum;
   const uint64_t examples = report.examples;
   const float scale = scales_ ? state_.loss_scale.factor() : 1;
-  // Also of a step without examples.
+  // The report has the scale even for a step without examples.
   if (scales_) report.loss_scale = scale;
   ASSIGN_OR_RETURN(StepResult result,
                    RunStep(context_, clock, step, {local, gradient, Home::kDevice, scale}, report));
   if (result.examples == 0) return result;
   ASSIGN_OR_RETURN(const bool overflowed, Overflowed(result.loss_sum, gradient, report));
   if (overflowed) {
-    // It counts nowhere.
+    // The step does not count.
     report.loss_sum = loss_sum;
     report.examples = examples;
     result.examples = 0;
@@ -139,7 +139,7 @@ absl::Status LocalTraining::WhatIsNotFinite(std::span<const float> local,
     const std::string what = absl::StrCat("the local optimizer's ", std::string(names[i]));
     RETURN_IF_ERROR(CheckVector(what.c_str(), state_.vectors[own_ + i].device()));
   }
-  return absl::InternalError("the local optimizer refuses what is finite");
+  return absl::InternalError("the local optimizer refuses a step although all values are finite");
 }
 
 void LocalTraining::Keep(uint64_t clock) {
@@ -173,7 +173,8 @@ absl::Status LocalTraining::Load(const std::string& bytes) {
   state_.updates = kept_.updates = state.updates;
   state_.counts = kept_.counts = state.counts;
   if (state.loss_scale) state_.loss_scale = kept_.loss_scale = *state.loss_scale;
-  // Without the optimizer's own, its slots are as they are before its first step.
+  // A state without the optimizer's own slots leaves the slots at their values before the first
+  // step.
   const size_t known = state.updates == 0 ? own_ : state_.vectors.size();
   for (size_t i = 0; i < known; ++i) {
     RETURN_IF_ERROR(state_.vectors[i].Set(state.vectors[i].span()));

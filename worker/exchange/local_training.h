@@ -1,5 +1,5 @@
-// A worker that takes steps of its own: the local optimizer and what the worker keeps between
-// clocks, which move together.
+// The training of a worker that takes its own steps. It holds the local optimizer and what the
+// worker keeps between clocks, because the two change together.
 #pragma once
 
 #include <cstddef>
@@ -19,51 +19,52 @@
 
 namespace leeway {
 
-// One exchange's. Not thread-safe.
+// Belongs to one exchange. Not thread-safe.
 class LocalTraining {
  public:
-  // What the exchange keeps besides the optimizer's slots.
+  // What the exchange keeps in addition to the optimizer's slots.
   struct Own {
-    // As StateNames'.
+    // As in StateNames.
     std::string exchange;
     std::vector<std::string> names{};
-    // As many.
+    // One vector for each name.
     std::vector<FlatVector> vectors{};
-    // How many numbers.
+    // The number of counts.
     size_t counts = 0;
   };
-  // RESOURCE_EXHAUSTED where the device has no room for the slots.
+  // RESOURCE_EXHAUSTED if the device has no room for the slots.
   static absl::StatusOr<LocalTraining> Make(const ExchangeContext& context,
                                             LocalOptimizer optimizer, Own own);
 
-  // A step on the weights `local`; leaves its gradient in `gradient`. Both are the device's, and
-  // stay there. Averaged elements, all of which are in `averages`, take its batch in. RunStep's
-  // errors, and
-  // OUT_OF_RANGE, naming worker, clock, step and tensor, where the optimizer has made something
-  // that is not finite: slots that are stay so, unseen, and no state that holds them can be read.
-  // In fp16 a step whose loss or gradient does not fit is left out, as if it had had no examples,
-  // and the loss scale is halved, as far as that is above 1.
+  // Takes one step on the weights `local` and leaves its gradient in `gradient`. Both vectors are
+  // on the device and stay there. The averaged elements absorb the batch; `averages` lists all of
+  // them.
+  //
+  // Returns the errors of RunStep. Returns OUT_OF_RANGE, naming worker, clock, step and tensor, if
+  // the optimizer has written a value that is not finite: a bad slot would stay bad unnoticed, and
+  // a state with one cannot be read. In fp16 a step whose loss or gradient does not fit is left
+  // out, as if it had no examples. The loss scale is then halved, unless it is 1.
   absl::StatusOr<StepResult> Step(uint64_t clock, uint64_t step, std::span<float> local,
                                   std::span<float> gradient, std::span<const LocalAverage> averages,
                                   ClockReport& report);
 
-  // Whether all numbers of a vector that is the device's, with memory of its own, are finite. False
-  // where that is the host's, too: let the host look.
+  // Whether all values of `device` are finite, if that vector is in a device's own memory. Returns
+  // false if host and device share the memory; the host must then check.
   absl::StatusOr<bool> KnownFinite(std::span<float> device);
 
   FlatVector& own(size_t index) { return state_.vectors[index]; }
   const FlatVector& own(size_t index) const { return state_.vectors[index]; }
   std::vector<uint64_t>& counts() { return state_.counts; }
 
-  // All is as it is to be when `clock` begins: what Save() says from now on, whatever is done to
-  // it in a clock that is broken off.
+  // Makes the current state the one that Save() returns: the state before `clock`. Later changes do
+  // not affect it, even if the clock is broken off.
   void Keep(uint64_t clock);
 
-  // What was kept, with the residual of compressed contributions. The device's error.
+  // The kept state, with the residual of compressed contributions. Returns the device's error.
   absl::StatusOr<std::string> Save() const;
-  // What of it this job keeps (TakeUpState, and its errors).
+  // Takes over what this job keeps from the bytes. Returns the errors of TakeUpState.
   absl::Status Load(const std::string& bytes);
-  // The exchange's own vectors have been loaded.
+  // Whether the exchange's own vectors have been loaded.
   bool loaded() const { return loaded_; }
 
  private:
@@ -77,33 +78,34 @@ class LocalTraining {
   LocalTraining(const ExchangeContext& context, LocalOptimizer optimizer, Own own);
 
   absl::StatusOr<FlatVector> MakeSlot(size_t slot) const;
-  // In fp16: the step is to be left out. Moves the loss scale on.
+  // For fp16: whether the step must be left out. Also updates the loss scale.
   absl::StatusOr<bool> Overflowed(double loss_sum, std::span<float> gradient, ClockReport& report);
-  // The loss and the gradient, on the device, are finite.
+  // Whether the loss and the gradient, which is on the device, are finite.
   absl::StatusOr<bool> Fits(double loss_sum, std::span<float> gradient);
   absl::StatusOr<bool> AllFinite(std::span<float> vector);
-  // What the flag on the device says.
+  // Reads the flag on the device.
   absl::StatusOr<bool> IsFinite();
-  // Queues the optimizer's step; whether all that it wrote is finite.
+  // Queues the optimizer's step. Returns whether everything that it wrote is finite.
   absl::StatusOr<bool> Apply(VectorUpdate update);
-  // Of what a step has written: which is not finite.
+  // An error that names the first value that is not finite among those that a step has written.
   absl::Status WhatIsNotFinite(std::span<const float> local, std::span<const float> gradient) const;
   absl::Status CheckVector(const char* what, std::span<const float> device) const;
 
   ExchangeContext context_;
-  // Stays where it is: updates that are under way refer to it.
+  // Its address does not change, because updates under way refer to it.
   std::unique_ptr<const LocalOptimizer> optimizer_;
   StateNames names_;
-  // The job is fp16, and the loss scaled.
+  // Whether the job is fp16, so that the loss is scaled.
   bool scales_;
   size_t own_;
-  // In use.
+  // The state in use.
   State state_;
   // The state before clock `kept_clock_`, for the checkpoint. The residual of that moment is with
-  // whoever encodes contributions.
+  // the encoder of the contributions.
   State kept_;
   uint64_t kept_clock_ = 0;
-  // Its first element is of the check or update under way; as long as a page, to be pinned.
+  // Its first element belongs to the check or update under way. It is one page long, so that it can
+  // be pinned.
   FlatVector finite_;
   bool loaded_ = false;
 };

@@ -32,7 +32,8 @@ absl::StatusOr<std::unique_ptr<Exchange>> MakeByType(const ExchangeContext& cont
     case v1::Exchange::TYPE_NOT_SET:
       break;
   }
-  return absl::InvalidArgumentError("exchange: of no type that this build knows");
+  return absl::InvalidArgumentError(
+      "exchange: this build does not know the type of the job's exchange");
 }
 
 }  // namespace

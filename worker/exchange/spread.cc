@@ -1,26 +1,26 @@
-// A delta or elastic exchange whose blocks leave spread over the clock's H local steps instead of
-// all at its end, so that no step sends more than an H-th of the model and the exchange is hidden
-// behind the steps: Streaming DiLoCo (Douillard et al. 2025, arXiv:2501.18512, algorithm 2), with
-// its overlap tau of one step and its mixing factor of 1, and the same for elastic averaging.
+// A delta or elastic exchange whose blocks leave over the course of the clock's H local steps
+// instead of all at its end. No step sends more than an H-th of the model, and the exchange is
+// hidden behind the steps. This is Streaming DiLoCo (Douillard et al. 2025, arXiv:2501.18512,
+// algorithm 2), with an overlap tau of one step and a mixing factor of 1, and the same for elastic
+// averaging.
 //
-// A clock, for each group of neighbouring blocks (spread_plan.h), x being the local weights and s
-// what they were when the group left:
-//   delta:    it leaves as x_start - s, where x_start is what the servers last answered; when the
-//             next local step is done, x = answer + (x - s): what that step moved is kept.
-//   elastic:  it leaves as s; when the next step is done, x -= alpha (s - answer).
-// What the clock's last step has sent is waited for at once, so that between clocks nothing is
-// under way and all blocks stand at the same clock. When an answer is taken depends on the step
-// alone, never on when it came: sync stays deterministic. The contribution's weight is the number
-// of examples since the group last left.
+// What happens to each group of neighbouring blocks (spread_plan.h) in a clock, where x are the
+// local weights and s is what they were when the group left:
+//   delta:    the group leaves as x_start - s, where x_start is what the servers last answered;
+//             after the next local step x = answer + (x - s), which keeps what that step moved.
+//   elastic:  the group leaves as s; after the next step x -= alpha (s - answer).
+// The worker waits at once for the groups that leave after the clock's last step. So between clocks
+// nothing is under way, and all blocks are at the same clock. The step alone decides when an answer
+// is taken, not the time of its arrival, so sync stays deterministic. The contribution's weight is
+// the number of examples since the group last left.
 //
-// Between clocks the worker keeps its local weights, for those of a group that left early have
-// moved on, the optimizer's slots, and those numbers of examples. For delta it keeps the answers as
-// well: one that resumes outside of sync finds other weights on the servers, and what others have
-// made of them meanwhile is not this worker's change.
+// Between clocks the worker keeps its local weights (those of a group that left early have moved
+// on), the optimizer's slots, and those numbers of examples. A delta worker keeps the answers as
+// well. When it resumes outside of sync, it finds other weights on the servers, and the difference
+// that other workers made is not this worker's change.
 //
-// Of a delta worker's averaged elements all this is simpler: they hold, and are sent as, the
-// weighted mean of the batches since they last left (common/update/averaging.h), whatever is
-// answered.
+// The averaged elements of a delta worker are simpler. They hold the weighted mean of the batches
+// since they last left, and that mean is sent (common/update/averaging.h), whatever the answer is.
 
 #include <algorithm>
 #include <cstring>
@@ -45,16 +45,16 @@ namespace {
 
 class SpreadExchange : public Exchange {
  public:
-  // All of the model's size.
+  // Each is as long as the model.
   struct Vectors {
-    // Elastic: what the servers last answered; a delta worker keeps it.
+    // For elastic: what the servers last answered. A delta worker keeps it in its state instead.
     FlatVector centre;
     FlatVector gradient;
-    // Delta: the local weights as each group left; elastic: those are the contribution.
+    // For delta: the local weights as each group left. For elastic they are the contribution.
     FlatVector left;
     FlatVector contribution;
   };
-  // `alpha`: elastic; nothing: delta.
+  // `alpha` is set for elastic, and absent for delta.
   SpreadExchange(const ExchangeContext& context, LocalTraining training, SpreadPlan plan,
                  std::optional<float> alpha, Vectors vectors)
       : context_(context),
@@ -64,7 +64,7 @@ class SpreadExchange : public Exchange {
         averages_(GroupAverages()),
         vectors_(std::move(vectors)) {}
 
-  // Without a state the worker starts at the servers' weights.
+  // Without a saved state the worker starts at the servers' weights.
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
     const bool goes_on = training_.loaded() && !alpha_;
     FloatBuffer before(goes_on ? answered().size() : 0);
@@ -117,8 +117,9 @@ class SpreadExchange : public Exchange {
   FlatVector& answered() { return alpha_ ? vectors_.centre : training_.own(1); }
   const FlatVector& answered() const { return alpha_ ? vectors_.centre : training_.own(1); }
 
-  // The answers were `before` when the worker last moved away from them, and are others now: what
-  // it has moved stays what it was. The same answers leave the same bits.
+  // Moves the local weights to the new answers. `before` is what the answers were when the worker
+  // last moved away from them; the worker's own change stays the same. If the answers are the same,
+  // so are the bits.
   absl::Status Rebase(std::span<const float> before) {
     ASSIGN_OR_RETURN(FloatBuffer x, local().Copy());
     const std::span<const float> now = answered().host();
@@ -128,7 +129,7 @@ class SpreadExchange : public Exchange {
     return local().Set(x.span());
   }
 
-  // Averaged elements of one group.
+  // The averaged elements of one group.
   struct GroupAverage {
     uint64_t group = 0;
     AveragedElements elements;
@@ -159,7 +160,7 @@ class SpreadExchange : public Exchange {
     return absl::OkStatus();
   }
 
-  // Of a range's elements, those that are trained, and the averaged ones behind them.
+  // The trained elements of a range, and (below) the averaged elements behind them.
   ElementRange Trained(const ElementRange& range) const {
     const uint64_t end = std::clamp(context_.schema.trained(), range.offset, range.end());
     return {range.offset, end - range.offset};
@@ -169,7 +170,7 @@ class SpreadExchange : public Exchange {
     return {begin, range.end() - begin};
   }
 
-  // What leaves for the servers, on the device.
+  // Computes on the device what is sent to the servers.
   void MakeContribution(const ElementRange& range) {
     Backend& backend = context_.backend;
     const float* const x = local().device().data();
@@ -247,7 +248,7 @@ absl::StatusOr<SpreadExchange::Vectors> MakeVectors(const ExchangeContext& conte
   return vectors;
 }
 
-// Local weights; for delta also what the servers last answered.
+// The local weights; for delta also what the servers last answered.
 absl::StatusOr<LocalTraining::Own> OwnOf(const ExchangeContext& context, bool elastic,
                                          uint64_t groups) {
   LocalTraining::Own own{.exchange = elastic ? "elastic" : "delta", .names = {"weights"}};

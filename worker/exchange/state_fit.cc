@@ -28,7 +28,7 @@ std::string Describe(const LocalState& state) {
   return absl::StrCat(state.names.exchange, ": ", parts.empty() ? "nothing" : List(parts));
 }
 
-// Brings what was read into a state that another job may want, part by part.
+// Moves what was read into the state of a job that may keep something else, part by part.
 class Fitting {
  public:
   Fitting(LocalState& read, LocalState& state)
@@ -38,7 +38,7 @@ class Fitting {
         same_exchange_(read.names.exchange == state.names.exchange),
         same_own_(same_exchange_ && read.names.own == state.names.own) {}
 
-  // Whether the exchange's own vectors were taken.
+  // Returns whether the exchange's own vectors were taken.
   bool Run() {
     FitOwn();
     FitSlots();
@@ -87,7 +87,7 @@ class Fitting {
     }
   }
 
-  // One that was not there is zeros without a word: nothing was held back.
+  // A missing residual becomes zeros without a warning, because nothing had been held back.
   void FitResidual() {
     const bool taken = same_exchange_ && read_.names.residual && state_.names.residual;
     if (state_.names.residual) {
@@ -104,13 +104,15 @@ class Fitting {
       state_.counts = std::move(read_.counts);
       return;
     }
-    // Where it was not spread all had just been sent, and what starts anew has done nothing yet.
+    // If the saved exchange was not spread, everything had just been sent. An exchange that starts
+    // anew has seen no examples.
     const uint64_t largest =
         others ? *std::max_element(read_.counts.begin(), read_.counts.end()) : 0;
     state_.counts.assign(wanted, largest);
     if (!others) return;
     notes_.push_back("how many examples each group has seen since it was sent is lost");
-    if (wanted > 0) notes_.push_back(absl::StrCat("all go on with the most, ", largest));
+    if (wanted > 0)
+      notes_.push_back(absl::StrCat("every group continues with the largest number, ", largest));
   }
 
   LocalState& read_;

@@ -1,5 +1,5 @@
-// What a job takes up of a state that another one may have saved: resumed with another exchange,
-// local optimizer, compression or cut into blocks.
+// What a job takes over from a saved state that another job may have written: one with another
+// exchange, local optimizer, compression or cut into blocks.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,20 @@
 
 namespace leeway {
 
-// Into `state`, which says by its names, its vectors' number and size and its number of counts what
-// the job keeps, of a model of `elements`. What has the same names in the bytes is theirs:
-//   - the exchange's own vectors and the residual, of the same exchange: a change and a gradient
-//   are
-//     not the same thing, nor are two exchanges' weights;
-//   - the optimizer's slots, of any exchange, and with them its number of updates: Adam's moments
-//     and their bias correction begin together;
-//   - the counts, with the exchange's own vectors. Those of other groups are each the largest.
-//   - the loss scale, of any exchange.
-// All else is zeros. One warning says what is lost, and what begins anew because of it.
-// True: the own vectors are those of the bytes. False: zeros, and the exchange is to begin as one
-// without a state does, at the servers' weights. ReadState's errors, and then nothing is changed.
+// Reads a saved state into `state`. The names, vectors and counts in `state` say what this job
+// keeps for a model of `elements`. Parts with the same names are taken from the bytes:
+// - The exchange's own vectors and the residual, from the same exchange only. A change is not a
+//   gradient, and two exchanges' weights differ, too.
+// - The optimizer's slots, from any exchange, together with its number of updates: Adam's moments
+//   and their bias correction begin together.
+// - The counts, together with the exchange's own vectors. If the groups of blocks differ, every
+//   count becomes the largest saved one.
+// - The loss scale, from any exchange.
+//
+// Everything else becomes zero. One warning says what is lost and what therefore starts again.
+// Returns true if the exchange's own vectors come from the bytes. Returns false if they are zeros;
+// the exchange must then begin at the servers' weights, as it does without a state. Returns the
+// errors of ReadState, and then changes nothing.
 absl::StatusOr<bool> TakeUpState(const std::string& bytes, uint64_t elements, LocalState& state);
 
 }  // namespace leeway

@@ -10,28 +10,28 @@
 namespace leeway {
 
 struct StepResult {
-  // Sum over the examples.
+  // The sum over the examples.
   double loss_sum = 0;
   // 0: the worker has no batch at this step.
   uint64_t examples = 0;
-  // Of these, pictures that stand for damaged ones.
+  // How many of these examples stand in for damaged pictures.
   uint64_t replaced = 0;
   double data_seconds = 0;
-  // Without the time that the observer waited.
+  // Does not include the time that the observer waited.
   double compute_seconds = 0;
   // The two parts of compute_seconds.
   double forward_seconds = 0;
   double backward_seconds = 0;
-  // The other steps of the clock have no batch either, so they need not be run.
+  // The remaining steps of the clock have no batch either, so they need not run.
   bool none_left = false;
 };
 
 class StepRunner {
  public:
   virtual ~StepRunner() = default;
-  // Runs step `step` (of this worker, from 0) with the given weights, and writes the contribution
-  // of the batch (model.h). The observer hears which part of the vectors is used when. Its errors
-  // are returned as they are.
+  // Runs step `step` of this worker, counted from 0, with the given weights, and writes the
+  // contribution of the batch (model.h). Tells the observer when each part of the vectors is used.
+  // Returns the observer's errors unchanged.
   virtual absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
                                          TrainObserver& observer) = 0;
 };

@@ -15,14 +15,14 @@
 namespace leeway {
 namespace {
 
-// What crosses the bus in one copy, and when that is done.
+// One copy over the bus, and the event when it is done.
 struct BusPart {
   BlockRange blocks;
   ElementRange elements;
   StreamEvent copied = {};
 };
 
-// Whole blocks, at least one a part. One part where there is no bus.
+// Each part has at least one whole block. Without a bus there is one part.
 std::vector<BusPart> BusParts(const ExchangeContext& context) {
   const BlockLayout& layout = context.client.layout();
   const uint32_t all = layout.blocks();
@@ -39,7 +39,7 @@ std::vector<BusPart> BusParts(const ExchangeContext& context) {
   return parts;
 }
 
-// Each part leaves when it has come down, and goes up when it has been answered.
+// Sends each part as soon as it has come down to the host, and copies its answer up to the device.
 absl::Status ExchangeParts(Backend& backend, OpenExchange& exchange, std::vector<BusPart>& parts,
                            FlatVector& contribution, FlatVector& weights) {
   for (const BusPart& part : parts) {
@@ -116,7 +116,7 @@ void BeginContribution(const ExchangeContext& context) {
 StreamEvent StartContribution(const ExchangeContext& context, uint64_t clock, uint64_t examples,
                               const BlockRange& blocks, const ElementRange& elements,
                               FlatVector& contribution) {
-  // One of no examples takes nothing of the residual with it.
+  // A contribution without examples takes nothing of the residual with it.
   if (context.encoder == nullptr || examples == 0) return contribution.StartDown(elements);
   context.encoder->Start(clock, blocks, contribution.device().data(), contribution.host());
   return context.backend.Record(Stream::kDown);
@@ -141,7 +141,7 @@ absl::Status ExchangeAll(const ExchangeContext& context, uint64_t clock, uint64_
     exchange.Begin(clock, examples);
     status = ExchangeParts(context.backend, exchange, parts, contribution, weights);
   }
-  // However it ends, nothing is left on the bus.
+  // Even after an error, no copy remains on the bus.
   for (const BusPart& part : parts) status.Update(context.backend.Await(part.copied));
   if (status.ok()) context.listener.OnComplete(exchange.End());
   return status;

@@ -6,7 +6,7 @@
 namespace leeway {
 namespace {
 
-// Calls move(place in the file, place in the model) for each element, in the order of the file.
+// Calls move(index in the file, index in the model) for each element, in the order of the file.
 template <typename Move>
 void ForEachElement(const AxisOrder& axes, Move move) {
   const size_t rank = axes.sides.size();

@@ -1,4 +1,4 @@
-// Tensors whose axes a file has in another order.
+// Converts tensors whose axes have another order in a file.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,21 @@
 namespace leeway {
 
 struct AxisOrder {
-  // Of the tensor in the model, row-major. An axis over the features of a flattened image is taken
-  // apart into height, width and channels.
+  // The sides of the tensor in the model, row-major. An axis over the features of a flattened image
+  // is split into height, width and channels.
   std::vector<uint64_t> sides;
   // The file's axis k is the model's axis order[k].
   std::vector<size_t> order;
 
-  // Nothing moves.
+  // The order that moves no element.
   static AxisOrder AsIs(std::vector<uint64_t> sides);
 
   uint64_t elements() const;
-  // In the file, nothing merged.
+  // The sides in the file, without merging any axes.
   std::vector<uint64_t> file_sides() const;
 };
 
-// Both spans have axes.elements() floats.
+// Copy a tensor between the orders of model and file. Both spans have axes.elements() floats.
 void ToFile(const AxisOrder& axes, std::span<const float> model, std::span<float> file);
 void FromFile(const AxisOrder& axes, std::span<const float> file, std::span<float> model);
 

@@ -9,7 +9,8 @@
 namespace leeway {
 namespace {
 
-// Layers that take each feature by itself, or all alike, so that their order does not matter.
+// Layers that treat each feature separately, or all of them alike, so that the order of features
+// does not matter.
 constexpr v1::Layer::LayerCase kKeepOrder[] = {
     v1::Layer::kFlatten, v1::Layer::kRelu,         v1::Layer::kRelu6,     v1::Layer::kGelu,
     v1::Layer::kSilu,    v1::Layer::kTanh,         v1::Layer::kBatchNorm, v1::Layer::kLayerNorm,
@@ -19,8 +20,8 @@ absl::Status Mixed(const Node& node) {
   return AtKey(
       absl::UnimplementedError(absl::StrCat(
           "layer '", node.name,
-          "' takes the features of a flattened image as they lie in Leeway, "
-          "which is another order than in PyTorch and ONNX; only dense, batch_norm, layer_norm, "
+          "' takes the features of a flattened image in Leeway's order, "
+          "which differs from the order of PyTorch and ONNX; only dense, batch_norm, layer_norm, "
           "dropout or an activation may follow such a flatten there")),
       node.key);
 }
@@ -29,7 +30,8 @@ bool IsFlattened(const ImageShape& shape, const ImageShape& image) {
   return shape.flat() && !image.flat();
 }
 
-// What the features of node `i`'s output are of; `images` are those of the values before it.
+// The image that the features of node `i`'s output are of. `images` has those of all earlier
+// values.
 absl::StatusOr<ImageShape> ImageOfOutput(const Graph& graph, size_t i, const PlacedLayer& placed,
                                          const std::vector<ImageShape>& images) {
   const Node& node = graph.nodes[i];
@@ -42,7 +44,7 @@ absl::StatusOr<ImageShape> ImageOfOutput(const Graph& graph, size_t i, const Pla
   if (!flattened) return kind == v1::Layer::kFlatten ? first : output;
   if (node.kind == Node::Kind::kAdd && first == images[node.inputs[1]]) return first;
   if (node.kind != Node::Kind::kLayer) return Mixed(node);
-  // Its weights can be reordered to read them.
+  // The weights of the dense layer can be reordered to read them.
   if (kind == v1::Layer::kDense) return output;
   const bool keeps =
       std::find(std::begin(kKeepOrder), std::end(kKeepOrder), kind) != std::end(kKeepOrder);

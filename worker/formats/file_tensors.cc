@@ -15,10 +15,10 @@ namespace {
 
 enum class Layout { kAsIs, kConvolution, kLinear, kLinearInputsFirst, kFeatures };
 
-// What is not here is the same in both.
+// The tensors whose layout differs between Leeway and PyTorch.
 struct KnownLayout {
   v1::Layer::LayerCase layer;
-  // Empty: all tensors of the layer.
+  // Empty for all tensors of the layer.
   absl::string_view tensor;
   Layout layout;
 };
@@ -38,11 +38,12 @@ Layout LayoutOf(v1::Layer::LayerCase layer, absl::string_view tensor, absl::stri
   return Layout::kAsIs;
 }
 
-// Axes and shape; `image` is what the layer's input features are of.
+// Sets the axes and the shape of `tensor`. `image` is the image that the layer's input features are
+// of.
 void SetLayout(Layout layout, const std::vector<uint64_t>& shape, const ImageShape& image,
                FileTensor& tensor) {
   tensor.shape = shape;
-  // A dense layer that keeps the places of an image reads its channels only.
+  // A pointwise dense layer reads only the channels of an image.
   const bool reads_image = image.elements() == shape[0];
   switch (layout) {
     case Layout::kConvolution:
@@ -74,7 +75,7 @@ absl::Status CheckNames(const std::vector<FileTensor>& tensors) {
     return AtKey(
         absl::InvalidArgumentError(absl::StrCat(
             "the layers '", at->second, "' and '", tensor.layer, "' would both have a tensor '",
-            tensor.names.front(), "' in PyTorch: give one another name")),
+            tensor.names.front(), "' in PyTorch: rename one of the layers")),
         "model.layers");
   }
   return absl::OkStatus();

@@ -1,4 +1,4 @@
-// How a file has the tensors of a model.
+// Describes how a file stores the tensors of a model.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,28 @@
 namespace leeway {
 
 struct FileTensor {
-  // The layer's whole name, and the tensor's own, such as weight.
+  // The layer's full name, and the tensor's own, such as weight.
   std::string layer;
   std::string tensor;
-  // In the file: the first is the one that is written.
+  // The names in the file. Leeway writes the first one, and accepts any of them when it reads.
   std::vector<std::string> names;
   std::vector<uint64_t> shape;
-  // Where it begins in the model's flat vector, and how its axes lie there.
+  // The tensor's offset in the model's flat vector, and its axes there.
   uint64_t offset = 0;
   AxisOrder axes;
-  // Of the last layer: which of the file's axes has one element for each score.
+  // For the last layer, the axis in the file that has one element for each score.
   std::optional<size_t> scores_axis = std::nullopt;
 };
 
-// As Leeway writes them: LAYER/weight, in the order and layout of the flat vector.
+// The tensors as Leeway writes them: named LAYER/weight, in the order and layout of the flat
+// vector.
 std::vector<FileTensor> LeewayTensors(const Model& model);
 
-// As PyTorch has those of the same model, in the order of the forward pass: convolutions [filters,
-// channels, kernel, kernel], dense layers [units, features] (those of GPT-2 [features, units]) with
-// the features of an image in the order of its channels. `config` is what `model` was built of.
-// UNIMPLEMENTED where PyTorch has no such order; INVALID_ARGUMENT if two tensors would have one
-// name.
+// The tensors of the same model as PyTorch stores them, in the order of the forward pass.
+// Convolutions are [filters, channels, kernel, kernel]. Dense layers are [units, features], but
+// GPT-2's are [features, units]. The features of an image are in the order of its channels. `model`
+// must be built of `config`. UNIMPLEMENTED if PyTorch has no such order; INVALID_ARGUMENT if two
+// tensors would have the same name.
 absl::StatusOr<std::vector<FileTensor>> TorchTensors(const v1::Model& config, const Model& model);
 
 }  // namespace leeway

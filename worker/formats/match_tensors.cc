@@ -21,7 +21,7 @@ using Matches = std::vector<const StoredTensor*>;
 
 constexpr size_t kShown = 5;
 
-// "3 tensors are missing: a, b, c".
+// Returns a text such as "3 tensors are missing: a, b, c".
 std::string Listed(const std::vector<std::string>& names, absl::string_view is,
                    absl::string_view are) {
   const size_t shown = std::min(kShown, names.size());
@@ -34,7 +34,7 @@ std::string Listed(const std::vector<std::string>& names, absl::string_view is,
 }
 
 Matches MatchNames(const SafetensorsReader& file, const std::vector<FileTensor>& wanted) {
-  // A model may have a layer that is called as a wrapper is: whole names go before others.
+  // Whole names take precedence, because a model may have a layer with the name of a wrapper.
   std::map<absl::string_view, const StoredTensor*> by_name;
   for (const StoredTensor& tensor : file.tensors()) by_name.emplace(tensor.name, &tensor);
   for (const StoredTensor& tensor : file.tensors()) {
@@ -52,8 +52,8 @@ Matches MatchNames(const SafetensorsReader& file, const std::vector<FileTensor>&
   return matches;
 }
 
-// By module in the order of its number, and by the last part of the name. Absent if the file is of
-// no nn.Sequential, or of one with another number of modules.
+// Matches modules in the order of their numbers, and tensors by the last part of their names.
+// Absent if the file is not of an nn.Sequential, or has a different number of modules.
 std::optional<Matches> MatchOrder(const SafetensorsReader& file,
                                   const std::vector<FileTensor>& wanted) {
   std::vector<absl::string_view> names;
@@ -76,7 +76,8 @@ std::optional<Matches> MatchOrder(const SafetensorsReader& file,
   return ++module == modules.end() ? std::optional(matches) : std::nullopt;
 }
 
-// Scores by the embedding's weight: the file may have it a second time, which must be the same.
+// Checks a model that computes scores with the embedding's weight. The file may have that weight a
+// second time, and both must be equal.
 absl::Status CheckTied(const SafetensorsReader& file, const StoredTensor& tensor,
                        const StoredTensor& other) {
   std::vector<float> values(tensor.elements()), same(other.elements());
@@ -88,7 +89,7 @@ absl::Status CheckTied(const SafetensorsReader& file, const StoredTensor& tensor
                                                  "', but the job's model has one weight for both"));
 }
 
-// The tensors that nothing of the model is called for.
+// The tensors of the file whose names match nothing in the model.
 absl::StatusOr<std::vector<std::string>> LeftOver(const SafetensorsReader& file,
                                                   const std::vector<FileTensor>& wanted,
                                                   const Matches& matches) {
@@ -111,16 +112,17 @@ absl::StatusOr<std::vector<std::string>> LeftOver(const SafetensorsReader& file,
   return names;
 }
 
-// What to do about scores for another number of classes than the model's; empty where that is not
-// what is wrong.
+// Advice if the scores are for another number of classes than the model's; empty for other
+// problems.
 std::string Advice(const FileTensor& wanted, const StoredTensor& stored) {
   if (!wanted.scores_axis.has_value() || stored.shape.size() != wanted.shape.size()) return "";
   const uint64_t ours = wanted.shape[*wanted.scores_axis];
   const uint64_t theirs = stored.shape[*wanted.scores_axis];
   if (ours == theirs) return "";
-  return absl::StrCat("; the file's model has ", Counted(theirs, "class"), " and the job's ", ours,
-                      ": give the job's model ", theirs, ", or replace the tensors of layer '",
-                      wanted.layer, "' in the file by some for ", ours);
+  return absl::StrCat("; the file's model has ", Counted(theirs, "class"), ", but the job's has ",
+                      ours, ": give the job's model ", theirs,
+                      ", or replace the tensors of layer '", wanted.layer,
+                      "' in the file by tensors for ", ours);
 }
 
 absl::Status CheckShapes(const std::vector<FileTensor>& wanted, const Matches& matches) {
@@ -137,7 +139,7 @@ absl::Status CheckShapes(const std::vector<FileTensor>& wanted, const Matches& m
   }
   if (wrong.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      Listed(wrong, "has another shape", "have another shape"), only_scores ? advice : ""));
+      Listed(wrong, "has the wrong shape", "have the wrong shape"), only_scores ? advice : ""));
 }
 
 }  // namespace
@@ -156,7 +158,8 @@ absl::StatusOr<Matches> MatchTensors(const SafetensorsReader& file,
   std::vector<std::string> wrong;
   if (!missing.empty()) wrong.push_back(Listed(missing, "is missing", "are missing"));
   if (!left_over.empty()) {
-    wrong.push_back(Listed(left_over, "is not the model's", "are not the model's"));
+    wrong.push_back(
+        Listed(left_over, "does not belong to the model", "do not belong to the model"));
   }
   if (!wrong.empty()) return absl::InvalidArgumentError(absl::StrJoin(wrong, "; "));
   RETURN_IF_ERROR(CheckShapes(wanted, matches));

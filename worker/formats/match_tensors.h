@@ -1,4 +1,4 @@
-// Which tensor of a file is which of the model.
+// Matches the tensors of a file with those of a model.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,10 @@
 
 namespace leeway {
 
-// By place in `wanted`. By name; where all names of the file are those of an nn.Sequential, and
-// others than the model's, by order. What PyTorch keeps besides weights may be left over, nothing
-// else. INVALID_ARGUMENT lists what is missing, what is left over, and what has another shape.
+// Returns for each entry of `wanted` the file's tensor. Tensors match by name. If all names of the
+// file are those of an nn.Sequential, and differ from the model's, tensors match by order. The file
+// may also have tensors that PyTorch stores in addition to weights, but no others. INVALID_ARGUMENT
+// lists the tensors that are missing, left over, or of the wrong shape.
 absl::StatusOr<std::vector<const StoredTensor*>> MatchTensors(
     const SafetensorsReader& file, const std::vector<FileTensor>& wanted);
 

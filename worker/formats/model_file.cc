@@ -17,7 +17,7 @@
 namespace leeway {
 namespace {
 
-// Leeway's names have a '/', and no other program's.
+// Whether the names are Leeway's. They have a '/', and those of other programs do not.
 bool HasLeewayNames(const SafetensorsReader& file) {
   return std::any_of(file.tensors().begin(), file.tensors().end(), [](const StoredTensor& tensor) {
     return absl::StrContains(tensor.name, '/');

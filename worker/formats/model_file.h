@@ -1,4 +1,4 @@
-// A model's weights from and to files of other programs.
+// Reads and writes a model's weights as files of other programs.
 #pragma once
 
 #include <map>
@@ -14,20 +14,21 @@
 
 namespace leeway {
 
-// The flat vector of `model`, which was built of `config`, from the safetensors file at `path`. Its
-// tensors are called and laid out either as Leeway writes them (LAYER/weight) or as PyTorch does
-// (docs/models.md). The whole file is checked: errors name file and tensor. NOT_FOUND if there is
-// no file, DATA_LOSS if it is damaged, INVALID_ARGUMENT if it is not of this model, or a value is
-// not finite.
+// Reads the flat vector of `model`, which must be built of `config`, from the safetensors file at
+// `path`. Its tensors have either Leeway's names and layouts (LAYER/weight) or PyTorch's
+// (docs/models.md). The whole file is checked. Errors name the file and the tensor: NOT_FOUND if
+// the file does not exist, DATA_LOSS if it is damaged, INVALID_ARGUMENT if it is not of this model,
+// or a value is not finite.
 absl::StatusOr<FloatBuffer> ReadModelFile(const std::string& path, const v1::Model& config,
                                           const Model& model);
 
-// What the job's model starts from: model.initial, below the data folder. Errors have that key.
+// Reads the initial weights of the job's model: model.initial, below the data folder. Errors have
+// that key.
 absl::StatusOr<FloatBuffer> ReadInitialWeights(const v1::Model& config, const std::string& data_dir,
                                                const Model& model);
 
-// Writes the weights as PyTorch has them, for load_state_dict(strict=True). Errors as
-// TorchTensors'.
+// Writes the weights in PyTorch's form, for load_state_dict(strict=True). Errors are those of
+// TorchTensors.
 absl::Status WriteTorchFile(const std::string& path, const v1::Model& config, const Model& model,
                             std::span<const float> weights,
                             const std::map<std::string, std::string>& metadata,

@@ -14,15 +14,15 @@
 namespace leeway {
 namespace {
 
-// Parts of names that are called otherwise: by Leeway, by others.
+// Parts of names that differ between Leeway and other programs.
 struct Renamed {
   absl::string_view ours;
   absl::string_view theirs;
 };
 constexpr Renamed kRenamed[] = {
-    // torchvision.
+    // Names of torchvision.
     {"shortcut", "downsample"},
-    // Hugging Face's GPT-2, which has the parts of a block side by side.
+    // Names of Hugging Face's GPT-2, in which the parts of a block are side by side.
     {"attention.ln_1", "ln_1"},
     {"attention.attn", "attn"},
     {"mlp.ln_2", "ln_2"},
@@ -32,17 +32,18 @@ constexpr Renamed kRenamed[] = {
     {"out_bias", "c_proj.bias"},
 };
 
-// nn.DataParallel, torch.compile, Hugging Face's GPT2LMHeadModel, and a module that holds a model.
+// The prefixes of nn.DataParallel, torch.compile, Hugging Face's GPT2LMHeadModel, and a module that
+// contains a model.
 constexpr absl::string_view kWrappers[] = {"module.", "_orig_mod.", "transformer.", "model."};
 
 struct NoWeight {
   absl::string_view suffix;
-  // 0: of any.
+  // 0 stands for any number of dimensions.
   size_t rank;
 };
 constexpr NoWeight kNoWeights[] = {
     {".num_batches_tracked", 0},
-    // GPT-2's causal mask, in older files. The bias of a layer has one dimension.
+    // GPT-2's causal mask in older files. A layer's bias, in contrast, has one dimension.
     {".attn.bias", 4},
     {".attn.masked_bias", 0},
 };
@@ -51,7 +52,7 @@ constexpr Renamed kTied[] = {{"lm_head.weight", "wte.weight"}};
 
 constexpr absl::string_view kInputsFirst[] = {"c_attn", "c_proj", "c_fc"};
 
-// The i of TYPE_i.
+// Returns the i of a default name TYPE_i.
 std::optional<absl::string_view> DefaultIndex(absl::string_view part) {
   const size_t at = part.rfind('_');
   if (at == absl::string_view::npos) return std::nullopt;
@@ -63,7 +64,7 @@ std::optional<absl::string_view> DefaultIndex(absl::string_view part) {
   return index;
 }
 
-// `name` with whole parts called as by others.
+// Returns `name` with its parts renamed as in other programs.
 std::string Renaming(absl::string_view name) {
   std::string renamed = absl::StrCat(".", name, ".");
   for (const Renamed& part : kRenamed) {
@@ -73,8 +74,8 @@ std::string Renaming(absl::string_view name) {
   return renamed.substr(1, renamed.size() - 2);
 }
 
-// {prefix of the module, its number}, of "net.0.weight"; absent if the last part but one is no
-// number.
+// The module's prefix and number, of a name such as "net.0.weight". Absent if the part before the
+// last is not a number.
 struct Module {
   absl::string_view prefix;
   size_t number = 0;

@@ -96,7 +96,7 @@ class AttentionLayer final : public Layer {
     T* out_bias;
   };
 
-  // Pieces of one allocation; without memory yet, only their sum.
+  // Takes pieces of one allocation. Without memory, it only adds up their sizes.
   class Pieces {
    public:
     explicit Pieces(float* memory) : memory_(memory) {}
@@ -112,7 +112,7 @@ class AttentionLayer final : public Layer {
     size_t total_ = 0;
   };
 
-  // What is kept from Forward to Backward.
+  // The values that are saved from Forward to Backward.
   struct Places {
     Places(const AttentionLayer& layer, size_t batch, float* memory) {
       Pieces pieces(memory);
@@ -134,7 +134,7 @@ class AttentionLayer final : public Layer {
     size_t total;
   };
 
-  // Gradients within Backward.
+  // The gradients that live within Backward.
   struct Slopes {
     Slopes(const AttentionLayer& layer, size_t batch, float* memory) {
       Pieces pieces(memory);
@@ -167,7 +167,7 @@ class AttentionLayer final : public Layer {
   size_t Rows(size_t batch) const { return batch * shape_.positions; }
   bool Drops() const { return config_.dropout() > 0; }
 
-  // y = x W + b, of every position.
+  // Computes y = x W + b for every position.
   void Project(const Pass& pass, const float* x, size_t inputs, const float* weight,
                const float* bias, size_t units, float* y) const {
     const size_t rows = Rows(pass.batch);
@@ -176,7 +176,7 @@ class AttentionLayer final : public Layer {
                       bias != nullptr, y);
   }
 
-  // dx may be null.
+  // Computes the gradients of Project. dx may be null if it is not needed.
   void ProjectBackward(const Pass& pass, const float* x, const float* dy, size_t units,
                        const float* weight, float* dweight, float* dbias, float* dx) const {
     const size_t rows = Rows(pass.batch);
@@ -203,9 +203,9 @@ LayerOr MakeAttention(const v1::Layer& config, const ImageShape& input) {
                                                    input.channels, " channels"));
   }
   if (attention.rotary() && input.channels / attention.heads() % 2 != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rotary turns pairs of channels, but a head has ",
-                     input.channels / attention.heads(), ": change heads or the width"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rotary rotates pairs of channels, but a head has ", input.channels / attention.heads(),
+        ", which is odd: change heads or the width"));
   }
   if (!(attention.dropout() >= 0 && attention.dropout() < 1)) {
     return absl::InvalidArgumentError(

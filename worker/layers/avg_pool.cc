@@ -32,7 +32,7 @@ class AvgPoolLayer final : public Layer {
 LayerOr MakeAvgPool(const v1::Layer& config, const ImageShape& input) {
   ASSIGN_OR_RETURN(const PoolShape shape, MakePoolShape(config.avg_pool(), input));
   if (shape.padding > 0) {
-    return absl::InvalidArgumentError("an avg_pool takes no padding: leave it out");
+    return absl::InvalidArgumentError("avg_pool does not support padding: remove it");
   }
   return std::make_unique<AvgPoolLayer>(shape);
 }

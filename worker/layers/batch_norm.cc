@@ -7,10 +7,11 @@
 namespace leeway {
 namespace {
 
-// Ioffe and Szegedy 2015, over the channels of an image or the features of a row. Trains by the
-// batch's own mean and biased variance. The running statistics, for evaluation, are averaged
-// tensors: the contribution to them is the batch's mean and unbiased variance, and whoever keeps
-// them moves them there by `momentum` (common/update/averaging.h).
+// Batch normalisation (Ioffe and Szegedy 2015) over the channels of an image or the features of a
+// row. Training uses the batch's own mean and biased variance. Evaluation uses the running
+// statistics, which are averaged tensors. The contribution to them is the batch's mean and unbiased
+// variance. A server, or a worker that keeps them itself, moves them towards it by `momentum`
+// (common/update/averaging.h).
 class BatchNormLayer final : public Layer {
  public:
   BatchNormLayer(const v1::BatchNorm& config, const ImageShape& shape)
@@ -37,7 +38,7 @@ class BatchNormLayer final : public Layer {
              .constant = 1}};
   }
 
-  // The batch's mean and 1 / standard deviation.
+  // The saved values are the batch's mean and 1 / standard deviation.
   size_t saved(size_t batch) const override { return 2 * channels_; }
 
   void Forward(const Pass& pass, const float* x, float* y) const override {

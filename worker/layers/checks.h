@@ -1,5 +1,5 @@
-// Checks of a layer's own numbers. The YAML reader has made most of them, but a job may come over
-// the network.
+// Checks of a layer's own numbers. The YAML reader has made most of them already, but a job may
+// also come over the network.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// y = x * W + b over square windows, W [kernel x kernel x channels x filters].
+// Computes y = x * W + b over square windows, with W [kernel x kernel x channels x filters].
 class Conv2dLayer final : public Layer {
  public:
   Conv2dLayer(const v1::Conv2d& config, const Conv2dShape& shape)
@@ -67,7 +67,7 @@ LayerOr MakeConv2d(const v1::Layer& config, const ImageShape& input) {
   RETURN_IF_ERROR(CheckRange("stride", conv.stride(), 1, 1024));
   RETURN_IF_ERROR(CheckRange("padding", conv.padding(), 0, 1024));
   if (conv.initializer() == v1::INITIALIZER_NORMAL) {
-    return absl::InvalidArgumentError("initializer normal is that of dense: use he_normal");
+    return absl::InvalidArgumentError("initializer normal is only for dense: use he_normal");
   }
   const uint64_t border = 2 * uint64_t{conv.padding()};
   if (conv.kernel() > input.height + border || conv.kernel() > input.width + border) {
@@ -82,7 +82,7 @@ LayerOr MakeConv2d(const v1::Layer& config, const ImageShape& input) {
                                                    conv.filters(), " filters"));
   }
   const Conv2dShape shape{input, conv.filters(), conv.kernel(), conv.stride(), conv.padding()};
-  // Of everything here only the weights could overflow, by their three factors.
+  // Only the size of the weight could overflow, by its three factors.
   if (shape.patch() > kMaxModelElements / conv.filters()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a weight of ", conv.kernel(), " x ", conv.kernel(), " x ", input.channels, " x ",

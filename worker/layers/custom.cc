@@ -17,7 +17,7 @@
 namespace leeway {
 namespace {
 
-// What a plugin's layer is, asked once.
+// A plugin's layer and its properties, which are requested once.
 struct MadeLayer {
   std::string name;
   std::unique_ptr<const plugin::Layer> layer;
@@ -58,7 +58,7 @@ class CustomLayer final : public Layer {
   }
 
   std::vector<TensorPlan> tensors() const override { return tensors_; }
-  // Its backward pass may.
+  // The plugin's backward pass may read it.
   bool reads_output() const override { return true; }
   bool needs_host_memory() const override { return true; }
   size_t saved(size_t batch) const override { return layer_->saved(batch); }
@@ -123,8 +123,9 @@ absl::Status CheckTensors(const std::vector<plugin::Tensor>& tensors) {
     };
     if (!IsTensorName(tensor.name)) return refuse("needs a name of letters, digits, '_' and '-'");
     if (!IsWithinLimit(tensor.shape)) return refuse("has a shape that is empty or too large");
-    if (!std::isfinite(tensor.start.value)) return refuse("starts with no finite number");
-    if (!names.insert(tensor.name).second) return refuse("has the name of another");
+    if (!std::isfinite(tensor.start.value))
+      return refuse("has an initial value that is not finite");
+    if (!names.insert(tensor.name).second) return refuse("has the same name as another tensor");
   }
   return absl::OkStatus();
 }
@@ -140,7 +141,7 @@ absl::StatusOr<MadeLayer> Make(const ChosenPlugin<plugin::LayerSpec>& chosen,
     made.tensors = made.layer->tensors();
   }));
   if (made.layer == nullptr) {
-    return absl::FailedPreconditionError("the plugin's `make` gives nothing");
+    return absl::FailedPreconditionError("the plugin's `make` returned no layer");
   }
   RETURN_IF_ERROR(CheckTensors(made.tensors));
   return made;

@@ -1,4 +1,4 @@
-// A layer of a plugin (plugin/leeway/plugin.h), which computes on the CPU.
+// Makes a layer of a plugin (plugin/leeway/plugin.h), which computes on the CPU.
 #pragma once
 
 #include "common/plugins/plugins.h"
@@ -6,7 +6,7 @@
 
 namespace leeway {
 
-// As MakeLayer; errors are at the key within `custom` (common/job_key.h).
+// Like MakeLayer. Errors are at the key within `custom` (common/job_key.h).
 LayerOr MakeCustomLayer(const v1::Custom& custom, const ImageShape& input, const Plugins& plugins);
 
 }  // namespace leeway

@@ -8,22 +8,23 @@
 namespace leeway {
 namespace {
 
-// A large layer is cut into panels of about so many bytes of whole rows of W. Over a slow link the
-// first panel's gradient and the last panel's forward are not hidden: they should be short. But
-// each panel's products pack dy anew, which shows below some hundred rows.
+// A large layer is cut into panels of whole rows of W, of about kPanelBytes. Over a slow link, the
+// transfers of the first panel's gradient and of the last panel's weights are not hidden, so panels
+// should be short. But the products of each panel pack dy again, which takes noticeable time for
+// panels of fewer than some hundred rows.
 constexpr size_t kPanelBytes = 2 << 20;
 constexpr size_t kPanelRowsMin = 128;
 
-// Of each panel but the last, which may have less.
+// The rows of each panel. The last one may have fewer.
 size_t PanelRows(size_t inputs, size_t units) {
   const size_t wanted = std::max(kPanelRowsMin, kPanelBytes / (units * sizeof(float)));
   const size_t panels = std::max<size_t>(1, inputs / wanted);
   return (inputs + panels - 1) / panels;
 }
 
-// y = x W + b, W [inputs x units], of an example or, `pointwise`, of each of its pixels. A panel is
-// some rows of W, the last one with b: y is the sum of the panels' products, and each gives its own
-// columns of dx.
+// Computes y = x W + b, with W [inputs x units], for an example or, with `pointwise`, for each of
+// its pixels. A panel is some rows of W; the last one also has b. y is the sum of the panels'
+// products, and each panel gives its own columns of dx.
 class DenseLayer final : public Layer {
  public:
   DenseLayer(const v1::Dense& config, const ImageShape& input)
@@ -65,7 +66,7 @@ class DenseLayer final : public Layer {
     pass.backend.Gemm({.m = rows, .n = units_, .k = panel.rows, .a_stride = inputs_}, Op::kAsIs,
                       x + panel.row, Op::kAsIs, pass.weights[0] + panel.row * units_,
                       whole ? bias_ : panel.row > 0, y);
-    // The bias is the layer's last part to arrive.
+    // The bias arrives last.
     if (bias_ && !whole && panel.last) {
       pass.backend.AddRows(rows, units_, pass.weights[1], y);
     }
@@ -91,7 +92,7 @@ class DenseLayer final : public Layer {
     return {input.height, input.width, config.units()};
   }
 
-  // Rows [row, row + rows) of W.
+  // The rows [row, row + rows) of W.
   struct Panel {
     size_t row = 0;
     size_t rows = 0;
@@ -104,7 +105,7 @@ class DenseLayer final : public Layer {
     return {row, rows, row + rows == inputs_};
   }
 
-  // Of x, in one example.
+  // The number of rows of x in one example.
   const size_t rows_;
   const size_t inputs_;
   const size_t units_;

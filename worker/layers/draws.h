@@ -1,4 +1,4 @@
-// Which random draws are a layer's own.
+// The random draws of a layer.
 #pragma once
 
 #include "common/philox.h"
@@ -6,8 +6,8 @@
 
 namespace leeway {
 
-// Of dropout: a pure function of (seed, step, rank, layer), so a step that is computed again drops
-// the same.
+// The key of dropout's draws, a pure function of (seed, step, rank, layer). So a step that is
+// computed again drops the same elements.
 inline DropoutKey DropoutKeyOf(const Pass& pass) {
   RandomStream stream(pass.draw.seed, RandomPurpose::kDropout,
                       {pass.draw.step, pass.draw.rank, pass.layer});

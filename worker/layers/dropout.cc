@@ -8,13 +8,13 @@
 namespace leeway {
 namespace {
 
-// Srivastava et al. 2014, "Dropout", section 4, with the scaling in training.
+// Dropout (Srivastava et al. 2014, section 4). Values are scaled in training.
 class DropoutLayer final : public Layer {
  public:
   DropoutLayer(const ImageShape& shape, float rate) : Layer(shape, shape), rate_(rate) {}
 
   Placement placement() const override { return Placement::kInPlace; }
-  // The mask.
+  // The saved values are the mask.
   size_t saved(size_t batch) const override { return batch * input().elements(); }
 
   void Forward(const Pass& pass, const float* x, float* y) const override {

@@ -10,7 +10,7 @@
 namespace leeway {
 namespace {
 
-// A row of the weight [vocabulary x width] for each token.
+// Gives a row of the weight [vocabulary x width] for each token.
 class EmbeddingLayer final : public Layer {
  public:
   EmbeddingLayer(const v1::Embedding& config, const ImageShape& input)
@@ -48,7 +48,7 @@ class EmbeddingLayer final : public Layer {
   const double deviation_;
 };
 
-// x + weight [positions x channels].
+// Computes x + weight, with weight [positions x channels].
 class PositionEmbeddingLayer final : public Layer {
  public:
   PositionEmbeddingLayer(const ImageShape& shape, double deviation)
@@ -90,10 +90,10 @@ LayerOr MakeEmbedding(const v1::Layer& config, const ImageShape& input) {
   RETURN_IF_ERROR(CheckRange("vocabulary", embedding.vocabulary(), 1, 16'000'000));
   RETURN_IF_ERROR(CheckRange("width", embedding.width(), 1, 65'536));
   if (input.channels != 1 && !input.flat()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("takes one token a position, but there are ", input.channels, " channels"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "takes one token for each position, but the input has ", input.channels, " channels"));
   }
-  // A row of features is one of tokens.
+  // A row of features is a row of tokens.
   const ImageShape tokens = input.flat() ? ImageShape{input.channels, 1, 1} : input;
   return std::make_unique<EmbeddingLayer>(embedding, tokens);
 }

@@ -8,8 +8,8 @@
 namespace leeway {
 namespace {
 
-// The sum over all pairs i < j of <v_i, v_j> x_i x_j, by the factors' sums s = x V (Rendle 2010,
-// lemma 3.1): y = 1/2 sum_f (s_f^2 - sum_i x_i^2 v_if^2). V [features x factors].
+// Computes the sum over all pairs i < j of <v_i, v_j> x_i x_j with the factors' sums s = x V
+// (Rendle 2010, lemma 3.1): y = 1/2 sum_f (s_f^2 - sum_i x_i^2 v_if^2). V is [features x factors].
 class FactorInteractionLayer final : public Layer {
  public:
   FactorInteractionLayer(const v1::FactorInteraction& config, const ImageShape& input)
@@ -27,7 +27,7 @@ class FactorInteractionLayer final : public Layer {
              .deviation = deviation_}};
   }
 
-  // s.
+  // The saved values are s.
   size_t saved(size_t batch) const override { return batch * factors_; }
   size_t scratch(const Backend& backend, size_t batch) const override {
     return batch * (features_ + factors_) + features_ * (factors_ + 1) + factors_;
@@ -52,7 +52,7 @@ class FactorInteractionLayer final : public Layer {
                       at.norms, true, y);
   }
 
-  // dV = x^T (dy s) - V sum_b dy x^2, dx = dy (s V^T - x |v|^2).
+  // Computes dV = x^T (dy s) - V sum_b dy x^2 and dx = dy (s V^T - x |v|^2).
   void Backward(const Pass& pass, const float* x, const float* y, float* dy,
                 float* dx) const override {
     const Scratch at(*this, pass);
@@ -87,7 +87,8 @@ class FactorInteractionLayer final : public Layer {
           table(by_factor + pass.batch * layer.factors_),
           norms(table + layer.features_ * layer.factors_),
           constants(norms + layer.features_) {}
-    // [batch x features], [batch x factors], [features x factors], [features], [factors].
+    // The shapes, in order: [batch x features], [batch x factors], [features x factors],
+    // [features], [factors].
     float* by_feature;
     float* by_factor;
     float* table;
@@ -95,7 +96,7 @@ class FactorInteractionLayer final : public Layer {
     float* constants;
   };
 
-  // norms = scale |v_i|^2.
+  // Computes norms = scale |v_i|^2.
   void SquaredNorms(const Pass& pass, const Scratch& at, float scale) const {
     pass.backend.Multiply(features_ * factors_, pass.weights[0], pass.weights[0], at.table);
     pass.backend.Fill(factors_, scale, at.constants);
@@ -103,7 +104,7 @@ class FactorInteractionLayer final : public Layer {
                       at.constants, false, at.norms);
   }
 
-  // out [rows x columns] = column [rows] in each of its columns.
+  // Copies column [rows] to each column of out [rows x columns].
   void Spread(const Pass& pass, const Scratch& at, size_t rows, size_t columns, const float* column,
               float* out) const {
     pass.backend.Fill(columns, 1, at.constants);

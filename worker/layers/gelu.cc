@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-// x Phi(x): Hendrycks and Gimpel 2016, "Gaussian error linear units", equation 1, or its
+// Computes x Phi(x) (Hendrycks and Gimpel 2016, "Gaussian error linear units", equation 1), or its
 // approximation by tanh.
 class GeluLayer final : public Layer {
  public:
@@ -28,7 +28,7 @@ class GeluLayer final : public Layer {
   const bool tanh_;
 };
 
-// x / (1 + exp(-x)).
+// Computes x / (1 + exp(-x)).
 class SiluLayer final : public Layer {
  public:
   explicit SiluLayer(const ImageShape& shape) : Layer(shape, shape) {}

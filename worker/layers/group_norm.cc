@@ -10,11 +10,12 @@
 namespace leeway {
 namespace {
 
-// Wu and He 2018, over groups of channels; Ba, Kiros and Hinton 2016, over all channels of a pixel.
-// Normalises by the mean and the biased variance within an example, in training and out of it.
+// Group normalisation over groups of channels (Wu and He 2018), and layer normalisation over all
+// channels of a pixel (Ba, Kiros and Hinton 2016). Normalises by the mean and the biased variance
+// within an example, in training and in evaluation.
 class GroupNormLayer final : public Layer {
  public:
-  // `shape` is that of one example.
+  // `shape` is the shape of one example.
   GroupNormLayer(const ImageShape& image, const GroupNormShape& shape, bool bias)
       : Layer(image, image), shape_(shape), bias_(bias) {}
 
@@ -29,7 +30,7 @@ class GroupNormLayer final : public Layer {
     return plans;
   }
 
-  // Means and 1 / standard deviations.
+  // The saved values are the means and 1 / standard deviations.
   size_t saved(size_t batch) const override { return 2 * Of(batch).means(); }
   size_t scratch(const Backend& backend, size_t batch) const override { return saved(batch); }
 

@@ -6,7 +6,8 @@
 namespace leeway {
 namespace {
 
-// What both kinds have: W [kernel x kernel x channels of a group x filters], b [filters].
+// The common part of both kinds of layers, with W [kernel x kernel x channels of a group x filters]
+// and b [filters].
 class GroupedLayer : public Layer {
  public:
   GroupedLayer(const v1::Conv2d& config, const Conv2dShape& shape)
@@ -46,7 +47,7 @@ class GroupedLayer : public Layer {
   const v1::Initializer initializer_;
 };
 
-// Each channel by itself.
+// Convolves each channel separately.
 class DepthwiseLayer final : public GroupedLayer {
  public:
   using GroupedLayer::GroupedLayer;
@@ -65,7 +66,7 @@ class DepthwiseLayer final : public GroupedLayer {
   }
 };
 
-// One convolution after the other, of copies of each group's channels.
+// Convolves one group after the other, on copies of the group's channels.
 class GroupedConv2dLayer final : public GroupedLayer {
  public:
   GroupedConv2dLayer(const v1::Conv2d& config, const Conv2dShape& shape)
@@ -103,7 +104,7 @@ class GroupedConv2dLayer final : public GroupedLayer {
   }
 
  private:
-  // A group's, in scratch.
+  // The copies of a group, in scratch.
   struct Copies {
     float* x;
     float* y;
@@ -153,7 +154,7 @@ class GroupedConv2dLayer final : public GroupedLayer {
         copies.dx, dx + group * group_.input.channels);
   }
 
-  // Of one group.
+  // The shape of one group.
   Conv2dShape group_;
 };
 

@@ -7,7 +7,8 @@
 
 namespace leeway {
 
-// Of more than one group, which divides channels and filters. `shape` is that of all groups.
+// Makes a convolution of more than one group. The number of groups must divide channels and
+// filters. `shape` is that of all groups together.
 LayerOr MakeGroupedConv2d(const v1::Conv2d& config, const Conv2dShape& shape);
 
 }  // namespace leeway

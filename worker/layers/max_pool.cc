@@ -7,13 +7,13 @@
 namespace leeway {
 namespace {
 
-// The largest value of each window; the gradient goes to the first of equals.
+// Gives the largest value of each window. The gradient goes to the first of equals.
 class MaxPoolLayer final : public Layer {
  public:
   explicit MaxPoolLayer(const PoolShape& shape)
       : Layer(shape.input, shape.output()), shape_(shape) {}
 
-  // Which place of its window each value came from.
+  // The saved values are the places in the windows that the maxima came from.
   size_t saved(size_t batch) const override { return batch * output().elements(); }
 
   void Forward(const Pass& pass, const float* x, float* y) const override {

@@ -9,7 +9,7 @@
 namespace leeway {
 namespace {
 
-// Channels of zeros before and after those of x.
+// Adds channels of zeros before and after those of x.
 class PadChannelsLayer final : public Layer {
  public:
   PadChannelsLayer(const v1::PadChannels& config, const ImageShape& shape)
@@ -43,7 +43,7 @@ LayerOr MakePadChannels(const v1::Layer& config, const ImageShape& input) {
   RETURN_IF_ERROR(CheckRange("before", pad.before(), 0, 65536));
   RETURN_IF_ERROR(CheckRange("after", pad.after(), 0, 65536));
   if (pad.before() + pad.after() == 0) {
-    return absl::InvalidArgumentError("adds no channels: give before or after");
+    return absl::InvalidArgumentError("adds no channels: set before or after");
   }
   return std::make_unique<PadChannelsLayer>(pad, input);
 }

@@ -1,4 +1,4 @@
-// What max_pool and avg_pool share.
+// The shape of max_pool and avg_pool.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -7,7 +7,8 @@
 
 namespace leeway {
 
-// INVALID_ARGUMENT if the window is larger than the image.
+// INVALID_ARGUMENT if a number is outside its range, or the window is larger than the image with
+// its padding.
 absl::StatusOr<PoolShape> MakePoolShape(const v1::Pool& config, const ImageShape& input);
 
 }  // namespace leeway

@@ -1,9 +1,9 @@
-// Which layers there are. A layer of one's own is
-//   1. a message in the oneof of proto/leeway/v1/job.proto's Layer: its name there is its `type` in
-//   YAML,
-//   2. one file in this folder with a class and a function like those below (tanh.cc is a short one
-//   to start from),
-//   3. the function's name here, and its line in registry.cc.
+// The registry of layers. To add a layer:
+//   1. Add a message to the oneof of proto/leeway/v1/job.proto's Layer. Its name there is its
+//      `type` in YAML.
+//   2. Add one file to this folder with a class and a function like those below. tanh.cc is a short
+//      example.
+//   3. Add the function's name here, and its line to registry.cc.
 #pragma once
 
 #include <memory>
@@ -16,11 +16,11 @@ namespace leeway {
 
 using LayerOr = absl::StatusOr<std::unique_ptr<Layer>>;
 
-// The layer that `config` describes, for examples of shape `input`. INVALID_ARGUMENT where it does
-// not fit: the message says what is wrong, the caller adds which layer it is.
+// Makes the layer that `config` describes, for examples of shape `input`. INVALID_ARGUMENT if they
+// do not match: the message says what is wrong, and the caller adds the layer's name.
 LayerOr MakeLayer(const v1::Layer& config, const ImageShape& input);
 
-// The factories, called by MakeLayer for the types that they are registered for.
+// The factories. MakeLayer calls them for the types that they are registered for.
 LayerOr MakeDense(const v1::Layer& config, const ImageShape& input);
 LayerOr MakeConv2d(const v1::Layer& config, const ImageShape& input);
 LayerOr MakeMaxPool(const v1::Layer& config, const ImageShape& input);

@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-// max(x, 0).
+// Computes max(x, 0).
 class ReluLayer final : public Layer {
  public:
   explicit ReluLayer(const ImageShape& shape) : Layer(shape, shape) {}
@@ -23,7 +23,7 @@ class ReluLayer final : public Layer {
   }
 };
 
-// min(max(x, 0), 6).
+// Computes min(max(x, 0), 6).
 class Relu6Layer final : public Layer {
  public:
   explicit Relu6Layer(const ImageShape& shape) : Layer(shape, shape) {}

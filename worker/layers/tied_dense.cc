@@ -8,7 +8,7 @@
 namespace leeway {
 namespace {
 
-// Press and Wolf 2017 (arXiv:1608.05859).
+// Scores with the weight of an embedding (Press and Wolf 2017, arXiv:1608.05859).
 class TiedDenseLayer final : public Layer {
  public:
   TiedDenseLayer(const ImageShape& input, uint32_t units)
@@ -23,7 +23,7 @@ class TiedDenseLayer final : public Layer {
                       x, Op::kTransposed, pass.weights[0], false, y);
   }
 
-  // The embedding's own part comes on top.
+  // The embedding adds its own part later.
   void Backward(const Pass& pass, const float* x, const float* y, float* dy,
                 float* dx) const override {
     pass.backend.Gemm({.m = output().channels, .n = input().channels, .k = Rows(pass)},
@@ -44,9 +44,9 @@ LayerOr MakeTiedDense(const Layer& embedding, const ImageShape& input) {
   if (weight.shape[1] == input.channels) {
     return std::make_unique<TiedDenseLayer>(input, static_cast<uint32_t>(weight.shape[0]));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("the input has ", input.channels, " channels, but the embedding has rows of ",
-                   weight.shape[1], ": put a pointwise dense layer of as many units before it"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the input has ", input.channels, " channels, but the embedding has rows of ",
+      weight.shape[1], ": put a pointwise dense layer with that many units before it"));
 }
 
 }  // namespace leeway

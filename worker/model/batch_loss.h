@@ -1,4 +1,4 @@
-// What the loss of a batch has come to.
+// The loss of one batch.
 #pragma once
 
 #include <array>
@@ -8,9 +8,10 @@
 namespace leeway {
 
 struct BatchLoss {
-  // By the examples' labels, and by the other labels of a batch that is mixed; else anything.
+  // The losses by the examples' labels, and by the other labels if the batch is mixed (otherwise
+  // undefined).
   std::array<LossSum, 2> sums;
-  // What the first counts; the second counts the rest.
+  // The weight of the first sum. The second sum has the rest.
   float share = 1;
 
   double total() const {

@@ -16,7 +16,7 @@ std::vector<TensorPlan> TensorsOf(const Node& node) {
   return node.layer == nullptr ? std::vector<TensorPlan>() : node.layer->tensors();
 }
 
-// What is a plugin's computes where host and device share their memory.
+// Layers and losses of plugins compute only on a device that shares the host's memory.
 absl::Status CheckMemory(const Graph& graph, const Loss& loss, const Backend& backend) {
   if (backend.shares_host_memory()) return absl::OkStatus();
   const auto refuse = [](absl::string_view what, absl::string_view key) {
@@ -86,7 +86,7 @@ absl::Status Model::PlaceTensors() {
   }
   schema_.set_total(offset);
   if (schema_.trained() > 0) return absl::OkStatus();
-  return AtKey(absl::InvalidArgumentError("none has weights to train: add dense or conv2d"),
+  return AtKey(absl::InvalidArgumentError("no layer has weights to train: add dense or conv2d"),
                "model.layers");
 }
 
@@ -117,7 +117,7 @@ void Model::PlacePanels() {
     offset += trained;
   }
   if (backend_.shares_host_memory()) return;
-  // A page of its own, so that it can be pinned.
+  // It has a page of its own, so that it can be pinned.
   finite_ = FloatBuffer(std::max(finite_cells(), FloatBuffer::kPageFloats));
   finite_pinned_ = backend_.Pin(finite_.span());
 }

@@ -61,7 +61,7 @@ class CustomLoss final : public Loss {
     return Annotate(Guarded(work), absl::StrCat("the plugin's ", who_));
   }
 
-  // For messages.
+  // The name that messages use.
   const std::string who_;
   const bool classes_;
   const std::unique_ptr<const plugin::Loss> loss_;

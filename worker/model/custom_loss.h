@@ -1,4 +1,4 @@
-// A loss of a plugin (plugin/leeway/plugin.h), which computes on the CPU.
+// A loss that a plugin defines (plugin/leeway/plugin.h). It computes on the CPU.
 #pragma once
 
 #include <memory>

@@ -42,7 +42,7 @@ absl::Status Deliveries::Finish() {
 }
 
 absl::Status Deliveries::Tell(const Item& item) {
-  // What a device that has failed has left in memory is nothing to tell of.
+  // After a device has failed, its results are undefined and must not be reported.
   RETURN_IF_ERROR(backend_.status());
   if (item.elements.empty()) {
     const double loss = loss_->total() / static_cast<double>(size_.labels_each);
@@ -50,7 +50,8 @@ absl::Status Deliveries::Tell(const Item& item) {
   }
   if (item.finite == nullptr) return observer_->OnFinal(item.elements, false);
   if (*item.finite != 0 && *item.finite != 1) {
-    return absl::InternalError("whether a gradient is finite has not come back with it");
+    return absl::InternalError(
+        "the gradient arrived without the device's flag that says whether it is finite");
   }
   return observer_->OnFinal(item.elements, *item.finite == 1);
 }

@@ -1,4 +1,4 @@
-// What a batch has queued and its observer is still to hear of.
+// Queued results of a batch that the batch's observer has not been told of yet.
 #pragma once
 
 #include <cstdint>
@@ -15,42 +15,42 @@ namespace leeway {
 
 struct BatchSize {
   uint64_t examples = 0;
-  // Labels of an example, whose losses it has the mean of.
+  // The number of labels of each example. An example's loss is the mean over its labels.
   uint64_t labels_each = 1;
 };
 
-// In place of a device's answer, 0 or 1, that is still to come.
+// Stands in for a device's answer, 0 or 1, that has not arrived yet.
 inline constexpr float kNoAnswer = -1;
 
-// Tells an observer in the order in which things were added, each when its event is done. On a CPU
-// that is at once. Not thread-safe.
+// Tells an observer of results in the order in which they were added, each when its event is done.
+// On a CPU that is at once. Not thread-safe.
 class Deliveries {
  public:
   explicit Deliveries(Backend& backend) : backend_(backend) {}
 
-  // A new batch: nothing is left of the one before. Both outlive the batch.
+  // Begins a new batch and forgets the one before. The observer and the loss outlive the batch.
   void Begin(TrainObserver& observer, const BatchLoss& loss, const BatchSize& size);
-  // The loss is known, and the forward pass over, when the event is done.
+  // When the event is done, the loss is known and the forward pass is over.
   absl::Status AddLoss(StreamEvent known);
-  // These elements of the contribution are; the ranges outlive the batch. `finite`, where not null,
-  // has arrived with them: whether all of them are, 1 or 0.
+  // When the event is done, these elements of the contribution are final. The ranges outlive the
+  // batch. If `finite` is not null, it has arrived by then: 1 if all elements are finite, else 0.
   absl::Status AddFinal(StreamEvent arrived, std::span<const ElementRange> elements,
                         const float* finite = nullptr);
 
-  // As the observer's.
+  // As TrainObserver::BringDown.
   bool BringDown(std::span<const ElementRange> elements, const float* device) {
     return observer_->BringDown(elements, device);
   }
 
-  // Tells what can be told now. The observer's error, or the device's.
+  // Tells the observer what is known by now. Returns the observer's error or the device's.
   absl::Status Poll();
-  // Waits for the rest, and tells it.
+  // Waits for everything that is queued, and tells the observer.
   absl::Status Finish();
 
  private:
   struct Item {
     StreamEvent event;
-    // None: it is the loss.
+    // Empty: this item is the loss.
     std::span<const ElementRange> elements;
     const float* finite = nullptr;
   };

@@ -22,7 +22,7 @@ class Planner {
 
  private:
   GradientBuffer Acquire(size_t elements) {
-    // The smallest that has room, or else the largest, which grows.
+    // Takes the smallest free buffer that is large enough, or else the largest one, which grows.
     std::optional<GradientBuffer> best;
     for (GradientBuffer b = 0; b < plan_.buffers.size(); ++b) {
       if (users_[b] > 0) continue;
@@ -42,7 +42,8 @@ class Planner {
     return *best;
   }
 
-  // The input's gradient is also what `to` holds now: adds what others have found.
+  // `to` holds the gradient of this input from one reader. Adds the gradients from the other
+  // readers.
   void Join(size_t value, InputGradient& gradient) {
     std::optional<GradientBuffer>& found = of_value_[value];
     if (found.has_value()) {
@@ -56,9 +57,9 @@ class Planner {
     const Node& node = graph_.nodes[index];
     const GradientBuffer dy = *of_value_[index + 1];
     GradientStep step{index, dy, {}};
-    // Inputs that take dy as their gradient, or whose layer may write over it.
+    // Inputs whose gradient is dy itself, or whose layer may overwrite dy.
     const bool takes_over = node.kind == Node::Kind::kAdd || node.is_view() || in_place_[index];
-    // Each input reads it, one after the other.
+    // The inputs read dy one after the other.
     users_[dy] += node.inputs.size() - 1;
     for (const size_t value : node.inputs) {
       InputGradient gradient;
@@ -73,7 +74,7 @@ class Planner {
     plan_.steps.push_back(std::move(step));
   }
 
-  // dy itself, or a copy of it where it must not change, or must not stay.
+  // Uses dy itself, or a copy of it if dy must not change or will be reused.
   InputGradient TakeOver(const Node& node, size_t value, GradientBuffer dy) {
     const bool writes = node.kind == Node::Kind::kLayer && !node.is_view();
     const bool joins = of_value_[value].has_value();
@@ -88,9 +89,10 @@ class Planner {
   const Graph& graph_;
   const std::vector<bool>& in_place_;
   GradientPlan plan_;
-  // By buffer: values whose gradient it is, and inputs of the step in progress.
+  // By buffer: the number of values whose gradient it holds, plus the inputs of the step in
+  // progress.
   std::vector<size_t> users_;
-  // By value: what has been found of its gradient.
+  // By value: the buffer with the part of its gradient that is known so far.
   std::vector<std::optional<GradientBuffer>> of_value_;
 };
 

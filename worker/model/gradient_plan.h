@@ -1,4 +1,5 @@
-// Where the gradients of values lie during the backward pass: a few buffers that take turns.
+// Plans where the gradients of values are during the backward pass: in a few buffers that are
+// reused.
 #pragma once
 
 #include <cstddef>
@@ -9,40 +10,42 @@
 
 namespace leeway {
 
-// A buffer's number.
+// The number of a buffer.
 using GradientBuffer = size_t;
 
-// How the gradient of one input comes about.
+// How the gradient of one input is computed.
 struct InputGradient {
-  // Where it is written; the same as the output's where the layer works in place, or where it is
-  // that very gradient. None: nobody needs it.
+  // The buffer that gets it. This is the output's buffer if the layer works in place, or if the two
+  // gradients are equal. Absent: the gradient is not needed.
   std::optional<GradientBuffer> to = std::nullopt;
-  // Before: `to` becomes a copy of this, the output's gradient, which others still read.
+  // Before the step: `to` becomes a copy of this buffer, the output's gradient, because others
+  // still read it.
   std::optional<GradientBuffer> copy_of = std::nullopt;
-  // After: what the input's other readers have found, added to `to`.
+  // After the step: this buffer is added to `to`. It holds the gradients from the input's other
+  // readers.
   std::optional<GradientBuffer> add = std::nullopt;
 };
 
 // One step of the backward pass.
 struct GradientStep {
   size_t node = 0;
-  // Of its output, complete.
+  // The buffer with the complete gradient of the node's output.
   GradientBuffer output = 0;
   // By input.
   std::vector<InputGradient> inputs;
 };
 
 struct GradientPlan {
-  // In the order of the backward pass; nodes without trained weights before or in them are left
-  // out.
+  // The steps in the order of the backward pass. Nodes are left out if neither they nor the nodes
+  // before them have trained weights.
   std::vector<GradientStep> steps;
-  // Floats that each buffer holds of one example.
+  // The size of each buffer, in floats for one example.
   std::vector<size_t> buffers;
-  // Of the scores; the loss writes it.
+  // The buffer for the gradient of the scores, which the loss writes.
   GradientBuffer scores = 0;
 };
 
-// `in_place` says for each node whether its output lies in its input's place.
+// `in_place` says for each node whether its output overwrites its input.
 GradientPlan PlanGradients(const Graph& graph, const std::vector<bool>& in_place);
 
 }  // namespace leeway

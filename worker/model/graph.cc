@@ -48,7 +48,7 @@ std::string Described(const std::string& type, const std::string& name) {
   return absl::StrCat(type, " '", name, "'");
 }
 
-// The error of a layer, with its name. What it is about within the layer stays.
+// Adds the layer's name to its error, and keeps the key within the layer.
 absl::Status Named(const absl::Status& status, const std::string& layer) {
   const std::string key = KeyOf(status);
   if (key.empty()) return Annotate(status, layer);
@@ -61,7 +61,7 @@ class Builder {
     graph_.values.push_back({input, 0, false});
   }
 
-  // Appends the layers of a branch; the value that they make of `value`.
+  // Appends the layers of a branch that begins with `value`. Returns the value that they compute.
   absl::StatusOr<size_t> Append(const Branch& branch, size_t value) {
     for (int i = 0; i < branch.layers->size(); ++i) {
       const v1::Layer& layer = (*branch.layers)[i];
@@ -157,7 +157,8 @@ class Builder {
     return CheckShape(node.layer->output(), "an output");
   }
 
-  // The layer called `wanted` in the list of layer `name`, or else in the lists around it.
+  // Finds the layer called `wanted` in the list that contains layer `name`, or else in the lists
+  // around it.
   absl::StatusOr<size_t> FindTied(const std::string& wanted, const std::string& name) const {
     for (std::string prefix = name; !prefix.empty();) {
       const size_t dot = prefix.rfind('.');
@@ -233,7 +234,7 @@ class Builder {
 
   const Plugins plugins_;
   Graph graph_;
-  // The one that is being appended to.
+  // The segment that nodes are being appended to.
   std::optional<size_t> segment_;
   std::map<std::string, std::string> taken_;
 };
@@ -247,7 +248,7 @@ Placement Node::placement() const {
 
 namespace {
 
-// The backward pass goes from the last node to the first.
+// Goes from the last node to the first, as the backward pass does.
 void FindAccumulation(Graph& graph) {
   std::vector<bool> written(graph.nodes.size());
   for (size_t i = graph.nodes.size(); i-- > 0;) {
@@ -264,7 +265,7 @@ absl::StatusOr<Graph> MakeGraph(const v1::Model& config, const ImageShape& input
                                 const Plugins& plugins) {
   RETURN_IF_ERROR(AtKey(CheckShape(input, "the data's example"), "model"));
   if (config.layers().empty()) {
-    return AtKey(absl::InvalidArgumentError("there are none"), "model.layers");
+    return AtKey(absl::InvalidArgumentError("the list of layers is empty"), "model.layers");
   }
   Builder builder(input, plugins);
   ASSIGN_OR_RETURN(const size_t scores, builder.Append({"", "model.layers", &config.layers()}, 0));

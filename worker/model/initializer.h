@@ -1,4 +1,4 @@
-// How tensors start.
+// The initial values of tensors.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,8 @@ absl::Status CheckPositions(const ImageShape& output, const LabelKind& labels,
   if (labels.each == 1) RETURN_IF_ERROR(CheckFlat(output, labels.each, loss));
   if (labels.classes > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      loss, " wants class numbers as labels, but the data's are not: use loss squared"));
+      loss,
+      " wants class numbers as labels, but the data's labels are not classes: use loss squared"));
 }
 
 absl::Status BadLabel(float label, size_t index, absl::string_view wanted) {

@@ -1,4 +1,4 @@
-// What losses ask of scores and labels.
+// What losses require of scores and labels.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@
 
 namespace leeway {
 
-// `loss` is for the messages: "loss squared". One label an example, and one row of scores; or one
-// score; or scores for each of an example's labels.
+// Checks of a loss, which messages call `loss` ("loss squared"). CheckFlat: one label for each
+// example, and one row of scores. CheckOneScore: one score. CheckPositions: scores for each of an
+// example's labels.
 absl::Status CheckFlat(const ImageShape& output, size_t labels, absl::string_view loss);
 absl::Status CheckOneScore(const ImageShape& output, size_t labels, absl::string_view loss);
 absl::Status CheckPositions(const ImageShape& output, const LabelKind& labels,
@@ -20,7 +21,7 @@ absl::Status CheckPositions(const ImageShape& output, const LabelKind& labels,
 
 // INVALID_ARGUMENT: "label 2.5 of example 3 of the batch is not `wanted`".
 absl::Status BadLabel(float label, size_t index, absl::string_view wanted);
-// Classes from 0 to units - 1; finite numbers.
+// Check for classes from 0 to units - 1, and for finite numbers.
 absl::Status CheckClasses(std::span<const float> labels, uint32_t units);
 absl::Status CheckNumbers(std::span<const float> labels);
 

@@ -9,7 +9,7 @@
 namespace leeway {
 namespace {
 
-// -log softmax(scores)[label]; in training, of labels that are smoothed.
+// -log softmax(scores)[label]. In training the labels may be smoothed.
 class SoftmaxCrossEntropyLoss final : public Loss {
  public:
   explicit SoftmaxCrossEntropyLoss(double smoothing) : smoothing_(static_cast<float>(smoothing)) {}

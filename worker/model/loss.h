@@ -1,4 +1,4 @@
-// What the model is trained for: losses over the last layer's scores.
+// What the model is trained to reduce: losses over the last layer's scores.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace leeway {
 
-// What the labels are.
+// What kind of labels the data have.
 struct LabelKind {
-  // 0: they are numbers, not classes.
+  // 0: the labels are numbers, not classes.
   uint32_t classes = 0;
-  // Of one example.
+  // The number of labels of one example.
   size_t each = 1;
 };
 
@@ -26,21 +26,21 @@ struct LabelKind {
 class Loss {
  public:
   virtual ~Loss() = default;
-  // Whether the last layer's output fits.
+  // Returns an error if the last layer's output does not fit this loss.
   virtual absl::Status CheckOutput(const ImageShape& output, const LabelKind& labels) const = 0;
-  // Whether every label is one that Compute takes. INVALID_ARGUMENT naming the first that is not.
+  // INVALID_ARGUMENT, naming the first label that Compute does not accept.
   virtual absl::Status CheckLabels(std::span<const float> labels, uint32_t units) const = 0;
-  // Scores are predicted numbers, one of an example.
+  // Whether scores are predicted numbers, one for each example.
   virtual bool is_regression() const { return false; }
-  // It computes in the host's memory.
+  // Whether it computes in the host's memory.
   virtual bool needs_host_memory() const { return false; }
-  // Queues the sums over rows of scores [rows x units]; dscores, where not null, is the gradient of
-  // the mean. All device memory. An error is of a plugin's loss.
+  // Queues the sums over rows of scores [rows x units]. If dscores is not null, it gets the
+  // gradient of the mean. All pointers are device memory. Only a plugin's loss returns errors.
   virtual absl::Status Compute(Backend& backend, size_t rows, uint32_t units, const float* scores,
                                const float* labels, LossSum* sum, float* dscores) const = 0;
 };
 
-// The model's loss. Errors of a plugin's are at their key (common/job_key.h).
+// Makes the model's loss. Errors of a plugin are at their key (common/job_key.h).
 absl::StatusOr<std::unique_ptr<Loss>> MakeLoss(const v1::Model& model, const Plugins& plugins);
 
 }  // namespace leeway

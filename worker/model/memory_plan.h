@@ -1,4 +1,4 @@
-// What a batch takes in memory, and what for.
+// How much memory a batch takes, and for what.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +9,17 @@
 
 namespace leeway {
 
-// In floats, each piece rounded up to where the next one begins.
+// All sizes are in floats. Each piece is rounded up to where the next one begins.
 struct MemoryPlan {
   // By layer: its output, and what it keeps for the backward pass.
   std::vector<uint64_t> layers;
-  // What layers within a recompute have instead: all of these take turns with it.
+  // The same for all layers within a recompute. They share this memory in turn.
   uint64_t recomputed = 0;
-  // Of the activations.
+  // The gradients of the activations.
   uint64_t gradients = 0;
   uint64_t scratch = 0;
-  // A device's copies of what the host has: examples and labels, weights and contribution.
+  // A device's copies of what the host has: examples and labels (batch), weights and contribution
+  // (vectors).
   uint64_t batch = 0;
   uint64_t vectors = 0;
 
@@ -26,7 +27,7 @@ struct MemoryPlan {
     return std::accumulate(layers.begin(), layers.end(), recomputed) + gradients + scratch;
   }
   uint64_t total() const { return activations() + batch + vectors; }
-  // Which layer takes most; the first of equals.
+  // The layer that takes the most memory; the first one if several take the same.
   size_t largest_layer() const {
     return static_cast<size_t>(std::max_element(layers.begin(), layers.end()) - layers.begin());
   }

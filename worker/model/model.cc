@@ -13,8 +13,8 @@
 namespace leeway {
 namespace {
 
-// What is evaluated at a time, which bounds the memory for large batches: examples, and floats of
-// the largest layer.
+// The limits of what is evaluated at once, in examples and in floats of the largest layer. They
+// bound the memory for large batches.
 constexpr size_t kEvaluateExamples = 256;
 constexpr size_t kEvaluateFloats = size_t{1} << 27;
 
@@ -77,7 +77,7 @@ absl::Status Model::CheckTokens(std::span<const float> features) const {
 
 absl::Status Model::Prepare(size_t examples) {
   if (workspace_ != nullptr && workspace_->capacity() >= examples) return absl::OkStatus();
-  // The old one goes first: memory for one is enough.
+  // The old workspace is freed first, so that memory for one is enough.
   workspace_.reset();
   auto made = Workspace::Make(graph_, examples, Needs(), backend_);
   if (absl::IsResourceExhausted(made.status())) return NoRoom(examples, made.status());
@@ -109,7 +109,7 @@ absl::Status Model::NoRoom(size_t examples, const absl::Status& why) {
       "what its backward pass reads: %s",
       examples, MebibytesOf(plan.total()), graph_.nodes[most].name, MebibytesOf(plan.layers[most]),
       why.message());
-  // A CPU's memory is promised before it is there: to try what fits would take it.
+  // A CPU's memory is promised before it exists, so trying out what fits would use it up.
   if (own_memory) {
     const size_t fits = LargestBatch(examples);
     absl::StrAppend(&text, "; ",
@@ -282,7 +282,7 @@ absl::StatusOr<double> Model::Train(const Batch& batch, std::span<const float> w
   loss_scale_ = loss_scale;
   const absl::Status ran = RunBatch(batch, draw, told);
   if (ran.ok()) return loss_sums_.total() / static_cast<double>(graph_.positions());
-  // Copies that are still queued read and write what is the caller's.
+  // Queued copies may still read and write the caller's memory.
   Drain();
   return ran;
 }

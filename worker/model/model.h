@@ -1,8 +1,8 @@
 // A model: layers over one flat vector of weights, trained a batch at a time.
 //
-// The flat vector, float32, is what workers and servers exchange. First come all trained tensors in
-// the order of the layers, then all averaged ones (batch normalisation's running statistics);
-// schema() names each.
+// Workers and servers exchange the flat vector of float32 values. All trained tensors come first,
+// in the order of the layers; all averaged tensors follow (batch normalisation's running
+// statistics). schema() names each.
 #pragma once
 
 #include <cstdint>
@@ -32,33 +32,34 @@
 
 namespace leeway {
 
-// Holds no weights: every call takes them. Not thread-safe.
+// Holds no weights: each call takes them as an argument. Not thread-safe.
 class Model {
  public:
   using Draw = leeway::Draw;
   struct Evaluation {
     double loss_sum = 0;
-    // Labels: one an example, or one for each position.
+    // The number of labels: one for each example, or one for each position.
     uint64_t labels = 0;
-    // Of them, those whose class was right, and those whose class was among the five with the
-    // highest scores (softmax only); 0 for a squared loss.
+    // How many labels had the right class, and how many had it among the five classes with the
+    // highest scores (softmax only). 0 for a squared loss.
     uint64_t correct = 0;
     uint64_t in_top5 = 0;
     uint64_t examples = 0;
-    // Of a squared loss.
+    // For a squared loss only.
     RegressionError error = {};
   };
-  // Floating-point operations of the matrix products for one example; backward without the gradient
-  // of the first trained layer's input, which nobody needs.
+  // Floating-point operations of the matrix products for one example. `backward` excludes the
+  // gradient of the first trained layer's input, which is not needed.
   struct Flops {
     double forward = 0;
     double backward = 0;
   };
 
-  // The layers of `config` for examples of shape `input` with `labels` labels each, of `classes`
-  // classes (0: numbers). With several labels the scores have as many positions. `mixed`: batches
-  // to train on may have other labels, too (batch.h). The backend must outlive the model.
-  // INVALID_ARGUMENT at the key of the layer that does not fit (common/job_key.h).
+  // Builds the layers of `config` for examples of shape `input`. Each example has `labels`
+  // labels of `classes` classes (0: the labels are numbers). With several labels the scores have
+  // one position for each. `mixed`: training batches may have other labels, too (batch.h). The
+  // backend must outlive the model. INVALID_ARGUMENT at the key of the layer that does not fit
+  // (common/job_key.h).
   static absl::StatusOr<std::unique_ptr<Model>> Build(const v1::Model& config,
                                                       const ImageShape& input, uint32_t classes,
                                                       Backend& backend, size_t labels = 1,
@@ -68,68 +69,68 @@ class Model {
   const v1::ModelSchema& schema() const { return schema_; }
   const Flops& flops() const { return flops_; }
 
-  // Enough classes for the five best of them to say something.
+  // Whether there are enough classes that the five best ones are meaningful.
   bool tells_top5() const { return graph_.scores().channels > 10; }
 
-  // The layers, and the places where branches meet.
+  // The layers, and the nodes where branches meet.
   const Graph& graph() const { return graph_; }
 
-  // What a batch of so many examples takes besides the caller's vectors. `own_memory`: on a device
-  // that has memory of its own, with its copies of weights and contribution; scratch is about this
-  // backend's.
+  // The memory for a batch of this size, not counting the caller's vectors. `own_memory`: on a
+  // device that has its own memory, with copies of weights and contribution there. The scratch size
+  // is what this backend needs.
   MemoryPlan PlanMemory(size_t examples, bool own_memory) const;
-  // Makes room for batches of so many examples now and not at the first of them.
-  // RESOURCE_EXHAUSTED, naming the layer that takes most and the batch that fits.
+  // Allocates memory for batches of this size now, rather than at the first batch.
+  // RESOURCE_EXHAUSTED, naming the layer that takes the most memory and the batch size that fits.
   absl::Status Reserve(size_t examples) { return Prepare(examples); }
 
-  // Writes the first weights [schema().total]: a pure function of the seed.
+  // Writes the initial weights [schema().total]: a pure function of the seed.
   void Initialize(uint64_t seed, std::span<float> weights) const;
 
-  // Forward and backward over the batch: returns the sum of the examples' losses (each the mean
-  // over its labels) and writes the contribution [schema().total]. For trained elements that is the
-  // gradient of the batch's mean loss, for averaged ones the batch's own statistic. An empty batch
-  // gives 0 and zeros. A loss or gradient that is not finite is returned as it is. INVALID_ARGUMENT
-  // for labels or sizes that do not fit, RESOURCE_EXHAUSTED for memory; then the contribution is as
-  // it was.
+  // Runs the forward and the backward pass over the batch. Returns the sum of the examples' losses
+  // (each the mean over the example's labels) and writes the contribution [schema().total]. The
+  // trained elements get the gradient of the batch's mean loss, the averaged elements the batch's
+  // own statistics. An empty batch gives 0 and zeros. A loss or gradient that is not finite is
+  // returned as it is. INVALID_ARGUMENT for labels or sizes that do not fit, and RESOURCE_EXHAUSTED
+  // for lack of memory; the contribution is then unchanged.
   //
-  // `home` says whose memory weights and contribution are, `loss_scale` what happens to the loss on
-  // the way (step_vectors.h): the contribution is the same but for what that rounds otherwise, or
-  // makes infinite.
+  // `home` says in whose memory weights and contribution are. `loss_scale` scales the loss for the
+  // backward pass (step_vectors.h). It changes the contribution only by different rounding or by
+  // overflow to infinity.
   //
   // The observer is called layer by layer, and for large layers panel by panel (layer.h). A device
-  // with memory of its own gets weights when the observer has let them be read, and the observer
-  // hears of what is final when it has come back; when Train returns, however it does, the device
-  // is through. The observer changes no bit of the result. Its error is returned as it is, and a
-  // device's (Backend::status) names what failed.
+  // with its own memory gets weights once the observer has allowed reading them. It reports
+  // elements as final once they have come back to the host. When Train returns, with or without an
+  // error, the device has finished. The observer does not change the result by a single bit. Its
+  // error is returned unchanged; a device's error (Backend::status) names what failed.
   absl::StatusOr<double> Train(const Batch& batch, std::span<const float> weights, const Draw& draw,
                                std::span<float> contribution, TrainObserver* observer = nullptr,
                                Home home = Home::kHost, float loss_scale = 1);
 
-  // Examples of a batch that Evaluate computes at once: more are cut.
+  // The largest number of examples that Evaluate computes at once. It divides larger batches.
   size_t evaluated_at_a_time() const;
-  // Forward only, with running statistics and without dropout. Errors as for Train.
+  // The forward pass only, with running statistics and without dropout. Errors as for Train.
   absl::StatusOr<Evaluation> Evaluate(const Batch& batch, std::span<const float> weights);
 
  private:
-  // A layer's tensor: which range of the flat vector.
+  // A tensor of a layer, and where it begins in the flat vector.
   struct Placed {
     TensorPlan plan;
     size_t offset = 0;
   };
-  // Where a panel of a layer's tensors lies.
+  // The ranges of one panel of a layer's tensors.
   struct Panel {
-    // With the layer's averaged tensors; none where it has no tensors.
+    // Includes the layer's averaged tensors. Empty if the layer has no tensors.
     std::vector<ElementRange> all;
     ElementRange trained;
-    // Of all the model's panels.
+    // The panel's number among all panels of the model.
     size_t number = 0;
   };
-  // Examples on the device.
+  // A batch's examples on the device.
   struct Examples {
     size_t count = 0;
     const float* features = nullptr;
     const float* labels = nullptr;
-    // Of a batch that is mixed.
+    // For a mixed batch only.
     const float* other_labels = nullptr;
     float share = 1;
   };
@@ -153,73 +154,79 @@ class Model {
   absl::Status CheckOtherLabels(const Batch& batch) const;
   absl::Status CheckTokens(std::span<const float> features) const;
   size_t panels() const { return panels_.back().back().number + 1; }
-  // Parts that are looked over: each panel, and last all averaged elements.
+  // The parts of the contribution that are checked for finite values: each panel, and last all
+  // averaged elements.
   size_t finite_cells() const { return panels() + (averaged_.empty() ? 0 : 1); }
   BatchNeeds Needs() const { return {schema_.total(), finite_cells(), mixed_}; }
   absl::Status Prepare(size_t examples);
-  // What `why`, that there is no room for a batch, is to be told with.
+  // Adds advice to `why`, an error that a batch does not fit in memory.
   absl::Status NoRoom(size_t examples, const absl::Status& why);
-  // The largest batch for which the device has room; 0: none.
+  // The largest batch below `below` that fits in the device's memory; 0 if none does.
   size_t LargestBatch(size_t below);
-  // Points each layer at its weights and contributions: the host's, where the device shares them,
-  // or their twins.
+  // Points each layer at its weights and contributions. These are the host's if the device shares
+  // its memory, else the device's copies.
   void SetVectors(std::span<const float> weights, std::span<float> contribution, Home home);
   Examples ExamplesUp(const Batch& batch, size_t begin, size_t end);
-  // The other labels and the share of a batch that is mixed.
+  // Copies the other labels of a mixed batch, and sets its share.
   void OtherLabelsUp(const Batch& batch, Examples& examples);
-  // Copies `host`; kernels that are queued behind AwaitUp() read it at `device`.
+  // Copies `host` to `device`. Kernels that are queued after AwaitUp() see the copy.
   void Up(std::span<const float> host, float* device);
   void AwaitUp();
   void WeightsUp(std::span<const ElementRange> elements);
-  // What is copied down from now on is what kernels that are queued already leave there.
+  // Copies to the host that are queued after this call wait for the kernels that are queued
+  // already.
   void AwaitKernels();
-  // Done when it has arrived on the host.
+  // The event is done when the elements have arrived on the host.
   StreamEvent ContributionDown(std::span<const ElementRange> elements);
-  // The loss of the batch, into `loss_sums_`; dscores with the loss scale.
+  // Computes the batch's loss into `loss_sums_`, and dscores with the loss scale.
   absl::StatusOr<StreamEvent> LossDown(const Examples& examples, const float* scores,
                                        float* dscores);
-  // The share of the labels' gradient, and the rest of that by the other labels.
+  // Combines the gradients by the labels and by the other labels, weighted by their shares.
   absl::Status MixLoss(const Examples& examples, const float* scores, float* dscores);
-  // Waits until nothing is queued, whatever it comes to.
+  // Waits until nothing is queued, and ignores errors.
   void Drain();
   Pass PassOf(size_t node, size_t panel, size_t batch, bool training, const Draw& draw);
   const float* ValueOf(size_t value, const Examples& examples) const;
   // y += x, as one row.
   void Add(size_t count, const float* x, float* y);
-  // Of a layer, one panel.
+  // Computes one panel of a layer.
   void ForwardNode(size_t node, const Pass& pass, const Examples& examples);
-  // Where nobody reads, for all of a node's contributions: those of averaged tensors have left.
+  // Memory that nothing reads, for all of a node's contributions. Its averaged tensors have already
+  // been sent.
   std::span<float* const> Discarding(size_t node);
-  // Computes the values within the segment again: by the same weights, which have not left either.
+  // Computes the values within the segment again, with the same weights.
   absl::Status ForwardAgain(const Segment& segment, const Examples& examples, const Draw& draw);
-  // Of nodes where branches meet; backward, the gradient by one of the inputs.
+  // For nodes where branches meet. BackwardJoin computes the gradient for one of the inputs.
   void ForwardJoin(size_t node, const Examples& examples);
   void BackwardJoin(const GradientStep& step, size_t which, size_t batch);
-  // A layer is computed panel by panel or at once: how often, and Pass::panel each time.
+  // A layer is computed panel by panel or at once. These say in how many products, and what
+  // Pass::panel is for each.
   size_t Products(size_t node) const { return cuts_products_ ? panels_[node].size() : 1; }
   size_t PanelOf(size_t product) const { return cuts_products_ ? product : Pass::kWhole; }
-  // The trained elements that one product gives.
+  // The trained elements whose gradient one product computes.
   ElementRange TrainedBy(size_t node, size_t product) const;
-  // Takes the loss scale out of these trained elements' contribution. Where they travel, also
-  // checks whether all are finite: where the answer arrives, before they do. Else null.
+  // Divides the contribution of these trained elements by the loss scale. If contributions are
+  // copied to the host, also checks whether all values are finite; the answer arrives at the
+  // returned address before the values do. Otherwise returns null.
   const float* LookOver(const ElementRange& elements, size_t cell);
-  // The same check of the averaged elements.
+  // The same check for the averaged elements.
   const float* LookOverAveraged();
-  // Queues the copy of the cell's answer to the host; returns where it arrives.
+  // Queues the copy of the cell's answer to the host. Returns where it will be.
   const float* FiniteDown(size_t cell);
-  // Of a layer, panel by panel.
+  // Computes a layer's backward pass, panel by panel.
   absl::Status BackwardLayer(const GradientStep& step, const Examples& examples, const Draw& draw);
-  // What the layer of a node has failed of.
+  // The failure of the node's layer.
   absl::Status FailureOf(size_t node) const;
-  // Of any node; then adds up what its inputs' other readers have found.
+  // Computes any node's backward step, then adds the gradients from the other readers of its
+  // inputs.
   absl::Status BackwardStep(const GradientStep& step, const Examples& examples, const Draw& draw);
-  // The scores.
+  // Returns the scores.
   absl::StatusOr<const float*> Forward(const Examples& examples, bool training, const Draw& draw,
                                        TrainObserver& observer);
-  // From the scores' gradient, which the loss has left.
+  // Begins with the gradient of the scores, which the loss has written.
   absl::Status Backward(const Examples& examples, const Draw& draw);
   absl::Status RunBatch(const Batch& batch, const Draw& draw, TrainObserver& observer);
-  // Examples [begin, end), added up.
+  // Evaluates examples [begin, end) and adds the result to `evaluation`.
   absl::Status EvaluatePart(const Batch& batch, size_t begin, size_t end, Evaluation& evaluation);
   absl::StatusOr<double> TrainOnNothing(std::span<float> contribution, Home home,
                                         TrainObserver& observer);
@@ -231,46 +238,46 @@ class Model {
   const bool mixed_;
   // By node.
   std::vector<std::vector<Placed>> tensors_;
-  // At least one a node.
+  // By node, at least one panel each.
   std::vector<std::vector<Panel>> panels_;
-  // As the backend has it: how layers are computed, while all copies are panel by panel.
+  // From the backend: whether layers are computed panel by panel. Copies are always panel by panel.
   const bool cuts_products_;
-  // Features are whole numbers below this; 0: any.
+  // Features must be whole numbers below this; 0: any value is allowed.
   uint64_t tokens_ = 0;
-  // Of all layers' averaged tensors.
+  // The ranges of all layers' averaged tensors.
   std::vector<ElementRange> averaged_;
   v1::ModelSchema schema_;
   Flops flops_;
 
-  // Of the call in progress.
+  // The state of the call in progress.
   std::unique_ptr<Workspace> workspace_;
-  // Weights and contribution travel, from and to these.
+  // Whether weights and contribution are copied between these vectors and the device.
   bool travels_ = false;
   std::span<const float> host_weights_;
   std::span<float> host_contribution_;
-  // The device's.
+  // In the device's memory.
   float* contribution_ = nullptr;
   float loss_scale_ = 1;
-  // A layer's (Pass::failure).
+  // The failure of a layer (Pass::failure).
   absl::Status failure_;
-  // The device's, by node and tensor.
+  // In the device's memory, by node and tensor.
   std::vector<std::vector<const float*>> weights_;
   std::vector<std::vector<float*>> contributions_;
-  // Of the node that is computed again.
+  // For the node that is computed again.
   std::vector<float*> discarding_;
-  // On a page of its own, so that it can be pinned.
+  // It has a page of its own, so that it can be pinned.
   struct alignas(4096) LossPage {
     BatchLoss loss;
   };
   std::unique_ptr<LossPage> page_ = std::make_unique<LossPage>();
   BatchLoss& loss_sums_ = page_->loss;
   PinnedMemory page_pinned_;
-  // By part: whether its contribution is finite. Empty where contributions do not travel.
+  // By part: whether its contribution is finite. Empty if contributions are not copied.
   FloatBuffer finite_;
   PinnedMemory finite_pinned_;
-  // Something is on its way that no kernel waits for yet.
+  // Whether a copy to the device is under way that no kernel waits for yet.
   bool going_up_ = false;
-  // Kernels were queued that no copy down waits for yet.
+  // Whether kernels are queued that no copy to the host waits for yet.
   bool computing_ = false;
   Deliveries deliveries_;
 };

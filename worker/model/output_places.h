@@ -9,15 +9,15 @@
 namespace leeway {
 
 struct OutputPlaces {
-  // By node: its output lies in its first input's place.
+  // By node: whether its output overwrites its first input.
   std::vector<bool> in_place;
-  // By value: the value in whose memory it lies, its own or that of one before. 0: the batch's
+  // By value: the value whose memory it uses, its own or that of an earlier value. 0: the batch's
   // features.
   std::vector<size_t> home;
 };
 
-// Nothing is written over that is read again: by other nodes, in the backward pass, or because a
-// segment is computed again from it.
+// No value is overwritten that is read again, whether by other nodes, in the backward pass, or
+// because a segment is computed again from it.
 OutputPlaces PlanPlaces(const Graph& graph);
 
 }  // namespace leeway

@@ -125,7 +125,7 @@ const float* Model::LookOver(const ElementRange& elements, size_t cell) {
 const float* Model::LookOverAveraged() {
   if (!travels_) return nullptr;
   float* const finite = workspace_->finite() + panels();
-  // They are one behind the other.
+  // The averaged elements are contiguous.
   const size_t first = schema_.trained();
   backend_.Scale(schema_.total() - first, 1, contribution_ + first, finite);
   computing_ = true;
@@ -200,7 +200,8 @@ absl::Status Model::BackwardStep(const GradientStep& step, const Examples& examp
 }
 
 absl::Status Model::Backward(const Examples& examples, const Draw& draw) {
-  // The one whose values lie in the memory that segments share: first, that of the forward pass.
+  // The segment whose values are in the memory that segments share. At first it is the last one of
+  // the forward pass.
   size_t held = graph_.segments.size() - 1;
   for (const GradientStep& step : workspace_->gradients().steps) {
     const std::optional<size_t>& segment = graph_.nodes[step.node].segment;

@@ -1,4 +1,4 @@
-// How far predictions are from the numbers that they should be, summed up example by example.
+// The error of predicted numbers, summed example by example.
 #pragma once
 
 #include <cmath>
@@ -7,9 +7,9 @@
 
 namespace leeway {
 
-// Exact for any division into batches but for the rounding of doubles: the labels' variance is
-// summed about their running mean (Welford 1962; merged as Chan, Golub and LeVeque 1979), so that
-// large labels which hardly differ do not cancel out.
+// The result does not depend on how examples are divided into batches, except for the rounding of
+// doubles. The labels' variance is summed about their running mean (Welford 1962; merged as in
+// Chan, Golub and LeVeque 1979), so that large labels with small differences do not cancel out.
 class RegressionError {
  public:
   void Add(double prediction, double label) {
@@ -48,7 +48,7 @@ class RegressionError {
   uint64_t count_ = 0;
   double absolute_ = 0;
   double squared_ = 0;
-  // Of the labels: their mean, and the sum of their squared deviations from it.
+  // The mean of the labels, and the sum of their squared deviations from it.
   double mean_ = 0;
   double deviation_ = 0;
 };

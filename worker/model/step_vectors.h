@@ -5,18 +5,18 @@
 
 namespace leeway {
 
-// Whose memory vectors are. One and the same where the device works in the host's memory.
+// Whose memory the vectors are in. If the device works in the host's memory, both mean the same.
 enum class Home { kHost, kDevice };
 
-// Both are whole.
+// Both are whole vectors.
 struct StepVectors {
   std::span<const float> weights;
   std::span<float> contribution;
-  // kHost: weights go up to a device and the contribution comes down, range by range. kDevice: they
-  // are where they are used, and nothing travels.
+  // kHost: the weights are copied to a device and the contribution is copied back, range by range.
+  // kDevice: both are on the device already, and nothing is copied.
   Home home = Home::kHost;
-  // A power of two. The backward pass computes the gradient of the loss times this, so that small
-  // gradients stay in the range of fp16, and the contribution is divided by it again.
+  // A power of two. The backward pass computes the gradient of the loss times this factor, so that
+  // small gradients stay in the range of fp16. The contribution is divided by the factor again.
   float loss_scale = 1;
 };
 

@@ -13,11 +13,11 @@
 
 namespace leeway {
 
-// Hands out pieces of one allocation; without memory yet, only counts what will be wanted.
+// Hands out pieces of one allocation. Without memory it only counts what is needed.
 class Arena {
  public:
   explicit Arena(float* memory) : memory_(memory) {}
-  // Adds what it takes to `account`.
+  // Adds the size of the piece to `account`.
   float* Take(size_t count, uint64_t& account) {
     float* piece = memory_ == nullptr ? nullptr : memory_ + used_;
     const size_t taken = (count + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
@@ -42,7 +42,7 @@ size_t AveragedElements(const Layer& layer) {
   return elements;
 }
 
-// Lays out what the nodes of a graph write in the forward pass, for so many examples.
+// Plans where the nodes of a graph write in the forward pass, for `capacity` examples.
 class OutputPlanner {
  public:
   OutputPlanner(const Graph& graph, size_t capacity, MemoryPlan& plan)
@@ -67,7 +67,8 @@ class OutputPlanner {
   }
 
  private:
-  // From the forward to the backward pass. What a segment gives is read behind it.
+  // Whether the output is kept from the forward to the backward pass. A segment's result is read
+  // behind the segment.
   bool OutputIsKept(size_t node) const {
     const std::optional<size_t>& segment = graph_.nodes[node].segment;
     return !segment.has_value() || places_.home[graph_.segments[*segment].end] == node + 1;
@@ -82,7 +83,7 @@ class OutputPlanner {
     if (layer != nullptr) buffers_[node].saved = arena.Take(layer->saved(capacity_), account);
   }
 
-  // All in the same memory, which is as large as the largest of them.
+  // All segments share the same memory, which is as large as the largest of them.
   void PlanSegments(Arena& arena) {
     uint64_t largest = 0;
     for (const Segment& segment : graph_.segments) {
@@ -91,7 +92,7 @@ class OutputPlanner {
     float* const shared = arena.Take(largest, plan_.recomputed);
     for (const Segment& segment : graph_.segments) PlaceSegment(segment, shared);
   }
-  // The floats that it takes.
+  // Returns the number of floats that the segment takes.
   uint64_t PlaceSegment(const Segment& segment, float* at) {
     Arena arena(at);
     uint64_t taken = 0;
@@ -106,7 +107,7 @@ class OutputPlanner {
   const size_t capacity_;
   MemoryPlan& plan_;
   const OutputPlaces places_;
-  // Of the values that have some.
+  // By value: its memory, or null.
   std::vector<float*> memory_;
   std::vector<NodeBuffers> buffers_;
 };
@@ -169,7 +170,7 @@ absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Make(const Graph& graph, s
   const uint64_t floats = Measure(graph, capacity, needs, own_memory, backend).total();
   if (floats > kMaxWorkspaceElements) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "a batch of ", capacity, " examples wants ", floats, " floats of activations, ",
+        "a batch of ", capacity, " examples needs ", floats, " floats of activations, ",
         "more than ", kMaxWorkspaceElements, ": make data.batch_size smaller"));
   }
   std::unique_ptr<Workspace> workspace(new Workspace(capacity));

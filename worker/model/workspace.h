@@ -1,4 +1,4 @@
-// The memory of one batch: planned once for a batch size, so that a step allocates nothing.
+// The memory of one batch. It is planned once for a batch size, so that a step allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -16,51 +16,51 @@ namespace leeway {
 
 class Arena;
 
-// Where a node finds its output and kept values, for batches up to `capacity` examples.
+// Where a node's output and kept values are, for batches of up to `capacity` examples.
 struct NodeBuffers {
-  // Null while nothing lies between it and the batch's features.
+  // Null while the output is the batch's features themselves.
   float* output = nullptr;
-  // The output lies in the first input's place.
+  // Whether the output overwrites the first input.
   bool shares_input = false;
   float* saved = nullptr;
 };
 
-// What besides its graph decides what a model's batches take.
+// What decides a batch's memory besides the model's graph.
 struct BatchNeeds {
-  // Floats of the weights, and of the contribution.
+  // The number of floats in the weights, and in the contribution.
   size_t flat = 0;
-  // Parts of the contribution of which is told whether they are finite.
+  // The number of parts of the contribution that have a flag for finite values.
   size_t finite_cells = 0;
-  // Batches have other labels, too.
+  // Whether batches have other labels, too.
   bool mixed = false;
 };
 
 class Workspace {
  public:
-  // What Make would allocate on a backend with memory of its own, or without. Scratch is what
-  // `backend` wants of it.
+  // The memory that Make would allocate on a backend with or without memory of its own. The scratch
+  // size is what `backend` needs.
   static MemoryPlan Measure(const Graph& graph, size_t capacity, const BatchNeeds& needs,
                             bool own_memory, const Backend& backend);
-  // RESOURCE_EXHAUSTED beyond kMaxWorkspaceElements or what the device has. The graph outlives
-  // it.
+  // RESOURCE_EXHAUSTED above kMaxWorkspaceElements or above what the device has. The graph outlives
+  // the workspace.
   static absl::StatusOr<std::unique_ptr<Workspace>> Make(const Graph& graph, size_t capacity,
                                                          const BatchNeeds& needs, Backend& backend);
 
   size_t capacity() const { return capacity_; }
   const NodeBuffers& node(size_t index) const { return buffers_[index]; }
-  // The backward pass, and where its buffers are.
+  // The backward pass, and the buffers that it uses.
   const GradientPlan& gradients() const { return plan_; }
   float* gradient(GradientBuffer buffer) const { return gradients_[buffer]; }
   float* scratch() const { return scratch_; }
-  // Room for the averaged tensors of a layer that is computed again, which nobody reads.
+  // Memory for the averaged tensors of a layer that is computed again. Nothing reads them.
   float* discarded() const { return discarded_; }
-  // As those of a BatchLoss.
+  // The sums of a BatchLoss.
   LossSum* sums() const { return sums_; }
-  // Of batches that are mixed only: the scores' gradient by the other labels.
+  // For mixed batches only: the gradient of the scores by the other labels.
   float* other_gradient() const { return other_gradient_; }
-  // By part: whether its contribution is finite; null as below.
+  // By part: whether its contribution is finite. Null under the same condition as below.
   float* finite() const { return finite_; }
-  // Copies of what the host handed in; null where the device shares the host's memory.
+  // Copies of the host's input. Null if the device shares the host's memory.
   float* features() const { return features_; }
   float* labels() const { return labels_; }
   float* other_labels() const { return other_labels_; }
@@ -69,7 +69,7 @@ class Workspace {
 
  private:
   explicit Workspace(size_t capacity) : capacity_(capacity) {}
-  // Lays everything out in `arena`, and says what it takes.
+  // Places everything in `arena`, and returns the sizes.
   MemoryPlan Plan(const Graph& graph, const BatchNeeds& needs, bool own_memory,
                   const Backend& backend, Arena& arena);
   void PlanScratch(const Graph& graph, const Backend& backend, Arena& arena, MemoryPlan& plan);

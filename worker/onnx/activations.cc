@@ -9,7 +9,7 @@ OnnxValue Named(const OnnxLayer& layer, std::string name) {
   return {std::move(name), layer.input.shape, layer.input.layout};
 }
 
-// x/2 (1 + s), where `s` is the name of a value.
+// Adds x/2 (1 + s), where `s` is the name of a value.
 std::string HalfOf(const OnnxLayer& layer, const std::string& s) {
   GraphWriter& graph = layer.graph;
   const std::string sum =
@@ -18,7 +18,7 @@ std::string HalfOf(const OnnxLayer& layer, const std::string& s) {
   return graph.Add(layer.name, "Mul", {product, graph.AddFloat(layer.Part("half"), 0.5f)});
 }
 
-// erf(x / sqrt(2))
+// Adds erf(x / sqrt(2)).
 std::string ErfOf(const OnnxLayer& layer) {
   GraphWriter& graph = layer.graph;
   const std::string factor =
@@ -27,7 +27,7 @@ std::string ErfOf(const OnnxLayer& layer) {
   return graph.Add(layer.Part("erf"), "Erf", {scaled});
 }
 
-// tanh(sqrt(2/pi) (x + 0.044715 x^3)) = tanh(x (a + b x^2))
+// Adds tanh(sqrt(2/pi) (x + 0.044715 x^3)) = tanh(x (a + b x^2)).
 std::string TanhOf(const OnnxLayer& layer) {
   GraphWriter& graph = layer.graph;
   const double factor = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;

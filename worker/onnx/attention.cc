@@ -7,10 +7,10 @@
 namespace leeway {
 namespace {
 
-// Added to a score whose key must not be seen: after a softmax nothing is left of it.
+// This is added to a score whose key must not be seen, so that the softmax makes it 0.
 constexpr float kHidden = -1e9f;
 
-// The parts of an attention layer. A value of the heads is [N, heads, positions, width].
+// Builds the nodes of an attention layer. A value of the heads is [N, heads, positions, width].
 class AttentionNodes {
  public:
   explicit AttentionNodes(const OnnxLayer& layer)
@@ -57,7 +57,7 @@ class AttentionNodes {
     return graph_.Shared(name, [&] { return graph_.AddInt(name, number); });
   }
 
-  // The softmax of q k^T / sqrt(width) over the keys that a position sees.
+  // Adds the softmax of q k^T / sqrt(width) over the keys that a position sees.
   std::string Shares(const std::string& queries, const std::string& keys) const {
     const std::string turned = Permuted("keys_turned", keys, {0, 1, 3, 2});
     const std::string products = graph_.Add(layer_.Part("products"), "MatMul", {queries, turned});
@@ -70,7 +70,7 @@ class AttentionNodes {
     return graph_.Add(layer_.Part("shares"), "Softmax", {scores}, {IntAttribute("axis", 3)});
   }
 
-  // [positions, positions]: 0 where the row's position sees the column's.
+  // The mask [positions, positions] has 0 where the row's position sees the column's.
   std::string CausalMask() const {
     const std::string name = "causal_mask_" + std::to_string(positions_);
     return graph_.Shared(name, [&] {
@@ -83,8 +83,8 @@ class AttentionNodes {
     });
   }
 
-  // Rotary positions: each pair (a, b) of channels i and i + width/2 becomes
-  // (a cos - b sin, b cos + a sin), which is x cos + (x with its halves exchanged) (-+sin).
+  // Adds rotary positions: each pair (a, b) of channels i and i + width/2 becomes (a cos - b sin, b
+  // cos + a sin), which is x cos + (x with its halves exchanged) (-+sin).
   std::string Rotated(const char* part, const std::string& x) const {
     if (!config_.rotary()) return x;
     const std::string name = layer_.Part(part);
@@ -106,7 +106,8 @@ class AttentionNodes {
     });
   }
 
-  // [positions, width]: `of` each angle, in the first half with this sign.
+  // The table [positions, width] has `of` each angle. `sign` is the factor in the first half of the
+  // columns.
   std::string RotaryTable(const char* kind, double sign, double (*of)(double)) const {
     const std::string name = std::string("rotary_") + kind + "_" + std::to_string(positions_) +
                              "x" + std::to_string(width_);

@@ -2,8 +2,8 @@
 
 namespace leeway {
 
-// 1/2 sum_f ((x V)_f^2 - (x^2 V^2)_f), with the features of an image row by row, as its weights
-// are.
+// Adds 1/2 sum_f ((x V)_f^2 - (x^2 V^2)_f). The features of an image are taken row by row, in the
+// order of the weights.
 OnnxValue AddFactorInteraction(const OnnxLayer& layer) {
   GraphWriter& graph = layer.graph;
   std::string x = layer.input.name;

@@ -1,4 +1,4 @@
-// Puts an ONNX graph together, node by node. Names of operators and attributes are ONNX's
+// Builds an ONNX graph node by node. The names of operators and attributes are ONNX's
 // (github.com/onnx/onnx/blob/main/docs/Operators.md), as of opset 10.
 #pragma once
 
@@ -15,19 +15,19 @@
 
 namespace leeway {
 
-// How ONNX has the examples of a value.
+// The layout in ONNX of the examples of a value.
 enum class OnnxLayout {
   // [N, features]
   kFlat,
   // [N, channels, height, width]
   kImage,
-  // [N, positions, channels], the pixels row by row: what a transformer computes with.
+  // [N, positions, channels], with the pixels row by row: the layout of transformers.
   kRows,
-  // [N, positions] of INT64: the model's input where it is text.
+  // [N, positions] of INT64: the model's input if it is text.
   kTokens,
 };
 
-// A value of the graph. `shape` is that of one example in Leeway.
+// A value of the graph. `shape` is the shape of one example in Leeway.
 struct OnnxValue {
   std::string name;
   ImageShape shape;
@@ -48,16 +48,16 @@ class GraphWriter {
  public:
   explicit GraphWriter(onnx::GraphProto& graph) : graph_(graph) {}
 
-  // The graph's input, of tokens or of numbers, and its output, which is `scores`.
+  // Begin adds the graph's input, of tokens or of numbers. End adds its output, which is `scores`.
   OnnxValue Begin(const ImageShape& input, bool tokens);
   void End(OnnxValue scores);
 
-  // Appends a node; the name of its output, which is also its own: `name`, or a longer one if that
-  // is taken.
+  // Appends a node and returns its name, which is also the name of its output: `name`, or a longer
+  // one if `name` is taken.
   std::string Add(const std::string& name, const std::string& op,
                   const std::vector<std::string>& inputs,
                   const std::vector<onnx::AttributeProto>& attributes = {});
-  // Constants; the name. One of no dimensions is a scalar.
+  // Add constants and return their names. A constant without dimensions is a scalar.
   std::string AddFloats(const std::string& name, const std::vector<int64_t>& dims,
                         std::span<const float> values);
   std::string AddFloat(const std::string& name, float value) {
@@ -65,15 +65,17 @@ class GraphWriter {
   }
   std::string AddInts(const std::string& name, const std::vector<int64_t>& values);
   std::string AddInt(const std::string& name, int64_t value);
-  // `x` in these dimensions; 0: as many as the input has, -1: what is left.
+  // Reshapes `x` to these dimensions. 0 stands for the dimension of the input, -1 for the remaining
+  // elements.
   std::string Reshape(const std::string& name, const std::string& x,
                       const std::vector<int64_t>& dims);
-  // What `add` makes of the name, made once: constants that several layers read.
+  // Returns what `add` returned for this name. `add` is called once, because several layers read
+  // the same constants.
   std::string Shared(const std::string& name, const std::function<std::string()>& add);
 
-  // The same value in another layout; `name` is that of what this adds to the graph. Features of an
-  // image have its channels before its pixels; a flat value is an image of one pixel, or one row.
-  // Not of tokens.
+  // Convert a value to another layout. `name` is the name of the node that this adds to the graph.
+  // Features of an image have its channels before its pixels. A flat value is an image of one
+  // pixel, or one row. The value must not be tokens.
   OnnxValue Flat(const std::string& name, const OnnxValue& value);
   OnnxValue Image(const std::string& name, const OnnxValue& value);
   OnnxValue Rows(const std::string& name, const OnnxValue& value);

@@ -17,7 +17,7 @@ OnnxValue AddPool(const OnnxLayer& layer, const std::string& op, const v1::Pool&
   return {y, layer.layer.output(), OnnxLayout::kImage};
 }
 
-// A tensor, unless the layer has none of the name.
+// Appends a tensor to `inputs`, unless the layer has no tensor of that name.
 void Append(std::string weight, std::vector<std::string>& inputs) {
   if (!weight.empty()) inputs.push_back(std::move(weight));
 }
@@ -39,14 +39,14 @@ OnnxValue AddConv2d(const OnnxLayer& layer) {
 
 namespace {
 
-// The same for each pixel.
+// Adds a dense layer that computes the same for each pixel.
 OnnxValue AddPointwise(const OnnxLayer& layer) {
   const ImageShape& output = layer.layer.output();
   std::vector<std::string> inputs = {
       layer.input.name,
       layer.weight("weight", {output.channels, layer.input.shape.channels, 1, 1})};
   Append(layer.weight("bias", {}), inputs);
-  // Without the shape of the kernel, which ONNX would infer, OpenCV does not read it.
+  // ONNX would infer the kernel's shape, but OpenCV does not read the node without it.
   return {layer.graph.Add(layer.name, "Conv", inputs, {IntsAttribute("kernel_shape", Twice(1))}),
           output, OnnxLayout::kImage};
 }
@@ -55,7 +55,7 @@ OnnxValue AddPointwise(const OnnxLayer& layer) {
 
 OnnxValue AddDense(const OnnxLayer& layer) {
   if (!layer.layer.output().flat()) {
-    // As a convolution, a weight that has its inputs first would need another layout.
+    // A weight with its inputs first would need another layout in a convolution.
     const bool by_rows = layer.input.rows() || KeepsInputsFirst(layer.name);
     return by_rows ? AddDenseOfRows(layer) : AddPointwise(layer);
   }
@@ -63,7 +63,7 @@ OnnxValue AddDense(const OnnxLayer& layer) {
   const uint32_t units = layer.layer.output().channels;
   const std::string weight = layer.weight("weight", {});
   std::string bias = layer.weight("bias", {});
-  // Before opset 11 there must be one.
+  // Before opset 11 the bias is required.
   if (bias.empty()) {
     bias = layer.graph.AddFloats(layer.Part("no_bias"), {units}, std::vector<float>(units));
   }
@@ -90,7 +90,7 @@ OnnxValue AddGlobalAvgPool(const OnnxLayer& layer) {
 OnnxValue AddPadChannels(const OnnxLayer& layer) {
   const v1::PadChannels& pad = layer.config.pad_channels();
   const OnnxValue x = layer.graph.Image(layer.Part("input"), layer.input);
-  // Before and after each of the four dimensions.
+  // The pads before, then after, each of the four dimensions.
   const auto pads = IntsAttribute("pads", {0, pad.before(), 0, 0, 0, pad.after(), 0, 0});
   return {layer.graph.Add(layer.name, "Pad", {x.name}, {pads}), layer.layer.output(),
           OnnxLayout::kImage};

@@ -3,8 +3,8 @@
 namespace leeway {
 namespace {
 
-// Of `x` [N, parts, elements], (x - mean) / sqrt(variance + epsilon) over the elements of each
-// part.
+// Normalises `x` [N, parts, elements]: (x - mean) / sqrt(variance + epsilon) over the elements of
+// each part.
 std::string Normalized(const OnnxLayer& layer, const std::string& x, size_t parts, double epsilon) {
   GraphWriter& graph = layer.graph;
   const auto count = static_cast<int64_t>(parts);
@@ -15,12 +15,12 @@ std::string Normalized(const OnnxLayer& layer, const std::string& x, size_t part
                    {FloatAttribute("epsilon", static_cast<float>(epsilon))});
 }
 
-// With the channels before the pixels.
+// Returns the layer's input with the channels before the pixels.
 OnnxValue ChannelsFirst(const OnnxLayer& layer) {
   return layer.input.rows() ? layer.graph.Image(layer.Part("input"), layer.input) : layer.input;
 }
 
-// `x`, in whatever dimensions, in those of `like`, times the layer's weight of each channel, plus
+// Reshapes `x` to the dimensions of `like`, multiplies each channel by the layer's weight, and adds
 // its bias if it has one.
 OnnxValue Scaled(const OnnxLayer& layer, const OnnxValue& like, const std::string& x) {
   const int64_t channels = like.shape.channels;
@@ -38,7 +38,8 @@ OnnxValue Scaled(const OnnxLayer& layer, const OnnxValue& like, const std::strin
   return {y, like.shape, like.layout};
 }
 
-// By sums over the channels, as other exporters write it: what runs ONNX knows the pattern.
+// Uses sums over the channels, as other exporters do, because programs that run ONNX recognise this
+// pattern.
 OnnxValue AddLayerNormOfRows(const OnnxLayer& layer) {
   GraphWriter& graph = layer.graph;
   const std::string& x = layer.input.name;
@@ -73,7 +74,7 @@ OnnxValue AddBatchNorm(const OnnxLayer& layer) {
   return {y, x.shape, x.layout};
 }
 
-// A part is a pixel, whose elements are its channels.
+// A part is a pixel, and its elements are the channels.
 OnnxValue AddLayerNorm(const OnnxLayer& layer) {
   if (layer.input.rows()) return AddLayerNormOfRows(layer);
   const ImageShape& shape = layer.input.shape;
@@ -89,7 +90,7 @@ OnnxValue AddLayerNorm(const OnnxLayer& layer) {
                 graph.Add(layer.Part("back"), "Transpose", {normalized}, {swap}));
 }
 
-// A part is a group, whose elements are its channels' pixels.
+// A part is a group, and its elements are the pixels of its channels.
 OnnxValue AddGroupNorm(const OnnxLayer& layer) {
   const v1::GroupNorm& norm = layer.config.group_norm();
   const OnnxValue x = ChannelsFirst(layer);

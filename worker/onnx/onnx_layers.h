@@ -1,4 +1,4 @@
-// Which ONNX nodes a layer is; onnx_layers.cc has the table of the kinds that are known.
+// The ONNX nodes of layers. onnx_layers.cc has the table of the supported kinds.
 #pragma once
 
 #include <functional>
@@ -13,34 +13,36 @@
 
 namespace leeway {
 
-// A layer on its way into the graph.
+// A layer that is added to the graph.
 struct OnnxLayer {
   const v1::Layer& config;
   const Layer& layer;
-  // Whole; what the layer adds to the graph is called so, or begins so.
+  // The layer's full name. All that the layer adds to the graph has this name, or one that begins
+  // with it.
   const std::string& name;
   OnnxValue input;
   GraphWriter& graph;
-  // Adds the layer's tensor of this name as PyTorch has it, in the given dimensions or its own,
-  // once; its name in the graph, or "" if the layer has no such tensor. A tied layer has those of
-  // the layer that it is tied to.
+  // Adds the layer's tensor of this name in PyTorch's form, with the given dimensions or its own,
+  // once. Returns its name in the graph, or "" if the layer has no such tensor. A tied layer has
+  // the tensors of the layer that it is tied to.
   std::function<std::string(const std::string& tensor, const std::vector<int64_t>& dims)> weight;
-  // A name for a part of it.
+  // A name for a part of the layer.
   std::string Part(const char* part) const { return name + "." + part; }
-  // The layer's output, called `value`, in rows.
+  // The layer's output, which is named `value`, as rows.
   OnnxValue Rows(std::string value) const {
     return {std::move(value), layer.output(), OnnxLayout::kRows};
   }
 };
 
-// Adds x W + b, for rows `x` and a weight [inputs, units]; an empty `bias` is none.
+// Adds x W + b, for rows `x` and a weight [inputs, units]. If `bias` is empty, it adds no b.
 std::string AddProjection(const OnnxLayer& layer, const std::string& name, const std::string& x,
                           const std::string& weight, const std::string& bias);
 
-// The layer's output, as it is evaluated. UNIMPLEMENTED if ONNX has no such layer here.
+// Adds the layer as it is evaluated, and returns its output. UNIMPLEMENTED if this exporter has no
+// ONNX nodes for the layer.
 absl::StatusOr<OnnxValue> AddOnnxLayer(const OnnxLayer& layer);
 
-// The kinds, called by AddOnnxLayer.
+// The functions for each kind of layer, called by AddOnnxLayer.
 OnnxValue AddConv2d(const OnnxLayer& layer);
 OnnxValue AddDense(const OnnxLayer& layer);
 OnnxValue AddTiedDense(const OnnxLayer& layer);
@@ -61,9 +63,9 @@ OnnxValue AddGelu(const OnnxLayer& layer);
 OnnxValue AddBatchNorm(const OnnxLayer& layer);
 OnnxValue AddLayerNorm(const OnnxLayer& layer);
 OnnxValue AddGroupNorm(const OnnxLayer& layer);
-// A pointwise one, of rows.
+// A pointwise dense layer, of rows.
 OnnxValue AddDenseOfRows(const OnnxLayer& layer);
-// What does nothing when a model is evaluated.
+// A layer that does nothing in evaluation.
 OnnxValue AddNothing(const OnnxLayer& layer);
 
 }  // namespace leeway

@@ -17,10 +17,10 @@ namespace leeway {
 namespace {
 
 constexpr int64_t kIrVersion = 7;
-// Newer ones have bounds and paddings as inputs instead of attributes, which OpenCV 4.6 does not
+// Newer opsets have bounds and paddings as inputs and not as attributes, which OpenCV 4.6 does not
 // read.
 constexpr int64_t kOpset = 10;
-// A message's limit is 2 GiB; this leaves room for all but the weights.
+// A protobuf message is limited to 2 GiB. This leaves room for everything besides the weights.
 constexpr uint64_t kWeightBytesMax = 2'000'000'000;
 
 class OnnxBuilder {
@@ -47,7 +47,8 @@ class OnnxBuilder {
   }
 
  private:
-  // Of each position, also of a text's only one; else of each example, if it has one row of them.
+  // The scores of each position for a text, even if it has only one. Otherwise the scores of each
+  // example, if it has one row of them.
   OnnxValue Scores() {
     const OnnxValue& scores = values_.back();
     if (TakesTokens()) return writer_.Rows("scores.rows", scores);
@@ -92,13 +93,15 @@ class OnnxBuilder {
     return writer_.AddFloats(tensor.names.front(), dims.empty() ? own : dims, values);
   }
 
-  // In one layout: rows if one of them is rows, else images if one of them is.
+  // Joins the inputs in one layout: rows if one of them is rows, otherwise images if one of them is
+  // an image.
   absl::StatusOr<OnnxValue> AddJoin(const Node& node, size_t i) {
     OnnxLayout layout = OnnxLayout::kFlat;
     for (const size_t input : node.inputs) {
       if (values_[input].tokens()) {
-        return absl::UnimplementedError(absl::StrCat(
-            "'", node.name, "' takes the tokens of the data, which only embeddings take in ONNX"));
+        return absl::UnimplementedError(
+            absl::StrCat("'", node.name,
+                         "' takes the tokens of the data; in ONNX only embeddings can take them"));
       }
       if (layout != OnnxLayout::kRows && !values_[input].flat()) layout = values_[input].layout;
     }
@@ -132,7 +135,7 @@ class OnnxBuilder {
   const std::span<const float> weights_;
   const std::vector<FileTensor> tensors_;
   GraphWriter writer_;
-  // As the model's graph counts them.
+  // The values, in the order of the model's graph.
   std::vector<OnnxValue> values_;
 };
 
@@ -144,7 +147,7 @@ absl::StatusOr<onnx::ModelProto> MakeOnnxModel(const v1::Model& config, const Mo
   if (weights.size_bytes() > kWeightBytesMax) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the model has ", weights.size_bytes(),
-                     " bytes of weights, and an ONNX file holds at most ", kWeightBytesMax,
+                     " bytes of weights, but an ONNX file can have at most ", kWeightBytesMax,
                      ": write it as pytorch or safetensors"));
   }
   ASSIGN_OR_RETURN(std::vector<FileTensor> tensors, TorchTensors(config, model));

@@ -1,4 +1,4 @@
-// A trained model as ONNX (onnx.ai): what other programs evaluate it with.
+// Converts a trained model to ONNX (onnx.ai), so that other programs can evaluate it.
 #pragma once
 
 #include <map>
@@ -12,12 +12,12 @@
 
 namespace leeway {
 
-// As the model is evaluated: running statistics, no dropout. The input `input` is [N, channels,
-// height, width], [N, features], or [N, positions] of INT64 where the model takes tokens. The
-// output `scores` is [N, scores], or [N, positions, scores], before any softmax. Opset 10.
-// `config` is what `model` was built of. UNIMPLEMENTED, with the key of the layer, if ONNX has no
-// such layer; RESOURCE_EXHAUSTED for weights of more than 2 GB, which a protobuf message cannot
-// hold.
+// Returns the model as it is evaluated: with running statistics and without dropout. The input
+// `input` is [N, channels, height, width], [N, features], or [N, positions] of INT64 if the model
+// takes tokens. The output `scores` is [N, scores], or [N, positions, scores], before any softmax.
+// The opset is 10. `model` must be built of `config`. UNIMPLEMENTED, with the key of the layer, if
+// the layer cannot be written as ONNX; RESOURCE_EXHAUSTED if the weights have more than 2 GB, which
+// a protobuf message cannot hold.
 absl::StatusOr<onnx::ModelProto> MakeOnnxModel(const v1::Model& config, const Model& model,
                                                std::span<const float> weights,
                                                const std::map<std::string, std::string>& metadata);

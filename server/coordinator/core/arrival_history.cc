@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kToStandardDeviation = 1.4826;
 
-// The lower one of two; `values` are not empty, and reordered.
+// Returns the lower one of two medians. Reorders `values`, which must not be empty.
 Duration Median(std::vector<Duration>& values) {
   const auto middle = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());

@@ -1,5 +1,6 @@
-// When the contributions of a clock usually come, learned from the last clocks: median and median
-// absolute deviation, which a minority of slow workers and a few bad clocks do not move.
+// When the contributions of a clock usually arrive, learned from the last clocks. The figures are
+// the median and the median absolute deviation, because a minority of slow workers and a few bad
+// clocks do not move these.
 #pragma once
 
 #include <cstddef>
@@ -14,25 +15,26 @@ namespace leeway {
 // Pure; not thread-safe.
 class ArrivalHistory {
  public:
-  // Remembers so many clocks, and says nothing before it has seen two: more would make a job wait
-  // for a slow worker for longer, and teach little.
+  // Remembers at most kClocksMax clocks, and gives no figures before kClocksMin clocks. A larger
+  // minimum would make a job wait longer for a slow worker, and teach little.
   static constexpr size_t kClocksMax = 32;
   static constexpr size_t kClocksMin = 2;
-  // Of one clock's delays these many are kept, evenly over the sorted ones, so that with ten
-  // thousand workers a clock costs what it costs with a few.
+  // The history keeps at most this number of one clock's delays, evenly chosen from the sorted
+  // ones. So a clock costs the same with ten thousand workers as with a few.
   static constexpr size_t kDelaysMax = 64;
 
-  // How long after its beginning each contribution of one clock came; in any order, may be empty.
+  // Adds one clock: the delay of each contribution since the clock's beginning. The delays may be
+  // in any order, and the list may be empty.
   void Add(std::vector<Duration> delays);
 
   struct Usual {
     Duration median{};
-    // The median absolute deviation times 1.4826: the standard deviation, were the delays normal
-    // (Rousseeuw and Croux 1993).
+    // The median absolute deviation times 1.4826, which equals the standard deviation if the delays
+    // are normally distributed (Rousseeuw and Croux 1993).
     Duration deviation{};
     bool operator==(const Usual&) const = default;
   };
-  // Of all delays that are remembered; nothing before kClocksMin clocks have been added.
+  // Figures over all remembered delays; nullopt before kClocksMin clocks have been added.
   std::optional<Usual> Get() const;
 
  private:

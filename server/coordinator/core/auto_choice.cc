@@ -10,7 +10,7 @@ namespace leeway {
 absl::Status LinkBook::Check(double link) {
   if (link > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("link: ", link, " is no rate in bytes a second above 0"));
+      absl::StrCat("link: ", link, " is not a rate in bytes a second above 0"));
 }
 
 double LinkBook::Slowest(double nominal, bool one_host) const {
@@ -25,7 +25,7 @@ double LinkBook::Slowest(double nominal, bool one_host) const {
 AutoChoice ChooseAuto(const AutoBasis& basis, const LinkBook& links, bool one_host) {
   const double link = links.Slowest(basis.nominal_link, one_host);
   return {ChooseCodec(link, basis.rates),
-          link == LinkBook::kOneHost ? "for all are on one host"
+          link == LinkBook::kOneHost ? "because all are on one host"
                                      : absl::StrFormat("for a link of %.4g MB/s", link / 1e6)};
 }
 

@@ -72,7 +72,7 @@ void Checkpoints::Written(uint64_t clock, const absl::Status& status) {
   if (status.ok()) return commands_.Emit({.name = "checkpoint", .clock = clock});
   commands_.Emit({.name = "checkpoint_failed",
                   .clock = clock,
-                  .message = absl::StrCat("its manifest: ", status.ToString())});
+                  .message = absl::StrCat("the manifest: ", status.ToString())});
 }
 
 void Checkpoints::Expire(Time now, bool saving) {
@@ -111,11 +111,11 @@ CutBook::Needs Checkpoints::Needs(bool saving) const {
     const Rank& rank = ranks_[number];
     const bool last = saving && clock == last_clock_;
     if (rank.state == RankState::kFinished || rank.state == RankState::kStopped) {
-      // It has passed a periodic cut before it left.
+      // The rank passed the periodic cut before it left.
       if (!last && facts_.lockstep() && rank.clock >= clock) return {StateNeed::kAtCut, 0};
       return {StateNeed::kAtLeaving, rank.clock};
     }
-    // Where they do not go in step no rank is at the clock of a cut but by chance.
+    // Outside of lockstep a rank is at the clock of a cut only by chance.
     if (rank.state == RankState::kFailed || last || !facts_.lockstep()) {
       return {StateNeed::kIfAny, 0};
     }

@@ -1,4 +1,5 @@
-// What the coordinator's core wants done, in order. The service does it; a test looks at it.
+// What the coordinator's core wants done. The host carries out the commands in order; a test looks
+// at them.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +14,16 @@
 
 namespace leeway {
 
-// Where a server's ShardControl is; commands to it go there from now on, and none of before. That
-// the process there is gone is answered by ServerGone with its nonce.
+// Names the server's ShardControl. Later commands for the server go there, and earlier ones are
+// dropped. If the process there ends, ServerGone with its nonce reports it.
 struct ConnectServer {
   uint32_t server = 0;
   std::string address;
   uint64_t nonce = 0;
 };
 
-// Lost: what it has not heard it need not hear, for what it holds is made anew if it comes back,
-// and until it is connected again nothing is kept for it.
+// The server is lost. Pending commands for it are dropped, and no commands are kept for it until it
+// is connected again: its state is made anew when it comes back.
 struct DisconnectServer {
   uint32_t server = 0;
 };
@@ -35,46 +36,48 @@ struct ConfigureServer {
   Time deadline;
 };
 
-// To every server, in order with the others, until each has heard it.
+// Goes to every server, in order with the other commands, until each has heard it.
 struct SetLive {
   uint32_t rank = 0;
   bool live = false;
   bool operator==(const SetLive&) const = default;
 };
 
-// To every server, in order with the others, until each has heard it.
+// Goes to every server, in order with the other commands, until each has heard it.
 struct CommitSet {
   uint64_t generation = 0;
   uint64_t clock = 0;
-  // Rising.
+  // In ascending order.
   std::vector<uint32_t> ranks;
   bool operator==(const CommitSet&) const = default;
 };
 
-// Of every shard, to the server that owns it; each answers by SaveDone with the same round. Asked
-// again when shards change hands meanwhile: then only the answers to the last one count, for it is
-// what it says that lies in the files.
+// Asks the owner of every shard for its part; each answers by SaveDone with the same round. Asked
+// again when shards change hands meanwhile. Then only the answers to the latest question count,
+// because they describe what is in the files.
 struct SaveAll {
   uint64_t round = 0;
   uint64_t generation = 0;
   uint64_t clock = 0;
-  // By shard.
+  // By shard number.
   std::vector<uint32_t> owners;
   Time deadline;
 };
 
-// Durable before any command after it is begun, tried again and again. Answered by RecordDone: with
-// an error, once there is no hope (limits.start_seconds), and then servers are told nothing of what
-// was to follow. Lines for the log wait for none.
+// The record is durable before any later command begins; a failed write is retried. RecordDone
+// answers. It has an error if the record was given up (after limits.start_seconds); then the
+// servers are not told anything that depends on the record. Lines for the log do not wait for
+// records.
 struct WriteRecord {
   v1::CoordinatorRecord record;
-  // False: nothing follows from it but what a coordinator started again finds out by itself, or is
-  // told anew. It is written when there is time, unless a newer record is; there is no hope ends
-  // nothing, and it may not be answered.
+  // False if nothing depends on the record, except what a restarted coordinator finds out by itself
+  // or is told anew. Such a record is written when there is time, unless a newer one is written
+  // first. If it is given up, the job does not end, and there may be no answer.
   bool awaited = true;
 };
 
-// A worker's state that lies in the folder of another cut than the one it becomes part of.
+// The file of a worker's state that is in the folder of another cut than the one it becomes a part
+// of.
 struct AdoptState {
   uint64_t from_clock = 0;
   std::string file;
@@ -83,17 +86,17 @@ struct AdoptState {
 // Answered by ManifestWritten.
 struct WriteManifest {
   v1::CheckpointManifest manifest;
-  // Done first.
+  // These are adopted before the manifest is written.
   std::vector<AdoptState> adopt;
 };
 
-// To every connected server; each answers by ShutdownDone, within `limit` or not at all.
+// Goes to every connected server. Each answers by ShutdownDone within `limit`, or not at all.
 struct ShutdownServers {
   Duration limit;
   v1::JobState outcome = v1::JOB_STARTING;
 };
 
-// The rest is for the log and metrics.jsonl.
+// The remaining commands are for the log and metrics.jsonl.
 struct StepRecord {
   uint32_t rank = 0;
   v1::StepMetrics metrics;
@@ -102,23 +105,24 @@ struct EvaluationRecord {
   uint32_t rank = 0;
   v1::EvaluationMetrics metrics;
 };
-// What a clock is in this start of the job; a later one may have other workers and exchanges.
+// The shape of a clock in this start of the job. A later start may have other workers and
+// exchanges.
 struct ClockShape {
   uint32_t workers = 0;
   uint64_t steps_per_clock = 0;
   bool sync = false;
 };
 struct Event {
-  // job_started, worker_registered, worker_lost, ...: metrics_log.h lists them.
+  // The kind: job_started, worker_registered, worker_lost and so on; metrics_log.h lists them.
   std::string name = {};
   std::optional<uint32_t> rank = {};
   std::optional<uint32_t> server = {};
   std::optional<uint64_t> incarnation = {};
   std::optional<uint64_t> clock = {};
-  // finished, stopped, failed.
+  // Finished, stopped or failed.
   std::string state = {};
   std::string message = {};
-  // Of a job_started.
+  // Only in job_started.
   std::optional<ClockShape> shape = {};
 };
 

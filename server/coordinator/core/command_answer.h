@@ -1,5 +1,5 @@
-// What the service tells the coordinator's core: how its commands went (command.h), and what it has
-// seen itself.
+// What the host tells the coordinator's core: how its commands went (command.h), and what the host
+// itself has seen.
 #pragma once
 
 #include <cstdint>
@@ -39,14 +39,15 @@ struct ShutdownDone {
   uint32_t server = 0;
 };
 
-// Nobody listens any more where that process of the server was (server_watch.h): where its shards
-// live on elsewhere they do so at once. Otherwise its lease or its successor decides.
+// Nobody listens any more at the address of that server's process (server_watch.h). Shards that
+// have a replica continue there at once. For the others, the server's lease or the process that
+// replaces it decides.
 struct ServerGone {
   uint32_t server = 0;
   uint64_t nonce = 0;
 };
 
-// Nothing that the job makes can be kept: it fails at once.
+// The run folder was removed, so nothing that the job makes can be kept: the job fails at once.
 struct RunFolderGone {
   std::string why;
 };

@@ -1,5 +1,5 @@
-// Where the coordinator's parts put what they want done: one list for all of them, so that its
-// order is that of the decisions.
+// The one list to which all parts of the coordinator's core add their commands, so that commands
+// are in the order of the decisions.
 #pragma once
 
 #include <utility>
@@ -13,12 +13,12 @@ namespace leeway {
 class Commands {
  public:
   Commands() = default;
-  // Parts refer to it.
+  // The parts refer to this object.
   Commands(const Commands&) = delete;
 
   void Push(Command command) { commands_.push_back(std::move(command)); }
   void Emit(Event event) { Push(std::move(event)); }
-  // What was put there since the last call, in order.
+  // Returns the commands added since the last call, in order.
   std::vector<Command> Take() { return std::exchange(commands_, {}); }
 
  private:

@@ -1,7 +1,7 @@
-// Sync mode with committed sets: whose contributions each clock is made of, one set for all
-// shards. Of each is said whose contributions of a clock it holds on all its blocks; what every
-// shard holds is, once it is enough, the clock's set (backup workers: Chen et al. 2016,
-// arXiv:1604.00981).
+// Sync mode with committed sets: which contributions make each clock. All shards use the same set.
+// Each shard reports which contributions of a clock it holds on all its blocks. Once enough
+// contributions are held by every shard, these become the clock's set (backup workers: Chen et al.
+// 2016, arXiv:1604.00981).
 #pragma once
 
 #include <cstdint>
@@ -14,55 +14,56 @@
 
 namespace leeway {
 
-// Pure; not thread-safe. Sets come in the order of clocks, one a clock, and a shard that has told
-// of a clock has the sets of all before: so nobody ever knows of more than one open clock.
+// Pure; not thread-safe. Sets are made in the order of clocks, one for each clock. A shard that
+// reports on a clock has the sets of all clocks before. So only one clock is ever open.
 class CommittedSetBook {
  public:
   CommittedSetBook() = default;
 
-  // Every block is at `clock`; of these shards, which have some.
+  // Every block is at `clock`. `shards` are the shards that have blocks.
   void Restart(uint64_t clock, const std::vector<uint32_t>& shards);
 
-  // A shard holds these, since `since` (by place; what is missing there came at some time before
-  // all others). What is repeated, late or of no shard with blocks is ignored.
+  // A shard holds the contributions of `ranks`, and has held ranks[i] since since[i]. Contributions
+  // without an entry in `since` count as earlier than all others. Repeated reports, late reports,
+  // and reports of a shard without blocks are ignored.
   void OnHeld(uint32_t shard, uint64_t clock, const std::vector<uint32_t>& ranks,
               const std::vector<Time>& since = {});
 
-  // The shard is elsewhere now, without what was held for it; who has it tells anew.
+  // The shard has moved, without the contributions held for it. Its new owner reports anew.
   void Forget(uint32_t shard);
 
-  // The next clock's set: all that every shard holds, if only `backup` of the ranks in `wanted`
-  // are missing at most, and not all. Whoever wants to give the missing ones more time asks for
-  // them first.
+  // Makes the next clock's set from the contributions that every shard holds. Returns nullopt if
+  // more than `backup` of the ranks in `wanted` are missing, or all of them. A caller that wants to
+  // give missing ranks more time calls Enough() and Missing() first.
   std::optional<CommitSet> Take(const std::vector<bool>& wanted, uint32_t backup);
 
-  // Of the next clock: whether Take() would give its set; who of `wanted` is missing; and when
-  // those who are not had come to every shard.
+  // The next clock: whether Take() would return its set, which ranks of `wanted` are missing, and
+  // when the contributions of the other ranks had arrived at every shard.
   bool Enough(const std::vector<bool>& wanted, uint32_t backup) const;
   std::vector<uint32_t> Missing(const std::vector<bool>& wanted) const;
   std::vector<Time> Arrivals() const;
-  // How many have come to every shard.
+  // The number of contributions that every shard holds.
   size_t came() const { return whole_.size(); }
 
-  // The set that Take() gave last; nothing after a restart.
+  // The set that Take() returned last; nullopt after a restart.
   const std::optional<CommitSet>& latest() const { return latest_; }
-  // The first clock without a set: every block is brought to it.
+  // The first clock without a set. Every block is brought to it.
   uint64_t next() const { return next_; }
 
  private:
   struct Shard {
     uint32_t number = 0;
-    // Since when it holds them.
+    // By rank: since when the shard holds its contribution.
     std::map<uint32_t, Time> ranks;
   };
-  // When the last shard came to hold what the rank sent; nothing while one does not.
+  // When the last shard received the rank's contribution; nullopt while a shard lacks it.
   std::optional<Time> Everywhere(uint32_t rank) const;
 
   uint64_t next_ = 0;
   std::optional<CommitSet> latest_;
-  // Of the clock next_.
+  // What each shard holds of clock next_.
   std::vector<Shard> shards_;
-  // Those that every shard holds.
+  // By rank: the contributions that every shard holds, and since when.
   std::map<uint32_t, Time> whole_;
 };
 

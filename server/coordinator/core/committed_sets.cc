@@ -60,12 +60,13 @@ void CommittedSets::CommitNext(bool open, const std::vector<bool>& live, uint64_
   if (!book_.Missing(wanted).empty() && now < grace_.Until(now, book_.came())) return;
   grace_.NextClock(now, book_.came(), book_.Arrivals());
   Commit(*book_.Take(wanted, backup), generation);
-  // The set before is part of every block, for it was read before this one's contributions came.
+  // The previous set is applied on every block: this set's contributions came after their workers
+  // had read those blocks.
   latest_lacks_ = false;
 }
 
-// It may have come to a server before the shard did; and who holds less than the set tells nothing
-// that would be answered with it.
+// The latest set may have reached a server before the shard did. An owner that holds less than the
+// set makes no report to which the set would be the answer, so it must be told again.
 void CommittedSets::CommitAgain(uint64_t generation) {
   if (latest_lacks_ && book_.latest()) Commit(*book_.latest(), generation);
 }
@@ -76,7 +77,7 @@ std::optional<CommittedSets::Lost> CommittedSets::LostContribution(
   if (!latest_lacks_ || !set) return std::nullopt;
   std::optional<Lost> lost;
   for (const uint32_t rank : set->ranks) {
-    // It has what every block has become of the set.
+    // The worker has passed the set's clock, so it has read every block with the set applied.
     if (ranks[rank].clock > set->clock) return std::nullopt;
     if (!live[rank]) lost = Lost{rank, set->clock};
   }

@@ -1,7 +1,8 @@
-// Sync clocks that need not be everybody's: which contributions count. Each clock gets one
-// committed set, the same for all shards, once every shard holds enough and the slow ones had their
-// grace. Owns the book of what is held (committed_set_book.h) and the grace; must be told what
-// shards hold, when they change hands, and when to look again.
+// Which contributions count in sync clocks that can be complete without every worker. Each clock
+// gets one committed set, the same for all shards, once every shard holds enough contributions and
+// the slow workers had their grace. Owns the book of held contributions (committed_set_book.h) and
+// the grace. The core must tell it what shards hold, when shards change hands, and when to look
+// again.
 #pragma once
 
 #include <cstdint>
@@ -25,51 +26,52 @@ class CommittedSets {
  public:
   CommittedSets(const JobFacts& facts, Commands& commands);
 
-  // Every block is at `clock`; shards 0 up to `shards` have some.
+  // Every block is at `clock`; shards 0 to `shards` - 1 have blocks.
   void Restart(uint64_t clock, uint32_t shards);
-  // What a shard holds of a clock. CommitNext() is to follow.
+  // Takes a report of what a shard holds of a clock. The caller then calls CommitNext().
   void TakeHeld(const v1::ContributionsHeldRequest& request, uint64_t generation, Time now);
-  // Of the shards that have changed hands since this epoch: what is held for a clock has one
-  // holder, and who takes a shard over gets it once more, from the lives that have sent it.
+  // Forgets what was held for shards that have changed hands since this epoch. Only the owner holds
+  // the contributions of a clock, so the new owner gets them again from the lives that sent them.
   void ForgetHeld(const Placement& places, uint64_t epoch);
-  // A shard has not got all of the latest set.
+  // A shard lacks something of the latest set.
   void MarkLacking() { latest_lacks_ = true; }
 
-  // Gives the next clock its set, if it can have one now. `open`: clocks get sets still; `live`: by
-  // rank, who is.
+  // Makes the next clock's set if that is possible now. `open`: clocks still get sets. `live`, by
+  // rank: whether the rank is live.
   void CommitNext(bool open, const std::vector<bool>& live, uint64_t generation, Time now);
-  // Until when the next clock waits for the slow ones; nothing if it does not.
+  // Until when the next clock waits for slow workers; nullopt if it does not wait.
   std::optional<Time> until() const { return grace_.until(); }
-  // The latest set once more, for who has taken a shard over.
+  // Sends the latest set again, for a server that has taken a shard over.
   void CommitAgain(uint64_t generation);
-  // The same, for who may have been told nothing for a while.
+  // The same, for servers that may have missed commands for a while.
   void TellAgain(uint64_t generation) {
     if (book_.latest()) Commit(*book_.latest(), generation);
   }
 
-  // The first clock without a set: every block is brought to it.
+  // The first clock without a set. Every block is brought to it.
   uint64_t next() const { return book_.next(); }
-  // A clock that can never be completed: a rank that its set, the latest one, names, and whose
-  // contribution some shard will never get.
+  // A clock that can never be complete: the latest set names the rank, but some shard will never
+  // get that rank's contribution.
   struct Lost {
     uint32_t rank = 0;
     uint64_t clock = 0;
   };
   std::optional<Lost> LostContribution(const Membership& ranks,
                                        const std::vector<bool>& live) const;
-  // "clock 17 could do without worker 3 and waits for it, 0.04 s more"; empty if it does not.
+  // "clock 17 could do without worker 3 and waits for it, 0.04 s more"; empty if the clock does not
+  // wait.
   std::string GraceMessage(const std::vector<bool>& live, Time now) const;
 
  private:
   void Commit(CommitSet set, uint64_t generation);
-  // By rank: a clock is complete with these.
+  // By rank: whether a complete clock needs its contribution.
   std::vector<bool> Wanted(const std::vector<bool>& live) const;
 
   const JobFacts& facts_;
   Commands& commands_;
   CommittedSetBook book_;
-  // A shard may lack something of the latest set: it has changed hands since, or has refused a
-  // contribution.
+  // True if a shard may lack something of the latest set: it has changed hands since then, or it
+  // has refused a contribution.
   bool latest_lacks_ = false;
   StragglerGrace grace_;
 };

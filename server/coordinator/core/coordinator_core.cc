@@ -32,12 +32,12 @@ CoordinatorCore::CoordinatorCore(CoordinatorOptions options, Time now)
   workers_.StandAt(cuts_.CertainClock(), now);
 }
 
-// ---- who may speak
+// ---- which senders are accepted
 
 absl::Status CoordinatorCore::CheckGeneration(uint64_t generation, const std::string& who) const {
   if (generation == life_.generation()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      who, " speaks of generation ", generation, "; the job has gone back to ",
+      who, " is of generation ", generation, ", but the job has gone back to ",
       cuts_.newest() ? absl::StrCat("the checkpoint at clock ", *cuts_.newest()) : "its beginning",
       ", which is generation ", life_.generation(), ": register again"));
 }
@@ -49,11 +49,11 @@ absl::Status CoordinatorCore::CheckSender(const Sender& sender) const {
   RETURN_IF_ERROR(CheckGeneration(generation, absl::StrCat("worker ", rank)));
   if (clock > kClockMax) {
     return absl::InvalidArgumentError(
-        absl::StrCat("worker ", rank, " says clock ", clock, ", which no job reaches"));
+        absl::StrCat("worker ", rank, " is at clock ", clock, ", which no job reaches"));
   }
   if (clock <= LargestClock()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("worker ", rank, " says clock ", clock,
-                                                 "; the job has ",
+  return absl::InvalidArgumentError(absl::StrCat("worker ", rank, " is at clock ", clock,
+                                                 ", but the job has ",
                                                  Counted(model_.length()->clocks(), "clock")));
 }
 
@@ -62,7 +62,7 @@ absl::Status CoordinatorCore::CheckWorkerState(const Sender& sender) const {
   if (facts().keeps_state()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("worker ", sender.rank,
-                   " hands in what it keeps between clocks; workers of this job keep ", "nothing"));
+                   " hands in state, but workers of this job keep none between ", "clocks"));
 }
 
 absl::Status CoordinatorCore::CheckLife(uint64_t job, uint32_t rank, uint64_t incarnation) const {
@@ -75,28 +75,28 @@ MessageLimits CoordinatorCore::Limits() const {
           shards_.places().epoch(), LargestClock()};
 }
 
-// ---- while it runs
+// ---- while the job runs
 
 void CoordinatorCore::SignOfLife(uint32_t rank, Time now) {
   if (workers_.Seen(rank, now)) TellLive(rank, true, now);
 }
 
 void CoordinatorCore::TellLive(uint32_t rank, bool live, Time now) {
-  // New blocks hold everybody up for everybody.
+  // Servers begin with every rank live in new blocks, and are told only changes.
   if (life_.phase() <= Phase::kGoingBack || !workers_.Tell(rank, live)) return;
   CommitNextSet(now);
 }
 
 void CoordinatorCore::CommitNextSet(Time now) {
   const bool running = life_.phase() == Phase::kRunning || life_.phase() == Phase::kStopping;
-  // Every block ends at the stop clock.
+  // All blocks end at the stop clock, so that clock gets no set.
   const bool open = running && !stop_.aborted() && !stop_.Reached(sets_.next());
   sets_.CommitNext(open, workers_.live(), life_.generation(), now);
 }
 
 absl::Status CoordinatorCore::RecordLossScales(const v1::HeartbeatRequest& request) {
   LossScales& scales = record_.loss_scales();
-  // At the end nothing is recorded any more, and nobody goes on with it.
+  // At the end nothing is recorded any more, and no later life needs it.
   if (request.loss_scales().empty() || life_.phase() >= Phase::kShutdown) return absl::OkStatus();
   if (!life_.began()) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -104,11 +104,11 @@ absl::Status CoordinatorCore::RecordLossScales(const v1::HeartbeatRequest& reque
   }
   if (scales.Take(request)) WriteDown(v1::JOB_STARTING, false);
   if (scales.OnRecord(request.rank())) return absl::OkStatus();
-  return absl::UnavailableError("waiting for coordinator.json to have this worker's loss scale");
+  return absl::UnavailableError("waiting until coordinator.json has this worker's loss scale");
 }
 
 absl::Status CoordinatorCore::RecordKeptState(const v1::HeartbeatRequest& request) {
-  // As for loss scales.
+  // The same rule as for loss scales.
   if (!request.keeps_state() || life_.phase() >= Phase::kShutdown) return absl::OkStatus();
   if (!life_.began()) {
     return absl::FailedPreconditionError(
@@ -120,7 +120,7 @@ absl::Status CoordinatorCore::RecordKeptState(const v1::HeartbeatRequest& reques
     WriteDown(v1::JOB_STARTING, false);
   }
   if (record_.programs_keep_state()) return absl::OkStatus();
-  return absl::UnavailableError("waiting for coordinator.json to have that workers keep state");
+  return absl::UnavailableError("waiting until coordinator.json says that workers keep state");
 }
 
 absl::StatusOr<v1::HeartbeatReply> CoordinatorCore::Heartbeat(const v1::HeartbeatRequest& request,
@@ -150,15 +150,15 @@ absl::Status CoordinatorCore::ContributionsHeld(const v1::ContributionsHeldReque
                                                 Time now) {
   RETURN_IF_ERROR(facts().CheckJob(request.job()));
   const Placement& places = shards_.places();
-  const std::string who = absl::StrCat("who has shard ", request.index());
+  const std::string who = absl::StrCat("the owner of shard ", request.index());
   RETURN_IF_ERROR(CheckGeneration(request.generation(), who));
   if (!facts().commits_sets() || request.index() >= places.shards()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(who, " says what it holds; a job with ", places.shards(),
-                     facts().commits_sets() ? " shards" : " shards, which does not ask for it"));
+        absl::StrCat(who, " reports contributions; the job has ", places.shards(),
+                     facts().commits_sets() ? " shards" : " shards and wants no reports"));
   }
   RETURN_IF_ERROR(Annotate(CheckMessage(request, Limits()), who));
-  // Its owner of before, whose message is late: what that held nobody holds now.
+  // A late message from the shard's previous owner: what that held is not held by anybody now.
   if (request.epoch() < places.owner_since(request.index())) return absl::OkStatus();
   sets_.TakeHeld(request, life_.generation(), now);
   CommitNextSet(now);
@@ -175,7 +175,7 @@ absl::StatusOr<v1::LeaseDataReply> CoordinatorCore::LeaseData(const v1::LeaseDat
   if (!leases_.open() || ranks[rank].left()) {
     return absl::FailedPreconditionError(
         absl::StrCat("worker ", rank, " asks for batches",
-                     leases_.open() ? ", but has left" : " of data not leased"));
+                     leases_.open() ? ", but has left" : ", but the data is not leased"));
   }
   SignOfLife(rank, now);
   v1::LeaseDataReply reply = leases_.Lease(
@@ -223,7 +223,8 @@ absl::StatusOr<uint64_t> CoordinatorCore::FixStop(const v1::StopAtRequest& reque
   return stop_.FixFor(request, workers_.ranks(), model_.length()->clocks());
 }
 
-// Where all blocks are brought to by what they hold, whoever is lost: later clocks get no set.
+// Stops at the clock to which the contributions held bring all blocks, even if ranks are lost.
+// Later clocks get no set.
 uint64_t CoordinatorCore::FixStopHere() {
   return stop_.FixAt(std::min(sets_.next(), model_.length()->clocks()), Complete());
 }
@@ -253,7 +254,7 @@ absl::Status CoordinatorCore::TakeLeave(const v1::LeaveRequest& request, Time no
   }
   RankState state = RankState::kFinished;
   if (request.reason() == v1::LEAVE_FAILED) state = RankState::kFailed;
-  // One that goes before anybody asked makes room for a replacement.
+  // A worker that leaves before anybody asked the job to stop makes room for a replacement.
   if (request.reason() == v1::LEAVE_STOPPED) {
     state = life_.phase() >= Phase::kStopping ? RankState::kStopped : RankState::kLost;
   }

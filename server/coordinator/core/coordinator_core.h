@@ -1,22 +1,26 @@
-// The coordinator's decisions: membership, start, stop, cuts, end. The service around it does the
-// I/O.
+// The coordinator's decisions: membership, start, stop, cuts, end. The host around it does the I/O.
 //
-// A job's life: starting (servers and workers register; then each server is told to make its
-// blocks) -> running -> stopping (workers reach the stop clock and leave) -> saving (the last cut)
-// -> shutting the servers down -> over. A failure takes the same way, from wherever the job is.
+// A job's life:
+// - Starting: servers and workers register; then each server is told to make its blocks.
+// - Running.
+// - Stopping: workers reach the stop clock and leave.
+// - Saving: the servers take the last cut.
+// - Shutdown: the servers are told that the job is over.
+// - Over.
+// A failure takes the same way, from whatever phase the job is in.
 //
-// Where blocks have replicas (placement.h) a lost server's shards go on at once where their
-// replicas are, and whoever comes in its place is filled while training goes on.
+// If blocks have replicas (placement.h), a lost server's shards continue at once on the servers of
+// their replicas. A server that takes the lost one's place is filled while training goes on.
 //
-// When a server's blocks are lost otherwise, or in sync mode what a worker keeps between clocks,
-// the job goes back, from running, stopping or saving: a new generation begins, all servers load
-// the newest complete cut, and who speaks of an older generation is refused until it registers
-// anew. Nothing of after the cut survives anywhere, so no block is ahead of another, and in sync
-// mode the run ends as if nothing had happened.
+// The job goes back when a server's blocks are lost otherwise, or in sync mode when a worker's
+// state between clocks is lost. It can go back from running, stopping or saving. A new generation
+// begins, and all servers load the newest complete cut. A process that still uses an older
+// generation is refused until it registers again. Nothing newer than the cut survives anywhere, so
+// no block is ahead of another, and in sync mode the run ends as if nothing had happened.
 //
-// The parts below decide, each about its own; none knows of the core. What is here goes through
-// several of them: a message is checked, each part that it concerns is told, and Advance() looks
-// whether the job enters its next phase.
+// The parts below decide, each about its own fields, and none knows of the core. The code here
+// concerns several parts: it checks a message and tells each part that the message concerns. Then
+// Advance() looks whether the job enters its next phase.
 #pragma once
 
 #include <cstdint>
@@ -47,15 +51,16 @@
 
 namespace leeway {
 
-// Pure: no threads, clocks, randomness, I/O. Every input is harmless when repeated. Not
-// thread-safe.
+// Pure: no threads, clocks, randomness or I/O. Repeating an input does no harm. Not thread-safe.
 //
-// Errors, for worker and server alike. ALREADY_EXISTS (registrations): the rank or the whole job
-// has ended in order; there is nothing left to do. INVALID_ARGUMENT: the message can never be
-// right. FAILED_PRECONDITION: the sender is of another job, generation, model or protocol, or too
-// late.
-// ABORTED: a newer life of the rank exists. UNAVAILABLE: send the same again; the text says who is
-// waited for.
+// Errors, for workers and servers alike:
+// - ALREADY_EXISTS (registrations): the rank or the whole job has ended in order; there is nothing
+//   left to do.
+// - INVALID_ARGUMENT: the message can never be right.
+// - FAILED_PRECONDITION: the sender belongs to another job, generation, model or protocol, or is
+//   too late.
+// - ABORTED: a newer life of the rank exists.
+// - UNAVAILABLE: send the same message again; the text says which processes are waited for.
 class CoordinatorCore {
  public:
   CoordinatorCore(CoordinatorOptions options, Time now);
@@ -64,11 +69,11 @@ class CoordinatorCore {
   absl::StatusOr<v1::RegisterWorkerReply> RegisterWorker(const v1::RegisterWorkerRequest& request,
                                                          Time now);
   absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request, Time now);
-  // Where the worker is to stop: stop_protocol.h.
+  // Says where the worker stops: stop_protocol.h.
   absl::StatusOr<v1::StopAtReply> StopAt(const v1::StopAtRequest& request, Time now);
   absl::StatusOr<v1::LeaveReply> Leave(const v1::LeaveRequest& request, Time now);
   absl::StatusOr<v1::LeaseDataReply> LeaseData(const v1::LeaseDataRequest& request, Time now);
-  // May this life hand in its state for the cut at `clock`? To be asked before it is written.
+  // The sender of a worker's state, for the cut at `clock`.
   struct Sender {
     uint64_t job = 0;
     uint64_t generation = 0;
@@ -76,9 +81,12 @@ class CoordinatorCore {
     uint64_t incarnation = 0;
     uint64_t clock = 0;
   };
+  // Checks that this life may hand in its state for the cut at `clock`. Call it before the state is
+  // written.
   absl::Status CheckWorkerState(const Sender& sender) const;
   absl::Status WorkerStateSaved(const Sender& sender, const v1::SavedShard& file, Time now);
-  // Is it the newest life of a rank of this job? To be asked before its state is read.
+  // Checks that this is the newest life of a rank of this job. Call it before the rank's state is
+  // read.
   absl::Status CheckLife(uint64_t job, uint32_t rank, uint64_t incarnation) const;
 
   // ---- from servers
@@ -86,32 +94,34 @@ class CoordinatorCore {
                                                          Time now);
   absl::StatusOr<v1::ServerHeartbeatReply> ServerHeartbeat(
       const v1::ServerHeartbeatRequest& request, Time now);
-  // Repeated until the server is released; a new process of its index takes its shards up again.
+  // The server repeats it until it is released. A new process with its index takes its shards up
+  // again.
   absl::StatusOr<v1::DrainServerReply> DrainServer(const v1::DrainServerRequest& request, Time now);
   absl::Status ShardSaved(const v1::ShardSavedRequest& request, Time now);
   absl::Status ContributionsHeld(const v1::ContributionsHeldRequest& request, Time now);
 
   // ---- from a person
-  // Kept on record before anything follows from it. UNAVAILABLE: the job goes back to a checkpoint;
-  // else as in coordinator.proto.
+  // The new number is on record before anything follows from it. UNAVAILABLE: the job is going back
+  // to a checkpoint. Other errors are in coordinator.proto.
   absl::StatusOr<v1::ResizeServersReply> ResizeServers(const v1::ResizeServersRequest& request,
                                                        Time now);
   void StopJob(const std::string& reason, Time now);
   v1::JobStatus Status(Time now) const;
 
-  // ---- from the service: time, and how commands went
+  // ---- from the host: time, and how commands went
   void Tick(Time now);
-  // When Wake() is wanted, sooner than the next tick.
+  // When Wake() is wanted, if that is before the next tick.
   std::optional<Time> alarm() const { return sets_.until(); }
   void Wake(Time now);
   void Answered(const CommandAnswer& answer, Time now);
-  // Clocks of the cuts whose folders hold states of workers that a cut to come may name.
+  // The clocks of cuts whose folders hold states of workers that a future cut may name.
   std::set<uint64_t> StateFolders() const { return cuts_.book().StateFolders(); }
 
-  // What is to be done since the last call, in order.
+  // Returns the commands since the last call, in order.
   std::vector<Command> TakeCommands() { return commands_.Take(); }
 
-  // Everything is done: FINISHED, STOPPED or FAILED is final and the servers have been told.
+  // True when everything is done: the state FINISHED, STOPPED or FAILED is final, and the servers
+  // have been told.
   bool over() const { return life_.phase() == Phase::kOver; }
   v1::JobState state() const { return life_.state(stop_.outcome()); }
 
@@ -125,14 +135,14 @@ class CoordinatorCore {
   absl::StatusOr<uint64_t> FixStop(const v1::StopAtRequest& request);
   uint64_t FixStopHere();
   absl::Status TakeLeave(const v1::LeaveRequest& request, Time now);
-  // What the worker has reported of its loss scale; UNAVAILABLE until it is on record.
+  // Takes the worker's report of its loss scale. UNAVAILABLE until the report is on record.
   absl::Status RecordLossScales(const v1::HeartbeatRequest& request);
-  // The same of the fact that programs keep state.
+  // Takes the report that the worker's program keeps state. UNAVAILABLE until it is on record.
   absl::Status RecordKeptState(const v1::HeartbeatRequest& request);
   void SignOfLife(uint32_t rank, Time now);
   void TellLive(uint32_t rank, bool live, Time now);
   void CommitNextSet(Time now);
-  // New ones of the rank that evaluates.
+  // Takes new evaluations of the rank that evaluates.
   void Take(const std::vector<v1::EvaluationMetrics>& evaluations, Time now);
   void Take(const ConfigureDone& done, Time now);
   void Take(const SaveDone& done, Time now);
@@ -147,74 +157,77 @@ class CoordinatorCore {
                                  Time now);
   absl::Status RefusedAtTheEnd() const;
   absl::Status RefuseLate(const v1::RegisterWorkerRequest& request, Time now);
-  // A new life's incarnation is on record before its worker hears of it.
+  // Puts a new life's incarnation on record before its worker hears of it.
   void RecordIncarnation(uint64_t incarnation);
-  // For who reads the weights and takes no part.
+  // The reply to a process that reads the weights and takes no part in the job.
   absl::StatusOr<v1::RegisterWorkerReply> ReaderReply(Time now) const;
-  // What is the same for all.
+  // The part of the reply that is the same for all workers and readers.
   v1::RegisterWorkerReply ModelReply() const;
   v1::RegisterWorkerReply WorkerReply(uint32_t rank) const;
 
   // coordinator_going_back.cc
-  // The blocks of a server are lost.
+  // Goes back because blocks of a server, or the state of a worker, are lost.
   void GoBack(const std::string& why, Time now);
   void AdvanceGoingBack(Time now);
   void GoOn(Time now);
-  // A clock has a set, and some shard will never get all of it: goes back.
+  // Goes back if a clock has a set, but some shard will never get all of that set.
   void MakeUpForLost(Time now);
-  // `awaited`: what comes after it is done once it is durable.
+  // Writes a record. `awaited`: later commands wait until the record is durable.
   void WriteDown(v1::JobState outcome, bool awaited = true);
   v1::CoordinatorRecord Record(v1::JobState outcome) const;
-  // That of the coordinator before, if nobody has been told anything new.
+  // The record of the previous coordinator, if nobody has been told anything newer.
   v1::CoordinatorRecord RecordOfStop() const;
-  // This generation and this placement are on record: until then nobody is told of them.
+  // True if this generation and this placement are on record. Until then nobody is told of them.
   bool OnRecord() const { return record_.Has(life_.generation(), shards_.places().epoch()); }
 
   // coordinator_servers.cc
-  // The process is the server of its index from now on, if one is wanted; what another one held
-  // under it is lost.
+  // If the request's index is wanted, makes the process the server with that index. What another
+  // process held under that index is lost.
   absl::Status TakeProcess(const v1::RegisterServerRequest& request, Time now);
-  // An index that is wanted, or whose blocks are needed still. ALREADY_EXISTS: the job goes on
-  // without it; UNAVAILABLE: nobody has asked for it yet.
+  // Checks that the index is wanted, or that its blocks are still needed. ALREADY_EXISTS: the job
+  // continues without this server. UNAVAILABLE: nobody has asked for this server yet.
   absl::Status CheckWanted(const v1::RegisterServerRequest& request, const std::string& who,
                            Time now);
   void ExpireServers(Time now);
-  // Those whose shards are nowhere else are waited for, in the same generation, for so long.
+  // Stops waiting for lost servers whose shards are nowhere else, if they have not come back within
+  // a limit.
   void GiveUpHolders(Time now);
-  // A sign of life; of one that was lost, too.
+  // Takes a sign of life of a server, perhaps of one that was lost.
   void Return(uint32_t server, Time now);
   v1::ServerHeartbeatReply ServerReply(bool wants_incarnations) const;
 
   // coordinator_placement.cc
-  // True: every shard of the server lives on elsewhere, in a new epoch that the servers must hear
-  // of (Reassign).
+  // Returns true if every shard of the server continues on another server. The placement is then in
+  // a new epoch that the servers must hear of (Reassign).
   bool Survives(uint32_t server);
-  // Tells every server who holds what now; those in `first`, and once they have heard it the rest.
+  // Tells every server who holds what now: first the servers in `first`, and then the others once
+  // those have heard it.
   void Reassign(const std::string& why, Time now, const std::set<uint32_t>& first = {});
   void SendPlacement(Time now);
   v1::ConfigureRequest Configuration(bool load) const;
-  // A server that was to make its blocks has, or could not.
+  // Takes the answer of a server that was told to make its blocks.
   void TakeMade(const ConfigureDone& done, Time now);
   void TakeSynced(const v1::ServerHeartbeatRequest& request, Time now);
   absl::Status CheckResize(uint32_t servers, Time now) const;
-  // So many are to be there, and the shards move to them.
+  // Changes the number of servers to `servers`, and moves the shards to them.
   void WantServers(uint32_t servers, Time now);
-  // Moves shards to where they are to be, as far as is possible now, and lets servers go that hold
-  // nothing any more.
+  // Moves shards to their homes, as far as that is possible now, and lets servers go that do not
+  // hold any shard any more.
   void Rebalance(Time now);
   std::string WhyShardsMove() const;
-  // Lets go of those that are not wanted and hold nothing (while the job is under way).
+  // Lets servers go that are not wanted and hold nothing, while the job is under way.
   void RemoveIdle();
 
   // coordinator_drain.cc
-  // Why the server may leave with what it holds: nobody can take it. Empty: somebody can.
+  // Returns why nobody can take over what the server holds, so that it leaves with it. Empty if
+  // somebody can.
   std::string CannotDrain(uint32_t server) const;
-  // Others hold what it held, wholly, and know it.
+  // Whether other servers hold all that this server held, and have heard of it.
   bool Released(uint32_t server) const;
-  // With servers.max: drained servers of the highest indices are not waited for any more.
+  // With servers.max: stops waiting for drained servers with the highest indices.
   void LetGoOfDrained(Time now);
-  // With servers.max: a server that comes after the last one is wanted from now on. False: it is
-  // not.
+  // With servers.max: makes a server that comes after the last one wanted. Returns false if it is
+  // not wanted.
   bool GrowFor(const v1::RegisterServerRequest& request, Time now);
 
   // coordinator_cuts.cc
@@ -226,15 +239,15 @@ class CoordinatorCore {
   // coordinator_start.cc
   void AdvanceStart(Time now);
   bool EnoughWorkers(Time now) const;
-  // Servers that are not wanted, hold what this coordinator's predecessor has recorded, and are
-  // waited for, for a lease.
+  // Returns servers that are not wanted, but hold shards according to the previous coordinator's
+  // record. They are waited for during one lease.
   std::vector<uint32_t> HoldersMissing(Time now) const;
   void ChooseCodec();
   void FixLength(Time now);
-  // Goes on with what the servers still hold of before this coordinator; false: they hold too
-  // little.
+  // Continues with what the servers still hold from the time of the previous coordinator. Returns
+  // false if they hold too little.
   bool TakeUp(Time now);
-  // Every server makes its shards anew.
+  // Tells every server to make its shards anew.
   void Configure(Time deadline, Time now);
   void Begin(Time now);
 
@@ -242,38 +255,38 @@ class CoordinatorCore {
   void AdvanceStopping(Time now);
   void AdvanceSaving(Time now);
   void BeginStopping(Time now);
-  // By the evaluations so far (early_stop.h).
+  // Ends the job early if the evaluations so far say so (early_stop.h).
   void EndEarlyIfDue(Time now);
   void BeginSaving(Time now);
   void BeginShutdown(Time now);
   void Fail(const std::string& why, Time now);
-  // Going on with the job would fail again.
+  // Fails, and says that a restart of the job would fail again.
   void FailForGood(const std::string& why, Time now);
-  // Nobody reaches a stop clock any more: break everything off.
+  // Breaks everything off, because no worker can reach a stop clock any more.
   void Abort(const std::string& why, Time now);
   void GiveUpLost(Time now);
   bool Gone(uint32_t rank, Time now) const;
   bool AllGone(Time now) const;
   uint64_t LastClock() const;
-  // The job's exchanges are all made.
+  // True if all exchanges of the job are complete.
   bool Complete() const;
   v1::JobState Outcome() const;
-  // Of those who had something to do.
+  // Whether a worker that had something to do has finished.
   bool AnyFinished() const;
 
   // coordinator_time.cc
   void Advance(Time now);
-  // One more lease for all, where it may be this process that hears nobody.
+  // Gives all processes one more lease if the fault may be this process, which hears nobody.
   void Doubt(Time now);
   void ExpireWorkers(Time now);
-  // Nobody waits for it any more who need not.
+  // The rank is lost: nobody waits for it any more, unless the job needs it.
   void Lose(uint32_t rank, const std::string& why, Time now);
 
   // job_status.cc
   // "waiting for workers 1, 2 and server 1 to register (12 s of 120 s)".
   std::string Missing(Time now) const;
   std::string StatusMessage(Time now) const;
-  // A server that is silent, and that the job waits for; empty: there is none.
+  // Names a silent server that the job waits for; empty if it waits for no server.
   std::string LostHolder(Time now) const;
 
   Commands commands_;

@@ -1,4 +1,4 @@
-// The parts of cuts, as servers and workers hand them in.
+// Collects the parts of cuts that servers and workers hand in.
 #include "absl/strings/str_cat.h"
 #include "common/counted.h"
 #include "common/printable.h"
@@ -11,22 +11,24 @@ absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, T
   RETURN_IF_ERROR(facts().CheckJob(request.job()));
   const uint32_t shards = shards_.places().shards();
   if (request.index() >= shards) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("shard ", request.index(), " of a job with ", Counted(shards, "shard")));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "shard ", request.index(), " does not exist: the job has ", Counted(shards, "shard")));
   }
   const std::string who = shards_.ShardName(request.index());
   RETURN_IF_ERROR(CheckGeneration(request.generation(), who));
   const uint64_t clock = request.clock(), every = model_.cut_every();
   if (!model_.length() || clock == 0 || every == 0 || clock % every != 0 ||
       clock > LargestClock()) {
-    const std::string when =
-        every == 0 ? "none are due" : absl::StrCat("cuts are every ", Counted(every, "clock"));
-    return absl::InvalidArgumentError(absl::StrCat("there is no cut at clock ", clock, ": ", when));
+    const std::string when = every == 0
+                                 ? "it takes only the last one"
+                                 : absl::StrCat("cuts are taken every ", Counted(every, "clock"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the job takes no cut at clock ", clock, ": ", when));
   }
   if (request.error().empty()) {
     RETURN_IF_ERROR(Annotate(CheckSavedShard(request.shard(), Limits()), who));
   }
-  // Of the last cut the answers to Save count.
+  // For the last cut only the answers to Save count.
   if (life_.phase() >= Phase::kSaving && clock >= cuts_.last_clock()) return absl::OkStatus();
   if (request.error().empty()) return AddShard(request.index(), clock, request.shard(), now);
   return AddShard(request.index(), clock, absl::UnavailableError(Printable(request.error())), now);
@@ -34,8 +36,8 @@ absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, T
 
 void CoordinatorCore::Take(const SaveDone& done, Time now) {
   if (!saving() || !cuts_.IsOfLast(done.round, done.clock)) return;
-  // Its blocks are not where the latest set has brought the others: yet, unless who is to
-  // contribute is lost.
+  // The shard's blocks have not reached the clock of the latest set. They still will, unless a rank
+  // that must contribute is lost.
   if (facts().commits_sets() && absl::IsFailedPrecondition(done.saved.status())) {
     sets_.MarkLacking();
     cuts_.AskLater();
@@ -74,10 +76,10 @@ void CoordinatorCore::WriteWholeCut() {
 void CoordinatorCore::Take(const ManifestWritten& written, Time now) {
   const bool first = !cuts_.newest();
   cuts_.Written(written.clock, written.status);
-  // The record of the end follows the last one anyway.
+  // The record of the job's end follows the last cut anyway.
   if (first && cuts_.newest() && !saving()) WriteDown(v1::JOB_STARTING, /*awaited=*/false);
   leases_.Written(written.clock, written.status.ok());
-  // One that has become whole meanwhile.
+  // Another cut may have become complete meanwhile.
   WriteWholeCut();
   Advance(now);
 }

@@ -1,5 +1,5 @@
-// A server leaves in order: others hold its shards before it ends. And servers come and go by
-// themselves (servers.max).
+// A server leaves in order: other servers hold its shards before it ends. With servers.max, servers
+// also come and go by themselves.
 #include "absl/strings/str_cat.h"
 #include "common/counted.h"
 #include "common/status.h"
@@ -23,8 +23,7 @@ absl::StatusOr<v1::DrainServerReply> CoordinatorCore::DrainServer(
     return reply;
   }
   if (!servers[index].here() || !fleet_.processes().Holds(index, request.nonce())) {
-    return absl::UnavailableError(
-        absl::StrCat("that process is not known as server ", index, " here"));
+    return absl::UnavailableError(absl::StrCat("this process is not known here as server ", index));
   }
   if (const std::string why = CannotDrain(index); !why.empty()) {
     reply.set_released(true);
@@ -45,7 +44,7 @@ absl::StatusOr<v1::DrainServerReply> CoordinatorCore::DrainServer(
 std::string CoordinatorCore::CannotDrain(uint32_t server) const {
   if (!life_.began()) return "the job has not begun yet";
   if (life_.phase() == Phase::kStarting) return "the coordinator was started again";
-  if (life_.phase() == Phase::kGoingBack) return "the job goes back to a checkpoint";
+  if (life_.phase() == Phase::kGoingBack) return "the job is going back to a checkpoint";
   const ServerTable& servers = fleet_.table();
   if (model_.BlockStateBytes() > kStateBytesMax) {
     return "a block with all of its state is too large for one message (servers.block_bytes)";
@@ -53,7 +52,7 @@ std::string CoordinatorCore::CannotDrain(uint32_t server) const {
   for (uint32_t i = 0; i < servers.wanted(); ++i) {
     if (i != server && servers[i].here() && !servers[i].draining) return "";
   }
-  return "there is no other server";
+  return "the job has no other server";
 }
 
 bool CoordinatorCore::Released(uint32_t server) const {
@@ -74,7 +73,7 @@ void CoordinatorCore::LetGoOfDrained(Time now) {
 
 bool CoordinatorCore::GrowFor(const v1::RegisterServerRequest& request, Time now) {
   const uint32_t index = request.index(), most = facts().job().servers().max();
-  // One that belongs to the job has been let go.
+  // A server that has belonged to the job was let go, and does not come back.
   const bool fresh = request.job() == 0;
   if (!fresh || index >= most || index != fleet_.table().wanted()) return false;
   if (!CheckResize(index + 1, now).ok()) return false;

@@ -1,4 +1,4 @@
-// Stopping, the last cut, and the end.
+// Stopping, the last cut, and the end of the job.
 #include <algorithm>
 #include <utility>
 
@@ -11,23 +11,23 @@ void CoordinatorCore::StopJob(const std::string& reason, Time now) {
   if (life_.phase() >= Phase::kStopping || stop_.requested()) return;
   stop_.Request(reason);
   const bool begun = life_.began() || facts().StepsBefore() > 0;
-  // What follows from it would be as right without it.
+  // The stop does not depend on the record: without it everything would still be right.
   if (begun) commands_.Push(WriteRecord{.record = RecordOfStop(), .awaited = false});
-  // What is stopped is a job that runs: first it must be able to, for servers hold what is to be
-  // saved.
+  // Only a running job can be stopped in order. A restarted coordinator first takes the job up,
+  // because servers hold what must be saved.
   if (life_.phase() != Phase::kGoingBack && (life_.began() || !begun)) BeginStopping(now);
 }
 
-// Where no clock is complete without everybody all stop one clock after the evaluation. The worker
-// that evaluates waits for the answer, and nobody has passed that clock without it: so the job ends
-// at the same clock however often it is run, and whoever is killed on the way.
+// In lockstep all workers stop one clock after the evaluation. The worker that evaluates waits for
+// the answer, and nobody can have passed that clock without it. So the job ends at the same clock
+// in every run, even if workers are killed.
 void CoordinatorCore::EndEarlyIfDue(Time now) {
   if (life_.phase() != Phase::kRunning || stop_.requested()) return;
   const std::optional<std::string> why = stop_.early_stop().Why();
   if (!why) return;
   stop_.EndEarly(*why);
   if (facts().lockstep()) {
-    // A resumed run may be there already.
+    // A resumed run may have passed that clock already.
     const uint64_t clock = std::max(stop_.early_stop().clock() + 1, LastClock());
     stop_.FixAt(std::min(clock, model_.length()->clocks()), false);
   }
@@ -36,7 +36,7 @@ void CoordinatorCore::EndEarlyIfDue(Time now) {
 
 void CoordinatorCore::Fail(const std::string& why, Time now) {
   if (life_.phase() >= Phase::kShutdown || stop_.failed()) return;
-  // Without all servers nobody gets anywhere.
+  // Without all servers no worker can make progress.
   if (life_.phase() == Phase::kGoingBack) stop_.Abort();
   stop_.Fail(why);
   if (life_.phase() < Phase::kStopping) BeginStopping(now);
@@ -58,7 +58,7 @@ void CoordinatorCore::BeginStopping(Time now) {
   AdvanceStopping(now);
 }
 
-// Does nothing depend on this rank any more?
+// Returns true if nothing depends on this rank any more.
 bool CoordinatorCore::Gone(uint32_t number, Time now) const {
   const Membership& ranks = workers_.ranks();
   const Rank& rank = ranks[number];
@@ -66,7 +66,7 @@ bool CoordinatorCore::Gone(uint32_t number, Time now) const {
   if (rank.state != RankState::kLost) return false;
   const bool needed = life_.phase() == Phase::kRunning || facts().lockstep();
   if (stop_.aborted() || !needed) return true;
-  // All there is to do is done without it.
+  // Everything is done without this rank.
   if (facts().commits_sets() && Complete()) return true;
   const bool continues = facts().job().workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE;
   const bool others_done = ranks.Count(RankState::kRunning) == 0 && AnyFinished();
@@ -82,15 +82,15 @@ bool CoordinatorCore::AllGone(Time now) const {
   return true;
 }
 
-// In sync mode the others cannot reach the stop clock without a lost rank's contributions; they are
-// told to break off where they are.
+// In lockstep the other workers cannot reach the stop clock without a lost rank's contributions.
+// They are told to break off where they are.
 void CoordinatorCore::GiveUpLost(Time now) {
   if (!facts().lockstep() || !life_.began() || stop_.aborted()) return;
   const Membership& ranks = workers_.ranks();
   for (const uint32_t rank : ranks.In({RankState::kLost})) {
     const uint64_t clock = ranks[rank].clock;
     if (!Gone(rank, now) || stop_.Reached(clock) || ranks.Count(RankState::kRunning) == 0) continue;
-    // They have been blocked for long: each is where the slowest of them is.
+    // The others have been blocked for long, so all of them are at the clock of the slowest.
     for (const uint32_t blocked : ranks.In({RankState::kRunning}))
       stop_.Lower(ranks[blocked].clock);
     Fail(absl::StrCat("worker ", rank, " was lost at clock ", clock,
@@ -103,7 +103,7 @@ void CoordinatorCore::GiveUpLost(Time now) {
 void CoordinatorCore::AdvanceStopping(Time now) {
   GiveUpLost(now);
   if (!AllGone(now)) return;
-  // A shard is on its way from one server to another: neither could write its part.
+  // While a shard moves between two servers, neither of them could write its part.
   if (rollout_.waits()) return;
   stop_.Decide(Outcome());
   if (!stop_.failed() && stop_.outcome() == v1::JOB_FAILED) {
@@ -129,15 +129,16 @@ bool CoordinatorCore::Complete() const {
 
 v1::JobState CoordinatorCore::Outcome() const { return stop_.Outcome(Complete(), AnyFinished()); }
 
-// Who has nothing to do finishes at once; that says nothing of the job.
+// A worker that has nothing to do finishes at once, which says nothing about the job.
 bool CoordinatorCore::AnyFinished() const {
   const std::vector<uint32_t> finished = workers_.ranks().In({RankState::kFinished});
   return std::any_of(finished.begin(), finished.end(),
                      [this](uint32_t rank) { return !model_.IsIdle(rank); });
 }
 
-// In sync mode all blocks stand at the clock of whoever is furthest. Otherwise a cut's clock is the
-// mean, as the servers count; the last one comes after all others, whose blocks it may differ from.
+// In sync mode all blocks are at the clock of the worker that is furthest. Otherwise a cut's clock
+// is the workers' mean clock, as the servers compute it. The last cut gets a later clock than all
+// others, because its blocks may differ from theirs.
 uint64_t CoordinatorCore::LastClock() const {
   if (facts().commits_sets()) return sets_.next();
   const Membership& ranks = workers_.ranks();
@@ -147,7 +148,7 @@ uint64_t CoordinatorCore::LastClock() const {
     sum += ranks[i].clock;
     high = std::max(high, ranks[i].clock);
   }
-  // A killed worker's last contribution can lie beyond the stop; its next life counts it.
+  // The last contribution of a killed worker can be beyond the stop clock; its next life counts it.
   if (facts().sync()) return std::min(stop_.clock().value_or(high), high);
   const uint64_t mean = sum / ranks.size();
   const std::optional<uint64_t> latest = cuts_.book().latest();
@@ -177,10 +178,10 @@ void CoordinatorCore::AdvanceSaving(Time now) {
 void CoordinatorCore::BeginShutdown(Time now) {
   stop_.Decide(Outcome());
   life_.Enter(Phase::kShutdown);
-  // Counted anew once the record is durable.
+  // The limit is set again once the record is durable.
   life_.WaitForShutdown(now + facts().start_limit() + kShutdownLimit);
   WriteDown(stop_.outcome());
-  // They wait for the start, and hear that there is none.
+  // These workers wait for the start, and must hear that the job does not start.
   for (const uint32_t rank : workers_.ranks().In({RankState::kRunning})) {
     if (!life_.began()) workers_.WaitForEnd(rank);
   }

@@ -1,5 +1,5 @@
-// Back to the newest complete cut, after blocks were lost; and what is kept on record of where the
-// job stands.
+// Goes back to the newest complete cut after blocks were lost, and keeps the record of the job's
+// state.
 #include "absl/strings/str_cat.h"
 #include "server/coordinator/core/coordinator_core.h"
 
@@ -30,7 +30,7 @@ v1::CoordinatorRecord CoordinatorCore::Record(v1::JobState outcome) const {
                                            : facts().StepsBefore());
   record.set_checkpointed(cuts_.newest().has_value());
   record.set_programs_keep_state(facts().programs_keep_state());
-  // Not taken up yet.
+  // The job was not taken up yet, so a stop requested before must stay on record.
   const bool waits = !life_.began() && !stop_.requested() && options.before.has_value();
   if (waits) record.set_stop_reason(options.before->stop_reason());
   return record;
@@ -46,12 +46,13 @@ v1::CoordinatorRecord CoordinatorCore::RecordOfStop() const {
 void CoordinatorCore::Take(const RecordDone& done, Time now) {
   if (done.status.ok()) record_.Written(done.record);
   if (done.record.outcome() != v1::JOB_STARTING) {
-    // Without it a restarted coordinator would look for workers that are gone, and say so.
+    // Without the record of the end, a restarted coordinator would look for workers that are gone,
+    // and say so.
     if (record_.Seal()) life_.WaitForShutdown(now + kShutdownLimit);
     return Advance(now);
   }
   if (done.status.ok() || life_.phase() >= Phase::kShutdown) return;
-  // No server will hear of what was to follow.
+  // No server will hear of anything that depends on the record.
   rollout_.ForgetAll();
   const bool going_back = life_.phase() == Phase::kGoingBack;
   Abort(absl::StrCat(going_back ? life_.going_back_why() + "; " : "",
@@ -62,21 +63,22 @@ void CoordinatorCore::Take(const RecordDone& done, Time now) {
 
 void CoordinatorCore::GoBack(const std::string& why, Time now) {
   if (!life_.began() || life_.phase() >= Phase::kShutdown) return;
-  // On the way already, and no server has heard of this generation yet.
+  // The job is going back already, and no server has heard of this generation yet.
   if (life_.phase() == Phase::kGoingBack && !rollout_.configuring()) return;
-  // A job that fails anyway is not begun again.
+  // A job that fails anyway does not go back.
   if (stop_.failed()) return Abort(stop_.failure(), now);
   life_.GoBack(why, now);
   rollout_.BreakOff();
   rollout_.ForgetAll();
-  // Before anybody hears of the generation: it is never used twice.
+  // The record comes before anybody hears of the generation, so that no generation is ever used
+  // twice.
   WriteDown(v1::JOB_STARTING);
   commands_.Emit({.name = "going_back", .clock = cuts_.newest(), .message = why});
 }
 
 void CoordinatorCore::AdvanceGoingBack(Time now) {
   const Time until = life_.going_back_since() + facts().start_limit();
-  // Its manifest decides what the newest cut is.
+  // A manifest that is being written decides which cut is the newest.
   const bool settled = !cuts_.book().WritingAny();
   if (settled && fleet_.table().Missing().empty()) {
     if (!rollout_.configuring()) {
@@ -106,9 +108,8 @@ void CoordinatorCore::GoOn(Time now) {
 void CoordinatorCore::MakeUpForLost(Time now) {
   const auto lost = sets_.LostContribution(workers_.ranks(), workers_.live());
   if (!lost) return;
-  GoBack(absl::StrCat("worker ", lost->rank,
-                      " is lost, and some shard does not have, or has refused, ",
-                      "what it had contributed to clock ", lost->clock),
+  GoBack(absl::StrCat("worker ", lost->rank, " is lost, and some shard lacks, or has refused, ",
+                      "its contribution to clock ", lost->clock),
          now);
 }
 

@@ -14,33 +14,35 @@
 namespace leeway {
 
 struct CoordinatorOptions {
-  // Resolved, with every default in it.
+  // The resolved job, with every default in it.
   v1::TrainingJob job;
   uint64_t job_id = 0;
   std::string job_sha256;
   std::string run_dir;
-  // Of the coordinator's process (common/rpc/host.h, NetworkIdentity); empty: unknown.
+  // The network of the coordinator's process (common/rpc/host.h, NetworkIdentity); empty if
+  // unknown.
   std::string network;
-  // Incarnations rise from here: no life of this run has a higher one (the record of the
-  // coordinator before says so).
+  // Incarnations rise from here. According to the previous coordinator's record, no life of this
+  // run has a higher one.
   uint64_t incarnation_base = 0;
-  // Of the job so far; more than any that was used before.
+  // The generation in which the job begins; higher than any that was used before.
   uint64_t generation = 0;
-  // What `auto` stands for in this run's compression, once that was chosen; the job says it
-  // already.
+  // The codec that `auto` stands for in this run, once it was chosen. The job's own text then says
+  // it, too.
   std::optional<v1::Codec> auto_codec;
-  // What it is to be chosen by, where it is not: when all are here who begin.
+  // What to choose the codec by, if it was not chosen yet. It is chosen when all workers that begin
+  // are here.
   std::optional<AutoBasis> auto_basis;
-  // By rank, as far as the run's record and log say: what `auto` came to in workers.device, and
-  // what the workers of an fp16 job have reported.
+  // By rank, as far as the run's record and log say it: which device `auto` in workers.device
+  // became, and what the workers of an fp16 job have reported.
   struct Ranks {
     std::vector<std::string> devices;
     std::vector<v1::LossScales> loss_scales;
-    // Of the rank that evaluates, by rising clock: what the job's early_stop needs of them.
+    // From the rank that evaluates, by ascending clock: what the job's early_stop needs.
     std::vector<v1::EvaluationMetrics> evaluations;
   };
   Ranks ranks;
-  // What the coordinator before this one, whose process was killed, has left of the same job.
+  // The record that the previous coordinator of the same job left when its process was killed.
   std::optional<v1::CoordinatorRecord> before;
 
   struct Resumed {

@@ -1,4 +1,4 @@
-// Who holds which shard: as servers come and go, and as many are asked for.
+// Which server holds which shard, as servers come and go, and as their number changes.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/counted.h"
@@ -22,7 +22,8 @@ void CoordinatorCore::Reassign(const std::string& why, Time now, const std::set<
                   .message = absl::StrCat(why, "; epoch ", shards_.places().epoch(),
                                           ", shards owned by servers ",
                                           absl::StrJoin(shards_.Owners(), ", "))});
-  // Before a server acts on it: a replica that is none any more must not be taken for one.
+  // The record comes before a server acts on the placement: a former replica must never be taken
+  // for one.
   WriteDown(v1::JOB_STARTING);
   rollout_.Begin(first, fleet_.table());
   SendPlacement(now);
@@ -61,12 +62,12 @@ void CoordinatorCore::Take(const ConfigureDone& done, Time now) {
   if (done.round != rollout_.round()) return;
   const uint32_t server = done.server;
   const ServerEntry& entry = fleet_.table()[server];
-  // Of one that was let go of nothing is needed.
+  // Nothing is needed of a removed server.
   if (entry.state == ServerState::kRemoved) return;
   if (life_.phase() <= Phase::kGoingBack) return TakeMade(done, now);
   if (!done.status.ok()) {
     GoBack(absl::StrCat("server ", server,
-                        " could not take what it was given: ", done.status.message()),
+                        " could not take the new placement: ", done.status.message()),
            now);
     return Advance(now);
   }
@@ -91,10 +92,10 @@ void CoordinatorCore::TakeMade(const ConfigureDone& done, Time now) {
 }
 
 void CoordinatorCore::TakeSynced(const v1::ServerHeartbeatRequest& request, Time now) {
-  // At the end the record says how the job has ended, and stays as it is.
+  // At the end the record says how the job has ended, and does not change.
   if (!life_.under_way() || request.generation() != life_.generation()) return;
   if (!shards_.TakeSynced(request)) return;
-  // What follows from it has a record of its own.
+  // What follows from it is recorded separately.
   WriteDown(v1::JOB_STARTING, false);
   if (shards_.places().whole() && !shards_.resizing()) {
     commands_.Emit({.name = "replicas_synced"});
@@ -121,7 +122,7 @@ void CoordinatorCore::WantServers(uint32_t servers, Time now) {
                                           Counted(servers, "server"))});
   fleet_.Want(servers);
   shards_.Resize(servers);
-  // A coordinator started again goes on with it.
+  // A restarted coordinator continues the resizing.
   WriteDown(v1::JOB_STARTING);
   Rebalance(now);
 }
@@ -135,7 +136,7 @@ absl::Status CoordinatorCore::CheckResize(uint32_t servers, Time now) const {
   }
   if (life_.phase() == Phase::kGoingBack) {
     return absl::UnavailableError(
-        absl::StrCat("the job goes back to a checkpoint: ", life_.going_back_why()));
+        absl::StrCat("the job is going back to a checkpoint: ", life_.going_back_why()));
   }
   if (life_.phase() == Phase::kStarting && facts().StepsBefore() > 0) {
     return absl::UnavailableError(
@@ -155,8 +156,7 @@ absl::Status CoordinatorCore::CheckResize(uint32_t servers, Time now) const {
 
 void CoordinatorCore::Rebalance(Time now) {
   const bool open = life_.phase() == Phase::kRunning || life_.phase() == Phase::kStopping;
-  // One thing after another; and while the last cut is being written everybody keeps what they
-  // have.
+  // One move at a time. While the last cut is being written, every server keeps its shards.
   if (!open || stop_.failed() || rollout_.waits()) return;
   const uint64_t epoch = shards_.places().epoch();
   const Placement::Moves moves = shards_.Rebalance();

@@ -1,4 +1,4 @@
-// How workers come into the job.
+// Workers join the job.
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -48,31 +48,31 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorCore::RegisterWorker(
   RETURN_IF_ERROR(RefuseLate(request, now));
   const bool known = record_.HasIncarnation(workers_.ranks()[rank].incarnation);
   if (OnRecord() && record_.begun() && known) return WorkerReply(rank);
-  return absl::UnavailableError(
-      "waiting for coordinator.json to say what this worker is going to be told");
+  return absl::UnavailableError("waiting until coordinator.json has what this worker will be told");
 }
 
 absl::Status CoordinatorCore::RefuseLate(const v1::RegisterWorkerRequest& request, Time now) {
   const Membership& ranks = workers_.ranks();
   const Phase phase = life_.phase();
   const bool sealed = record_.sealed();
-  // A life whose rank has left in order stands by until the end is on record.
+  // A new life of a rank that has left in order stands by until the end is on record.
   const bool stands_by = phase >= Phase::kSaving && !sealed && !stop_.failed() &&
                          request.has_rank() && request.rank() < ranks.size() &&
                          ranks[request.rank()].left();
   const bool open =
       phase < Phase::kStopping || (phase == Phase::kStopping && life_.began()) || stands_by;
   if (open) return absl::OkStatus();
-  // A worker that waited for the start knows now that there is none.
+  // A worker that waited for the start now knows that the job does not start.
   const auto rank = workers_.Holder(request);
   if (sealed && rank && workers_.StopWaiting(*rank)) Advance(now);
   return RefusedAtTheEnd();
 }
 
 absl::Status CoordinatorCore::RefusedAtTheEnd() const {
-  // Nobody goes away before the end is on record: a coordinator started again would wait for it.
+  // No process leaves before the end is on record, because a restarted coordinator would wait for
+  // it.
   if (!record_.sealed()) return absl::UnavailableError(stop_.Ending());
-  // Where nothing is wrong there is just nothing left to do.
+  // If nothing is wrong, there is just nothing left to do.
   if (!stop_.failed()) return absl::AlreadyExistsError(stop_.Ending());
   return absl::FailedPreconditionError(stop_.Ending());
 }
@@ -80,7 +80,7 @@ absl::Status CoordinatorCore::RefusedAtTheEnd() const {
 absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest& request,
                                                 const std::string& who, Time now) {
   RETURN_IF_ERROR(model_.CheckSteps(request, who));
-  // Claim says what is wrong with the others.
+  // If Place fails, Claim reports the error later.
   if (const auto rank = workers_.Place(request); rank.ok()) {
     RETURN_IF_ERROR(model_.CheckDevice(request, *rank, who));
   }
@@ -94,7 +94,7 @@ absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest&
   if (model_.Take(request, who, rank)) {
     commands_.Emit({.name = "update_brought",
                     .message = absl::StrCat("the update rule is ", UpdateYaml(request.update()),
-                                            ", by ", who)});
+                                            ", brought by ", who)});
   }
   fleet_.TakeNetwork(rank, request.network());
   workers_.groups().Take(request, rank);
@@ -107,7 +107,7 @@ absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest&
   workers_.Registered(request, rank);
   if (workers_.ranks()[rank].left()) return rank;
   TellLive(rank, true, now);
-  // In sync mode its part of what comes next would not be what it was going to be.
+  // Without the lost state, this worker's next contributions would differ from what they should be.
   if (life_.phase() > Phase::kGoingBack && facts().lockstep() && model_.cut_every() > 0 &&
       facts().keeps_state()) {
     GoBack(
@@ -119,7 +119,7 @@ absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest&
 
 void CoordinatorCore::RecordIncarnation(uint64_t incarnation) {
   if (!record_.Reserve(incarnation)) return;
-  // Before the job begins nobody is answered without a record; at its end nobody is any more.
+  // Before the job begins, no worker is answered without a record; at its end, none is answered.
   if (!life_.began() || life_.phase() >= Phase::kShutdown) return;
   WriteDown(v1::JOB_STARTING, false);
 }
@@ -153,7 +153,8 @@ v1::RegisterWorkerReply CoordinatorCore::WorkerReply(uint32_t rank) const {
   reply.set_save_state(facts().keeps_state());
   reply.set_cut_every(model_.cut_every());
   record_.loss_scales().Fill(rank, reply);
-  // The asker's next life must know, or it could go on from where all have agreed to stop.
+  // The next life of a rank that has asked must know the stop clock. Otherwise it could go on from
+  // where all have agreed to stop.
   if (const auto stop_at = stop_.told()) reply.set_stop_at(*stop_at);
   return reply;
 }

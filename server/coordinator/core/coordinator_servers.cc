@@ -1,4 +1,4 @@
-// Servers come, live and go.
+// Servers register, live and leave.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -17,15 +17,15 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
   RETURN_IF_ERROR(fleet_.Check(request, workers_.ranks()));
   // The run whose coordinator had this address before is over.
   if (request.job() != 0 && request.job() != options.job_id) {
-    return absl::AlreadyExistsError(absl::StrCat(who, " is of job ", absl::Hex(request.job()),
-                                                 "; here is another, ", absl::Hex(options.job_id)));
+    return absl::AlreadyExistsError(absl::StrCat(who, " belongs to job ", absl::Hex(request.job()),
+                                                 ", but this is job ", absl::Hex(options.job_id)));
   }
   if (fleet_.processes().Past(request)) {
     return absl::AbortedError(absl::StrCat(who, " has been replaced by the process at ",
                                            fleet_.processes()[request.index()].address, ": stop"));
   }
-  // Not believed before it is heard once more: a process that has died since can have sent this,
-  // and what holds the index may be its successor.
+  // The registration is believed only when the process is heard again. It may be a late message of
+  // a process that has died since, and the present holder of the index may be its successor.
   if (!fleet_.Known(request) && fleet_.table()[request.index()].here()) {
     fleet_.Claim(request);
   } else {
@@ -78,7 +78,7 @@ absl::Status CoordinatorCore::CheckWanted(const v1::RegisterServerRequest& reque
     const std::string why = absl::StrCat(who, " is a new process");
     const bool survives = Survives(index);
     if (!survives) GoBack(why, now);
-    // First: nobody waits for it to hear of anything.
+    // RemoveIdle comes first, so that nobody waits for the removed server to hear of a placement.
     RemoveIdle();
     if (survives) Reassign(why, now);
   }
@@ -86,9 +86,9 @@ absl::Status CoordinatorCore::CheckWanted(const v1::RegisterServerRequest& reque
   if (before) {
     return absl::AlreadyExistsError(absl::StrCat("the job goes on without server ", index));
   }
-  return absl::UnavailableError(
-      absl::StrCat(who, " is not asked for: the job has ", servers.wanted(),
-                   " servers; `leeway resize ... --servers ", index + 1, "` changes that"));
+  return absl::UnavailableError(absl::StrCat(who, " is not wanted: the job has ", servers.wanted(),
+                                             " servers; `leeway resize ... --servers ", index + 1,
+                                             "` changes that"));
 }
 
 absl::StatusOr<v1::ServerHeartbeatReply> CoordinatorCore::ServerHeartbeat(
@@ -110,7 +110,7 @@ absl::StatusOr<v1::ServerHeartbeatReply> CoordinatorCore::ServerHeartbeat(
       return absl::FailedPreconditionError(
           absl::StrCat("another process is server ", index, " here: register again"));
     }
-    // Somebody may have come since it registered.
+    // Another process may have come since the registration.
     RETURN_IF_ERROR(fleet_.Check(*claim, workers_.ranks()));
     RETURN_IF_ERROR(TakeProcess(*claim, now));
   }
@@ -122,10 +122,10 @@ absl::StatusOr<v1::ServerHeartbeatReply> CoordinatorCore::ServerHeartbeat(
 
 v1::ServerHeartbeatReply CoordinatorCore::ServerReply(bool wants_incarnations) const {
   v1::ServerHeartbeatReply reply;
-  // 0, which is nobody's: no lease is renewed in an epoch that is past or not on record.
+  // Epoch 0 is never valid: no lease is renewed in an epoch that is past or not on record.
   reply.set_epoch(OnRecord() ? shards_.places().epoch() : 0);
   if (!wants_incarnations) return reply;
-  // One that is not on record may be given out again by a coordinator after this one.
+  // A later coordinator may give out an incarnation again if it is not on record.
   for (const uint64_t incarnation : workers_.ranks().Incarnations()) {
     reply.add_incarnations(record_.HasIncarnation(incarnation) ? incarnation : 0);
   }
@@ -135,7 +135,8 @@ v1::ServerHeartbeatReply CoordinatorCore::ServerReply(bool wants_incarnations) c
 void CoordinatorCore::Return(uint32_t server, Time now) {
   if (!fleet_.Seen(server, now)) return;
   rollout_.BreakOff();
-  // What it held others hold by now; or it is what nobody else has, and it was told nothing since.
+  // Either others hold by now what this server held, or nobody else does; and it was told nothing
+  // since.
   const bool holds = life_.under_way() && shards_.places().Holds(server);
   const bool joins = life_.under_way() && fleet_.table().Wanted(server) && shards_.Join(server);
   if (holds) {
@@ -158,8 +159,9 @@ void CoordinatorCore::ExpireServers(Time now) {
     GoBack(why, now);
     return rollout_.BreakOff();
   }
-  // Silence is not death. Whose shards are nowhere else may still have them, and to go back, the
-  // job would need that server as well: so it waits for it, or for another process in its place.
+  // Silence is not death. A server may still hold shards that are nowhere else, and to go back the
+  // job would need that server as well. So the job waits for it, or for another process in its
+  // place.
   const auto moved =
       std::count_if(lost.begin(), lost.end(), [this](uint32_t server) { return Survives(server); });
   if (moved > 0) Reassign(why, now);
@@ -173,7 +175,7 @@ void CoordinatorCore::GiveUpHolders(Time now) {
     if (!held || now - servers[i].seen <= most) continue;
     const std::string why = absl::StrCat("server ", i, " at ", fleet_.processes()[i].address,
                                          " gave no sign of life for ", Seconds(most),
-                                         " s, and nobody else has what it holds");
+                                         " s, and no other server has its blocks");
     if (!servers.Wanted(i)) return GoBack(why, now);
     return Abort(absl::StrCat(why, "; resume the job from its newest checkpoint"), now);
   }
@@ -182,7 +184,8 @@ void CoordinatorCore::GiveUpHolders(Time now) {
 void CoordinatorCore::Take(const ServerGone& gone, Time now) {
   const uint32_t server = gone.server;
   if (!fleet_.MayBeGone(server, gone.nonce) || life_.phase() >= Phase::kShutdown) return;
-  // One that merely seems gone would go back with everybody for nothing.
+  // If blocks would be lost, nothing is done yet: a process that only seems gone would make
+  // everybody go back for nothing.
   if (!Survives(server)) return;
   fleet_.TakeForGone(server);
   Reassign(absl::StrCat("server ", server, " at ", fleet_.processes()[server].address,

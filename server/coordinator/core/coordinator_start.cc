@@ -1,4 +1,4 @@
-// Starting: until everybody is here, and the servers have made their blocks.
+// Starting: the job waits until all processes are here, and the servers have made their blocks.
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -26,8 +26,8 @@ void CoordinatorCore::AdvanceStart(Time now) {
   BeginStopping(now);
 }
 
-// A job that has begun goes on without who gives no sign of life for a lease, unless nothing goes
-// on without it; so it does when its coordinator was started again in between.
+// A job that has begun continues without workers that are silent for a lease, unless it is in
+// lockstep. The same holds when its coordinator was restarted in between.
 bool CoordinatorCore::EnoughWorkers(Time now) const {
   if (workers_.Missing() == 0) return true;
   return facts().StepsBefore() > 0 && !facts().lockstep() &&
@@ -46,7 +46,7 @@ std::vector<uint32_t> CoordinatorCore::HoldersMissing(Time now) const {
   return missing;
 }
 
-// Once, before a server or a worker is told how to encode anything.
+// Call it once, before a server or a worker is told how to encode anything.
 void CoordinatorCore::ChooseCodec() {
   const auto choice = model_.ChooseCodec(fleet_.OnOneHost());
   if (!choice) return;
@@ -66,12 +66,12 @@ void CoordinatorCore::FixLength(Time now) {
 
 bool CoordinatorCore::TakeUp(Time now) {
   const CoordinatorOptions& options = facts().options();
-  // What of the data is done since the newest cut nobody knows.
+  // It is unknown which batches were done since the newest cut.
   if (leases_.open()) return false;
-  // Some have been told of another generation.
+  // Some servers have been told of another generation.
   if (rollout_.round() > 0) return false;
   const bool state_lost = facts().sync() && model_.cut_every() > 0 && facts().keeps_state();
-  // Which contributions a clock is made of may have been said to some shards and not to others.
+  // Some shards may have been told which contributions make a clock, and others not.
   if (!options.before || !facts().replicated() || life_.began() || state_lost ||
       facts().commits_sets()) {
     return false;
@@ -91,7 +91,8 @@ void CoordinatorCore::Configure(Time deadline, Time now) {
   RemoveIdle();
   shards_.Reset();
   const v1::ConfigureRequest request = Configuration(true);
-  // Before anybody acts on it: a generation is never used twice, and no replica is synced any more.
+  // The record comes before anybody acts on it: no generation is used twice, and no replica counts
+  // as synced any more.
   WriteDown(v1::JOB_STARTING);
   fleet_.MarkAllUnready();
   sets_.Restart(cuts_.CertainClock(), model_.ShardsWithBlocks());
@@ -117,12 +118,12 @@ void CoordinatorCore::Begin(Time now) {
        .shape = ClockShape{.workers = ranks.size(),
                            .steps_per_clock = length.steps_per_clock(),
                            .sync = facts().sync()}});
-  // Before any worker is answered.
+  // The record comes before any worker is answered.
   WriteDown(v1::JOB_STARTING);
   for (const uint32_t rank : ranks.In({RankState::kWaiting, RankState::kLost})) {
     Lose(rank, "it has not come back since the coordinator was started again", now);
   }
-  // Asked for while the job could not be stopped: it had begun, and its servers were not here.
+  // The stop was requested while the job could not be stopped, because its servers were not here.
   if (stop_.requested()) return BeginStopping(now);
   if (options.before && !options.before->stop_reason().empty()) {
     StopJob(options.before->stop_reason(), now);

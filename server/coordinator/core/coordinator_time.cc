@@ -1,4 +1,4 @@
-// What time brings: leases end, and the job goes from one phase to the next.
+// Effects of time: leases end, and the job goes from one phase to the next.
 #include "absl/strings/str_cat.h"
 #include "server/coordinator/core/coordinator_core.h"
 

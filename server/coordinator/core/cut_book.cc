@@ -8,8 +8,8 @@
 namespace leeway {
 namespace {
 
-// A worker may be many cuts ahead of the servers' files; past this a cut that has failed makes
-// room, or the new one is not collected.
+// A worker may be many cuts ahead of the servers' files. Beyond this number a failed cut is dropped
+// to make room. Without a failed cut the new one is not collected.
 constexpr size_t kOpenCutsMax = 1024;
 
 }  // namespace
@@ -48,7 +48,7 @@ absl::Status CutBook::AddShard(uint64_t clock, uint32_t shard, const v1::SavedSh
   if (!cut->since) cut->since = now;
   const auto [place, fresh] = cut->shards.try_emplace(shard, file);
   if (!fresh && place->second.sha256() != file.sha256()) {
-    cut->error = absl::StrCat("of shard ", shard, " two different parts were reported");
+    cut->error = absl::StrCat("two different parts of shard ", shard, " were reported");
     return absl::FailedPreconditionError(
         absl::StrCat("the cut at clock ", clock, ": ", cut->error));
   }
@@ -57,12 +57,12 @@ absl::Status CutBook::AddShard(uint64_t clock, uint32_t shard, const v1::SavedSh
 
 absl::Status CutBook::AddState(uint64_t clock, uint32_t rank, const v1::SavedShard& file) {
   StateFile& newest = newest_states_[rank];
-  // A life that begins where another has left off has nothing better than what that one handed in.
+  // A life that begins where another one stopped has nothing newer than that one's state.
   const bool better = newest.file.file().empty() || clock > newest.clock;
   if (better) newest = {clock, clock, file};
   if (Settled(clock)) return absl::OkStatus();
   const absl::StatusOr<Cut*> cut = Open(clock);
-  // Without room for one more open cut this one is not going to be whole; training goes on.
+  // Without room for this cut it will not be complete; training goes on.
   if (cut.ok()) (*cut)->states.try_emplace(rank, file);
   return absl::OkStatus();
 }
@@ -146,7 +146,7 @@ void CutBook::Written(uint64_t clock, bool durable) {
     return;
   }
   for (auto& [rank, state] : written->second.named) {
-    // A newer one may have come meanwhile, to a folder of its own.
+    // A newer state may have come meanwhile, to a folder of its own.
     StateFile& newest = newest_states_[rank];
     const bool same = newest.clock == state.clock && newest.file.file() == state.file.file();
     if (same) newest.folder = clock;
@@ -159,7 +159,8 @@ void CutBook::Written(uint64_t clock, bool durable) {
 
 void CutBook::GoBack() {
   cuts_.clear();
-  // By clocks nobody can tell: outside of sync a rank's own says nothing of before or after a cut.
+  // Clocks do not tell which states are older: outside of sync a rank's clock can be ahead of a
+  // cut's or behind it.
   newest_states_ = complete_states_;
   for (auto& [rank, state] : newest_states_) state.clock = 0;
 }

@@ -1,5 +1,5 @@
-// Collects the parts of cuts until each is whole: a manifest is written for a cut only when every
-// shard's part, and the state of every worker that keeps some, is durable.
+// Collects the parts of cuts until each is complete. A manifest is written for a cut only when
+// every shard's part is durable, and the state of every worker that keeps state.
 #pragma once
 
 #include <cstdint>
@@ -19,27 +19,28 @@
 
 namespace leeway {
 
-// A worker's state as of `clock` (0 of one from before the job went back: whatever comes is newer),
-// in the folder of the cut at `folder` (the same, until it is adopted).
+// A worker's state as of `clock`, in the folder of the cut at `folder`, which is the same clock
+// until the state is adopted. `clock` is 0 for a state from before the job went back, so that any
+// new state is newer.
 struct StateFile {
   uint64_t clock = 0;
   uint64_t folder = 0;
   v1::SavedShard file;
 };
 
-// What a cut needs of a rank.
+// Which state of a rank a cut needs.
 enum class StateNeed {
-  // Its state at the cut's clock.
+  // The rank's state at the cut's clock.
   kAtCut,
-  // It has left: its newest state, which must be of the clock at which it left.
+  // The rank has left: its newest state, which must be of the clock at which it left.
   kAtLeaving,
-  // It failed or vanished: its newest state if it ever handed one in.
+  // The rank failed or vanished: its newest state, if it ever handed one in.
   kIfAny,
 };
 
 struct CutParts {
   uint64_t clock = 0;
-  // By number.
+  // By shard number.
   std::vector<v1::SavedShard> shards;
   // By rank.
   std::map<uint32_t, StateFile> states;
@@ -48,58 +49,63 @@ struct CutParts {
 // Pure; not thread-safe.
 class CutBook {
  public:
-  // What the cut at `clock` needs of a rank, and if kAtLeaving the clock at which it left.
+  // Returns what the cut at `clock` needs of a rank and, for kAtLeaving, the clock at which the
+  // rank left.
   using Needs = std::function<std::pair<StateNeed, uint64_t>(uint64_t clock, uint32_t rank)>;
 
-  // `resumed`: the complete checkpoint that the job goes on from; null: from its beginning.
+  // `resumed`: the complete checkpoint from which the job continues; null if it starts from its
+  // beginning.
   CutBook(uint32_t shards, uint32_t ranks, const v1::CheckpointManifest* resumed);
 
-  // What a cut is made of: the parts of shards 0 up to this one, which have blocks, and, where
-  // workers keep state, that of every rank. Of all shards and states until this is said.
+  // Sets what a cut consists of: the parts of shards 0 to `shards` - 1, which have blocks, and, if
+  // `states`, the state of every rank. Before this call a cut needs the parts of all shards, and
+  // all states.
   void Expect(uint32_t shards, bool states) {
     shards_ = shards;
     states_ = states;
   }
 
-  // Parts of cuts that are complete, in writing, failed or dropped are ignored. RESOURCE_EXHAUSTED
-  // when too many cuts are open; FAILED_PRECONDITION for a shard's second, different part: the cut
-  // fails.
+  // Adds a part. Parts of cuts that are complete, being written, failed or dropped are ignored.
+  // RESOURCE_EXHAUSTED: too many cuts are open. FAILED_PRECONDITION: the shard has handed in
+  // another, different part; the cut fails.
   absl::Status AddShard(uint64_t clock, uint32_t shard, const v1::SavedShard& file, Time now);
   absl::Status AddState(uint64_t clock, uint32_t rank, const v1::SavedShard& file);
-  // The cut never completes.
+  // Marks the cut as failed: it never completes.
   void Fail(uint64_t clock, const std::string& error);
-  // Begins the job's last cut. What a periodic one at that clock has of shards is forgotten: every
-  // shard is written anew. Nothing to do if it is complete or in writing.
+  // Begins the job's last cut. Forgets the shards' parts of a periodic cut at that clock, because
+  // every shard is written again. Does nothing if the cut is complete or being written.
   void BeginLast(uint64_t clock, Time now);
 
-  // A cut that has become whole, newest first; its manifest is in writing from now on. Nothing if
-  // there is none, or one is in writing already: once that is durable older folders go, of which
-  // the next one might want a state.
+  // Returns a cut that has become complete, newest first; from now on its manifest is being
+  // written. Returns nullopt if no cut has become complete, or if another manifest is being
+  // written: once that is durable, older folders are removed, and the next cut might need a state
+  // in one of them.
   std::optional<CutParts> TakeWhole(const Needs& needs);
-  // The manifest is durable (older open cuts are dropped), or not (the cut has failed).
+  // The manifest is durable, and older open cuts are dropped; or it is not, and the cut has failed.
   void Written(uint64_t clock, bool durable);
-  // The job goes back to the newest complete cut: only what that consists of is known from now on.
-  // Not while a manifest is in writing.
+  // The job goes back to the newest complete cut. Everything but the parts of that cut is
+  // forgotten. Must not be called while a manifest is being written.
   void GoBack();
 
-  // Cuts that have had some part for longer than `limit` fail: their clocks.
+  // Fails cuts whose first part came longer than `limit` ago, and returns their clocks.
   std::vector<uint64_t> Expire(Time now, Duration limit);
 
-  // The largest clock of any cut so far, complete or not.
+  // The highest clock of any cut so far, complete or not.
   std::optional<uint64_t> latest() const;
-  // Clock of the newest complete cut.
+  // The clock of the newest complete cut.
   std::optional<uint64_t> newest() const { return newest_; }
   bool Failed(uint64_t clock) const;
-  // Why it failed; empty if it did not.
+  // Why the cut failed; empty if it did not fail.
   std::string ErrorOf(uint64_t clock) const;
   bool Writing(uint64_t clock) const;
   bool WritingAny() const;
-  // Those where the newest state of some rank lies, or one that a manifest in writing names.
+  // The clocks of folders that hold the newest state of a rank, or a state that a manifest being
+  // written names.
   std::set<uint64_t> StateFolders() const;
   bool HasAllShards(uint64_t clock) const;
-  // The rank has handed in a state of this clock or a later one, or such a cut is complete.
+  // Whether the rank has handed in a state of this clock or a later one, or such a cut is complete.
   bool HasState(uint32_t rank, uint64_t clock) const;
-  // Shards and ranks whose part or state is not there; nothing if the cut is whole.
+  // The shards and ranks whose part or state is missing; nothing if the cut is complete.
   struct Missing {
     std::vector<uint32_t> shards;
     std::vector<uint32_t> ranks;
@@ -110,18 +116,19 @@ class CutBook {
   struct Cut {
     std::map<uint32_t, v1::SavedShard> shards;
     std::map<uint32_t, v1::SavedShard> states;
-    // When its first shard came.
+    // When the first part of a shard came.
     std::optional<Time> since;
-    // By rank: what its manifest names, once in writing.
+    // By rank: the state that the manifest names, once that is being written.
     std::map<uint32_t, StateFile> named;
     bool writing = false;
     std::string error;
   };
 
-  // The cut at `clock`, opened if it was not.
+  // Returns the cut at `clock`, and opens it if necessary.
   absl::StatusOr<Cut*> Open(uint64_t clock);
   bool Settled(uint64_t clock) const;
-  // The rank's part of the cut; nullopt: missing. An empty file name: none is needed.
+  // The rank's state in the cut; nullopt if it is missing. An empty file name means that none is
+  // needed.
   std::optional<StateFile> StateOf(uint64_t clock, const Cut& cut, uint32_t rank,
                                    const Needs& needs) const;
   std::optional<CutParts> Whole(uint64_t clock, const Cut& cut, const Needs& needs) const;
@@ -131,9 +138,9 @@ class CutBook {
   bool states_ = true;
   std::optional<uint64_t> newest_;
   std::map<uint64_t, Cut> cuts_;
-  // By rank; where it lies after adoption.
+  // By rank: the newest state; after adoption, in its new folder.
   std::map<uint32_t, StateFile> newest_states_;
-  // The same, of the newest complete cut.
+  // By rank: the state in the newest complete cut.
   std::map<uint32_t, StateFile> complete_states_;
 };
 

@@ -15,19 +15,19 @@ absl::Status DataLeases::Open(const v1::JobLength& length, uint64_t cut) {
   if (!facts_.leased()) return absl::OkStatus();
   if (batches_per_epoch_ == 0) {
     return absl::FailedPreconditionError(
-        "no worker has said how many batches make a pass over the data, which is leased to all");
+        "no worker has said how many batches make a pass over the leased data");
   }
   if (facts_.options().resumed && !facts_.options().resumed->manifest.has_data()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the checkpoint ", facts_.options().resumed->folder,
-                     " does not say which batches it has, for its data was not leased: resume with "
-                     "data.assignment: static, or begin a new run"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the checkpoint ", facts_.options().resumed->folder,
+        " does not say which batches it has, because its data was not leased: resume with "
+        "data.assignment: static, or begin a new run"));
   }
   if (facts_.options().resumed) newest_ = facts_.options().resumed->manifest.data();
   book_.emplace(LeaseBook::Rules{
       .batches_per_epoch = batches_per_epoch_,
       .batches = JobBatches(facts_.job(), length, batches_per_epoch_).value_or(LeaseBook::kEndless),
-      // One whose exchange is not complete, and the next.
+      // One clock whose exchange is not complete, and the next clock.
       .under_way = 2 * length.steps_per_clock()});
   return Restore(cut);
 }
@@ -49,11 +49,11 @@ absl::Status DataLeases::Check(const v1::RegisterWorkerRequest& request,
   if (batches == 0 || batches > LeaseBook::kBatchMax) {
     return absl::InvalidArgumentError(
         absl::StrCat(who, " has ", Counted(batches, "batch"),
-                     " in a pass over the data, which is leased to all workers"));
+                     " in a pass over the leased data, which is not possible"));
   }
   if (batches_per_epoch_ == 0 || batches == batches_per_epoch_) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      who, " has ", Counted(batches, "batch"), " in a pass over the data, the others have ",
+      who, " has ", Counted(batches, "batch"), " in a pass over the data, but the others have ",
       batches_per_epoch_, ": leased data must be the same everywhere"));
 }
 
@@ -84,7 +84,7 @@ void DataLeases::TakeDone(const v1::LeaseDataRequest& request, bool cuts) {
   for (const v1::DoneRange& range : request.done()) {
     book_->Done(request.rank(), {range.first(), range.first() + range.count()}, range.clock());
   }
-  // Without cuts the job only ever goes back to its beginning.
+  // Without cuts the job can only go back to its beginning.
   if (!cuts) book_->Forget({});
   if (book_->whole_epochs() == whole) return;
   commands_.Emit(

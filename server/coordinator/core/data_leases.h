@@ -1,6 +1,6 @@
-// Leased data: which batches are whose (lease_book.h), and what each cut has of them, where
-// data.assignment asks for it. Owns the book; must be told what workers have done, who is lost, and
-// which cuts are durable. Where data is not leased it does nothing.
+// Leased data: which worker has which batches (lease_book.h), and which batches each cut contains.
+// Owns the book. The core must tell it what workers have done, which workers are lost, and which
+// cuts are durable. If data.assignment is not `leased`, it does nothing.
 #pragma once
 
 #include <cstdint>
@@ -23,28 +23,30 @@ class DataLeases {
  public:
   DataLeases(const JobFacts& facts, Commands& commands) : facts_(facts), commands_(commands) {}
 
-  // A worker's number of batches in a pass can be, and is that of the others.
+  // Checks that a worker's number of batches in a pass is possible, and the same as that of the
+  // other workers.
   absl::Status Check(const v1::RegisterWorkerRequest& request, const std::string& who) const;
   void Take(const v1::RegisterWorkerRequest& request);
 
-  // Once the job's length is known; `cut`: the clock of the newest one, for messages.
-  // FAILED_PRECONDITION where nobody says how many batches make a pass, or the checkpoint says
-  // another number; else LeaseBook::Restore's.
+  // Opens the book once the job's length is known. `cut`: the clock of the newest cut, for
+  // messages. FAILED_PRECONDITION: no worker says how many batches make a pass, or the checkpoint
+  // says another number. Other errors are those of LeaseBook::Restore.
   absl::Status Open(const v1::JobLength& length, uint64_t cut);
-  // As the newest durable cut says.
+  // Restores the state of the newest durable cut.
   absl::Status Restore(uint64_t cut);
   bool open() const { return book_.has_value(); }
-  // The job's length is counted in batches.
+  // Whether the job's length is counted in batches.
   bool by_batches() const { return book_ && !book_->endless(); }
   bool over() const { return book_->over(); }
 
-  // What a worker has done is done, and it gets more. `sharers`: workers that run. `cuts`: there
-  // are any. Open.
+  // Takes the batches that a worker has done, and gives it more. `sharers`: how many workers are
+  // running. `cuts`: the job takes cuts. The book must be open.
   v1::LeaseDataReply Lease(const v1::LeaseDataRequest& request, uint32_t sharers, bool cuts);
-  // The rank is lost, or has left.
+  // The rank is lost, or has left; its batches become free.
   void TakeBack(uint32_t rank);
 
-  // What the cut of these shards has, for its manifest, which is then durable or never will be.
+  // Adds the data's progress in the cut of these shards to its manifest. The caller must call
+  // Written() for the manifest later.
   void AddTo(uint64_t clock, const std::vector<v1::SavedShard>& shards,
              v1::CheckpointManifest& manifest);
   void Written(uint64_t clock, bool durable);
@@ -64,8 +66,8 @@ class DataLeases {
   Commands& commands_;
   std::optional<LeaseBook> book_;
   uint64_t batches_per_epoch_ = 0;
-  // By clock: what cuts whose manifest is in writing have of the data; and what the newest durable
-  // one has.
+  // By clock: the data's progress in cuts whose manifest is being written; and in the newest
+  // durable cut.
   std::map<uint64_t, DataCut> cuts_;
   std::optional<v1::DataProgress> newest_;
 };

@@ -37,7 +37,7 @@ void EarlyStop::GoBack(uint64_t cut) {
 bool EarlyStop::IsBetter(double value, double than) const {
   const bool higher = config_->metric() == v1::STOP_METRIC_TEST_ACCURACY;
   const double by = higher ? value - than : than - value;
-  // Not NaN.
+  // False for NaN.
   return by > config_->min_change();
 }
 

@@ -1,9 +1,9 @@
-// Whether the job is to end before its length, because it no longer gets better (job.proto,
+// Whether the job ends before its full length because it does not get better any more (job.proto,
 // EarlyStop; Prechelt 1998, "Early stopping - but when?", criterion UP, by a threshold). Owns the
-// values of the evaluations; must be told of each, and when the job goes back.
+// values of the evaluations. The core must tell it of each evaluation, and when the job goes back.
 //
-// A function of the evaluations alone, so a coordinator that is started again decides the same by
-// those of metrics.jsonl.
+// The decision depends on the evaluations alone. So a restarted coordinator decides the same from
+// the evaluations in metrics.jsonl.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,19 @@ class EarlyStop {
  public:
   // Never ends the job.
   EarlyStop() = default;
-  // Without `early_stop` in it, it never ends the job and keeps nothing. `before`: the run's
-  // evaluations so far, by rising clock.
+  // If `config` has no `early_stop`, it never ends the job and keeps nothing. `before`: the run's
+  // evaluations so far, by ascending clock.
   EarlyStop(const v1::Evaluation& config, std::span<const v1::EvaluationMetrics> before);
 
-  // Takes the place of those of its clock and later ones, which were made again.
+  // Adds an evaluation. It replaces those at its clock and later ones, because they were made
+  // again.
   void Add(const v1::EvaluationMetrics& metrics);
-  // Evaluations of after the cut are forgotten.
+  // Forgets evaluations after the cut.
   void GoBack(uint64_t cut);
 
-  // Why the job ends now, with the best evaluation; nothing: it goes on.
+  // Returns why the job ends now, with the best evaluation; nullopt if the job goes on.
   std::optional<std::string> Why() const;
-  // Of the last evaluation; 0: there is none.
+  // The clock of the last evaluation; 0 before the first one.
   uint64_t clock() const { return values_.empty() ? 0 : values_.back().clock; }
 
  private:
@@ -43,7 +44,8 @@ class EarlyStop {
     double value = 0;
   };
   bool IsBetter(double value, double than) const;
-  // The last one that was better than the best before it; nothing: none is a number.
+  // The index of the last value that was better than the best before it; nullopt if no value is a
+  // number.
   std::optional<size_t> Best() const;
 
   std::optional<v1::EarlyStop> config_;

@@ -1,7 +1,7 @@
-// Whether the coordinator itself hears. Processes of a job hardly fall silent together; a
-// coordinator that stood still, or whose port somebody keeps busy, hears none of them. So where
-// most are silent, that says more of the coordinator than of them. Owns when it looked last, and
-// when it last doubted itself.
+// Whether the coordinator itself hears the other processes. The processes of a job hardly fall
+// silent together. A coordinator that stood still, or whose port is kept busy, hears none of them.
+// So if most are silent, the fault is more likely the coordinator's. Owns the time of its last
+// look, and of its last doubt.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace leeway {
 
-// Of those who should be heard, at one moment.
+// The processes that should be heard, counted at one moment.
 struct Silence {
   size_t held = 0;
-  // Not heard for half a lease.
+  // Silent for more than half a lease.
   size_t half = 0;
-  // Not heard for a lease.
+  // Silent for more than a lease.
   size_t whole = 0;
 
   void Count(Duration silent, Duration lease) {
@@ -30,15 +30,16 @@ class Hearing {
  public:
   enum class Verdict {
     kHears,
-    // Time has passed in which nothing could be heard.
+    // The coordinator has stood still, and could not hear anything.
     kStoodStill,
-    // A lease is over, and most are silent. Once in two leases: who is silent for longer is lost.
+    // A lease has ended, and most processes are silent. Returned at most once in two leases, so a
+    // process that is silent for longer is lost.
     kMostAreSilent,
   };
 
   explicit Hearing(Time now) : last_tick_(now) {}
 
-  // At each tick. If it is not kHears, every lease is to count from `now`.
+  // Call it at each tick. If the verdict is not kHears, every lease must count from `now`.
   Verdict Tick(const Silence& silence, Duration lease, Time now) {
     const Duration since = now - last_tick_;
     last_tick_ = now;

@@ -1,7 +1,7 @@
-// Which workers reach each other's memory, and where each has its contributions, for jobs whose
-// workers combine them (workers.per_host: combine; client/calls/host_group.h). Owns this; must be told of
-// each registration, and when the job begins: from then on the groups stay as they are. In other
-// jobs there are no groups.
+// Which workers reach each other's memory, and where the contributions of each are, for jobs whose
+// workers combine them (workers.per_host: combine; client/calls/host_group.h). Owns these facts. The core
+// must tell it of each registration, and when the job begins: from then on the groups do not
+// change. Other jobs have no groups.
 #pragma once
 
 #include <cstdint>
@@ -21,38 +21,39 @@ class HostGroups {
  public:
   explicit HostGroups(const JobFacts& facts);
 
-  // FAILED_PRECONDITION: the others of the rank's group wait for it in memory, which the process
-  // does not share. `rank`: the one that it asks for or holds, if any.
+  // FAILED_PRECONDITION: the others of the rank's group expect its contributions in memory that
+  // this process does not share with them. `rank`: the rank that the process asks for or holds, if
+  // any.
   absl::Status Check(const v1::RegisterWorkerRequest& request, std::optional<uint32_t> rank,
                      const std::string& who) const;
-  // The rank's newest life.
+  // Takes the registration of the rank's newest life.
   void Take(const v1::RegisterWorkerRequest& request, uint32_t rank);
-  // Every rank has registered: those of one memory_host are a group.
+  // Every rank has registered: ranks with the same memory_host become a group.
   void Form();
 
-  // The rank's group, for its newest life.
+  // Describes the rank's group to its newest life.
   void Fill(uint32_t rank, v1::RegisterWorkerReply& reply) const;
-  // The same for its heartbeat, if it sends for the others.
+  // The same in a heartbeat's reply, if the rank sends for its group.
   void Fill(uint32_t rank, v1::HeartbeatReply& reply) const;
 
  private:
   struct Place {
     // For messages.
     std::string host;
-    // Empty: it leaves its contributions to nobody.
+    // Empty if the worker does not offer its contributions to others.
     std::string memory_host;
     v1::MemoryOffer contributions;
   };
-  // The members of the rank's group, rising; none before the groups are formed.
+  // The members of the rank's group, ascending; none before the groups are formed.
   std::span<const uint32_t> MembersOf(uint32_t rank) const;
   v1::HostGroup GroupOf(uint32_t rank) const;
 
-  // By rank; empty if the job's workers do not combine.
+  // By rank; empty if the workers of the job do not combine.
   std::vector<Place> places_;
-  // Members, rising; and by rank, which group it is in.
+  // The members of each group, ascending; and by rank, the index of its group.
   std::vector<std::vector<uint32_t>> groups_;
   std::vector<size_t> group_of_;
-  // Some group has more than one member.
+  // True if some group has more than one member.
   bool any_combine_ = false;
 };
 

@@ -15,7 +15,8 @@
 namespace leeway {
 namespace {
 
-// As the run's record says, or the checkpoint that the job goes on from.
+// Whether the run's record, or the checkpoint from which the job continues, says that programs keep
+// state.
 bool ProgramsKeptState(const CoordinatorOptions& options) {
   if (!IsExternal(options.job) || !options.job.exchange().has_gradient()) return false;
   if (options.before && options.before->programs_keep_state()) return true;
@@ -42,7 +43,7 @@ absl::Status JobFacts::CheckKeepsState(const v1::HeartbeatRequest& request) cons
   if (!request.keeps_state() || IsExternal(job())) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the heartbeat of worker ", request.rank(),
-                   ": keeps_state: only programs of a job with model.type external say so"));
+                   ": keeps_state: only programs of a job with model.type external may say so"));
 }
 
 uint32_t JobFacts::shards() const { return ShardsOf(job()); }
@@ -60,21 +61,21 @@ uint64_t JobFacts::StepsBefore() const {
 absl::Status JobFacts::CheckJob(uint64_t job) const {
   if (job == options_.job_id) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "the message is for job ", absl::Hex(job, absl::kZeroPad16), ", this is job ",
+      "the message is for job ", absl::Hex(job, absl::kZeroPad16), ", but this is job ",
       absl::Hex(options_.job_id, absl::kZeroPad16), ", ", options_.job.metadata().name()));
 }
 
 absl::Status JobFacts::CheckPeer(const v1::Build& build, const std::string& who) const {
   if (build.protocol() == kProtocol) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(who, " speaks protocol ", build.protocol(), " (version '", build.version(),
-                   "'), this coordinator protocol ", kProtocol, " (version '", kVersion,
+      absl::StrCat(who, " uses protocol ", build.protocol(), " (version '", build.version(),
+                   "'), but this coordinator uses protocol ", kProtocol, " (version '", kVersion,
                    "'): use programs of one version"));
 }
 
 absl::Status JobFacts::CheckStop(const v1::JobLength& length, bool by_batches) const {
-  // Where batches are counted, clocks are no measure; and a coordinator that was started again goes
-  // on with what had begun.
+  // If the length is counted in batches, clocks do not measure it. And a restarted coordinator
+  // continues what had begun.
   if (!options_.resumed || options_.before || by_batches) return absl::OkStatus();
   const v1::CheckpointManifest& manifest = options_.resumed->manifest;
   return CheckStopAhead(manifest.job().stop(), job(), length, manifest.clock());
@@ -92,7 +93,7 @@ absl::Status JobFacts::CheckUpdate(const v1::RegisterWorkerRequest& request,
   }
   if (!IsExternal(job())) {
     return absl::InvalidArgumentError(
-        absl::StrCat(who, ": brings an update rule, which goes with model.type external only"));
+        absl::StrCat(who, ": brings an update rule, which needs model.type external"));
   }
   if (!job().exchange().has_gradient()) return absl::OkStatus();
   const v1::Update& brought = request.update();

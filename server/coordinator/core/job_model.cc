@@ -16,10 +16,11 @@
 namespace leeway {
 namespace {
 
-// Far above any data set; keeps lengths from overflowing.
+// Far above the size of any data set. Keeps lengths from overflowing.
 constexpr uint64_t kStepsPerEpochMax = uint64_t{1} << 40;
 
-// The steps that they are for are the worker's own.
+// Outside of gradient exchanges the factors apply to the worker's own steps, so servers do not get
+// them.
 void ClearFactors(v1::ModelSchema& schema) {
   for (v1::TensorSpec& tensor : *schema.mutable_tensors()) tensor.clear_factors();
 }
@@ -40,7 +41,7 @@ JobModel::JobModel(CoordinatorOptions options)
   if (!resumed) return;
   schema_ = resumed->manifest.schema();
   schema_owner_ = absl::StrCat("the checkpoint ", resumed->folder);
-  // Servers may hold what the coordinator before has told them.
+  // Servers may hold what the previous coordinator told them.
   if (facts_.options().before) factors_owner_ = schema_owner_;
 }
 
@@ -58,8 +59,9 @@ absl::Status JobModel::Check(const v1::RegisterWorkerRequest& request,
   if (schema_) RETURN_IF_ERROR(CompareSchemas(schema_owner_, *schema_, who, request.schema()));
   RETURN_IF_ERROR(CheckFactors(request.schema(), who));
   if (request.steps_per_epoch() > kStepsPerEpochMax) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        who, ": ", Counted(request.steps_per_epoch(), "batch"), " in a pass over its data"));
+    return absl::InvalidArgumentError(absl::StrCat(who, ": ",
+                                                   Counted(request.steps_per_epoch(), "batch"),
+                                                   " in a pass over its data are too many"));
   }
   return absl::OkStatus();
 }
@@ -69,7 +71,7 @@ absl::Status JobModel::CheckFactors(const v1::ModelSchema& schema, const std::st
     if (!tensor.has_factors() || IsExternal(facts_.job())) continue;
     return absl::InvalidArgumentError(
         absl::StrCat(who, ": tensor '", tensor.name(),
-                     "' has factors of its own, which go with model.type external only; a job has "
+                     "' has factors of its own, which need model.type external; other jobs have "
                      "update.factors"));
   }
   if (factors_owner_.empty() || !facts_.job().exchange().has_gradient()) return absl::OkStatus();
@@ -78,13 +80,13 @@ absl::Status JobModel::CheckFactors(const v1::ModelSchema& schema, const std::st
 
 absl::Status JobModel::CheckSteps(const v1::RegisterWorkerRequest& request,
                                   const std::string& who) const {
-  // The mean of all says nothing of one.
+  // With total_clocks the steps of an epoch are a mean, which does not bound one rank's.
   if (!length_ || length_->total_clocks() > 0) return absl::OkStatus();
   if (request.steps_per_epoch() <= length_->steps_per_epoch()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(who, " has ", request.steps_per_epoch(),
-                   " batches in a pass over its data; the job began with ",
-                   length_->steps_per_epoch(), " at most: its data has changed"));
+                   " batches in a pass over its data, but the job began with at most ",
+                   length_->steps_per_epoch(), ": its data has changed"));
 }
 
 absl::Status JobModel::CheckDevice(const v1::RegisterWorkerRequest& request, uint32_t rank,
@@ -94,10 +96,10 @@ absl::Status JobModel::CheckDevice(const v1::RegisterWorkerRequest& request, uin
   if (began_on.empty() || request.device().empty() || request.device() == began_on) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat(who, " computes on ", request.device(), "; rank ", rank, " began on ", began_on,
-                   " (workers.device: auto), and another device gives other bits: start it where "
-                   "it can have that, and say which worker it is (--rank)"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      who, " computes on ", request.device(), ", but rank ", rank, " began on ", began_on,
+      " (workers.device: auto), and another device gives other bits: start it where "
+      "it can use that device, and name its rank (--rank)"));
 }
 
 bool JobModel::Take(const v1::RegisterWorkerRequest& request, const std::string& who,
@@ -111,7 +113,7 @@ bool JobModel::Take(const v1::RegisterWorkerRequest& request, const std::string&
   if (!facts_.job().exchange().has_gradient()) ClearFactors(schema);
   if (factors_owner_.empty()) factors_owner_ = who;
   if (schema_) {
-    // That of a checkpoint, whose job may have had others.
+    // The schema is a checkpoint's, whose job may have had other traits.
     if (!length_) TakeTraits(schema, *schema_);
     return brought;
   }
@@ -158,8 +160,8 @@ uint32_t JobModel::ShardsWithBlocks() const {
 }
 
 uint64_t JobModel::LargestClock(bool by_batches) const {
-  // A resumed job may be shorter than it was, and its workers beyond its end; and where the job's
-  // batches are counted a clock is made of as many as there happen to be.
+  // A resumed job may be shorter than it was, with its workers beyond its end. And if the length is
+  // counted in batches, a clock consists of a varying number of them.
   if (!length_ || facts_.options().resumed || by_batches) return kClockMax;
   return leeway::LargestClock(*length_, facts_.job().workers().count());
 }

@@ -1,4 +1,4 @@
-// What `leeway status` and the live view show.
+// The texts that `leeway status` and the live view show.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/coordinator/core/coordinator_core.h"
@@ -8,12 +8,12 @@ namespace leeway {
 
 namespace {
 
-// Empty: no server refuses anything for want of room.
+// Returns an empty text if no server refuses contributions because it has no room.
 std::string LoadMessage(const ServerTable& servers, uint64_t held_bytes) {
   for (uint32_t i = 0; i < servers.size(); ++i) {
     const v1::ServerLoad& load = servers[i].load;
     if (load.refused_contributions() == 0 || load.held_bytes() <= held_bytes) continue;
-    return absl::StrCat("server ", i, " holds as many bytes of contributions as it may ",
+    return absl::StrCat("server ", i, " has no room for more contributions ",
                         "(limits.held_bytes): ", load.refused_contributions(), " refused");
   }
   return "";
@@ -27,7 +27,8 @@ std::string CoordinatorCore::Missing(Time now) const {
   const std::string clock =
       absl::StrFormat(" (%.0f s of %.0f s)", Seconds(now - since), Seconds(facts().start_limit()));
   std::string workers;
-  // Ten thousand workers that register ask this ten thousand times.
+  // Reads only kNamedMax ranks, because ten thousand registering workers ask this ten thousand
+  // times.
   if (!going_back) {
     workers =
         ListOf("worker", workers_.ranks().In({RankState::kWaiting, RankState::kLost}, kNamedMax),
@@ -42,7 +43,7 @@ std::string CoordinatorCore::Missing(Time now) const {
   if (going_back && cuts_.book().WritingAny()) {
     return absl::StrCat("waiting for the manifest of a checkpoint to be written", clock);
   }
-  return absl::StrCat("waiting for ", ListOf("server", fleet_.table().Unready()), " to make ready",
+  return absl::StrCat("waiting for ", ListOf("server", fleet_.table().Unready()), " to get ready",
                       clock);
 }
 
@@ -77,8 +78,8 @@ std::string CoordinatorCore::LostHolder(Time now) const {
   for (uint32_t i = 0; i < servers.size(); ++i) {
     if (servers[i].state != ServerState::kLost || !shards_.places().Holds(i)) continue;
     return absl::StrFormat(
-        "waiting for server %u, whose blocks nobody else has: silent for %.0f s "
-        "of %.0f s",
+        "waiting for server %u, whose blocks nobody else has: silent for "
+        "%.0f s of %.0f s",
         i, Seconds(now - servers[i].seen), Seconds(facts().lease() + facts().start_limit()));
   }
   return "";

@@ -23,7 +23,7 @@ absl::Status LeaseBook::Check(const v1::DataProgress& progress) const {
     return absl::FailedPreconditionError(absl::StrCat(
         "batches_per_epoch is ", progress.batches_per_epoch(), ", but a pass over the data has ",
         rules_.batches_per_epoch,
-        " batches now: its batches are others. Go on with the data and the data.batch_size of "
+        " batches now, so the batches differ. Continue with the data and the data.batch_size of "
         "before, or begin a new run"));
   }
   if (progress.next() > kBatchMax) {
@@ -33,12 +33,12 @@ absl::Status LeaseBook::Check(const v1::DataProgress& progress) const {
   for (int i = 0; i < progress.open_size(); ++i) {
     const uint64_t first = progress.open(i).first();
     const uint64_t count = progress.open(i).count();
-    // Rising, apart from each other, and all of it below `next`.
+    // The intervals must be ascending, separate, and below `next`.
     const bool follows = i == 0 || first > end;
     if (!follows || count == 0 || first > progress.next() || count > progress.next() - first) {
       return absl::DataLossError(absl::StrCat("open[", i, "] has ", Counted(count, "batch"),
-                                              " from ", first, " on, behind ", end,
-                                              " and with next ", progress.next()));
+                                              " from ", first, " on; the one before ends at ", end,
+                                              ", and next is ", progress.next()));
     }
     end = first + count;
   }
@@ -48,7 +48,7 @@ absl::Status LeaseBook::Check(const v1::DataProgress& progress) const {
 absl::Status LeaseBook::Restore(const v1::DataProgress& progress) {
   RETURN_IF_ERROR(Check(progress));
   Reset();
-  // A job that is shorter than it was ends where it ends.
+  // A job that was made shorter ends at its new end.
   next_ = std::min(progress.next(), rules_.batches);
   for (const v1::DataRange& range : progress.open()) {
     undone_.Add({range.first(), std::min(range.first() + range.count(), next_)});
@@ -71,7 +71,8 @@ void LeaseBook::Done(uint32_t rank, Interval batches, uint64_t clock) {
   if (recent_.size() > kRecentMax) ForgetDetails();
 }
 
-// The older half becomes one: a cut that has not all of it has none of it.
+// Merges the older half of the reports. A cut that does not have all of them then counts as having
+// none.
 void LeaseBook::ForgetDetails() {
   const auto middle = recent_.begin() + static_cast<std::ptrdiff_t>(recent_.size() / 2);
   if (!long_ago_) long_ago_ = DoneLongAgo{recent_.front().batches, {}};
@@ -93,7 +94,7 @@ uint64_t LeaseBook::Share(uint32_t sharers) const {
 
 std::optional<Interval> LeaseBook::TakeNext(uint32_t rank, uint64_t more, uint32_t sharers) {
   IntervalSet others = free_;
-  // Who is alone does what there is.
+  // A single sharer gets its returned batches again, too.
   if (const auto own = returned_.find(rank); own != returned_.end() && sharers > 1) {
     for (const Interval& run : own->second.runs()) others.Remove(run);
   }
@@ -149,7 +150,8 @@ void LeaseBook::Return(uint32_t rank, Interval batches) {
 
 namespace {
 
-// A cut that has all contributions below `clocks`, by rank; empty: all there are.
+// Whether a cut has the rank's contribution of `clock`. The cut has all contributions of clocks
+// below `clocks`, by rank; if that is empty, it has all there are.
 bool Has(const std::vector<uint64_t>& clocks, uint32_t rank, uint64_t clock) {
   return rank >= clocks.size() || clock < clocks[rank];
 }

@@ -1,10 +1,10 @@
-// Leased data: which batches of the epochs are free, whose, or done. Batches are numbered through
-// all epochs, in the order in which they are given out; what a lost worker has not done is given
-// out again before anything else.
+// Leased data: which batches of the epochs are free, leased to a rank, or done. Batches are
+// numbered through all epochs, in the order in which they are given out. The batches that a lost
+// worker has not done are given out again before any new ones.
 //
-// Promised: every batch below the lowest one that is not done has been part of a contribution that
-// counts. Of twice: what a worker had contributed and not reported when it was lost, and what it
-// does before it hears that it was taken for lost.
+// Promise: every batch below the lowest one that is not done was part of a contribution that
+// counts. A batch can be part of two: when a worker was lost before it reported its contribution,
+// and when a worker did not hear yet that it counts as lost.
 #pragma once
 
 #include <cstdint>
@@ -23,57 +23,58 @@ namespace leeway {
 class LeaseBook {
  public:
   static constexpr uint64_t kEndless = std::numeric_limits<uint64_t>::max();
-  // Far above any data set; keeps sums of batches from overflowing.
+  // Far above the size of any data set. Keeps sums of batches from overflowing.
   static constexpr uint64_t kBatchMax = uint64_t{1} << 60;
-  // That one worker holds beside those of clocks that are under way.
+  // The most batches that one worker may hold beside those of clocks in progress.
   static constexpr uint64_t kStockMax = 4096;
-  // Reports that are told apart while no cut becomes durable.
+  // The most reports that are kept apart while no cut becomes durable.
   static constexpr size_t kRecentMax = 1 << 16;
 
   struct Rules {
     // At least 1.
     uint64_t batches_per_epoch = 1;
-    // Of the whole job.
+    // The number of batches in the whole job.
     uint64_t batches = kEndless;
-    // That a worker's clocks under way may be made of.
+    // The most batches of which a worker's clocks in progress may consist.
     uint64_t under_way = 1;
   };
   explicit LeaseBook(const Rules& rules) : rules_(rules) {}
 
-  // Nothing is done, and nobody holds anything.
+  // Makes all batches free, and none done.
   void Reset();
-  // Everything is as a cut says: nobody holds anything. FAILED_PRECONDITION for a cut of data with
-  // another number of batches in a pass; DATA_LOSS, naming the field, for one that no book can have
-  // made. Then nothing has changed.
+  // Sets the state that a cut holds; no rank holds any batch. FAILED_PRECONDITION: the cut's data
+  // has another number of batches in a pass. DATA_LOSS, naming the field: no book can have made
+  // this progress. After an error nothing has changed.
   absl::Status Restore(const v1::DataProgress& progress);
 
-  // The rank's contribution of `clock` counts, and was the last one of these. What it does not hold
-  // is done all the same if nobody does; what somebody else holds is his to do.
+  // The rank's contribution of `clock` counts, and these batches were its last part. Batches that
+  // the rank does not hold are done, too, unless another rank holds them.
   void Done(uint32_t rank, Interval batches, uint64_t clock);
-  // Gives the rank more, until it holds `want`: at a time no more than half of what is left for
-  // each of the `sharers`, so that all end together (guided self-scheduling: Polychronopoulos and
-  // Kuck 1987). What of it belongs to a clock that is under way counts for nothing there: a worker
-  // whose clocks are long gets its share as others do.
+  // Gives the rank more batches, until it holds `want`. At a time it gives at most half of one
+  // sharer's part of what is left, so that all workers end together (guided self-scheduling:
+  // Polychronopoulos and Kuck 1987). Batches of clocks in progress do not count as the rank's
+  // share, so a worker with long clocks gets its share like the others.
   void Lease(uint32_t rank, uint64_t want, uint32_t sharers);
   std::vector<Interval> Held(uint32_t rank) const;
-  // The rank is lost, or has left.
+  // Makes the rank's batches free, because the rank is lost or has left.
   void TakeBack(uint32_t rank);
-  // The rank does not do these after all. Of the sharers, it is the last to be given them again: it
-  // would be as late with them. What it does not hold stays as it is.
+  // The rank will not do these batches after all. Among the sharers it is the last to get them
+  // again, because it would be late with them again. Batches that the rank does not hold do not
+  // change.
   void Return(uint32_t rank, Interval batches);
 
-  // What a cut has for certain that has all contributions of clocks below `clocks`, by rank. Empty:
-  // all that are done.
+  // Returns the certain progress in a cut that has, by rank, all contributions of clocks below
+  // `clocks`. Empty `clocks`: all batches that are done.
   v1::DataProgress At(const std::vector<uint64_t>& clocks) const;
-  // That cut is durable: nothing older will ever be asked for.
+  // The cut with these clocks is durable: nothing older will be asked for.
   void Forget(const std::vector<uint64_t>& clocks);
 
   // Every batch of the job is done.
   bool over() const { return next_ >= rules_.batches && undone_.empty(); }
-  // Not over, and there is none left to give.
+  // The job is not over, but no batch is left to give out.
   bool all_leased() const { return next_ >= rules_.batches && free_.empty(); }
   bool endless() const { return rules_.batches == kEndless; }
-  // Of the epochs from the first on: those of which every batch is done.
+  // How many epochs are complete, counted from the first one.
   uint64_t whole_epochs() const;
   uint64_t done() const { return next_ - undone_.size(); }
   uint64_t leased() const { return undone_.size() - free_.size(); }
@@ -85,31 +86,32 @@ class LeaseBook {
     uint32_t rank = 0;
     uint64_t clock = 0;
   };
-  // Some of what is done, no longer told apart.
+  // Done batches whose reports were merged.
   struct DoneLongAgo {
-    // All of it, and maybe others.
+    // An interval that contains all of them, and perhaps other batches.
     Interval batches;
-    // By rank: the newest contribution of them.
+    // By rank: the newest contribution of these batches.
     std::map<uint32_t, uint64_t> clocks;
   };
   absl::Status Check(const v1::DataProgress& progress) const;
   uint64_t Share(uint32_t sharers) const;
-  // The next for the rank, at most `more` (above 0). Nothing: there are none.
+  // Takes the next batches for the rank: at most `more`, which is above 0. Returns nullopt if no
+  // batch is free.
   std::optional<Interval> TakeNext(uint32_t rank, uint64_t more, uint32_t sharers);
   void ForgetDetails();
 
   const Rules rules_;
-  // The first that was never given out; all before it are in undone_ or done.
+  // The first batch that was never given out. Each batch before it is in undone_, or done.
   uint64_t next_ = 0;
   IntervalSet undone_;
-  // Of undone_: nobody's.
+  // The part of undone_ that no rank holds.
   IntervalSet free_;
-  // By rank; the rest of undone_.
+  // By rank: the rest of undone_.
   std::map<uint32_t, IntervalSet> held_;
-  // By rank: what it was the last to give back, as long as that is not done.
+  // By rank: the batches that it was the last to return, until they are done.
   std::map<uint32_t, IntervalSet> returned_;
-  // What the newest durable cut may not have, in the order in which it was reported; and what came
-  // before that, once it was too much.
+  // The reports that the newest durable cut may lack, in the order in which they came; and the
+  // older ones, once there were too many.
   std::vector<DoneBatches> recent_;
   std::optional<DoneLongAgo> long_ago_;
   uint64_t taken_back_ = 0;

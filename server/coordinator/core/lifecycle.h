@@ -1,5 +1,6 @@
-// In which phase the job is, in which generation, and since when. Owns these; must be told of every
-// change, for what a change takes is decided elsewhere (coordinator_core.h has the phases' order).
+// The job's phase, its generation, and since when. Owns these. The core must tell it of every
+// change; other parts decide what a change requires (coordinator_core.h has the order of the
+// phases).
 #pragma once
 
 #include <cstdint>
@@ -12,43 +13,44 @@
 
 namespace leeway {
 
-// In the order in which a job goes through them, but that it goes back from the ones after.
+// In the order in which a job goes through them, except that it can go back from the phases after
+// kGoingBack.
 enum class Phase { kStarting, kGoingBack, kRunning, kStopping, kSaving, kShutdown, kOver };
 
-// For the servers to hear that the job is over.
+// The time limit for the servers to hear that the job is over.
 inline constexpr Duration kShutdownLimit = std::chrono::seconds(5);
 
 // Pure; not thread-safe.
 class Lifecycle {
  public:
-  // `generation`: of the job so far.
+  // `generation`: the generation in which the job begins.
   Lifecycle(uint64_t generation, Time now)
       : generation_(generation), created_(now), hearing_(now) {}
 
   Phase phase() const { return phase_; }
   void Enter(Phase phase) { phase_ = phase; }
-  // Blocks are made, and the job is not over: running, stopping or saving.
+  // Blocks exist, and the job is not over: running, stopping or saving.
   bool under_way() const { return phase_ > Phase::kGoingBack && phase_ < Phase::kShutdown; }
-  // How the job is to be called. `outcome`: its last state.
+  // The state to show for the job. `outcome`: the job's last state.
   v1::JobState state(v1::JobState outcome) const;
 
   Time created() const { return created_; }
-  // When exchanges could begin.
+  // The time from which exchanges were possible.
   const std::optional<Time>& began() const { return began_; }
   void Begin(Time now);
 
   uint64_t generation() const { return generation_; }
-  // That of the coordinator before, which the servers still hold.
+  // Continues the previous coordinator's generation, which the servers still hold.
   void TakeUp(uint64_t generation) { generation_ = generation; }
-  // A new generation begins.
+  // Begins a new generation.
   void GoBack(const std::string& why, Time now);
-  // Since when it goes back, and why.
+  // Since when the job is going back, and why.
   Time going_back_since() const { return going_back_since_; }
   const std::string& going_back_why() const { return going_back_why_; }
 
   Hearing& hearing() { return hearing_; }
 
-  // Until when servers and workers may take to hear that the job is over.
+  // The deadline for servers and workers to hear that the job is over.
   Time shutdown_until() const { return shutdown_until_; }
   void WaitForShutdown(Time until) { shutdown_until_ = until; }
 

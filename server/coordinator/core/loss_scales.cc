@@ -12,12 +12,12 @@ namespace {
 
 using Entries = google::protobuf::RepeatedPtrField<v1::LossScale>;
 
-// Workers of other exchanges keep the scale themselves.
+// With other exchanges the workers keep the scale themselves.
 bool ReportsLossScales(const v1::TrainingJob& job) {
   return ScalesLoss(job) && job.exchange().has_gradient();
 }
 
-// "" where they can be a rank's, of a job whose clocks go up to `largest`.
+// Returns an empty text if the entries can be a rank's, in a job whose clocks go up to `largest`.
 std::string WrongWith(const Entries& entries, uint64_t largest) {
   if (entries.size() > static_cast<int>(LossScaleHistory::kEntriesMax)) {
     return absl::StrCat("has ", entries.size(), " entries, must have at most ",
@@ -28,7 +28,7 @@ std::string WrongWith(const Entries& entries, uint64_t largest) {
     if (entry.log2() > kLossScaleMost) {
       return absl::StrCat("has log2 ", entry.log2(), ", must be at most ", kLossScaleMost);
     }
-    // One holds from the clock behind the overflow on.
+    // An entry is valid from the clock after the overflow on.
     if (entry.clock() <= before || entry.clock() - 1 > largest) {
       return absl::StrCat("has clock ", entry.clock(), ", must rise from 1 to ", largest, " + 1");
     }

@@ -1,5 +1,6 @@
-// The loss scales that ranks of an fp16 job have reported (common/loss_scale.h). Owns these; must
-// be told of each record that is durable, for a worker goes on when its report is on record.
+// The loss scales that ranks of an fp16 job have reported (common/loss_scale.h). Owns these. The
+// core must tell it of each durable record, because a worker continues only when its report is on
+// record.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +17,24 @@ namespace leeway {
 // Pure; not thread-safe.
 class LossScales {
  public:
-  // Of a job whose workers report none.
+  // For a job whose workers report no loss scales.
   LossScales() = default;
-  // With what the run's record says so far, as far as it can be true.
+  // Begins with the valid entries of the run's record.
   explicit LossScales(const CoordinatorOptions& options);
 
-  // INVALID_ARGUMENT: the job's workers have none to report, or not these.
+  // INVALID_ARGUMENT: the job's workers report no loss scales, or these are not valid.
   absl::Status Check(const v1::HeartbeatRequest& request, uint64_t largest_clock) const;
-  // Of a request that Check lets through. True: there is news, which is to be recorded.
+  // Takes a request that Check has accepted. Returns true if it has news, which must be recorded.
   bool Take(const v1::HeartbeatRequest& request);
   void Written(const v1::CoordinatorRecord& record);
-  // All that the rank has reported is.
+  // Whether all that the rank has reported is on record.
   bool OnRecord(uint32_t rank) const;
 
   void Fill(uint32_t rank, v1::RegisterWorkerReply& reply) const;
   void Fill(v1::CoordinatorRecord& record) const;
 
  private:
-  // By rank; none where the job's workers report none.
+  // By rank; empty if the job's workers report no loss scales.
   std::vector<LossScaleHistory> reported_;
   std::vector<LossScaleHistory> durable_;
 };

@@ -9,7 +9,7 @@
 namespace leeway {
 namespace {
 
-// Past lives remembered per rank: more than a launcher's restarts.
+// The most past lives remembered for each rank: more than a launcher's restarts.
 constexpr size_t kPastLivesMax = 64;
 
 std::string Name(const Identity& who) {
@@ -108,7 +108,7 @@ absl::StatusOr<uint32_t> Membership::FreePlace() const {
 absl::Status Membership::Check(uint32_t rank, uint64_t incarnation) const {
   if (rank >= size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("rank ", rank, " of a job with ", Counted(size(), "worker")));
+        absl::StrCat("rank ", rank, " does not exist: the job has ", Counted(size(), "worker")));
   }
   const Rank& current = ranks_[rank];
   if (current.incarnation == incarnation_base_ || incarnation > current.incarnation) {

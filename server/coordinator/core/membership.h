@@ -1,4 +1,4 @@
-// The workers' ranks: who holds which, in which life, and since when it is silent.
+// The workers' ranks: which process holds each rank, in which life, and since when it is silent.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace leeway {
 
-// Which process: a registration repeated with the same identity is the same life.
+// Identifies a process. A registration repeated with the same identity is the same life.
 struct Identity {
   std::string host;
   uint32_t pid = 0;
@@ -27,12 +27,12 @@ struct Identity {
 };
 
 enum class RankState {
-  // Nobody has held it yet.
+  // No process has held the rank yet.
   kWaiting,
   kRunning,
-  // Silent for longer than its lease, or gone before its time: the rank waits for a new life.
+  // Silent for longer than its lease, or left early: the rank waits for a new life.
   kLost,
-  // Left for good.
+  // In the states below the rank has left for good.
   kFinished,
   kStopped,
   kFailed,
@@ -44,72 +44,73 @@ struct Rank {
   RankState state = RankState::kWaiting;
   uint64_t incarnation = 0;
   Identity life;
-  // Lives that newer ones have replaced, newest last: their late messages must not win the rank
-  // back.
+  // Lives that newer ones have replaced, newest last: a late message from one of them must not win
+  // the rank back.
   std::vector<Identity> past;
   Time seen;
   // When `state` last changed.
   Time since;
-  // Exchanges completed, as far as is known; a new life goes on where the servers stand, so it
-  // never falls.
+  // The number of completed exchanges, as far as is known. It never falls, because a new life
+  // continues where the servers stand.
   uint64_t clock = 0;
 
   bool left() const { return state >= RankState::kFinished; }
 };
 
-// Gives out ranks and incarnations. No two lives of a rank ever have the same incarnation, whatever
-// is lost, repeated or reordered; they rise by one from `incarnation_base` + 1. Pure; not
-// thread-safe.
+// Assigns ranks and incarnations. No two lives of a rank ever have the same incarnation, whatever
+// messages are lost, repeated or reordered. Incarnations rise by one from `incarnation_base` + 1.
+// Pure; not thread-safe.
 class Membership {
  public:
-  // Every rank stands at clock 0.
+  // Every rank begins at clock 0.
   Membership(uint32_t ranks, uint64_t incarnation_base, Duration lease);
 
   struct Claimed {
     uint32_t rank = 0;
     bool new_life = false;
   };
-  // The rank asked for, or the lowest free one, or the lowest lost one. Asking by number for a rank
-  // that another process holds replaces it: a launcher restarts a killed worker before its lease
-  // ends. INVALID_ARGUMENT: no such rank. ABORTED: the process has been replaced itself.
-  // FAILED_PRECONDITION: the rank has failed, or all are taken. ALREADY_EXISTS: the rank has left
-  // in order, and that is `final`; before it is, a new life of such a rank just stands by.
+  // Gives the process the rank that it asks for, or the lowest free one, or the lowest lost one.
+  // Asking for a rank that another process holds replaces that process, so that a launcher can
+  // restart a killed worker before its lease ends. INVALID_ARGUMENT: no such rank. ABORTED: this
+  // process was replaced itself. FAILED_PRECONDITION: the rank has failed, or all ranks are taken.
+  // ALREADY_EXISTS: the rank has left in order, and that is `final`; if it is not `final`, a new
+  // life of such a rank just stands by.
   absl::StatusOr<Claimed> Claim(std::optional<uint32_t> asked, const Identity& who, bool final,
                                 Time now);
 
-  // Is `incarnation` the rank's life now? INVALID_ARGUMENT, FAILED_PRECONDITION (nobody holds the
-  // rank) or ABORTED (a newer life does).
+  // Checks that `incarnation` is the rank's current life. INVALID_ARGUMENT: no such rank.
+  // FAILED_PRECONDITION: this incarnation was never given out. ABORTED: a newer life has the rank.
   absl::Status Check(uint32_t rank, uint64_t incarnation) const;
 
-  // A sign of life of the rank's current life: true if it had been lost and is back.
+  // Takes a sign of life of the rank's current life. Returns true if the rank was lost and is back.
   bool Seen(uint32_t rank, Time now);
   void Report(uint32_t rank, uint64_t clock);
-  // `state`: kFinished, kStopped, kFailed, or kLost for one that goes before its time.
+  // `state`: kFinished, kStopped or kFailed; kLost for a worker that leaves early.
   void Leave(uint32_t rank, RankState state, uint64_t clock, Time now);
 
-  // Ranks whose lease has ended; they are lost now.
+  // Marks ranks whose lease has ended as lost, and returns them.
   std::vector<uint32_t> Expire(Time now);
-  // Who runs, and for how long each was not heard.
+  // Counts the running ranks, and how long each has been silent.
   void CountSilent(Time now, Silence& silence) const;
-  // Every lease counts from `now`: nobody could be heard.
+  // Makes every lease count from `now`, because nobody could be heard.
   void Forgive(Time now);
-  // The job has gone back: every rank stands at `clock` again, and those that had left in order are
-  // wanted anew. They have a lease's time to be heard.
+  // The job has gone back: every rank is at `clock` again, and ranks that had left in order are
+  // wanted again. Each has one lease to be heard.
   void GoBack(uint64_t clock, Time now);
 
   uint32_t size() const { return static_cast<uint32_t>(ranks_.size()); }
   const Rank& operator[](uint32_t rank) const { return ranks_[rank]; }
-  // The rank that this process holds: the one it asks for, or any.
+  // The rank that this process holds: the one it asks for, or any rank.
   std::optional<uint32_t> Holder(std::optional<uint32_t> asked, const Identity& who) const;
-  // The rank that Claim would give it. FAILED_PRECONDITION: all are taken. INVALID_ARGUMENT: the
+  // The rank that Claim would give. FAILED_PRECONDITION: all ranks are taken. INVALID_ARGUMENT: the
   // job has no such rank.
   absl::StatusOr<uint32_t> Place(std::optional<uint32_t> asked, const Identity& who) const;
-  // Ranks in one of the states, in order; the lowest ones if there are more than `at_most`.
+  // Ranks in one of the states, in ascending order; only the lowest `at_most` of them.
   std::vector<uint32_t> In(std::initializer_list<RankState> states,
                            size_t at_most = SIZE_MAX) const;
-  // By rank: of the newest life; 0: this coordinator has given out none.
+  // By rank: the incarnation of the newest life; 0 if this coordinator has given out none.
   std::vector<uint64_t> Incarnations() const;
-  // How many they are.
+  // The number of ranks in this state.
   size_t Count(RankState state) const { return by_state_[static_cast<size_t>(state)].size(); }
 
  private:
@@ -123,9 +124,9 @@ class Membership {
   const uint64_t incarnation_base_;
   const Duration lease_;
   std::vector<Rank> ranks_;
-  // Who is in each state, so that with ten thousand ranks no message looks at all.
+  // The ranks in each state, so that with ten thousand ranks no message has to look at all of them.
   std::array<std::set<uint32_t>, kRankStates> by_state_;
-  // Current lives.
+  // The current lives.
   std::map<Identity, uint32_t> holders_;
 };
 

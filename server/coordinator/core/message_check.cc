@@ -15,10 +15,10 @@ namespace leeway {
 namespace {
 
 constexpr size_t kDigestCharacters = 64;
-// No file and no memory has as many.
+// Larger than any file or memory.
 constexpr uint64_t kLoadBytesMax = uint64_t{1} << 56;
 constexpr uint64_t kLoadCountMax = uint64_t{1} << 48;
-// A generation is a going back, or a coordinator that was started again.
+// A generation ends only when the job goes back or its coordinator is restarted.
 constexpr uint64_t kGenerationMax = uint64_t{1} << 32;
 
 absl::Status AtMost(const std::string& field, uint64_t value, uint64_t most) {
@@ -39,7 +39,7 @@ absl::Status CheckFileName(const std::string& name) {
   const bool stays = !name.empty() && name.front() != '.' && name.find('/') == std::string::npos;
   if (stays) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("shard.file: '", name, "' is no name of a file in the cut's folder"));
+      absl::StrCat("shard.file: '", name, "' is not the name of a file in the cut's folder"));
 }
 
 }  // namespace
@@ -57,8 +57,8 @@ absl::Status CheckMessage(const v1::RegisterWorkerRequest& request) {
 
 absl::Status CheckMessage(const v1::LeaveRequest& request) {
   if (v1::LeaveReason_IsValid(request.reason())) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("reason: ", request.reason(), " is no reason to leave that this build knows"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "reason: ", request.reason(), " is not a reason to leave that this build knows"));
 }
 
 absl::Status CheckMessage(const v1::RegisterServerRequest& request) {
@@ -112,13 +112,13 @@ absl::Status CheckSavedShard(const v1::SavedShard& shard, const MessageLimits& l
   if (!hexadecimal) {
     return absl::InvalidArgumentError(absl::StrCat("shard.sha256: '",
                                                    Printable(digest, kDigestCharacters),
-                                                   "' is no SHA-256 in hexadecimal digits"));
+                                                   "' is not a SHA-256 in hexadecimal digits"));
   }
   RETURN_IF_ERROR(AtMost("shard.bytes", shard.bytes(), kLoadBytesMax));
   if (shard.bytes() == 0) return absl::InvalidArgumentError("shard.bytes: an empty file");
   const auto clocks = static_cast<uint32_t>(shard.clocks_size());
   if (clocks != 0 && clocks != limits.workers) {
-    return absl::InvalidArgumentError(absl::StrCat("shard.clocks: of ", Counted(clocks, "worker"),
+    return absl::InvalidArgumentError(absl::StrCat("shard.clocks: has ", Counted(clocks, "worker"),
                                                    "; the job has ", limits.workers));
   }
   for (const uint64_t clock : shard.clocks()) {

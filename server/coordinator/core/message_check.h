@@ -1,5 +1,5 @@
-// What can be wrong with a message by itself, whoever sends it: looked at whole before anything of
-// it is believed. INVALID_ARGUMENT, naming the field.
+// Checks that need only the message itself, not its sender. A message is checked as a whole before
+// any part of it is used. INVALID_ARGUMENT, naming the field.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace leeway {
 
-// What the numbers in a message are of.
+// The upper limits of the numbers in a message.
 struct MessageLimits {
   uint32_t workers = 0;
   uint32_t shards = 0;
   uint64_t generation = 0;
-  // Of the placement.
+  // The epoch of the placement.
   uint64_t epoch = 0;
   uint64_t clock = 0;
 };
@@ -25,7 +25,7 @@ absl::Status CheckMessage(const v1::RegisterServerRequest& request);
 absl::Status CheckMessage(const v1::LeaseDataRequest& request);
 absl::Status CheckMessage(const v1::ServerHeartbeatRequest& request, const MessageLimits& limits);
 absl::Status CheckMessage(const v1::ContributionsHeldRequest& request, const MessageLimits& limits);
-// The file of a part of a cut is named, by a name that stays in the cut's folder, and digested.
+// Checks that the file of a cut's part has a digest, and a name that stays in the cut's folder.
 absl::Status CheckSavedShard(const v1::SavedShard& shard, const MessageLimits& limits);
 
 }  // namespace leeway

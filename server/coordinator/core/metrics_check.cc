@@ -9,16 +9,16 @@
 namespace leeway {
 namespace {
 
-// Steps, contributions, staleness, epochs.
+// The limit for steps, contributions, staleness and epochs.
 constexpr uint64_t kCountMax = uint64_t{1} << 40;
-// What a sum over a job's heartbeats still holds.
+// The sum over all heartbeats of a job still fits.
 constexpr uint64_t kExamplesMax = uint64_t{1} << 48;
 constexpr uint64_t kBytesMax = uint64_t{1} << 56;
-// 31 years.
+// About 31 years.
 constexpr double kSecondsMax = 1e9;
 constexpr double kLearningRateMax = 1e30;
 
-// The first fault found, with the name of the record.
+// Keeps the first wrong number that it finds, with the name of its record.
 class Numbers {
  public:
   explicit Numbers(std::string record) : record_(std::move(record)) {}
@@ -26,7 +26,7 @@ class Numbers {
   void Count(const char* field, uint64_t value, uint64_t most) {
     if (value > most) Refuse(field, absl::StrCat(value), absl::StrCat("at most ", most));
   }
-  // Neither is a NaN.
+  // False for NaN, too.
   void Share(const char* field, double value, double most) {
     const bool good = value >= 0 && value <= most;
     if (!good) Refuse(field, absl::StrCat(value), absl::StrCat("0 to ", most));

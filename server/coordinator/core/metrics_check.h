@@ -1,4 +1,4 @@
-// The numbers in a heartbeat: can they be true?
+// Checks that the numbers in a heartbeat are possible.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 namespace leeway {
 
 // INVALID_ARGUMENT naming the first number that no worker can have measured: an epoch or a time
-// that is negative or not finite, a share above 1, a clock beyond `largest_clock`, a count beyond
-// all reason. A loss may be anything, and the errors of a regression: training diverges, and its
-// record says so.
+// that is negative or not finite, a share above 1, a clock beyond `largest_clock`, an absurd count.
+// A loss and a regression's errors may be anything, because training can diverge, and the record
+// says so.
 absl::Status CheckMetrics(const v1::HeartbeatRequest& request, uint64_t largest_clock);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// Small texts for messages.
+// Short texts for messages.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace leeway {
 
-// So many of a list are named.
+// The most elements of a list that are named.
 inline constexpr size_t kNamedMax = 8;
 
-// "worker 1", "workers 1, 2", "workers 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"; empty for none. The
-// list has `size`, of which `numbers` are the first.
+// "worker 1", "workers 1, 2", "workers 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"; empty for an empty
+// list. `size` is the length of the list, and `numbers` are its first elements.
 inline std::string ListOf(const char* what, const std::vector<uint32_t>& numbers, size_t size) {
   std::string text;
   for (size_t i = 0; i < numbers.size() && i < kNamedMax; ++i) {
@@ -30,7 +30,7 @@ inline std::string ListOf(const char* what, const std::vector<uint32_t>& numbers
   return ListOf(what, numbers, numbers.size());
 }
 
-// The ones that are not empty, with "and" between.
+// Joins the texts that are not empty with "and".
 inline std::string And(const std::string& a, const std::string& b) {
   return a.empty() || b.empty() ? a + b : absl::StrCat(a, " and ", b);
 }

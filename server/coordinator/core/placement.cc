@@ -107,7 +107,7 @@ bool Placement::SetSynced(uint32_t shard, uint64_t since_epoch) {
 Placement::Moves Placement::Rebalance(const std::set<uint32_t>& here) {
   Moves moves;
   if (Filling()) return moves;
-  // Of this epoch is what is done below; if nothing is, there is none.
+  // The changes below belong to a new epoch. If nothing changes, the epoch is taken back.
   places_.set_epoch(epoch() + 1);
   for (uint32_t shard = 0; shard < shards(); ++shard) {
     const uint32_t owner = At(shard).owner();
@@ -146,7 +146,7 @@ bool Placement::Fill(uint32_t shard, const std::set<uint32_t>& here, std::set<ui
     return true;
   }
   if (here.count(*next) == 0 || (place.has_replica() && place.replica() == *next)) return false;
-  // What has no second holder and should gets one at once.
+  // A shard that lacks its second holder gets one at once.
   const bool wanting = replicas_ > 1 && !place.has_replica();
   if (!wanting && !busy.insert(place.owner()).second) return false;
   SetReplica(shard, *next);

@@ -1,19 +1,19 @@
 // Which server owns each shard, and which holds its replica. Pure; not thread-safe.
 //
-// The shards are dealt out: shard k's home is server k mod S, and with two holders the server after
-// that one (mod S) has its replica. A lost server's shards go to their replicas, if those are
-// synced: if even one is not, blocks are lost and everything begins anew from a checkpoint. A
-// server that comes (back) keeps the replicas of shards that have none.
+// Shard k's home is server k mod S. With two holders the next server (mod S) has its replica. A
+// lost server's shards continue on their replicas if all of these are synced. If even one is not,
+// blocks are lost, and everything begins again from a checkpoint. A server that comes (back) gets
+// the replicas of shards that have none.
 //
-// What is not at its home (its server was lost and is back, or there are more or fewer servers now)
-// moves there: the home becomes its replica, is filled, and takes it over (Rebalance). It moves in
-// rounds, the next one when nothing is being filled any more, and in a round each owner fills one
-// shard at most: while a block is new to its replica, its answers wait behind all that its owner
-// sends there, so what stands still, and for how long, is one shard's sending. A shard that had
-// another replica has a single holder meanwhile.
+// A shard that is not at its home, because its server was lost and is back, or because the job has
+// more or fewer servers now, moves there. The home becomes the shard's replica, is filled, and
+// takes the shard over (Rebalance). Shards move in rounds, and the next round begins when no
+// replica is being filled. In a round each owner fills at most one shard: while a block is new to
+// its replica, its answers wait behind everything that the owner sends there. So training waits for
+// at most one shard's transfer. A shard that had another replica has a single holder meanwhile.
 //
-// A server that is to leave is drained: it is nobody's home any more, so its shards move to those
-// that stay.
+// A server that is to leave is drained: it is not the home of any shard, so its shards move to the
+// servers that stay.
 #pragma once
 
 #include <cstdint>
@@ -27,48 +27,51 @@ namespace leeway {
 
 class Placement {
  public:
-  // `replicas`: holders of each shard, 1 or 2 (and as many servers at least).
+  // `replicas`: the number of holders of each shard, 1 or 2. There must be at least that number of
+  // servers.
   Placement(uint32_t shards, uint32_t servers, uint32_t replicas);
-  // As it was recorded.
+  // Begins with a recorded placement.
   Placement(uint32_t servers, uint32_t replicas, v1::Placement recorded);
 
-  // Shards are to be on servers 0 to `servers` - 1 from now on; nothing moves but by Rebalance.
+  // From now on the homes of the shards are servers 0 to `servers` - 1. Only Rebalance moves
+  // shards.
   void Want(uint32_t servers) { servers_ = servers; }
-  // What is at home at this server is to be at the next one that is not drained; nothing moves but
-  // by Rebalance. Where all are drained, nothing is to move.
+  // The home of this server's shards becomes the next server that is not drained. Only Rebalance
+  // moves shards. If all servers are drained, no shard has to move.
   void Drain(uint32_t server) { drained_.insert(server); }
-  // It is home again.
+  // Makes the server a home again.
   void Undrain(uint32_t server) { drained_.erase(server); }
-  // Dealt out to these servers, rising, in a new epoch, nothing synced.
+  // Places the shards on these servers, which are in ascending order, in a new epoch; no replica is
+  // synced.
   void Reset(const std::vector<uint32_t>& servers);
-  // False, and nothing has changed: a shard would be lost.
+  // Returns false, and changes nothing, if a shard would be lost.
   bool Lose(uint32_t server);
-  // The server is here, and holds nothing. True: it has got something to hold.
+  // The server is here, and holds nothing. Returns true if it now has something to hold.
   bool Join(uint32_t server);
-  // Nothing moves; a server that has missed what it was told is to hear it anew.
+  // Begins a new epoch in which no shard moves, for a server that has missed what it was told.
   void Renew() { places_.set_epoch(places_.epoch() + 1); }
-  // The replica of `shard` that began in `since_epoch` is synced. True: that is news.
+  // The replica of `shard` that began in `since_epoch` is synced. Returns true if that is news.
   bool SetSynced(uint32_t shard, uint64_t since_epoch);
 
-  // Shards whose replica is at their home, and synced, are handed over to it, and those that are to
-  // move next begin to be filled, all in one new epoch. Where who is to have the replica is not
-  // here, who owned the shard keeps it.
+  // Hands shards over to their homes where the home has a synced replica, and begins to fill the
+  // next ones, all in one new epoch. If the server that should have the replica is not in `here`,
+  // the old owner keeps it.
   struct Moves {
     bool any = false;
-    // Who owned what was handed over: they must have heard of the epoch before anybody else does,
-    // for they are alive, and answer readers.
+    // The owners of what was handed over. They must hear of the epoch before all others, because
+    // they are alive and answer readers.
     std::set<uint32_t> owners;
   };
   Moves Rebalance(const std::set<uint32_t>& here);
 
   uint32_t owner(uint32_t shard) const { return places_.shards(static_cast<int>(shard)).owner(); }
-  // In which epoch it took over from another; 0: it is the first since Reset().
+  // The epoch in which the owner took the shard over; 0 if it is the first owner since Reset().
   uint64_t owner_since(uint32_t shard) const { return owner_since_[shard]; }
   uint64_t epoch() const { return places_.epoch(); }
   uint32_t shards() const { return static_cast<uint32_t>(places_.shards_size()); }
-  // Owns a shard, or has the replica of one.
+  // Whether the server owns a shard or has a replica.
   bool Holds(uint32_t server) const;
-  // Shards that are not where they are to be, or whose replica is not synced.
+  // The number of shards that are not at their homes, or whose replica is not synced.
   uint32_t ToMove() const;
   // Every shard has a replica that is synced.
   bool whole() const;
@@ -79,16 +82,16 @@ class Placement {
  private:
   v1::ShardPlace& At(uint32_t shard) { return *places_.mutable_shards(static_cast<int>(shard)); }
   const v1::ShardPlace& At(uint32_t shard) const { return places_.shards(static_cast<int>(shard)); }
-  // The first server from `first` on, in a circle, that is not drained; nothing: all are.
+  // The first server from `first` on, in a circle, that is not drained; nullopt if all are drained.
   std::optional<uint32_t> NextUndrained(uint32_t first) const;
   uint32_t HomeOf(uint32_t shard) const;
-  // Where its replica is to be once it is at home; nothing: nowhere.
+  // The home of the shard's replica, once the shard is at home; nullopt if it has none.
   std::optional<uint32_t> SecondOf(uint32_t shard) const;
   bool Settled(uint32_t shard) const;
   void SetReplica(uint32_t shard, uint32_t server);
   void ClearReplica(uint32_t shard);
   void SetOwner(uint32_t shard, uint32_t server);
-  // Parts of Rebalance. True: something has changed.
+  // Parts of Rebalance. Return true if something has changed.
   bool HandOver(uint32_t shard, const std::set<uint32_t>& here);
   bool Fill(uint32_t shard, const std::set<uint32_t>& here, std::set<uint32_t>& busy);
 

@@ -1,4 +1,4 @@
-// How far the workers are, from the metrics in their heartbeats.
+// How far the workers are, according to the metrics in their heartbeats.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace leeway {
 
-// Of one rank, over all its lives. A clock is recorded once: what a heartbeat repeats, or a new
-// life computes again, is known already. Pure; not thread-safe.
+// The progress of one rank over all its lives. A clock is recorded once: repetitions in heartbeats,
+// and clocks that a new life computes again, are ignored. Pure; not thread-safe.
 class RankProgress {
  public:
-  // False if the clock was recorded before.
+  // Returns false if the clock was recorded before.
   bool Record(const v1::StepMetrics& metrics, Time now);
   bool Record(const v1::EvaluationMetrics& metrics);
   void SetWaiting(std::string waiting) { waiting_ = std::move(waiting); }
-  // The job has gone back: what comes after `clock` is recorded again, and counted again: steps and
-  // examples are those that were computed, repetitions included.
+  // The job has gone back: clocks after `clock` are recorded and counted again. Steps and examples
+  // count all that were computed, repetitions included.
   void GoBack(uint64_t clock);
 
   uint64_t max_staleness() const { return max_staleness_; }

@@ -12,7 +12,7 @@ void Rollout::Configure(const v1::ConfigureRequest& request, const ServerTable& 
 }
 
 void Rollout::Begin(const std::set<uint32_t>& first, const ServerTable& servers) {
-  // Who was to hear of an epoch before this one first hears of this one first.
+  // Servers that were to hear first of an earlier epoch hear first of this one, too.
   std::erase_if(first_, [&](uint32_t server) { return !servers[server].here(); });
   first_.insert(first.begin(), first.end());
   heard_.clear();

@@ -1,6 +1,6 @@
-// Tells the servers who holds which shard, in rounds: a round's number comes back with each answer,
-// and answers to earlier rounds count for nothing. Owns who has heard of the latest round; must be
-// told of each answer, and of servers that come and go.
+// Tells the servers which server holds which shard, in rounds. An answer carries the number of its
+// round; answers to earlier rounds are ignored. Owns the set of servers that have heard of the
+// latest round. The core must tell it of each answer, and of servers that come and go.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +18,27 @@ class Rollout {
  public:
   explicit Rollout(Commands& commands) : commands_(commands) {}
 
-  // Rounds so far; the latest one's number.
+  // The number of rounds so far, which is also the number of the latest one.
   uint64_t round() const { return round_; }
 
-  // A round in which every server that is here makes its blocks anew.
+  // Begins a round in which every server that is here makes its blocks anew.
   void Configure(const v1::ConfigureRequest& request, const ServerTable& servers, Time deadline);
-  // Such a round is under way, and has not been broken off.
+  // Whether such a round is in progress, and was not broken off.
   bool configuring() const { return configuring_; }
   void BreakOff() { configuring_ = false; }
 
-  // A round of a new placement: those in `first`, and those of rounds before that have not heard
-  // of it, hear of it before everybody else does. Send() is to follow.
+  // Begins a round for a new placement. The servers in `first` hear of it before all others,
+  // together with servers that were first in an earlier round and have not heard of that. The
+  // caller then calls Send().
   void Begin(const std::set<uint32_t>& first, const ServerTable& servers);
-  // To those that are here and whose turn it is.
+  // Sends the placement to the servers that are here and may hear of it now.
   void Send(const v1::ConfigureRequest& request, const ServerTable& servers, Time deadline);
-  // The server has taken the latest placement. True: it was the last one of the first, and now it
-  // is the others' turn: Send() is to follow.
+  // The server has taken the latest placement. Returns true if it was the last of the first
+  // servers, so that the others may hear of it; the caller then calls Send().
   bool Heard(uint32_t server);
-  // Some must hear of it before the others do, and have not.
+  // Whether servers that must hear of the placement first have not heard of it.
   bool waits() const { return !first_.empty(); }
-  // Nobody waits for that one, or for anybody.
+  // Stops waiting for one server, or for all.
   void Forget(uint32_t server) { first_.erase(server); }
   void ForgetAll() { first_.clear(); }
 
@@ -45,10 +46,10 @@ class Rollout {
   Commands& commands_;
   uint64_t round_ = 0;
   bool configuring_ = false;
-  // Must hear of the placement before the others do; and those of them who have.
+  // The servers that must hear of the placement first, and have not; and those that have.
   std::set<uint32_t> first_;
   std::set<uint32_t> heard_;
-  // Whose turn it is not: they come later, or have heard of it.
+  // The servers that Send() skips: they hear of the placement later, or have heard of it.
   std::set<uint32_t> skipped_;
 };
 

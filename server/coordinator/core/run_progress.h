@@ -1,5 +1,5 @@
-// How far the run is, by what the workers' heartbeats tell: each rank's progress (progress.h) and
-// the evaluations of all. Owns these; must be told of each heartbeat, and when the job goes back.
+// How far the run is, according to the workers' heartbeats: each rank's progress (progress.h), and
+// the evaluations. Owns these. The core must tell it of each heartbeat, and when the job goes back.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@ namespace leeway {
 // Pure; not thread-safe.
 class RunProgress {
  public:
-  // The newest ones are for the status.
+  // The number of newest evaluations kept for the status.
   static constexpr size_t kEvaluationsKept = 1000;
 
   explicit RunProgress(uint32_t ranks) : ranks_(ranks) {}
 
-  // What is new goes into the log: one line of steps at most, however many clocks it tells of. The
-  // evaluations that are new.
+  // Records a heartbeat, and logs what is new in it: at most one line of steps, however many clocks
+  // it covers. Returns the new evaluations.
   std::vector<v1::EvaluationMetrics> Record(const v1::HeartbeatRequest& request, Time now,
                                             Commands& commands);
-  // Every rank stands at `clock` again. Evaluations of after the cut at `cut` are forgotten.
+  // Every rank is at `clock` again. Forgets evaluations after the cut at `cut`.
   void GoBack(uint64_t clock, uint64_t cut);
-  // A line for each rank, the evaluations, and the largest staleness.
+  // Fills in a line for each rank, the evaluations, and the largest staleness.
   void Fill(Time now, v1::JobStatus& status) const;
 
  private:

@@ -11,7 +11,8 @@
 namespace leeway {
 namespace {
 
-// Elements of a tensor; more than kModelElementsMax where the product would be.
+// The number of elements of a tensor; more than kModelElementsMax if the product is larger than
+// that.
 uint64_t Elements(const v1::TensorSpec& tensor) {
   uint64_t elements = 1;
   for (const uint64_t side : tensor.shape()) {
@@ -79,11 +80,11 @@ absl::Status ValidateSchema(const v1::ModelSchema& schema) {
   if (end == 0) return absl::InvalidArgumentError("the model's schema has no tensors");
   if (end != schema.total()) {
     return absl::InvalidArgumentError(absl::StrCat("the model's schema: total is ", schema.total(),
-                                                   ", its tensors have ", end, " elements"));
+                                                   ", but its tensors have ", end, " elements"));
   }
   if (!trained_seen) {
     return absl::InvalidArgumentError(absl::StrCat("the model's schema: trained is ",
-                                                   schema.trained(), ", where no tensor ends"));
+                                                   schema.trained(), ", but no tensor ends there"));
   }
   return absl::OkStatus();
 }
@@ -93,10 +94,10 @@ absl::Status CompareSchemas(const std::string& expected_owner, const v1::ModelSc
   const int tensors = std::max(expected.tensors_size(), actual.tensors_size());
   for (int i = 0; i < tensors; ++i) {
     if (Same(expected, actual, i)) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("the models differ: tensor ", i, " of ", actual_owner, " is ",
-                     Describe(actual, i), ", of ", expected_owner, " ", Describe(expected, i),
-                     "; give every worker the same job file and the same data shape"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the models differ: tensor ", i, " of ", actual_owner, " is ", Describe(actual, i),
+        ", and that of ", expected_owner, " ", Describe(expected, i),
+        "; give every worker the same job file and the same data shape"));
   }
   if (expected.trained() != actual.trained()) {
     return absl::FailedPreconditionError(absl::StrCat("the models differ: ", actual_owner,
@@ -126,7 +127,7 @@ absl::Status CompareFactors(const std::string& expected_owner, const v1::ModelSc
 
 void TakeTraits(const v1::ModelSchema& from, v1::ModelSchema& to) {
   for (int i = 0; i < std::min(from.tensors_size(), to.tensors_size()); ++i) {
-    // A weight's is what a worker says that knows of no kinds.
+    // A worker that knows no kinds calls every tensor a weight.
     if (from.tensors(i).kind() != v1::TENSOR_KIND_WEIGHT) {
       to.mutable_tensors(i)->set_kind(from.tensors(i).kind());
     }

@@ -13,7 +13,8 @@ ServerTable StartTable(const JobFacts& facts) {
   ServerTable table(most, facts.job().servers().count(), facts.lease());
   table.Want(facts.start_servers());
   if (facts.StepsBefore() == 0) return table;
-  // Of those that it had when it was killed; it is server 0 itself.
+  // Expects the servers that the previous coordinator had when it was killed, except server 0,
+  // which is this process.
   for (uint32_t i = 1; i < most; ++i) {
     const int index = static_cast<int>(i);
     table.Expect(i, index < before->server_nonces_size() && before->server_nonces(index) != 0);

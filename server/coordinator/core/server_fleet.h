@@ -1,6 +1,6 @@
-// The job's servers: which process each is, whether it is here, and who can reach it. Owns the
-// table, the processes and the networks; must be told of registrations, heartbeats and leases'
-// ends. Has each server connected and disconnected as it comes and goes.
+// The job's servers: which process each server is, whether it is here, and who can reach it. Owns
+// the table, the processes and the networks. The core must tell it of registrations, heartbeats and
+// the ends of leases. Has each server connected and disconnected as it comes and goes.
 #pragma once
 
 #include <cstdint>
@@ -27,22 +27,22 @@ class ServerFleet {
   const ServerTable& table() const { return table_; }
   const ServerProcesses& processes() const { return processes_; }
 
-  // As ServerProcesses::Check and Reachability::CheckServer.
+  // Makes the checks of ServerProcesses::Check and Reachability::CheckServer.
   absl::Status Check(const v1::RegisterServerRequest& request, const Membership& ranks) const;
-  // A worker can reach every server that is here.
+  // Checks that a worker can reach every server that is here.
   absl::Status CheckWorker(const std::string& who, const std::string& network) const;
   void TakeNetwork(uint32_t rank, const std::string& network) { reach_.Take(rank, network); }
 
-  // The process that holds the index already: its registration is a repetition.
+  // True if this process holds the index already, so that its registration is a repetition.
   bool Known(const v1::RegisterServerRequest& request) const;
   void Claim(const v1::RegisterServerRequest& request) { processes_.Claim(request); }
   std::optional<v1::RegisterServerRequest> TakeClaim(uint32_t index, uint64_t nonce) {
     return processes_.TakeClaim(index, nonce);
   }
   void Register(const v1::RegisterServerRequest& request, Time now);
-  // True: it had been lost and is back.
+  // Returns true if the server was lost and is back.
   bool Seen(uint32_t index, Time now);
-  // A heartbeat of the process that has the index.
+  // Takes a heartbeat of the process that has the index.
   void TakeHeartbeat(uint32_t index, const v1::ServerLoad& load) {
     processes_.Confirm(index);
     table_.TakeLoad(index, load);
@@ -51,21 +51,22 @@ class ServerFleet {
   void MarkAllUnready() { table_.MarkAllUnready(); }
   void MarkShutDown(uint32_t index) { table_.MarkShutDown(index); }
 
-  // It is to leave in order.
+  // Marks the server as leaving in order.
   void Drain(uint32_t index);
-  // So many servers are wanted.
+  // Sets the number of servers that are wanted.
   void Want(uint32_t servers) { table_.Want(servers); }
-  // It is not wanted, and holds nothing.
+  // Removes a server that is not wanted and holds nothing.
   void Remove(uint32_t index);
-  // That process is here, and was not taken for gone before.
+  // Whether that process is here, and was not taken for gone before.
   bool MayBeGone(uint32_t index, uint64_t nonce) const;
   void TakeForGone(uint32_t index);
-  // Servers whose lease has ended; they are lost now. Disconnect() is to follow for each.
+  // Marks servers whose lease has ended as lost, and returns them. The caller then calls
+  // Disconnect() for each.
   std::vector<uint32_t> Expire(Time now) { return table_.Expire(now); }
   void Disconnect(uint32_t index);
   void Forgive(Time now) { table_.Forgive(now); }
 
-  // All that are here say that they are on the same.
+  // Whether all servers that are here say that they are on the same host.
   bool OnOneHost() const;
   void Fill(v1::JobStatus& status) const;
 

@@ -12,7 +12,7 @@ namespace {
 
 // More than a launcher's restarts.
 constexpr size_t kPastMax = 64;
-// Of an address that is none.
+// How much of an invalid address is shown.
 constexpr size_t kAddressShown = 100;
 
 }  // namespace
@@ -20,8 +20,8 @@ constexpr size_t kAddressShown = 100;
 absl::Status ServerProcesses::Check(const v1::RegisterServerRequest& request) const {
   if (request.index() >= processes_.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "server index ", request.index(), " of a job that can have ", processes_.size(),
-        " servers at most (servers.shards): indices are 0 to ", processes_.size() - 1));
+        "server index ", request.index(), ": the job can have at most ", processes_.size(),
+        " servers (servers.shards), with indices 0 to ", processes_.size() - 1));
   }
   const auto address = SplitAddress(request.address());
   if (address.ok() && ReachOf(*address) != Reach::kNobody) return absl::OkStatus();
@@ -48,7 +48,7 @@ void ServerProcesses::Register(const v1::RegisterServerRequest& request) {
     if (process.past.size() == kPastMax) process.past.erase(process.past.begin());
     process.past.push_back(process.nonce);
   }
-  // One that takes its index back.
+  // A process may take its index back.
   std::erase(process.past, request.nonce());
   process.claim.reset();
   process.confirmed = process.seemed_gone = false;

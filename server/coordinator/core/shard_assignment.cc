@@ -63,7 +63,7 @@ bool ShardAssignment::HoldsAsRecorded(uint32_t server) const {
   const v1::CoordinatorRecord& before = *facts_.options().before;
   const ProcessEntry& process = fleet_.processes()[server];
   const int index = static_cast<int>(server);
-  // Another process of the index may hold what it had once.
+  // Another process with this index may hold what the server once held.
   return process.held_generation == before.generation() && index < before.server_nonces_size() &&
          process.nonce == before.server_nonces(index);
 }

@@ -1,6 +1,6 @@
-// Who holds which shard, and whether that is as it is to be: placement.h decides, this follows the
-// servers. Owns the placement, and whether the job is being resized; must be told of servers that
-// come and go, of synced replicas, and how many servers are wanted.
+// Which server holds which shard, and whether every shard is at its home. placement.h decides; this
+// class follows the servers. Owns the placement, and whether the job is being resized. The core
+// must tell it of servers that come and go, of synced replicas, and how many servers are wanted.
 #pragma once
 
 #include <cstdint>
@@ -18,47 +18,48 @@ namespace leeway {
 // Pure; not thread-safe.
 class ShardAssignment {
  public:
-  // As the coordinator before has left it. All three outlive it.
+  // Begins with the placement that the previous coordinator recorded. All arguments must outlive
+  // this object.
   ShardAssignment(const JobFacts& facts, const ServerFleet& fleet, Commands& commands);
 
   const Placement& places() const { return placement_; }
-  // By shard.
+  // The owner of each shard.
   std::vector<uint32_t> Owners() const;
-  // "shard 1 (server 0)": who has it.
+  // The shard and its owner: "shard 1 (server 0)".
   std::string ShardName(uint32_t shard) const;
-  // By shard, for workers: where its owner is; and the epoch.
+  // Fills in, for workers, the address of each shard's owner, and the epoch.
   void Fill(v1::RegisterWorkerReply& reply) const;
   void Fill(v1::HeartbeatReply& reply) const;
 
-  // As Placement's.
+  // The same as the functions of Placement.
   bool Lose(uint32_t server) { return placement_.Lose(server); }
   bool Join(uint32_t server) { return placement_.Join(server); }
   void Renew() { placement_.Renew(); }
-  // Dealt out anew to the servers that are here.
+  // Places all shards anew on the servers that are here.
   void Reset();
-  // Goes on with what the servers still hold of before this coordinator. False: they hold too
-  // little, and nothing has changed.
+  // Continues with what the servers still hold from the time of the previous coordinator. Returns
+  // false, and changes nothing, if they hold too little.
   bool TakeUp();
-  // As Placement's.
+  // The same as the functions of Placement.
   void Drain(uint32_t server) { placement_.Drain(server); }
   void Undrain(uint32_t server) { placement_.Undrain(server); }
-  // True: some replica is synced now, and was not.
+  // Returns true if a replica is synced that was not.
   bool TakeSynced(const v1::ServerHeartbeatRequest& request);
 
-  // Another number of servers was asked for, and not everything is where it is to be.
+  // Whether another number of servers was requested, and not every shard is at its home yet.
   bool resizing() const { return resizing_; }
   void Resize(uint32_t servers);
-  // As the job begins: what the coordinator before was asked for may not be done.
+  // Continues, when the job begins, a resizing that the previous coordinator had not finished.
   void GoOnResizing();
-  // Moves shards to where they are to be, as far as is possible now.
+  // Moves shards to their homes, as far as that is possible now.
   Placement::Moves Rebalance() { return placement_.Rebalance(fleet_.table().Here()); }
-  // Says so once everything is where it was asked to be.
+  // Ends the resizing, with an event, once every shard is at its home.
   void FinishResizing();
-  // "3 shards to move, to 4 servers and waiting for server 3"; empty where nothing moves.
+  // "3 shards to move, to 4 servers and waiting for server 3"; empty if nothing moves.
   std::string ResizeMessage() const;
 
  private:
-  // The process that holds what the record before gives to the server.
+  // Whether the server's process holds what the previous record assigns to it.
   bool HoldsAsRecorded(uint32_t server) const;
 
   const JobFacts& facts_;

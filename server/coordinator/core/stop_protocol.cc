@@ -35,12 +35,12 @@ absl::StatusOr<uint64_t> StopProtocol::FixFor(const v1::StopAtRequest& asker,
                                               const Membership& ranks, uint64_t job_clocks) {
   if (clock_) return *clock_;
   for (uint32_t i = 0; i < ranks.size(); ++i) {
-    // A new life counts what its predecessor handed in as completed, so it can be one ahead.
+    // A new life counts its predecessor's contribution as completed, so it can be one clock ahead.
     const uint64_t ahead = i == asker.rank() ? 0 : 1;
     if (ranks[i].clock <= asker.clock() + ahead) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         "worker ", asker.rank(), " asks to stop at clock ", asker.clock(), ", but worker ", i,
-        " has completed ", Counted(ranks[i].clock, "exchange"), ": the question is an old one"));
+        " has completed ", Counted(ranks[i].clock, "exchange"), ": the question is out of date"));
   }
   clock_ = std::min(asker.clock() + 1, job_clocks);
   commands_.Emit({.name = "stop_fixed", .rank = asker.rank(), .clock = *clock_});
@@ -59,7 +59,7 @@ v1::JobState StopProtocol::Outcome(bool complete, bool any_finished) const {
   if (failed()) return v1::JOB_FAILED;
   if (complete) return v1::JOB_FINISHED;
   if (requested()) return early_ ? v1::JOB_FINISHED : v1::JOB_STOPPED;
-  // Nobody asked for a stop: some have finished, others were lost and never came back.
+  // Nobody asked for a stop: some workers have finished, and others were lost and never came back.
   return any_finished ? v1::JOB_FINISHED : v1::JOB_FAILED;
 }
 

@@ -6,8 +6,8 @@
 namespace leeway {
 namespace {
 
-// Of the usual time of a clock: so long a wait costs next to nothing, however steady the workers
-// are.
+// The shortest wait is this fraction of a clock's usual time. Such a wait costs next to nothing,
+// however steady the workers are.
 constexpr int kShortestShare = 20;
 
 }  // namespace
@@ -26,7 +26,8 @@ Duration StragglerGrace::After(Time enough) const {
   if (!usual || !began_) return rules_.limit;
   const auto deviation = static_cast<double>(usual->deviation.count());
   const double late = static_cast<double>(usual->median.count()) + rules_.deviations * deviation;
-  // In floating point until it is bounded: `deviations` times a long time may not fit.
+  // Computed in floating point until it is bounded, because `deviations` times a long time may
+  // overflow.
   const double left = late - static_cast<double>((enough - *began_).count());
   const double shortest = static_cast<double>(usual->median.count()) / kShortestShare;
   const double limit = static_cast<double>(rules_.limit.count());
@@ -38,7 +39,8 @@ void StragglerGrace::NextClock(Time now, size_t came, const std::vector<Time>& a
   vain_ = !until_ || came > before_ ? 0 : vain_ + 1;
   if (began_) {
     std::vector<Duration> delays;
-    // What came before the clock began is of a worker that was told of no weights yet.
+    // A contribution that came before the clock began is from a worker that had not been told of
+    // new weights yet.
     for (const Time at : arrivals) delays.push_back(std::max(at - *began_, Duration::zero()));
     history_.Add(std::move(delays));
   }

@@ -1,5 +1,5 @@
-// Sync clocks that can do without their slowest workers: how long a clock waits for them all the
-// same, so that only who is really slow is dropped, and not whoever happens to be last.
+// For sync clocks that can be complete without their slowest workers: how long a clock still waits
+// for them, so that only a really slow worker is dropped, and not just the last one.
 #pragma once
 
 #include <cstddef>
@@ -12,36 +12,38 @@
 
 namespace leeway {
 
-// One clock after the other. Pure; not thread-safe.
+// Handles one clock after the other. Pure; not thread-safe.
 class StragglerGrace {
  public:
   struct Rules {
-    // A contribution is late when it comes so many standard deviations after the median of the
-    // last clocks' (consistency.grace_deviations). 0: nobody is waited for.
+    // A contribution is late if it comes more than this number of standard deviations after the
+    // median of the last clocks (consistency.grace_deviations). 0: no clock waits.
     double deviations = 0;
-    // No wait is longer; and every wait is as long while too few clocks have been seen
+    // The longest wait. It is also the length of every wait while too few clocks have been seen
     // (limits.grace_seconds).
     Duration limit{};
   };
   explicit StragglerGrace(const Rules& rules) : rules_(rules) {}
 
-  // Where nobody came in so many waits in a row, the next ones are short, but for every eighth.
+  // If nobody came in this number of waits in a row, the next waits are short, except every eighth.
   static constexpr uint64_t kVainMax = 3;
   static constexpr uint64_t kTryEvery = 8;
 
-  // The clock could do without those who are missing; `came` others are here. Until when it waits
-  // for them: fixed at the first call for a clock, `now` if it does not wait.
+  // The clock could be complete without the missing contributions; `came` others are here. Returns
+  // until when it waits: `now` if it does not wait. The time is fixed at the first call for a
+  // clock.
   Time Until(Time now, size_t came);
-  // Until when the clock waits; nothing if it does not.
+  // Until when the clock waits; nullopt if it does not wait.
   std::optional<Time> until() const { return until_; }
 
-  // It cannot do without them after all, or nobody wants its set any more.
+  // Ends the wait: the clock cannot do without the missing contributions after all, or its set is
+  // not wanted any more.
   void Stop() { until_.reset(); }
 
-  // The clock's set is fixed, of `came` contributions, which came at these times, where they are
-  // known; the next clock begins.
+  // The clock's set is fixed, with `came` contributions, and the next clock begins. `arrivals`:
+  // when contributions came, where that is known.
   void NextClock(Time now, size_t came, const std::vector<Time>& arrivals);
-  // Every block is taken back to some clock, nobody knows when that begins.
+  // Every block is taken back to another clock, and it is unknown when that clock begins.
   void Restart();
 
  private:
@@ -51,11 +53,11 @@ class StragglerGrace {
   const Rules rules_;
   ArrivalHistory history_;
   std::optional<Time> began_;
-  // How many had come when the clock's wait began. When they came says nothing of it: a
-  // contribution is known of some time after.
+  // The number of contributions at the beginning of the clock's wait. Arrival times do not tell,
+  // because a contribution becomes known some time after it came.
   size_t before_ = 0;
   std::optional<Time> until_;
-  // Waits in a row in which nobody came.
+  // The number of waits in a row in which no contribution came.
   uint64_t vain_ = 0;
 };
 

@@ -48,7 +48,7 @@ void Workers::Registered(const v1::RegisterWorkerRequest& request, uint32_t rank
                   .rank = rank,
                   .incarnation = ranks_[rank].incarnation,
                   .message = absl::StrCat("process ", request.pid(), " on ", request.host())});
-  // Of one that had left: it stands by.
+  // A rank that had left stands by in its new life, and is not waited for.
   leavers_.erase(rank);
 }
 

@@ -1,6 +1,7 @@
-// The job's workers: who they are, how far they are, which of them are on one host, what the
-// servers were told of them, and who of them waits to hear that the job is over. Owns these; must
-// be told of every sign of life, of who leaves or is lost, and when the job goes back.
+// The job's workers: which processes they are, how far they are, which of them are on one host,
+// what the servers were told of them, and which of them wait to hear that the job is over. Owns
+// these. The core must tell it of every sign of life, of workers that leave or are lost, and when
+// the job goes back.
 #pragma once
 
 #include <cstdint>
@@ -28,40 +29,42 @@ class Workers {
   const Membership& ranks() const { return ranks_; }
   HostGroups& groups() { return groups_; }
   const HostGroups& groups() const { return groups_; }
-  // Nobody has held the rank yet, or it waits for a new life.
+  // The number of ranks that nobody has held yet, or that wait for a new life.
   size_t Missing() const;
 
-  // As Membership::Claim. `final`: who has left in order has left for good.
+  // The same as Membership::Claim. `final`: a rank that has left in order has left for good.
   absl::StatusOr<Membership::Claimed> Claim(const v1::RegisterWorkerRequest& request, bool final,
                                             Time now);
-  // The process that asks for a rank holds this one.
+  // The rank that the requesting process holds.
   std::optional<uint32_t> Holder(const v1::RegisterWorkerRequest& request) const;
-  // As Membership::Place.
+  // The same as Membership::Place.
   absl::StatusOr<uint32_t> Place(const v1::RegisterWorkerRequest& request) const;
   // A new life of the rank begins.
   void Registered(const v1::RegisterWorkerRequest& request, uint32_t rank);
-  // True: the rank was lost, and is back.
+  // Returns true if the rank was lost and is back.
   bool Seen(uint32_t rank, Time now);
   void Report(uint32_t rank, uint64_t clock) { ranks_.Report(rank, clock); }
   void Leave(const v1::LeaveRequest& request, RankState state, Time now);
   void Lose(uint32_t rank, const std::string& why, Time now);
-  // Ranks whose lease has ended; they are lost now.
+  // Marks ranks whose lease has ended as lost, and returns them.
   std::vector<uint32_t> Expire(Time now) { return ranks_.Expire(now); }
   void Forgive(Time now) { ranks_.Forgive(now); }
-  // Every rank stands at `clock`, where the job begins.
+  // The job begins: every rank is at `clock`.
   void StandAt(uint64_t clock, Time now) { ranks_.GoBack(clock, now); }
   // The job has gone back to the cut at `cut`, and every rank to `clock`.
   void GoBack(uint64_t clock, uint64_t cut, Time now);
 
-  // By rank: what the servers were last told. New blocks hold everybody up for everybody.
+  // By rank: whether the servers were last told that it is live. With new blocks, every rank counts
+  // as live.
   const std::vector<bool>& live() const { return live_; }
-  // False: they were told so before.
+  // Returns false if the servers were told the same before.
   bool Tell(uint32_t rank, bool live);
-  // A shard that has changed hands holds everybody up for everybody. `all`: some server has heard
-  // nothing for a while, and may take for lost who is back.
+  // Tells the servers again which ranks are not live, because in a shard that has changed hands
+  // every rank counts as live. `all`: also tells which ranks are live, because some server has
+  // missed commands for a while, and may treat a returned rank as lost.
   void TellAgain(bool all = false);
 
-  // What a heartbeat says of how far the worker is. The evaluations that are new.
+  // Records what a heartbeat says of the worker's progress. Returns the new evaluations.
   std::vector<v1::EvaluationMetrics> Record(const v1::HeartbeatRequest& request, Time now) {
     return progress_.Record(request, now, commands_);
   }
@@ -69,7 +72,8 @@ class Workers {
 
   // The rank has left in order, and waits to hear that the job is over.
   void WaitForEnd(uint32_t rank) { leavers_.insert(rank); }
-  // True: it waited, and has heard it, or is not waited for any more.
+  // Returns true if the rank was waiting. It has heard that the job is over, or is not waited for
+  // any more.
   bool StopWaiting(uint32_t rank) { return leavers_.erase(rank) > 0; }
   bool any_waits() const { return !leavers_.empty(); }
 

@@ -20,7 +20,7 @@ TEST_CASE("memory that cannot be mapped is an error, once its owner is certainly
   CHECK(two.leader.group->Combine(0, 0, 1, two.leader.vector.span(), two.leader.weights)->outcome ==
         Outcome::kMissing);
   REQUIRE(two.leader.group->Pause(0, two.leader.now).ok());
-  CHECK_THAT(two.leader.group->Waiting(), Catch::Contains("not that which was offered"));
+  CHECK_THAT(two.leader.group->Waiting(), Catch::Contains("not the offered one"));
   two.leader.now += std::chrono::seconds(6);
   const absl::Status refused = two.leader.group->Refresh();
   CHECK(absl::IsInvalidArgument(refused));

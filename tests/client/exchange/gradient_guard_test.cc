@@ -37,7 +37,7 @@ v1::Exchange Choice(v1::BadGradient on_bad, double max_norm = 0) {
 
 using Values = std::vector<float>;
 constexpr char kTooLong[] =
-    "the gradient's norm is 5, exchange.max_norm is 2.5; most of it in dense_0/bias (4)";
+    "the gradient's norm is 5, but exchange.max_norm is 2.5; most of it is in dense_0/bias (4)";
 
 TEST_CASE("a gradient that is no longer than it may be stays as it is") {
   Values values{3, 0, 0, 4, 100};

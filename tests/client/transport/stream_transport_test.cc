@@ -168,7 +168,7 @@ TEST_CASE("What a server's moving breaks off says where the server is") {
   const absl::Status status = call->ended.get_future().get();
   CHECK(status.code() == absl::StatusCode::kUnavailable);
   CHECK_THAT(std::string(status.message()),
-             Catch::Contains("server 0 is at " + rig.second.endpoint().address));
+             Catch::Contains("server 0 has moved to " + rig.second.endpoint().address));
   transport->Close();
   go.set_value();
 }

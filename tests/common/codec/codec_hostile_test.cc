@@ -94,7 +94,7 @@ TEST_CASE("errors say what is wrong") {
   CHECK(ErrorOf(static_cast<v1::Encoding>(77), {}, 4) ==
         "payload: encoding 77, which this build does not know");
   CHECK(ErrorOf(v1::ENCODING_BF16, {0x80, 0x7f}, 1) ==
-        "payload: a value or scale that is not finite, or bits that must be 0, in bf16 at or after "
+        "payload: a value or scale is not finite, or unused bits are not 0, in bf16 at or after "
         "value 0");
   CHECK(ErrorOf(v1::ENCODING_TOP_K, {1, 2}, 4) == "payload: top_k: 2 bytes have no header");
   CHECK(ErrorOf(v1::ENCODING_TOP_K, {5, 0, 0, 0, 0}, 4) == "payload: top_k: 5 entries of 4 values");
@@ -107,9 +107,9 @@ TEST_CASE("errors say what is wrong") {
   CHECK(ErrorOf(v1::ENCODING_TOP_K, {1, 0, 0, 0, 0, 0xff, 0, 0}, 400) ==
         "payload: top_k: the indices end after 0");
   CHECK(ErrorOf(v1::ENCODING_TOP_K, {1, 0, 0, 0, 0, 0x10, 0, 0}, 4) ==
-        "payload: top_k: bits behind the last index");
+        "payload: top_k: the padding after the last index is not zero");
   CHECK(ErrorOf(v1::ENCODING_TOP_K, {1, 0, 0, 0, 0, 0, 0, 0, 0}, 4) ==
-        "payload: top_k: bytes between the indices and the values");
+        "payload: top_k: there are bytes between the indices and the values");
   CHECK(ErrorOf(v1::ENCODING_TOP_K, {1, 0, 0, 0, 0, 1, 0x80, 0xff}, 4) ==
         "payload: top_k: the value of element 1 is not finite");
 }

@@ -108,13 +108,13 @@ TEST_CASE("a plan says whether anything is lost at all") {
 
 TEST_CASE("a compression that does not fit the model is refused") {
   CHECK(Encodings("contributions {none {}} weights {none {}} layers {names: 'tail'}", true) ==
-        "compression.layers: no layer 'tail' with tensors in the model");
+        "compression.layers: the model has no layer 'tail' with tensors");
   CHECK(Encodings("contributions {auto {}} weights {none {}}", true) ==
         "codec: auto has not been resolved");
   CHECK(CodecPlan::Make(Parse("contributions {none {}} weights {none {}}"), Schema(),
                         BlockLayout::FromWire(150, 2, 16).value())
             .status()
-            .message() == "compression: a model of 156 elements in blocks of 150");
+            .message() == "compression: the model has 156 elements, but its blocks have 150");
 }
 
 }  // namespace

@@ -186,8 +186,9 @@ TEST_CASE("opened values keep their owner, if they need it") {
 
 TEST_CASE("a codec is made from what the job says") {
   v1::Codec config;
-  CHECK(MakeCodec(config).status().message() ==
-        "codec: no type that this build knows; use none, auto, bf16, fp16, int8, top_k or sign");
+  CHECK(
+      MakeCodec(config).status().message() ==
+      "codec: this build does not know the type; use none, auto, bf16, fp16, int8, top_k or sign");
   config.mutable_auto_();
   CHECK(MakeCodec(config).status().message() == "codec: auto has not been resolved");
   const v1::Encoding encodings[] = {v1::ENCODING_RAW,  v1::ENCODING_BF16, v1::ENCODING_FP16,

@@ -34,12 +34,11 @@ TEST_CASE("a name without a slash is looked for in the folders of LEEWAY_PLUGIN_
   unsetenv(kPluginPath);
   CHECK(HasWords(StatusOf({"libplugin_example.so"}).message(),
                  {"model.plugins.0: 'libplugin_example.so' has no slash", "LEEWAY_PLUGIN_PATH",
-                  "names none: set it"}));
+                  "which is empty: set it"}));
   setenv(kPluginPath, "/nowhere::" LEEWAY_TEST_PLUGINS, 1);
   CHECK(StatusOf({"libplugin_example.so"}).ok());
-  CHECK(
-      HasWords(StatusOf({"libother.so"}).message(),
-               {"there is no file /nowhere/libother.so, nor " LEEWAY_TEST_PLUGINS "/libother.so"}));
+  CHECK(HasWords(StatusOf({"libother.so"}).message(),
+                 {"no file at /nowhere/libother.so or " LEEWAY_TEST_PLUGINS "/libother.so"}));
   unsetenv(kPluginPath);
 }
 
@@ -48,11 +47,11 @@ TEST_CASE("what is no plugin, or a bad one, is refused with place, cause and rem
   const std::string text = folder.path() + "/text.so";
   std::ofstream(text) << "no shared object";
   const std::pair<std::string, std::vector<std::string>> table[] = {
-      {"./nowhere/libmine.so", {"there is no file ./nowhere/libmine.so: compile the plugin"}},
-      {folder.path() + "/", {"there is no file"}},
+      {"./nowhere/libmine.so", {"no file at ./nowhere/libmine.so: compile the plugin"}},
+      {folder.path() + "/", {"no file at"}},
       {text, {"cannot be loaded: ", "must be a shared object"}},
       {PluginFile("bad_no_entry"), {"has no leeway_plugin: write LEEWAY_PLUGIN"}},
-      {PluginFile("bad_no_add"), {"gives no functions"}},
+      {PluginFile("bad_no_add"), {"has a table without functions"}},
       {PluginFile("bad_version"),
        {"version 999 of leeway/plugin.h", "this program with version 1", "compile it again"}},
       {PluginFile("bad_library"), {"compiled with another library", "with libstdc++", "again"}},
@@ -78,8 +77,8 @@ TEST_CASE("two plugins with the same name are refused, with both") {
   std::filesystem::copy_file(PluginFile("example"), copy);
   CHECK(HasWords(StatusOf({PluginFile("example"), copy}).message(),
                  {"model.plugins: ", "libplugin_example.so and ",
-                  "libcopy.so both bring a layer "
-                  "'swish': name one of them"}));
+                  "libcopy.so both have a layer "
+                  "'swish': name only one of the plugins"}));
 }
 
 }  // namespace

@@ -18,16 +18,16 @@ std::string NotConnected(const std::string& cause) {
 
 TEST_CASE("Who is reached and does not agree is told from nobody") {
   CHECK(NotConnected("Failed to connect to remote host: Connection refused") ==
-        "nobody is reached there (Connection refused)");
+        "no process answers there (Connection refused)");
   CHECK(NotConnected("Socket closed") ==
-        "whoever is there hung up at once: it may want TLS, or other certificates (--tls-dir) "
+        "the process there hung up at once: it may require TLS, or other certificates (--tls-dir) "
         "(Socket closed)");
   CHECK_THAT(NotConnected("error:0A000086:SSL routines::certificate verify failed"),
-             Catch::StartsWith("the certificate there is not of this authority"));
+             Catch::StartsWith("the certificate there is not signed by this authority"));
   CHECK_THAT(NotConnected("error:0A00010B:SSL routines::wrong version number"),
-             Catch::StartsWith("whoever is there speaks no TLS"));
+             Catch::StartsWith("the process there does not use TLS"));
   CHECK_THAT(NotConnected("error:0A000418:SSL routines::tlsv1 alert unknown ca"),
-             Catch::StartsWith("whoever is there refuses this certificate"));
+             Catch::StartsWith("the process there refuses this certificate"));
   CHECK(NotConnected("Custom verification check failed with error: UNAUTHENTICATED: the "
                      "certificate at this address is a status' and no server's") ==
         "the certificate at this address is a status' and no server's");
@@ -35,7 +35,7 @@ TEST_CASE("Who is reached and does not agree is told from nobody") {
 
 TEST_CASE("Other texts of gRPC's stay") {
   CHECK(InPlainWords("DNS resolution failed for nowhere:1: C-ares: Domain name not found") ==
-        "the host's name is not found (Domain name not found)");
+        "the host name was not found (Domain name not found)");
   CHECK(InPlainWords("Broken pipe: x") == "Broken pipe: x");
 }
 

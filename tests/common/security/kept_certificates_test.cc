@@ -142,17 +142,18 @@ TEST_CASE("certificates: those of another holder are not taken while the process
   CHECK(kept->holder().trust_domain == "leeway");
   for (const auto& [other, described] :
        {std::pair(CertificateRequest{.role = v1::ROLE_SERVER, .trust_domain = "speech"},
-                  "is a server's of the trust domain 'speech'"),
+                  "is a server's certificate for the trust domain 'speech'"),
         std::pair(CertificateRequest{.role = v1::ROLE_WORKER},
-                  "is a worker's of the trust domain 'leeway'")}) {
+                  "is a worker's certificate for the trust domain 'leeway'")}) {
     const testing::LogCapture log;
     const auto issued = role.authority.Issue(other);
     REQUIRE(WriteCredentials(role.folder.path(), role.authority.own().certificate, *issued).ok());
     for (int look = 0; look < 2; ++look) kept->Look();
     CHECK(Content(kept->identity_file()) == Identity(role.first));
-    CHECK_THAT(log.text(), Catch::Contains(described) &&
-                               Catch::Contains(", and this process's is a server's of the trust "
-                                               "domain 'leeway'; another one needs a restart"));
+    CHECK_THAT(log.text(),
+               Catch::Contains(described) &&
+                   Catch::Contains(", but this process has a server's certificate for the trust "
+                                   "domain 'leeway'; restart the process to change it"));
   }
 }
 

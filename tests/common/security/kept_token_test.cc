@@ -69,7 +69,7 @@ TEST_CASE("tokens: a file that is wrong is refused at the start, and told once l
   CHECK(log.text().empty());
   for (int look = 0; look < 3; ++look) kept.Look();
   CHECK_THAT(log.text(), Catch::Contains("a token has 16 to 4096 visible ASCII characters"));
-  CHECK(log.text().find("goes on with") == log.text().rfind("goes on with"));
+  CHECK(log.text().find("continues with") == log.text().rfind("continues with"));
   CHECK(kept.Matches(Bearer(kOld)));
   file.Write(kNew);
   kept.Look();

@@ -30,9 +30,10 @@ TEST_CASE("a certificate's URI says the trust domain, which has a form") {
   const std::string uri = RoleUri(v1::ROLE_WORKER, 3, "vision.example_1");
   CHECK(uri == "spiffe://vision.example_1/leeway/worker/3");
   CHECK(CallerOf({uri})->trust_domain == "vision.example_1");
-  CHECK(Described(*CallerOf({uri})) == "a worker's of the trust domain 'vision.example_1'");
+  CHECK(Described(*CallerOf({uri})) ==
+        "a worker's certificate for the trust domain 'vision.example_1'");
   CHECK(CallerOf({RoleUri(v1::ROLE_SERVER)})->trust_domain == "leeway");
-  CHECK(Described({}) == "one without a role");
+  CHECK(Described({}) == "a certificate without a role");
   CHECK(CheckTrustDomain("--x", std::string(255, 'a')).ok());
   for (const std::string& bad : {std::string(), std::string(256, 'a'), std::string("A"),
                                  std::string("a/b"), std::string("a b"), std::string("a,URI:x")}) {

@@ -80,24 +80,24 @@ TEST_CASE("flags go before the job, key by key") {
 TEST_CASE("what is missing or wrong is named before anything starts") {
   const Files files;
   const SecurityFlags good{.tls_dir = files.folder.path()};
-  CHECK_THAT(Refusal({.tls = "on"}), Catch::Contains("--tls on: is none, tls or mtls"));
+  CHECK_THAT(Refusal({.tls = "on"}), Catch::Contains("--tls on: use none, tls or mtls"));
   CHECK_THAT(Refusal({.tls = "mtls"}), Catch::Contains("--tls-certificate FILE"));
   SecurityFlags flags = good;
   flags.ca = files / "missing.crt";
   CHECK_THAT(Refusal(flags), Catch::Contains("missing.crt"));
   flags = good;
   flags.certificate = files / kKeyFile;
-  CHECK_THAT(Refusal(flags), Catch::Contains("holds no certificate in PEM"));
+  CHECK_THAT(Refusal(flags), Catch::Contains("has no certificate in PEM"));
   flags = good;
   flags.key = files / kCertificateFile;
-  CHECK_THAT(Refusal(flags), Catch::Contains("holds no private key in PEM"));
+  CHECK_THAT(Refusal(flags), Catch::Contains("has no private key in PEM"));
   const Files other;
   flags = good;
   flags.key = other / kKeyFile;
   CHECK_THAT(Refusal(flags), Catch::Contains("is not the key of"));
   flags = good;
   flags.ca = other / kCaFile;
-  CHECK_THAT(Refusal(flags), Catch::Contains("does not pass with"));
+  CHECK_THAT(Refusal(flags), Catch::Contains("cannot be verified with"));
   CHECK_THAT(Refusal({.token_file = files / "no-token"}), Catch::Contains("no-token"));
   CHECK_THAT(Refusal({.token = "short"}), Catch::Contains("LEEWAY_TOKEN: a token has 16 to"));
   CHECK_THAT(Refusal({.token = "0123456789 0123456789"}), Catch::Contains("this one has others"));
@@ -115,7 +115,7 @@ TEST_CASE("the trust domain is that of the own certificate, and no other one can
   CHECK(Settings({.tls_dir = folder, .trust_domain = "vision"})->trust_domain == "vision");
   CHECK_THAT(Refusal({.tls_dir = folder, .trust_domain = "speech"}),
              Catch::Contains("--trust-domain speech: the certificate ") &&
-                 Catch::Contains("is of the trust domain 'vision'"));
+                 Catch::Contains("is for the trust domain 'vision'"));
   CHECK_THAT(Refusal({.tls_dir = folder, .trust_domain = "a/b"}),
              Catch::Contains("--trust-domain 'a/b': a trust domain has"));
   // Who has no certificate says it, or accepts any.
@@ -134,8 +134,9 @@ TEST_CASE("a server needs a server's certificate, and who only calls may have an
   const std::string folder = files / "worker";
   REQUIRE(WriteCredentials(folder, files.authority.own().certificate, issued).ok());
   CHECK_THAT(Refusal({.tls_dir = folder}),
-             Catch::Contains("worker/tls.crt is a worker's of the trust domain 'leeway', and a "
-                             "server needs a server's"));
+             Catch::Contains(
+                 "worker/tls.crt is a worker's certificate for the trust domain 'leeway', but a "
+                 "server needs a server's"));
   CHECK(Settings({.tls_dir = folder}, EndOfCalls::kCalls).ok());
 }
 

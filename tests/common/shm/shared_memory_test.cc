@@ -75,7 +75,7 @@ TEST_CASE("when the owner is killed its memory stays readable, and cannot be map
   const auto floats = (*mapping)->Floats(kPage, sizeof(float) << 20);
   REQUIRE(floats.ok());
   for (size_t i = 0; i < floats->size(); i += 1024) REQUIRE((*floats)[i] == static_cast<float>(i));
-  RequireRefused(MapError(offer), absl::StatusCode::kNotFound, "no such process");
+  RequireRefused(MapError(offer), absl::StatusCode::kNotFound, "does not exist here");
 }
 
 TEST_CASE("when the peer is killed the owner goes on, and its arena is freed") {
@@ -102,7 +102,7 @@ TEST_CASE("offers that are not what they say are refused with the reason") {
   }
   SECTION("no such process") {
     offer.set_pid(~0U);
-    RequireRefused(MapError(offer), absl::StatusCode::kNotFound, "no such process");
+    RequireRefused(MapError(offer), absl::StatusCode::kNotFound, "does not exist here");
   }
   SECTION("more than there is") {
     offer.set_bytes(offer.bytes() + 1);
@@ -216,7 +216,8 @@ TEST_CASE("a full arena says so, and what is given back is taken again") {
   REQUIRE(second.ok());
   REQUIRE(arena->OffsetOf(first->get()) == kPage);
   REQUIRE(arena->OffsetOf(second->get()) == 3 * kPage);
-  RequireRefused(arena->Allocate(1).status(), absl::StatusCode::kResourceExhausted, "are left");
+  RequireRefused(arena->Allocate(1).status(), absl::StatusCode::kResourceExhausted,
+                 "contiguous bytes left");
   RequireRefused(arena->Allocate(~uint64_t{0}).status(), absl::StatusCode::kResourceExhausted, "");
 
   SECTION("alone") {
@@ -273,7 +274,7 @@ TEST_CASE("memory of an arena outlives the arena's last holder") {
 
 TEST_CASE("an arena of more than can be is refused, a large one costs nothing until it is used") {
   RequireRefused(SharedArena::Create(~uint64_t{0}).status(), absl::StatusCode::kInvalidArgument,
-                 "the most is");
+                 "the maximum is");
   const auto arena = Arena(uint64_t{1} << 38);
   REQUIRE(arena->Allocate(kPage).ok());
 }

@@ -109,10 +109,11 @@ TEST_CASE("errors name the field") {
   v1::PushRequest message;
   message.set_payload("12345");
   auto odd = DecodePush(Split(message.SerializeAsString(), 100), header);
-  CHECK(odd.status().message() == "PushRequest.payload: 5 bytes are not whole float32 values");
+  CHECK(odd.status().message() ==
+        "PushRequest.payload: 5 bytes are not a whole number of float32 values");
   auto broken = DecodePush(Split("\x0a\xff", 100), header);
   CHECK(broken.status().message() ==
-        "PushRequest: not a protobuf message: it breaks off or holds a malformed field");
+        "PushRequest: not a protobuf message: it breaks off or has a malformed field");
   auto bad_header = DecodePush(Split(std::string("\x0a\x01\xff", 3), 100), header);
   CHECK(bad_header.status().message() == "PushRequest: malformed header");
 }

@@ -84,7 +84,7 @@ TEST_CASE("a server that came late has the rule from the job, and hears it again
 
 TEST_CASE("a server takes no rule and no factors in other jobs") {
   const std::string refused =
-      "configuration: update: goes with external jobs and a gradient exchange only";
+      "configuration: update: only external jobs with a gradient exchange may have it";
   const v1::TrainingJob layers = JobOf(
       "model: {layers: [{dense: {units: 1}}], loss: squared}\n"
       "data: {train: {type: csv, files: x}, batch_size: 1}\n"
@@ -96,7 +96,7 @@ TEST_CASE("a server takes no rule and no factors in other jobs") {
   request = Configuration(layers);
   request.mutable_schema()->mutable_tensors(0)->mutable_factors();
   CHECK(Refusal(request, layers) ==
-        "configuration: schema.tensors.factors: go with external jobs only");
+        "configuration: schema.tensors.factors: only external jobs may have them");
   const v1::TrainingJob delta = JobOf(
       "model: {type: external}\ndata: {type: external, batch_size: 1, examples: 100}\n"
       "exchange: {type: delta, local_steps: 1}\nupdate: {type: sgd, learning_rate: 1}\n");

@@ -115,7 +115,7 @@ TEST_CASE(
   REQUIRE(WriteFileAtomically(file, "{\"event\":\"step\"}\n{\"\xff\x1b[2J\": 1}\n").ok());
   const RunHistory history = ReadHistory(file);
   CHECK(history.file == file);
-  CHECK(history.first_skipped == "line 2: no JSON from byte 3 on");
+  CHECK(history.first_skipped == "line 2: not JSON from byte 3 on");
   CHECK(ParseHistory("{\"event\": 7}\n").first_skipped ==
         "line 1: type must be string, but is number");
 }

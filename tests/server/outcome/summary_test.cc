@@ -137,7 +137,7 @@ TEST_CASE("A summary that lacks a key, or has a value that cannot be, is not hal
   auto wrong = good;
   wrong["test_accuracy"] = 7;
   CHECK(error(wrong) ==
-        "summary.json: damaged, and not used: 'test_accuracy' is 7, which it cannot be");
+        "summary.json: damaged, and not used: 'test_accuracy' is 7, which is out of range");
   wrong = good;
   wrong["state"] = "finishd";
   CHECK_THAT(error(wrong), Catch::Contains("'state' is not finished, stopped or failed"));

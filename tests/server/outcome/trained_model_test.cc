@@ -82,8 +82,8 @@ TEST_CASE("What is no run's folder is told from a run without a checkpoint") {
     CHECK(absl::IsNotFound(model.status()));
     return std::string(model.status().message());
   };
-  const std::string nothing = "is no folder of a run or a checkpoint: it has no job.yaml";
-  CHECK(told(folder / "none") == folder / "none" + ": there is no such folder");
+  const std::string nothing = "is not the folder of a run or of a checkpoint: it has no job.yaml";
+  CHECK(told(folder / "none") == folder / "none" + ": the folder does not exist");
   CHECK_THAT(told(folder.path()), Catch::Contains(nothing));
   CHECK_THAT(told(folder.path(), 5), Catch::Contains(nothing));
   Overwrite(folder / "model.safetensors", "weights");

@@ -40,8 +40,8 @@ TEST_CASE(
   CHECK(refused.code() == kExhausted);
   CHECK(refused.retry_after_ms() == 20);
   CHECK(refused.message() ==
-        "worker 0, block 1, clock 0: the server holds as much as it may of contributions that wait "
-        "(limits.held_bytes), first block 0 must be complete; send the same again");
+        "worker 0, block 1, clock 0: the server's memory for waiting contributions is full "
+        "(limits.held_bytes); block 0 must be completed first; send the same again");
 
   client.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 0, 3).set_wants_acceptance(true);
   CHECK(client.Ask(1)[0].accepted());
@@ -246,7 +246,7 @@ TEST_CASE(
   client.Send();
   const grpc::Status end = client.End();
   CHECK(end.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
-  CHECK(end.error_message() == "id: 1000 is that of a request before this one");
+  CHECK(end.error_message() == "id: 1000 is already used by an earlier request");
 }
 
 }  // namespace

@@ -416,9 +416,10 @@ TEST_CASE("bad messages are refused by name and change nothing") {
        "the "
        "training diverged?"},
       {world.Header(1, 0, 0, uint64_t{1} << 60), world.Values(0, 1),
-       "worker 1, block 0, clock 0: header.examples: 1152921504606846976 is no number of examples"},
+       "worker 1, block 0, clock 0: header.examples: 1152921504606846976 is not a possible "
+       "number of examples"},
       {world.Header(1, 3, 0), world.Values(0, 1),
-       "header.clock: worker 1 hands in clock 3 for block 0, which wants its clock 0 first"},
+       "header.clock: worker 1 sends clock 3 for block 0, which needs its clock 0 first"},
   };
   for (const Bad& one : bad) {
     Reply reply;
@@ -441,7 +442,7 @@ TEST_CASE("a shard refuses blocks of others") {
   Reply reply;
   world.PushPull(0, 0, 1.0f, reply);
   CHECK(reply.status().message() ==
-        "worker 0, block 0, clock 0: header.block: is of shard 0, this is shard 1");
+        "worker 0, block 0, clock 0: header.block: belongs to shard 0, but this is shard 1");
 }
 
 TEST_CASE("threads that hand in at once lose no update and no answer") {

@@ -81,8 +81,8 @@ TEST_CASE("A CSV value that is no finite number names file, line and column") {
 }
 
 TEST_CASE("CSV lines of another length than the first are errors") {
-  RequireBad("1,2,0\n\n1,2\n", {"f.csv:3: 2 columns where the first line has 3"});
-  RequireBad("1,2,0\n1,2,3,0\n", {"f.csv:2: 4 columns where the first line has 3"});
+  RequireBad("1,2,0\n\n1,2\n", {"f.csv:3: 2 columns, but the first line has 3"});
+  RequireBad("1,2,0\n1,2,3,0\n", {"f.csv:2: 4 columns, but the first line has 3"});
   RequireBad("1,2,0\n1,2,0,\n", {"f.csv:2: 4 columns"});
 }
 
@@ -144,14 +144,14 @@ TEST_CASE("What of a table's columns does not fit is named with line, key and re
              "label: 'c' ignore: ['a', 'b']");
   RequireBad(text, {"categories.0.column: f.csv:1: column 0 ('a') is left out"},
              "label: 'c' ignore: 'a' categories: {column: 'a' values: '1'}");
-  RequireBad("1,2,0\n", {"ignore.0: f.csv:1", "'a' is none", "label: NAME"}, "ignore: 'a'");
-  RequireBad("1,2,0\n", {"ignore.0: f.csv:1", "there is no column 3"}, "ignore: '3'");
+  RequireBad("1,2,0\n", {"ignore.0: f.csv:1", "'a' is not a number", "label: NAME"}, "ignore: 'a'");
+  RequireBad("1,2,0\n", {"ignore.0: f.csv:1", "column 3 does not exist"}, "ignore: '3'");
   RequireBad(",b,c\n1,2,0\n", {"ignore: f.csv:1: column 0 has no name", "pandas", "[\"\"]"},
              "label: 'c'");
   RequireBad("a,a,c\n1,2,0\n", {"label: f.csv:1: columns 0 and 1 are both called 'a'"},
              "label: 'c'");
   RequireBad("a,b,c\n1,2,0\n", {"f.csv:1: column 0: 'a' is not", "give label: NAME"});
-  RequireBad("a,b,c\n", {"f.csv: holds no examples"}, "label: 'c'");
+  RequireBad("a,b,c\n", {"f.csv: has no examples"}, "label: 'c'");
   RequireBad("1,x,no\n", {"label_above"},
              "label_above: 1 categories: {column: '2' values: 'no'} ignore: '1'");
 }
@@ -160,7 +160,7 @@ TEST_CASE("A value that a table's column does not take is named with its column 
   const std::string names = "size,kind,price\n";
   const std::string options = "label: 'price' categories: {column: 'kind' values: ['oak', 'pine']}";
   RequireBad(names + "1,oak,1\n2,elm,1\n",
-             {"f.csv:3: column 1 ('kind'): 'elm' is none of the values", "add it there"}, options);
+             {"f.csv:3: column 1 ('kind'): 'elm' is not among the values", "it there"}, options);
   RequireBad(names + "1,oak,1\n,oak,1\n",
              {"f.csv:3: column 0 ('size'): an empty value", "missing: ''"}, options);
   RequireBad(names + "NA,oak,1\n",
@@ -169,7 +169,7 @@ TEST_CASE("A value that a table's column does not take is named with its column 
   RequireBad(names + "big,oak,1\n", {"f.csv:2: column 0", "categories or ignore"}, options);
   RequireBad(names + "1,\"oak,1\n", {"f.csv:2: column 1: the quotes", "do not end in this line"},
              options);
-  RequireBad(names + "1,\"oak\"s,1\n", {"f.csv:2: column 1: 's' follows quotes"}, options);
+  RequireBad(names + "1,\"oak\"s,1\n", {"f.csv:2: column 1: 's' follows a closing quote"}, options);
   RequireBad(names + "1,oak,NA\n", {"f.csv:2: column 2 ('price'): the label is missing"},
              options + " missing: ['', 'NA']");
   const auto missing = Parse(names + "NA,oak,1\n1,,0\n", options + " missing: ['', 'NA']");
@@ -187,9 +187,9 @@ TEST_CASE("Files of one source have the same columns, and the same pair of label
   };
   Examples all = read("a,b,c\n1,2,0\n");
   CHECK(Contains(all.Append(read("b,a,c\n1,2,0\n"), "g.csv"),
-                 "g.csv: its feature 0 is 'b', where the training data has 'a'"));
+                 "g.csv: its feature 0 is 'b', but the training data has 'a'"));
   CHECK(Contains(all.Append(read("a,b,c\n1,2,-1\n"), "g.csv"),
-                 "g.csv: has the labels -1 and 1, the files before it 0 and 1"));
+                 "g.csv: has the labels -1 and 1, but the files before it have 0 and 1"));
   CHECK(all.Append(read("a,b,c\n1,2,1\n"), "g.csv").ok());
   CHECK(all.Append(read("1,2,0\n"), "g.csv").ok());
   CHECK(all.size() == 3);

@@ -221,7 +221,7 @@ TEST_CASE(
   job.mutable_data()->mutable_train()->mutable_csv()->set_label("c");
   const auto first = Open(job, folder, 0);
   RequireError(TrainingData::StepsOfRanks(job, folder.path(), *first), StatusCode::kInvalidArgument,
-               {"data.train: the data of rank 1: its feature 0 is 'y', where the training data has "
+               {"data.train: the data of rank 1: its feature 0 is 'y', but the training data has "
                 "'x'"});
   *job.mutable_data()->mutable_partition() = FromText<v1::Partition>("iid {}");
   RequireError(TrainingData::Open(job, folder.path(), 0), StatusCode::kInvalidArgument,

@@ -105,7 +105,7 @@ TEST_CASE("threads stay where they are if nothing is known, nothing is better, o
   const Processors before = AllowedHere();
   const AsBefore restored;
   const FakeRoot unknown("", "-1"), all("0-1023", "0"), elsewhere("60000", "0");
-  CHECK(absl::StrContains(PinNear(kDevice, unknown.path()), "is not known"));
+  CHECK(absl::StrContains(PinNear(kDevice, unknown.path()), "are not known"));
   CHECK(absl::StrContains(PinNear(kDevice, all.path()), "near the GPU"));
   CHECK(absl::StrContains(PinNear(kDevice, elsewhere.path()), "are 60000"));
   const FakeRoot one(std::to_string(*before.begin()), "0");

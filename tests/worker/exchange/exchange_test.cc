@@ -207,10 +207,9 @@ TEST_CASE(
   REQUIRE(exchange->Begin(0).ok());
   const auto report = exchange->Run({.clock = 0, .first_step = 0, .steps = 1});
   CHECK(absl::IsOutOfRange(report.status()));
-  CHECK_THAT(
-      std::string(report.status().message()),
-      Catch::StartsWith("worker 2, clock 0: the gradient's norm is 2.23607, exchange.max_norm "
-                        "is 1; most of it in "));
+  CHECK_THAT(std::string(report.status().message()),
+             Catch::StartsWith("worker 2, clock 0: the gradient's norm is 2.23607, but "
+                               "exchange.max_norm is 1; most of it is in "));
   CHECK(LastPushed(*rig.model, 0).empty());
 }
 

@@ -207,7 +207,7 @@ TEST_CASE("the modules of an nn.Sequential are taken in their order") {
   CHECK_THAT(
       files.Refusal({Tensor("0.weight", {3, 4}), Tensor("0.bias", {3}), Tensor("2.weight", {3, 3}),
                      Tensor("2.bias", {3}), Tensor("4.weight", {2, 3}), Tensor("4.bias", {2})}),
-      Catch::Contains("are not the model's: 4.weight, 4.bias"));
+      Catch::Contains("do not belong to the model: 4.weight, 4.bias"));
 }
 
 TEST_CASE("what is missing, too much or of another shape is listed") {
@@ -216,8 +216,8 @@ TEST_CASE("what is missing, too much or of another shape is listed") {
   tensors.erase(tensors.begin() + 1);
   tensors.push_back(Tensor("extra.weight", {1}));
   CHECK_THAT(files.Refusal(tensors),
-             Catch::Contains("1 tensor is missing: bn1.weight; 1 tensor is not "
-                             "the model's: extra.weight"));
+             Catch::Contains("1 tensor is missing: bn1.weight; 1 tensor does not "
+                             "belong to the model: extra.weight"));
   CHECK_THAT(files.Refusal({Tensor("x", {1})}),
              Catch::Contains("7 tensors are missing: conv1.weight, bn1.weight, bn1.bias, "
                              "bn1.running_mean, bn1.running_var and 2 more"));
@@ -235,14 +235,15 @@ TEST_CASE("scores of another number of classes say what to do") {
   tensors[6] = Tensor("fc.bias", {5});
   const std::string told = files.Refusal(tensors);
   CHECK_THAT(told, Catch::Contains("'fc.weight' is [5, 8], not [2, 8], 'fc.bias' is [5], not [2]"));
-  CHECK_THAT(told, Catch::Contains("the file's model has 5 classes and the job's 2: give the job's "
-                                   "model 5, or replace the tensors of layer 'fc'"));
+  CHECK_THAT(told,
+             Catch::Contains("the file's model has 5 classes, but the job's has 2: give the job's "
+                             "model 5, or replace the tensors of layer 'fc'"));
 }
 
 TEST_CASE("scores of a layer with inputs first are counted along its outputs") {
   Files files("layers { name: \"c_fc\" dense { units: 2 } }", {1, 1, 3});
   CHECK_THAT(files.Refusal({Tensor("c_fc.weight", {3, 5}), Tensor("c_fc.bias", {5})}),
-             Catch::Contains("the file's model has 5 classes and the job's 2"));
+             Catch::Contains("the file's model has 5 classes, but the job's has 2"));
 }
 
 TEST_CASE("a model's file keeps its bits of all dtypes only if it is finite") {

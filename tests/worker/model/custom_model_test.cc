@@ -80,16 +80,17 @@ TEST_CASE("a layer or a loss that cannot be made is an error with its key, the l
   const std::pair<std::string, std::vector<std::string>> table[] = {
       {hostile + kDense + Scale(1) + kSoftmax,
        {"model.layers.1.custom: custom 'custom_1': the plugin's layer 'scale': this does not fit"}},
-      {hostile + kDense + Scale(2) + kSoftmax, {"model.layers.1.custom: ", "gives nothing"}},
+      {hostile + kDense + Scale(2) + kSoftmax, {"model.layers.1.custom: ", "returned no layer"}},
       {hostile + kDense + Scale(6) + kSoftmax, {"its tensor 0 'w' has a shape that is empty"}},
       {hostile + kDense + Scale(7) + kSoftmax,
        {"its tensor 0 'w' has a shape that is empty or too"}},
       {hostile + kDense + Scale(8) + kSoftmax, {"its tensor 0 'a/b' needs a name of letters"}},
-      {hostile + kDense + Scale(9) + kSoftmax, {"its tensor 1 'w' has the name of another"}},
+      {hostile + kDense + Scale(9) + kSoftmax,
+       {"its tensor 1 'w' has the same name as another tensor"}},
       {hostile + kDense + Scale(10) + kSoftmax,
        {"model.layers.1: custom 'custom_1': an output is"}},
       {hostile + kDense + "layers { custom { name: 'skale' } }" + kSoftmax,
-       {"model.layers.1.custom.name: custom 'custom_1': the job's plugins bring no layer 'skale'; "
+       {"model.layers.1.custom.name: custom 'custom_1': the job's plugins have no layer 'skale'; "
         "did you mean 'scale'?"}},
       {hostile + kDense + "layers { custom { name: 'scale' options { key: 'falt' value: 1 } } }" +
            kSoftmax,
@@ -118,9 +119,8 @@ TEST_CASE("what a plugin throws while it computes ends the batch with the layer'
       {kDense + Scale(4) + kSoftmax,
        "layer 'custom_1': the plugin's layer 'scale', backward pass: backward is broken"},
       {kDense + Scale(5) + kSoftmax,
-       "layer 'custom_1': the plugin's layer 'scale', forward pass: the plugin threw something "
-       "that "
-       "is no std::exception, so it says nothing"},
+       "layer 'custom_1': the plugin's layer 'scale', forward pass: the plugin threw an object "
+       "that is not a std::exception, so the reason is unknown"},
       {kDense + Plain(3), "the plugin's loss 'plain': the loss is broken"},
   };
   for (const auto& [text, error] : table) {

@@ -90,7 +90,7 @@ TEST_CASE("a model that does not fit together is refused, naming the layer") {
     std::string loss = "LOSS_SOFTMAX_CROSS_ENTROPY";
   };
   const std::vector<Case> cases = {
-      {"", "model.layers: there are none"},
+      {"", "model.layers: the list of layers is empty"},
       {"layers {}", "model.layers.0: no layer type is given"},
       {"layers { relu {} } layers { max_pool {} } layers { conv2d { filters: 2 kernel: 7 } }",
        "model.layers.2: conv2d 'conv2d_2': kernel 7 is larger than the 4 x 4 input"},
@@ -136,7 +136,7 @@ TEST_CASE("a model that does not fit together is refused, naming the layer") {
        {1, 1, 4},
        0,
        "LOSS_SQUARED"},
-      {"layers { flatten {} }", "none has weights to train", {1, 1, 10}},
+      {"layers { flatten {} }", "no layer has weights to train", {1, 1, 10}},
       {"layers { dense { units: 10 } }", "the data's example is empty", {0, 8, 3}},
       {"layers { dense { units: 10 } }",
        "the data's example of 4000000000 x 4000000000 x 4000000000 is more than",

@@ -199,11 +199,10 @@ TEST_CASE("bad models of tokens are refused with what to do") {
   CHECK(error("layers { embedding { vocabulary: 7 width: 6 } } "
               "layers { attention { heads: 4 } }") ==
         "model.layers.1: attention 'attention_1': heads 4 must divide the 6 channels");
-  CHECK(
-      error("layers { embedding { vocabulary: 7 width: 6 } } "
-            "layers { attention { heads: 2 rotary: true } }") ==
-      "model.layers.1: attention 'attention_1': rotary turns pairs of channels, but a head has 3: "
-      "change heads or the width");
+  CHECK(error("layers { embedding { vocabulary: 7 width: 6 } } "
+              "layers { attention { heads: 2 rotary: true } }") ==
+        "model.layers.1: attention 'attention_1': rotary rotates pairs of channels, but a head has "
+        "3, which is odd: change heads or the width");
   CHECK(error("layers { relu {} } layers { embedding { vocabulary: 7 width: 4 } }") ==
         "model.layers.1: embedding 'embedding_1': takes the data's tokens, so it must be the "
         "model's first layer");
@@ -216,7 +215,7 @@ TEST_CASE("bad models of tokens are refused with what to do") {
             "layers { dense { units: 3 pointwise: true } } "
             "layers { tied_dense { embedding: \"e\" } }") ==
       "model.layers.2: tied_dense 'tied_dense_2': the input has 3 channels, but the embedding has "
-      "rows of 4: put a pointwise dense layer of as many units before it");
+      "rows of 4: put a pointwise dense layer with that many units before it");
   CHECK(error("layers { gpt { vocabulary: 5 layers: 1 width: 4 heads: 2 } }") ==
         "model.loss: the last layer gives 5 scores, but the data has 7 classes");
 }

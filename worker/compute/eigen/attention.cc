@@ -1,4 +1,4 @@
-// Multi-head attention, one head of one example after the other: their matrices fit into the
+// Multi-head attention, for one head of one example at a time, so that their matrices fit into the
 // caches.
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// A matrix that is stored as rows `stride` apart; writable where T is.
+// A matrix whose rows are `stride` floats apart. It is writable unless T is const.
 template <typename T>
 struct Rows {
   T* data;
@@ -24,14 +24,14 @@ class Head {
   Head(const AttentionShape& shape, size_t index)
       : shape_(shape), example_(index / shape.heads), head_(index % shape.heads) {}
 
-  // `part`: 0 queries, 1 keys, 2 values.
+  // The queries (`part` 0), keys (1) or values (2) in qkv.
   template <typename T>
   Rows<T> Of(T* qkv, size_t part) const {
     return {qkv + example_ * shape_.positions * shape_.qkv() + part * shape_.channels() +
                 head_ * shape_.width,
             shape_.qkv()};
   }
-  // Of [positions x channels].
+  // The head's part of y, which is [positions x channels] for each example.
   template <typename T>
   Rows<T> Output(T* y) const {
     return {y + example_ * shape_.positions * shape_.channels() + head_ * shape_.width,
@@ -53,7 +53,7 @@ float ScoreScale(const AttentionShape& shape) {
   return 1.0f / std::sqrt(static_cast<float>(shape.width));
 }
 
-// dscores = p (dp - <dp, p>) scale, in dp's place; 0 where nothing is seen.
+// Computes dscores = p (dp - <dp, p>) scale in place of dp. Positions that are not seen get 0.
 void SoftmaxSlope(size_t seen, size_t count, float scale, const float* p, float* dp) {
   double along = 0;
   for (size_t j = 0; j < seen; ++j) along += static_cast<double>(dp[j]) * p[j];
@@ -67,7 +67,7 @@ void SoftmaxSlope(size_t seen, size_t count, float scale, const float* p, float*
 template <typename Body>
 void EigenBackend::ForHeads(const AttentionShape& shape, size_t batch, Body body) {
   const size_t heads = batch * shape.heads;
-  // Rounded factors have one place for all heads.
+  // All heads share the memory for rounded factors.
   if (precision_ != Precision::kFp32) {
     for (size_t i = 0; i < heads; ++i) body(i);
     return;
@@ -99,7 +99,7 @@ void EigenBackend::Rotate(const AttentionShape& shape, size_t batch, bool back, 
         cosines[i] = static_cast<float>(std::cos(angle));
         sines[i] = static_cast<float>(back ? -std::sin(angle) : std::sin(angle));
       }
-      // Queries and keys lie one behind the other.
+      // Queries and keys are adjacent.
       for (size_t vector = 0; vector < batch * 2 * shape.heads; ++vector) {
         const size_t row = vector / (2 * shape.heads) * shape.positions + t;
         float* x = qkv + row * shape.qkv() + vector % (2 * shape.heads) * shape.width;

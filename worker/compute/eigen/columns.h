@@ -11,11 +11,12 @@
 
 namespace leeway {
 
-// Sums are in float within so many rows, which vectorises, and in double across them, which keeps
-// the error of long sums small. A block's rows stay in the cache while its columns are summed.
+// Sums are in float within this number of rows, which vectorises. They are in double across these
+// blocks of rows, which keeps the error of long sums small. A block's rows stay in the cache while
+// its columns are summed.
 inline constexpr size_t kRowBlock = 64;
 
-// Adds the sums of kWidth columns over the rows [begin, end) to totals [kSums x columns], where
+// Adds the sums of kWidth columns over the rows [begin, end) to totals [kSums x columns].
 // value(row, column) gives a term of each of the kSums sums. A column's sum does not depend on the
 // width.
 template <size_t kWidth, size_t kSums, typename Value>
@@ -33,7 +34,7 @@ void AddBlock(size_t begin, size_t end, size_t column, Value value, double* tota
   }
 }
 
-// Of all columns over the blocks [begin, end) of the rows.
+// Adds the sums of all columns over the blocks [begin, end) of the rows.
 template <size_t kSums, typename Value>
 void AddBlocks(size_t begin, size_t end, size_t rows, size_t columns, Value value, double* totals) {
   for (size_t block = begin; block < end; ++block) {
@@ -45,8 +46,8 @@ void AddBlocks(size_t begin, size_t end, size_t rows, size_t columns, Value valu
   }
 }
 
-// Calls sink(column, sums) for each column, after all terms were read. Threads have blocks of rows,
-// whose totals are added up in their order. `totals` is for reuse.
+// Calls sink(column, sums) for each column, after all terms are read. Each thread sums blocks of
+// rows, and the totals of the threads are added in order. `totals` is a buffer for reuse.
 template <size_t kSums, typename Value, typename Sink>
 void SumColumns(ThreadPool& pool, std::vector<double>& totals, size_t rows, size_t columns,
                 Value value, Sink sink) {
@@ -69,7 +70,7 @@ void SumColumns(ThreadPool& pool, std::vector<double>& totals, size_t rows, size
   }
 }
 
-// The same of one sum, by the calling thread alone: sink(column, sum).
+// The same for one sum, by the calling thread alone: calls sink(column, sum).
 template <typename Value, typename Sink>
 void ColumnSums(size_t rows, size_t columns, std::vector<double>& totals, Value value, Sink sink) {
   totals.assign(columns, 0.0);

@@ -12,13 +12,13 @@
 namespace leeway {
 namespace {
 
-// Floats of patches at a time: 256 KiB, half of the second-level cache that we count on.
+// The floats of patches at a time: 256 KiB, half of the expected second-level cache.
 constexpr size_t kChunkFloats = 1 << 16;
 
 size_t RoundUp(size_t floats) { return (floats + 15) / 16 * 16; }
 
-// How a pass is cut, and where its threads' scratch lies: for each part a chunk of patches, then
-// its own sums of dweight and dbias (part 0 has the targets themselves).
+// How a pass is cut, and the layout of its threads' scratch. Each part has a chunk of patches, then
+// its own sums of dweight and dbias (part 0 uses the targets themselves).
 struct Chunks {
   explicit Chunks(const Conv2dShape& shape)
       : out(shape.output()),
@@ -38,8 +38,8 @@ struct Chunks {
   size_t part_floats;
 };
 
-// Whether a pixel's patch is the pixel, so that the convolution is one product. oneDNN's is up to
-// three times slower (docs/decisions/0006).
+// Whether a patch is a single pixel, so that the convolution is one product. oneDNN's convolution
+// is up to three times slower then (docs/decisions/0006).
 bool IsProduct(const Conv2dShape& shape) {
   return shape.kernel == 1 && shape.stride == 1 && shape.padding == 0;
 }
@@ -48,7 +48,7 @@ size_t OutputPixels(const Conv2dShape& shape, size_t batch) {
   return batch * shape.output().height * shape.output().width;
 }
 
-// What the products of the backward pass read: dy and the weight as factors.
+// The inputs of the products of the backward pass. dy and the weight are rounded factors.
 struct Factors {
   Precision precision;
   const float* x;
@@ -56,7 +56,7 @@ struct Factors {
   const float* dy;
 };
 
-// Where one part of the backward pass writes.
+// The outputs of one part of the backward pass.
 struct Gradients {
   float* patches;
   float* dweight;
@@ -64,7 +64,7 @@ struct Gradients {
   float* dx;
 };
 
-// Patches as a factor of a product.
+// Gathers patches and rounds them as a factor of a product.
 void GatherFactor(const Conv2dShape& shape, Precision precision, const float* x, size_t begin,
                   size_t end, float* patches) {
   GatherPatches(shape, x, begin, end, patches);

@@ -1,5 +1,4 @@
-// Depthwise convolution. Channels lie next to each other, so that every loop over them is a vector
-// loop.
+// Depthwise convolution. Channels are adjacent, so every loop over them is a vector loop.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -11,7 +10,7 @@
 namespace leeway {
 namespace {
 
-// Places of a window, along one side, that are inside the image.
+// The places of a window, along one side, that are inside the image.
 struct Taps {
   int64_t first = 0;
   uint32_t begin = 0;
@@ -25,7 +24,7 @@ Taps TapsAt(const Conv2dShape& shape, size_t output, uint32_t side) {
   return {first, static_cast<uint32_t>(begin), static_cast<uint32_t>(std::max(begin, end))};
 }
 
-// visit(tap, pixel offset in floats) for each place of the window at output (row, column).
+// Calls visit(tap, pixel offset in floats) for each place of the window at output (row, column).
 template <typename Visit>
 void ForEachTap(const Conv2dShape& shape, size_t row, size_t column, Visit visit) {
   const Taps rows = TapsAt(shape, row, shape.input.height);
@@ -39,7 +38,8 @@ void ForEachTap(const Conv2dShape& shape, size_t row, size_t column, Visit visit
   }
 }
 
-// visit(input, output): where example's image begins and where its output at (row, column) lies.
+// Calls visit(input, output) for each output pixel: the offset of its example's image, and the
+// offset of the output at (row, column).
 template <typename Visit>
 void ForEachOutput(const Conv2dShape& shape, size_t begin, size_t end, Visit visit) {
   const ImageShape out = shape.output();
@@ -53,7 +53,8 @@ void ForEachOutput(const Conv2dShape& shape, size_t begin, size_t end, Visit vis
   }
 }
 
-// The gradient of kWidth channels' weights, in float within an example, in double across them.
+// The gradient of the weights of kWidth channels, summed in float within an example and in double
+// across examples.
 template <size_t kWidth>
 void WeightSlopes(const Conv2dShape& shape, size_t batch, const float* x, const float* dy,
                   size_t channel, std::vector<double>& totals, std::vector<float>& sums,
@@ -109,7 +110,7 @@ void EigenBackend::DepthwiseBackward(const Conv2dShape& shape, size_t batch, con
   if (const GroupedShape each{shape, shape.filters}; LibraryTakes(each, batch)) {
     return library_->ConvolveBackward(each, batch, x, weight, dy, dweight, dx);
   }
-  // A thread has channels of its own, so that the number of threads changes no sum.
+  // Each thread has its own channels, so the number of threads does not change any sum.
   constexpr size_t kGroup = 16;
   const size_t groups = (shape.filters + kGroup - 1) / kGroup;
   pool_.For(groups, 1, [=, &shape](size_t begin, size_t end, uint32_t) {

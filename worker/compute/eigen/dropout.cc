@@ -13,7 +13,7 @@ constexpr size_t kLanes = 8;
 constexpr size_t kWords = 4 * kLanes;
 using Words = std::array<uint32_t, kLanes>;
 
-// words[4 * lane + j] = word j of the block with counter {first + lane, stream}.
+// Sets words[4 * lane + j] to word j of the block with counter {first + lane, stream}.
 void PhiloxBlocks(uint64_t first, const DropoutKey& key, std::array<uint32_t, kWords>& words) {
   Words c0, c1, c2, c3;
   for (size_t i = 0; i < kLanes; ++i) {
@@ -50,7 +50,7 @@ void EigenBackend::DropoutForward(size_t count, float rate, const DropoutKey& ke
                                   float* mask, float* y) {
   const auto threshold = static_cast<uint64_t>(static_cast<double>(rate) * 0x1p32);
   const float scale = 1.0f / (1.0f - rate);
-  // Parts of whole groups of words.
+  // The parts are whole groups of words.
   pool_.For((count + kWords - 1) / kWords, 1 << 8, [=](size_t begin, size_t end, uint32_t) {
     std::array<uint32_t, kWords> words;
     for (size_t group = begin; group < end; ++group) {

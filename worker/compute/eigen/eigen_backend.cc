@@ -14,9 +14,9 @@
 namespace leeway {
 namespace {
 
-// Eigen cuts a product by the caches that it finds, and the cut orders the additions. Fixed, so
-// that a worker which goes on on another machine computes the same bits; as fast as the detected
-// sizes where measured.
+// Fixes the cache sizes that Eigen uses. Eigen cuts a product by the caches that it detects, and
+// the cut orders the additions. With fixed sizes a worker that continues on another machine
+// computes the same bits. Where measured, they are as fast as the detected sizes.
 void FixCacheSizes() {
   static std::once_flag once;
   std::call_once(once, [] { Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 2 << 20); });
@@ -42,11 +42,12 @@ absl::StatusOr<std::unique_ptr<EigenBackend>> EigenBackend::Make(uint32_t thread
 }
 
 absl::StatusOr<DeviceMemory> EigenBackend::Allocate(size_t count) {
-  // What the machine does not have would be promised by the kernel, and the process killed on use.
+  // The kernel would promise memory that the machine does not have, and kill the process when it is
+  // used.
   const uint64_t memory = MachineMemoryBytes();
   if (count > memory / sizeof(float)) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("a batch's activations want ", count, " floats, more than this machine's ",
+        absl::StrCat("a batch's activations need ", count, " floats, more than this machine's ",
                      memory, " bytes of memory: make data.batch_size smaller"));
   }
   const size_t bytes = (count * sizeof(float) + kAlign) / kAlign * kAlign;

@@ -1,5 +1,6 @@
-// The CPU: products and convolutions by oneDNN, where Leeway is built with it, else by Eigen;
-// Eigen's vector functions; plain loops for the rest. One family of kernels a file.
+// The CPU backend. Products and convolutions are by oneDNN if Leeway is built with it, otherwise by
+// Eigen. Some functions are Eigen's vector functions, all others plain loops. Each file has one
+// family of kernels.
 #pragma once
 
 #include <array>
@@ -19,21 +20,21 @@ namespace leeway {
 
 struct MatrixRef;
 
-// Results are the same on every machine that runs the same binary with as many threads. With
-// oneDNN only if the machines' processors are of one model.
+// Results are the same on every machine that runs the same binary with the same number of threads.
+// With oneDNN, the processors must also be of one model.
 class EigenBackend final : public Backend {
  public:
   // RESOURCE_EXHAUSTED if the threads cannot be started.
   static absl::StatusOr<std::unique_ptr<EigenBackend>> Make(uint32_t threads,
                                                             Precision precision = Precision::kFp32);
 
-  // For the log: the library that it uses; empty: none.
+  // The library that the backend uses, for the log; empty if it uses none.
   std::string library() const { return library_ == nullptr ? "" : library_->about(); }
 
   absl::StatusOr<DeviceMemory> Allocate(size_t count) override;
   bool shares_host_memory() const override { return true; }
 
-  // All of it is done when the call returns.
+  // Both copies are done when the call returns.
   void CopyToDevice(Stream stream, std::span<const float> host, float* device) override;
   void CopyToHost(Stream stream, const float* device, std::span<float> host) override;
   StreamEvent Record(Stream stream) override { return {}; }
@@ -135,33 +136,33 @@ class EigenBackend final : public Backend {
  private:
   EigenBackend(uint32_t threads, Precision precision);
 
-  // Whether the library convolves, as it does where it has fast kernels.
+  // Whether the library computes this convolution, which it does if it has fast kernels for it.
   bool LibraryTakes(const GroupedShape& shape, size_t batch) const {
     return library_ != nullptr && library_->Takes(shape, batch);
   }
-  // y = (x - mean) * (gamma * inverse) + beta, column by column.
+  // Computes y = (x - mean) * (gamma * inverse) + beta, column by column.
   void Normalize(const BatchNormOptions& options, const BatchNormWeights& weights,
                  const float* mean, const float* inverse, const float* x, float* y);
   enum class Factor { kFirst, kSecond };
-  // Makes `matrix`, which is stored as [rows x columns], what a product takes of it: itself, or a
-  // rounded copy, which stays until the next of the same factor.
+  // Rounds a factor of a product. `matrix`, which is stored as [rows x columns], stays unchanged or
+  // becomes a rounded copy. The copy is valid until the next call for the same factor.
   void RoundFactor(Factor factor, size_t rows, size_t columns, MatrixRef& matrix);
 
-  // body(head) for each head of the batch, by several threads.
+  // Calls body(head) for each head of the batch, on several threads.
   template <typename Body>
   void ForHeads(const AttentionShape& shape, size_t batch, Body body);
-  // As Gemm, on the caller's thread; all strides are given.
+  // Like Gemm, but on the caller's thread. All strides must be given.
   void HeadGemm(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b, float* c);
 
   ThreadPool pool_;
-  // Null: none.
+  // Null if no library is used.
   const std::unique_ptr<CpuLibrary> library_;
   const Precision precision_;
-  // Of a kernel in progress, for each column: totals by part, and factors.
+  // Buffers of the running kernel, for each column: totals by part, and factors.
   std::vector<double> column_totals_;
   std::vector<float> column_floats_;
   std::vector<float> inverses_;
-  // By factor; as large as the largest so far. Empty for fp32.
+  // The rounded copy of each factor, as large as the largest so far. Empty for fp32.
   std::array<std::vector<float>, 2> rounded_;
 };
 

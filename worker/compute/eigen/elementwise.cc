@@ -1,4 +1,5 @@
-// Fills, copies, sums over rows, ReLU: loops that the compiler vectorises, each element on its own.
+// Fills, copies, sums over rows, ReLU. Each element is computed on its own, in loops that the
+// compiler vectorises.
 #include <algorithm>
 
 #include "worker/compute/eigen/columns.h"
@@ -8,7 +9,7 @@
 namespace leeway {
 namespace {
 
-// Elements that are worth waking a thread for.
+// The number of elements for which waking a thread is worthwhile.
 constexpr size_t kGrain = 1 << 15;
 
 }  // namespace
@@ -50,7 +51,7 @@ void EigenBackend::FillRows(size_t rows, size_t columns, const float* row, float
 
 void EigenBackend::AddRows(size_t rows, size_t columns, const float* row, float* y) {
   const auto add = [](float x, float y) { return x + y; };
-  // One long row is a vector.
+  // One long row is split like a vector.
   if (rows == 1) {
     pool_.For(columns, kGrain,
               [=](size_t begin, size_t end, uint32_t) { MapElements(begin, end, y, add, row, y); });

@@ -1,4 +1,4 @@
-// Rows of a table by number.
+// Looks up rows of a table by number.
 #include <algorithm>
 
 #include "worker/compute/eigen/eigen_backend.h"
@@ -6,7 +6,7 @@
 namespace leeway {
 namespace {
 
-// Values that are worth waking a thread.
+// The number of values for which waking a thread is worthwhile.
 constexpr size_t kEmbeddingGrain = 1 << 13;
 
 }  // namespace
@@ -22,7 +22,8 @@ void EigenBackend::EmbedForward(const EmbedShape& shape, const float* tokens, co
   });
 }
 
-// By columns, so that every row has its sum in the tokens' order whatever the threads.
+// Each thread sums columns. So every row is summed in the order of the tokens, however many threads
+// there are.
 void EigenBackend::EmbedBackward(const EmbedShape& shape, const float* tokens, const float* dy,
                                  bool accumulate, float* dweight) {
   const size_t width = shape.width;

@@ -14,11 +14,13 @@ using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMa
 using ConstMap = Eigen::Map<const Matrix, Eigen::Unaligned, Eigen::OuterStride<>>;
 using Map = Eigen::Map<Matrix, Eigen::Unaligned, Eigen::OuterStride<>>;
 
-// Eigen multiplies smaller ones coefficient by coefficient, in packets that start where the result
-// is aligned: bits would depend on the address. (Its threshold is m + n + k < 20.)
+// Eigen multiplies smaller matrices coefficient by coefficient, in packets that start where the
+// result is aligned. So the bits would depend on the address. (Eigen's threshold is m + n + k <
+// 20.)
 constexpr size_t kTiny = 20;
 
-// Neither tiny, nor of a matrix and a vector, for which loops of our own do.
+// Whether Eigen multiplies: the product is neither tiny nor of a matrix and a vector, for which
+// this file has its own loops.
 bool IsForBlocks(const GemmShape& shape) {
   return shape.m > 1 && shape.n > 1 && shape.k > 0 && shape.m + shape.n + shape.k >= kTiny;
 }
@@ -38,7 +40,7 @@ void TinyAdd(const GemmShape& shape, const MatrixRef& a, const MatrixRef& b, flo
   }
 }
 
-// In 32 running sums, so that it vectorises without leave to reorder.
+// Adds in 32 running sums, so that the compiler may vectorise without reordering.
 float Dot(size_t count, const float* x, const float* y) {
   constexpr size_t kLanes = 32;
   std::array<float, kLanes> sums{};
@@ -53,8 +55,8 @@ float Dot(size_t count, const float* x, const float* y) {
   return sums[0];
 }
 
-// y [rows] += op(matrix) [rows x columns] x [columns]; elements of x and y lie apart by their
-// strides.
+// Computes y [rows] += op(matrix) [rows x columns] x [columns]. Elements of x and y are x_stride
+// and y_stride apart.
 void MatrixVectorAdd(size_t rows, size_t columns, const MatrixRef& matrix, const float* x,
                      size_t x_stride, float* y, size_t y_stride) {
   if (matrix.op == Op::kAsIs && x_stride == 1) {
@@ -133,7 +135,8 @@ void EigenBackend::Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b
   RoundFactor(Factor::kFirst, op_a == Op::kAsIs ? m : k, op_a == Op::kAsIs ? k : m, left);
   RoundFactor(Factor::kSecond, op_b == Op::kAsIs ? k : n, op_b == Op::kAsIs ? n : k, right);
   const size_t c_stride = StrideOr(shape.c_stride, n);
-  // A thread takes rows or columns, whichever are more; 2^18 multiplications are worth waking one.
+  // A thread takes rows or columns, whichever there are more of. 2^18 multiplications are worth
+  // waking a thread.
   const bool by_row = m >= n;
   const size_t grain = std::max<size_t>(16, (1 << 18) / std::max<size_t>(1, k * (by_row ? n : m)));
   pool_.For(by_row ? m : n, grain, [&](size_t begin, size_t end, uint32_t) {

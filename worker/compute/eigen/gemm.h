@@ -5,14 +5,14 @@
 
 namespace leeway {
 
-// An operand: row-major, `stride` floats from one stored row to the next.
+// An operand: row-major, with `stride` floats from one stored row to the next.
 struct MatrixRef {
   const float* data = nullptr;
   size_t stride = 0;
   Op op = Op::kAsIs;
 };
 
-// c [m x n] += op(a) [m x k] op(b) [k x n]; the shape's own strides are not looked at.
+// Computes c [m x n] += op(a) [m x k] op(b) [k x n]. The strides in `shape` are ignored.
 void GemmAdd(const GemmShape& shape, const MatrixRef& a, const MatrixRef& b, float* c,
              size_t c_stride);
 

@@ -9,7 +9,7 @@
 namespace leeway {
 namespace {
 
-// The sum of value(i) over [0, count): lanes in float within a block, in double across blocks.
+// The sum of value(i) over [0, count), in float within a block and in double across blocks.
 template <typename Value>
 double Sum(size_t count, Value value) {
   constexpr size_t kLanes = 16;
@@ -43,7 +43,7 @@ double GroupSum(const GroupNormShape& shape, size_t mean, Value value) {
   return total;
 }
 
-// body(element of x, channel) for each element of a group of an example.
+// Calls body(element of x, channel) for each element of a group of an example.
 template <typename Body>
 void ForGroup(const GroupNormShape& shape, size_t mean, Body body) {
   const size_t width = shape.group_channels();

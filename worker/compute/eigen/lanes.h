@@ -1,5 +1,5 @@
-// Vectors of at most 8 floats, as many as a register of x86-64-v3 holds. For loops with
-// comparisons, which compilers leave scalar.
+// Vectors of at most 8 floats, which is what a register of x86-64-v3 holds. They are for loops with
+// comparisons, which compilers do not vectorise.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ template <size_t kWidth>
 struct LanesOf {
   typedef float Type __attribute__((vector_size(kWidth * sizeof(float))));
 };
-// Operators work lane by lane; of a comparison the result chooses in `mask ? a : b`.
+// Operators work lane by lane. The result of a comparison selects lanes in `mask ? a : b`.
 template <size_t kWidth>
 using Lanes = typename LanesOf<kWidth>::Type;
 

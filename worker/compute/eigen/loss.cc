@@ -1,4 +1,4 @@
-// Losses: sums in double, in the order of the examples.
+// Losses. They are summed in double, in the order of the examples.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -11,7 +11,7 @@ namespace leeway {
 
 namespace {
 
-// One row: loss = log(total) + top - <target, row>, with `powers` = exp(row - top) and their total.
+// The loss of one row: log(total) + top - <target, row>. `total` is the sum of exp(row - top).
 double SmoothedLoss(const SoftmaxLossShape& shape, const float* row, size_t label, double total) {
   const double top = *std::max_element(row, row + shape.classes);
   double loss = std::log(total) - (1.0 - shape.smoothing) * (row[label] - top);
@@ -54,7 +54,7 @@ void EigenBackend::Logistic(size_t batch, const float* scores, const float* labe
   for (size_t i = 0; i < batch; ++i) {
     const double score = scores[i];
     const double label = labels[i] > 0 ? 1.0 : 0.0;
-    // log(1 + e^score) - label * score, without overflow.
+    // This is log(1 + e^score) - label * score, without overflow.
     const double tail = std::exp(-std::abs(score));
     result.loss += std::max(score, 0.0) - label * score + std::log1p(tail);
     result.correct += (score > 0) == (label > 0);

@@ -7,8 +7,8 @@
 namespace leeway {
 namespace {
 
-// A run of a length known to the compiler (0: not known): it is often a few floats, and a call
-// would cost more than the copy.
+// Copies a run. kLength is its length if the compiler knows it, otherwise 0. A run is often a few
+// floats, and a call would cost more than the copy.
 template <size_t kLength>
 void CopyRun(const float* from, float* to, size_t) {
   std::memcpy(to, from, kLength * sizeof(float));
@@ -21,14 +21,14 @@ void AddRun(const float* from, float* to, size_t length) {
   for (size_t i = 0; i < length; ++i) to[i] += from[i];
 }
 
-// The part of a kernel's row that lies inside the image.
+// The part of a kernel's row that is inside the image.
 struct Span {
-  // In floats from the start of the kernel's row.
+  // The offset in floats from the start of the kernel's row.
   size_t skip = 0;
   size_t length = 0;
 };
 
-// Where patches lie over the image; signed, because of padding.
+// The places of patches in the image. They are signed because of padding.
 class Geometry {
  public:
   explicit Geometry(const Conv2dShape& shape)
@@ -55,8 +55,8 @@ class Geometry {
 };
 
 // Calls visit(image run, patch run, Span) for each kernel row of each patch of the lines. The image
-// run begins with the first pixel inside the image, and is null if there is none; Span says how
-// much of the patch's run that leaves out before, and how long it is.
+// run begins with the first pixel inside the image, and is null if no pixel is. Span says how many
+// floats of the patch's run come before that pixel, and how long the run is.
 template <typename Image, typename Patch, typename Visit>
 void ForEachRun(const Conv2dShape& shape, Image* x, Patch* patches, size_t begin, size_t end,
                 Visit visit) {
@@ -96,7 +96,7 @@ void Gather(const Conv2dShape& shape, const float* x, size_t begin, size_t end, 
 
 void GatherPatches(const Conv2dShape& shape, const float* x, size_t begin, size_t end,
                    float* patches) {
-  // Grey and colour images under the usual kernels.
+  // These are grey and colour images under the usual kernels.
   switch (size_t{shape.kernel} * shape.input.channels) {
     case 3:
       return Gather<3>(shape, x, begin, end, patches);

@@ -1,4 +1,4 @@
-// Patches: what lies under a convolution's kernel at each output pixel, as rows of a matrix.
+// Patches: the values under a convolution's kernel at each output pixel, as rows of a matrix.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@ namespace leeway {
 
 // Lines are the rows of output pixels of all examples: line i is row i % height of example i /
 // height. A line has shape.output().width patches of shape.patch() values in (row, column, channel)
-// order; outside the image is 0.
+// order. Values outside the image are 0.
 
-// patches [(end - begin) * width x patch] = those of the lines [begin, end) of x.
+// Sets patches [(end - begin) * width x patch] to the patches of the lines [begin, end) of x.
 void GatherPatches(const Conv2dShape& shape, const float* x, size_t begin, size_t end,
                    float* patches);
 
-// The reverse: adds every patch to where it was taken from.
+// The reverse: adds every patch to the pixels that it was taken from.
 void ScatterPatches(const Conv2dShape& shape, const float* patches, size_t begin, size_t end,
                     float* dx);
 

@@ -1,4 +1,4 @@
-// Factors of the CPU's products, rounded.
+// Rounds the factors of the CPU's products.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace leeway {
 
-// y[i] = x[i], rounded; y may be x.
+// Sets y[i] to x[i], rounded. y may be x.
 void RoundAll(Precision precision, size_t count, const float* x, float* y);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// GELU, SiLU and tanh by Eigen's vector functions.
+// GELU, SiLU and tanh with Eigen's vector functions.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kTranscendentalGrain = 1 << 13;
 
-// y = function(x)
+// Computes y = function(x).
 template <typename Function>
 void MapTiles(ThreadPool& pool, size_t count, const float* x, float* y, Function function) {
   pool.For(count, kTranscendentalGrain, [=](size_t begin, size_t end, uint32_t) {
@@ -26,7 +26,7 @@ void MapTiles(ThreadPool& pool, size_t count, const float* x, float* y, Function
   });
 }
 
-// z = function(x, y)
+// Computes z = function(x, y).
 template <typename Function>
 void MapTiles(ThreadPool& pool, size_t count, const float* x, const float* y, float* z,
               Function function) {
@@ -41,7 +41,7 @@ void MapTiles(ThreadPool& pool, size_t count, const float* x, const float* y, fl
 constexpr float kSqrtHalf = static_cast<float>(1 / std::numbers::sqrt2);
 constexpr float kInvSqrtTwoPi = static_cast<float>(std::numbers::inv_sqrtpi / std::numbers::sqrt2);
 
-// The standard normal's distribution function.
+// The distribution function of the standard normal distribution.
 Tile Phi(const Tile& x) { return 0.5f * (1.0f + (x * kSqrtHalf).erf()); }
 
 // The argument of the tanh in GELU's approximation.

@@ -1,4 +1,4 @@
-// Whole vectors of a model: exchanges' arithmetic and local optimizers.
+// Kernels on whole vectors of a model: the arithmetic of exchanges, and local optimizers.
 #include <vector>
 
 #include "common/codec/codec.h"

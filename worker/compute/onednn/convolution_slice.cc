@@ -12,8 +12,8 @@ using Tag = memory::format_tag;
 constexpr auto kFloat = memory::data_type::f32;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
-// oneDNN's first choice where it has AVX-512. With few channels in a group its other kernels take
-// half of the time.
+// Whether the kernel computes batched products, oneDNN's first choice on processors with AVX-512.
+// With few channels in a group, oneDNN's other kernels take half of the time.
 bool HasBatchedProducts(const dnnl::primitive_desc_base& description) {
   return std::string_view(description.impl_info_str()).starts_with("br");
 }
@@ -31,7 +31,7 @@ size_t Floats(size_t bytes) {
 
 }  // namespace
 
-// What oneDNN is told of a convolution.
+// The description of a convolution for oneDNN.
 struct ConvolutionSlice::Description {
   Description(const GroupedShape& shape, size_t batch) {
     const ImageShape& in = shape.conv.input;
@@ -71,7 +71,8 @@ struct ConvolutionSlice::Description {
     return {
         {kDirect, x, any_weight, y, stride, padding, padding}, attributes, engine, Forward(engine)};
   }
-  // Without the bias, which oneDNN sums in a plain loop: half of the time of a first layer.
+  // The bias is left out, because oneDNN sums it in a plain loop, which takes half of the time of a
+  // first layer.
   dnnl::convolution_backward_weights::primitive_desc Weights(const dnnl::engine& engine) const {
     return {
         {kDirect, x, any_weight, y, stride, padding, padding}, attributes, engine, Forward(engine)};
@@ -82,7 +83,7 @@ struct ConvolutionSlice::Description {
   memory::desc x;
   memory::desc y;
   memory::desc bias;
-  // As the caller has it, and as oneDNN likes.
+  // The caller's layout, and the one that oneDNN prefers.
   memory::desc plain_weight;
   memory::desc any_weight;
   memory::dims stride;

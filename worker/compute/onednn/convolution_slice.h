@@ -1,4 +1,4 @@
-// The three products of a convolution by oneDNN, for one thread's slice of a batch.
+// Computes the three products of a convolution with oneDNN, for one thread's slice of a batch.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,19 @@
 
 namespace leeway {
 
-// Each product has the layout of weights that its kernel likes best: they are reordered at each
-// call, which takes a hundredth of its time. For one thread at a time. Throws dnnl::error.
+// Each product has the layout of weights that its kernel prefers. The weights are reordered at each
+// call, which takes a hundredth of its time. Only one thread at a time may use a slice. Throws
+// dnnl::error.
 class ConvolutionSlice {
  public:
-  // Null: oneDNN does not have fast kernels for all three.
+  // Returns null if oneDNN does not have fast kernels for all three products.
   static std::unique_ptr<ConvolutionSlice> Make(const GroupedShape& shape, size_t batch);
 
-  // Floats.
+  // The floats of scratch that the products need.
   size_t scratch() const { return scratchpad_ + scratchpad_floats_; }
-  // Scratch begins on a cache line. bias may be null.
+  // `scratch` must begin on a cache line. bias may be null.
   void Forward(const float* x, const float* weight, const float* bias, float* scratch, float* y);
-  // dx may be null: not wanted.
+  // dx may be null if it is not needed.
   void Backward(const float* x, const float* weight, const float* dy, float* scratch,
                 float* dweight, float* dx);
 
@@ -44,7 +45,8 @@ class ConvolutionSlice {
   PrimitiveCall forward_reorder_;
   PrimitiveCall data_reorder_;
   PrimitiveCall weights_reorder_;
-  // Where in the scratch: weights in a layout of oneDNN's, from 0 on; a bias; the scratchpad.
+  // Offsets in the scratch: weights in oneDNN's layout begin at 0; then come a bias and the
+  // scratchpad.
   size_t bias_ = 0;
   size_t scratchpad_ = 0;
   size_t scratchpad_floats_ = 0;

@@ -1,5 +1,5 @@
-// Of a convolution each thread of the pool computes a slice of the batch by itself, so no OpenMP
-// team runs beside the pool, and the slices' gradients of the weights are added up in order.
+// Each thread of the pool computes a slice of a convolution's batch by itself. So no OpenMP team
+// runs beside the pool, and the slices' gradients of the weights are added in order.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -18,7 +18,8 @@
 namespace leeway {
 namespace {
 
-// A job has a few slices for each convolution and thread. More than so many, and all go.
+// The number of slices that are kept. A job has a few for each convolution and thread. If there are
+// more, all are dropped.
 constexpr size_t kSlicesMax = 4096;
 
 const char* IsaName(dnnl::cpu_isa isa) {
@@ -44,7 +45,7 @@ const char* IsaName(dnnl::cpu_isa isa) {
   }
 }
 
-// A shape, the examples of a slice, and the part of the batch that it is.
+// A shape, the number of examples of a slice, and the part of the batch that the slice is.
 using Key = std::array<uint64_t, 10>;
 
 Key KeyOf(const GroupedShape& shape, size_t examples, uint32_t part) {
@@ -53,10 +54,10 @@ Key KeyOf(const GroupedShape& shape, size_t examples, uint32_t part) {
           conv.stride,       conv.padding,     shape.groups,        examples,     part};
 }
 
-// What one thread has to itself.
+// The memory of one thread.
 struct PartMemory {
   FloatBuffer scratch;
-  // Of parts but the first, which has the caller's.
+  // The gradient of the weights. The first part uses the caller's memory instead.
   FloatBuffer dweight;
 };
 
@@ -139,12 +140,12 @@ class OnednnLibrary final : public CpuLibrary {
     PartMemory& memory;
   };
 
-  // Of part `part`, as ThreadPool::For cuts.
+  // The number of examples of part `part`, as ThreadPool::For cuts the batch.
   static size_t Examples(size_t batch, uint32_t parts, uint32_t part) {
     return batch * (part + 1) / parts - batch * part / parts;
   }
 
-  // Null: not taken.
+  // Null if the library does not take the convolution.
   ConvolutionSlice* SliceOf(const GroupedShape& shape, size_t examples, uint32_t part) {
     const Key key = KeyOf(shape, examples, part);
     auto found = slices_.find(key);
@@ -154,7 +155,7 @@ class OnednnLibrary final : public CpuLibrary {
     return found->second.get();
   }
 
-  // For each part at once; the slices are there after Takes().
+  // Runs `work` for all parts at the same time. Their slices exist after Takes().
   template <typename Work>
   void Run(const GroupedShape& shape, size_t batch, Work work) {
     StayOneThread();
@@ -177,13 +178,13 @@ class OnednnLibrary final : public CpuLibrary {
   void Fail(absl::string_view what, absl::string_view why) EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     if (!status_.ok()) return;
-    status_ = absl::InternalError(absl::StrCat(what, " by ", about(), ": ", why,
-                                               "; LEEWAY_ONEDNN=0 does without the library"));
+    status_ = absl::InternalError(absl::StrCat(
+        what, " by ", about(), ": ", why, "; set LEEWAY_ONEDNN=0 to compute without the library"));
   }
 
   ThreadPool& pool_;
   std::map<Key, std::unique_ptr<ConvolutionSlice>> slices_;
-  // By part.
+  // The memory of each part.
   std::vector<PartMemory> memory_;
   mutable Mutex mutex_;
   absl::Status status_ GUARDED_BY(mutex_);

@@ -1,12 +1,12 @@
 #include "worker/compute/onednn/primitive_call.h"
 
-// Of the OpenMP that oneDNN is built with; its header is g++'s own.
+// A function of the OpenMP that oneDNN is built with. Its header exists only for g++.
 extern "C" void omp_set_num_threads(int threads);
 
 namespace leeway {
 
 void StayOneThread() {
-  // OpenMP keeps the number for each thread by itself.
+  // OpenMP keeps this number for each thread separately.
   thread_local const bool set = [] {
     omp_set_num_threads(1);
     return true;

@@ -1,4 +1,5 @@
-// Where Leeway is built without oneDNN (cmake -DLEEWAY_ONEDNN=OFF, or it is not installed).
+// The MakeCpuLibrary of a Leeway that is built without oneDNN (cmake -DLEEWAY_ONEDNN=OFF, or it is
+// not installed).
 #include "worker/compute/onednn/cpu_library.h"
 
 namespace leeway {

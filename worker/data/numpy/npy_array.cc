@@ -17,7 +17,8 @@
 namespace leeway {
 namespace {
 
-// Memory is touched as content arrives for it. A multiple of each element's bytes.
+// The bytes that are read at once: memory is touched only as content arrives. A multiple of the
+// size of every element type.
 constexpr size_t kArrayPiece = 1 << 20;
 
 double FromHalf(uint16_t half) {
@@ -27,7 +28,7 @@ double FromHalf(uint16_t half) {
   return (half & 0x8000) != 0 ? -HUGE_VAL : HUGE_VAL;
 }
 
-// An element, of `header.bytes` bytes.
+// Reads an element of `header.bytes` bytes.
 double Element(const NpyHeader& header, const uint8_t* from) {
   uint64_t bits = 0;
   for (uint32_t i = 0; i < header.bytes; ++i) {
@@ -51,16 +52,16 @@ uint64_t CountOf(const NpyHeader& header) {
   return count;
 }
 
-// Gives each piece of the `count` elements that follow the header to `take`, with the number of its
-// first; they are all that follows.
+// Passes each piece of the `count` elements after the header to `take`, with the number of its
+// first element. Fails unless exactly these elements follow.
 absl::Status ForEachPiece(
     DataFile& file, const NpyHeader& header, uint64_t count,
     absl::FunctionRef<absl::Status(uint64_t, std::span<const uint8_t>)> take) {
   std::vector<uint8_t> piece(std::min<uint64_t>(kArrayPiece, count * header.bytes));
   const auto bad = [&](auto follow) {
-    return BadByte(
-        file, header.size,
-        absl::StrCat("the shape asks for ", count * header.bytes, " bytes, ", follow, " follow"));
+    return BadByte(file, header.size,
+                   absl::StrCat("the shape asks for ", count * header.bytes, " bytes, but ", follow,
+                                " follow"));
   };
   const uint64_t all = count * header.bytes;
   for (uint64_t done = 0; done < all;) {
@@ -112,7 +113,7 @@ absl::StatusOr<std::vector<float>> ReadFloats(DataFile& file, const NpyHeader& h
       values.push_back(static_cast<float>(value));
       if (std::isinf(values.back())) {
         return BadByte(file, header.size + (first + i) * header.bytes,
-                       absl::StrCat(value, " is no finite float"));
+                       absl::StrCat(value, " is not finite as a float"));
       }
     }
     return absl::OkStatus();
@@ -128,7 +129,7 @@ absl::StatusOr<ImageShape> ShapeOf(const DataFile& file, const NpyHeader& header
     return BadByte(
         file, header.size,
         absl::StrCat(header.shape.size(),
-                     " dimensions; features have [examples, features], "
+                     " dimensions; features must have [examples, features], "
                      "[examples, height, width] or [examples, height, width, channels]"));
   }
   std::vector<uint32_t> sides;
@@ -137,7 +138,7 @@ absl::StatusOr<ImageShape> ShapeOf(const DataFile& file, const NpyHeader& header
   }
   absl::StatusOr<ImageShape> shape = MakeShape(sides);
   if (!shape.ok()) return BadByte(file, header.size, shape.status().message());
-  if (header.shape[0] == 0) return BadByte(file, header.size, "there are no examples");
+  if (header.shape[0] == 0) return BadByte(file, header.size, "the array has no examples");
   RETURN_IF_ERROR(CheckSize(header.shape[0], shape->elements(), IsBytes(header) ? 1 : sizeof(float),
                             file.path));
   return shape;
@@ -153,14 +154,14 @@ absl::StatusOr<Examples> ParseNpy(DataFile features, DataFile labels, const Labe
   if (of_labels.shape.size() != 1) {
     return BadByte(
         labels, of_labels.size,
-        absl::StrCat(of_labels.shape.size(), " dimensions; labels have one: [examples]"));
+        absl::StrCat(of_labels.shape.size(), " dimensions; labels must have one: [examples]"));
   }
   if (of_labels.shape[0] != header.shape[0]) {
     return BadByte(labels, of_labels.size,
                    absl::StrCat(of_labels.shape[0], " labels for the ", header.shape[0],
                                 " examples of ", features.path));
   }
-  // The small file first: each example that is promised has its label.
+  // The small file is read first, so that each promised example has a label.
   LabelReader reader(rule);
   ASSIGN_OR_RETURN(examples.labels, ReadNpyLabels(labels, of_labels, reader));
   examples.negative = reader.negative();

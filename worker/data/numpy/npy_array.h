@@ -1,4 +1,4 @@
-// Examples in NumPy arrays.
+// Reads examples from NumPy arrays.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,10 +8,10 @@
 
 namespace leeway {
 
-// `features` of the shapes [examples, features], [examples, height, width] or [examples, height,
-// width, channels]; `labels` of [examples]. Unsigned bytes stay bytes, which stand for byte / 255;
-// all other numbers become floats, and NaN is a missing value. INVALID_ARGUMENT names the file and
-// the byte; sizes are checked before memory is taken.
+// `features` has the shape [examples, features], [examples, height, width] or [examples, height,
+// width, channels]; `labels` has [examples]. Unsigned bytes stay bytes, which stand for byte / 255.
+// All other numbers become floats, and NaN is a missing value. INVALID_ARGUMENT names the file and
+// the byte. Sizes are checked before memory is allocated.
 absl::StatusOr<Examples> ParseNpy(DataFile features, DataFile labels, const LabelRule& rule);
 
 }  // namespace leeway

@@ -25,21 +25,22 @@ absl::StatusOr<bool> IsZip(DataFile& file) {
   return std::string_view(reinterpret_cast<const char*>(magic), count) == kZip;
 }
 
-// The array `array`, or the only one if it is empty, of the archive `name`.
+// Opens the array `array` of the archive `name`. If `array` is empty, the archive must have only
+// one.
 absl::StatusOr<DataFile> OpenArray(const std::string& data_dir, const std::string& name,
                                    const std::string& array) {
   if (!array.empty()) return OpenZipMember(data_dir, name, array + kSuffix);
   ASSIGN_OR_RETURN(const std::vector<std::string> members, ZipNames(data_dir, name));
   if (members.size() == 1) return OpenZipMember(data_dir, name, members[0]);
   return absl::InvalidArgumentError(absl::StrCat(
-      name, ": has ", members.size(), " arrays: name one, of ",
+      name, ": has ", members.size(), " arrays; name one of them: ",
       absl::StrJoin(members, ", ", [](std::string* out, const std::string& member) {
         const bool npy = absl::EndsWith(member, kSuffix);
         out->append(npy ? member.substr(0, member.size() - sizeof(kSuffix) + 1) : member);
       })));
 }
 
-// `file_key` and `array_key`: the keys of the two.
+// Opens a file or an array of an archive. `file_key` and `array_key` are their keys in errors.
 absl::StatusOr<DataFile> OpenNpy(const std::string& data_dir, const std::string& name,
                                  const std::string& array, const char* file_key,
                                  const char* array_key) {
@@ -50,8 +51,8 @@ absl::StatusOr<DataFile> OpenNpy(const std::string& data_dir, const std::string&
     file = OpenArray(data_dir, name, array);
     if (!file.ok()) return AtKey(file.status(), array_key);
   } else if (!array.empty()) {
-    return AtKey(absl::InvalidArgumentError(
-                     absl::StrCat(name, ": is no .npz, so its array has no name; remove the key")),
+    return AtKey(absl::InvalidArgumentError(absl::StrCat(
+                     name, ": is not an .npz, so its array has no name; remove the key")),
                  array_key);
   }
   return file;

@@ -1,4 +1,4 @@
-// The files of a NumPy source: .npy, or arrays of an .npz.
+// Reads the files of a NumPy source: .npy, or arrays of an .npz.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace leeway {
 
-// Whether a file is a zip or not is seen by its content. An .npz with one array needs no name of
-// it. Errors have the key within the source.
+// The content decides whether a file is an .npz. The array of an .npz with only one array need not
+// be named. Errors have their keys within the source.
 absl::StatusOr<Examples> ReadNumpy(const v1::Numpy& source, const std::string& data_dir,
                                    const LabelRule& rule);
 

@@ -13,7 +13,7 @@ namespace leeway {
 namespace {
 
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
-// NumPy itself reads no longer ones unless it is told to.
+// The largest header. NumPy itself does not read longer ones by default.
 constexpr uint32_t kMaxHeader = 1 << 16;
 constexpr size_t kMaxDimensions = 4;
 
@@ -21,7 +21,7 @@ absl::Status BadHeader(absl::string_view what) { return absl::InvalidArgumentErr
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
-// Reads the literals of Python that headers have, from the left.
+// Reads from left to right the Python literals that headers have.
 class Literals {
  public:
   explicit Literals(std::string_view text) : text_(text) {}
@@ -47,7 +47,7 @@ class Literals {
     text_.remove_prefix(end + 1);
     return true;
   }
-  // Python 2 wrote an L behind.
+  // Python 2 wrote an L after the digits.
   bool TakeNumber(uint64_t& value) {
     SkipSpace();
     const size_t digits = std::min(text_.find_first_not_of("0123456789"), text_.size());
@@ -85,7 +85,7 @@ absl::Status SetType(const std::string& type, NpyHeader& header) {
   if (!whole && !floating && !(kind == 'b' && bytes == 1)) {
     return refuse(
         ": only bool, whole numbers of 1 to 8 bytes and float16, float32 and float64 "
-        "are read; convert it with astype");
+        "are supported; convert the array with astype");
   }
   header.kind = kind;
   header.bytes = bytes;
@@ -113,18 +113,18 @@ absl::Status SetValue(const std::string& key, Literals& literals, NpyHeader& hea
   }
   if (key == "fortran_order") {
     if (literals.Take("False")) return absl::OkStatus();
-    return BadHeader("its elements are in Fortran order; save numpy.ascontiguousarray of it");
+    return BadHeader("its elements are in Fortran order; save numpy.ascontiguousarray(array)");
   }
   if (key != "shape") return BadHeader(absl::StrCat("its header has the unknown key ", Quote(key)));
   if (TakeShape(literals, header.shape)) return absl::OkStatus();
-  return BadHeader(absl::StrCat("its shape is no list of at most ", kMaxDimensions, " numbers"));
+  return BadHeader(absl::StrCat("its shape is not a list of at most ", kMaxDimensions, " numbers"));
 }
 
 }  // namespace
 
 absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text) {
   const absl::Status damaged =
-      BadHeader("its header is no dictionary of descr, fortran_order and shape");
+      BadHeader("its header is not a dictionary of descr, fortran_order and shape");
   NpyHeader header;
   Literals literals(text);
   std::vector<std::string> keys;
@@ -154,8 +154,8 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(DataFile& file) {
   if (count < 8) return bad(count, "the file ends within its header");
   const uint8_t version = start[6];
   if (version < 1 || version > 3 || start[7] != 0) {
-    return bad(6,
-               absl::StrCat("version ", version, ".", start[7], "; versions 1.0 to 3.0 are read"));
+    return bad(
+        6, absl::StrCat("version ", version, ".", start[7], "; versions 1.0 to 3.0 are supported"));
   }
   const size_t digits = version == 1 ? 2 : 4;
   ASSIGN_OR_RETURN(count, file.bytes->Read(std::span(start).subspan(8, digits)));
@@ -163,8 +163,8 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(DataFile& file) {
   uint32_t length = 0;
   for (size_t i = 0; i < digits; ++i) length |= uint32_t{start[8 + i]} << 8 * i;
   if (length > kMaxHeader) {
-    return bad(8,
-               absl::StrCat("a header of ", length, " bytes; at most ", kMaxHeader, " are read"));
+    return bad(
+        8, absl::StrCat("a header of ", length, " bytes; at most ", kMaxHeader, " are supported"));
   }
   std::string text(length, '\0');
   ASSIGN_OR_RETURN(count, file.bytes->Read({reinterpret_cast<uint8_t*>(text.data()), length}));

@@ -14,7 +14,7 @@ namespace leeway {
 namespace {
 
 struct CloseArchive {
-  // Reads only: there is nothing to write back.
+  // The archive is only read, so there is nothing to write back.
   void operator()(zip_t* archive) const { zip_discard(archive); }
 };
 using Archive = std::unique_ptr<zip_t, CloseArchive>;
@@ -24,11 +24,11 @@ struct CloseMember {
 };
 using ArchiveMember = std::unique_ptr<zip_file_t, CloseMember>;
 
-// Of one zip_fread, which takes a signed count.
+// The bytes of one zip_fread, whose count is signed.
 constexpr size_t kMaxMemberRead = size_t{1} << 30;
 
 absl::StatusOr<Archive> OpenArchive(const std::string& data_dir, const std::string& name) {
-  // The errors of a file that is not there.
+  // Gives the usual errors if the file does not exist.
   ASSIGN_OR_RETURN(const DataFile file, OpenDataFile(data_dir, name));
   int code = 0;
   Archive archive(zip_open(file.path.c_str(), ZIP_RDONLY, &code));
@@ -37,7 +37,7 @@ absl::StatusOr<Archive> OpenArchive(const std::string& data_dir, const std::stri
   zip_error_init_with_code(&error, code);
   const absl::Status status = absl::InvalidArgumentError(absl::StrCat(
       file.path,
-      ": no zip archive, which an .npz is, or a damaged one: ", zip_error_strerror(&error)));
+      ": not a zip archive (which an .npz is), or a damaged one: ", zip_error_strerror(&error)));
   zip_error_fini(&error);
   return status;
 }
@@ -109,7 +109,7 @@ absl::StatusOr<DataFile> OpenZipMember(const std::string& data_dir, const std::s
   ASSIGN_OR_RETURN(Archive archive, OpenArchive(data_dir, name));
   const zip_int64_t index = zip_name_locate(archive.get(), member.c_str(), 0);
   if (index < 0) {
-    return absl::NotFoundError(absl::StrCat(name, ": has no ", member, "; it has ",
+    return absl::NotFoundError(absl::StrCat(name, ": has no array ", member, "; it has ",
                                             absl::StrJoin(NamesOf(archive.get()), ", ")));
   }
   const std::string path = absl::StrCat(name, "(", member, ")");

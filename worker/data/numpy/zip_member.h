@@ -1,4 +1,4 @@
-// A file within a zip archive, such as an array of an .npz.
+// Reads a file within a zip archive, such as an array of an .npz.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace leeway {
 
-// The names of what is in the archive `name` of the data folder. INVALID_ARGUMENT if it is no zip.
+// The names of the files in the archive `name` of the data folder. INVALID_ARGUMENT if it is not a
+// zip archive.
 absl::StatusOr<std::vector<std::string>> ZipNames(const std::string& data_dir,
                                                   const std::string& name);
 
-// `member` of the archive, unpacked as it is read, stored or deflated; its path in errors is
-// ARCHIVE(MEMBER). NOT_FOUND if it is not there. Reading gives DATA_LOSS for what is damaged, and
-// verifies the checksum at the end.
+// Opens `member` of the archive, stored or deflated. It is unpacked as it is read. Its path in
+// errors is ARCHIVE(MEMBER). NOT_FOUND if the archive does not have it. Reading returns DATA_LOSS
+// for damaged content, and verifies the checksum at the end.
 absl::StatusOr<DataFile> OpenZipMember(const std::string& data_dir, const std::string& name,
                                        const std::string& member);
 

@@ -11,7 +11,7 @@ constexpr std::string_view kExifBegin("Exif\0\0", 6);
 constexpr uint32_t kOrientationTag = 274;
 constexpr int kUpright = 1;
 
-// ExifNumbers at places of a text; 0 beyond its end.
+// Reads numbers at places of a text; 0 beyond its end.
 class ExifNumbers {
  public:
   ExifNumbers(std::string_view bytes, bool little_endian)
@@ -32,7 +32,7 @@ class ExifNumbers {
   const bool little_endian_;
 };
 
-// The content of the Exif segment; empty: there is none before the picture itself.
+// The content of the Exif segment. Empty if none comes before the picture itself.
 std::string_view ExifSegment(std::string_view jpeg) {
   const ExifNumbers numbers(jpeg, false);
   constexpr uint32_t kApp1 = 0xffe1, kScan = 0xffda;
@@ -52,7 +52,7 @@ std::string_view ExifSegment(std::string_view jpeg) {
 }  // namespace
 
 int ExifOrientation(std::string_view jpeg) {
-  // A TIFF header, and a directory of entries with 12 bytes each.
+  // The segment is a TIFF header and a directory of entries with 12 bytes each.
   const std::string_view exif = ExifSegment(jpeg);
   const ExifNumbers numbers(exif, exif.starts_with("II"));
   const size_t directory = numbers.At(4, 4);
@@ -69,7 +69,7 @@ int ExifOrientation(std::string_view jpeg) {
 
 Picture Upright(Picture picture, int orientation) {
   if (orientation == kUpright) return picture;
-  // From the left edge, or the top one, of what is seen to the sensor's other end.
+  // Whether columns or rows of the sensor's picture are in reverse order in the upright one.
   const bool side = LiesOnItsSide(orientation);
   const bool mirrored =
       orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;

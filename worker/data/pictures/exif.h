@@ -1,4 +1,4 @@
-// How a camera was held: pictures are kept as the sensor saw them, with a note of how to turn them.
+// Turns pictures upright: files keep the sensor's pixels, and a note of how the camera was held.
 #pragma once
 
 #include <string_view>
@@ -7,14 +7,14 @@
 
 namespace leeway {
 
-// The orientation in a JPEG's Exif segment, 1 to 8 (Exif 2.32, tag 274); 1, which is upright, where
-// there is none or it is damaged: the picture is good without it.
+// The orientation in a JPEG's Exif segment, 1 to 8 (Exif 2.32, tag 274). 1, which is upright, if
+// the segment is absent or damaged: the picture is usable without it.
 int ExifOrientation(std::string_view jpeg);
 
-// Whether its height is the sensor's width.
+// Whether the upright picture's height is the sensor's width.
 inline bool LiesOnItsSide(int orientation) { return orientation >= 5; }
 
-// The picture as it is to be seen.
+// Returns the picture turned upright.
 Picture Upright(Picture picture, int orientation);
 
 }  // namespace leeway

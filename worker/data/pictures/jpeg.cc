@@ -14,8 +14,9 @@ struct Destroy {
 };
 using Decoder = std::unique_ptr<void, Destroy>;
 
-// A warning, such as of a file that is cut off, is an error: the rest of the picture would be grey.
-// More scans than a picture needs are refused, as each decodes all of it again.
+// A warning, such as about a truncated file, is an error: the rest of the picture would be grey.
+// Files with more scans than a picture needs are refused, because each scan decodes all of it
+// again.
 constexpr int kFlags = TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS;
 
 absl::Status DamagedJpeg(absl::string_view why) {
@@ -24,7 +25,7 @@ absl::Status DamagedJpeg(absl::string_view why) {
                                                  "folder"));
 }
 
-// The smallest of 1, 1/2, 1/4 and 1/8 that leaves the sides asked for.
+// The smallest of 1, 1/2, 1/4 and 1/8 that keeps both sides at least as long as requested.
 tjscalingfactor Scale(int height, int width, uint32_t least_height, uint32_t least_width) {
   tjscalingfactor scale{1, 1};
   for (const int denominator : {2, 4, 8}) {
@@ -41,7 +42,7 @@ tjscalingfactor Scale(int height, int width, uint32_t least_height, uint32_t lea
 absl::StatusOr<Picture> DecodeJpeg(std::string_view content, uint32_t least_height,
                                    uint32_t least_width) {
   const Decoder decoder(tjInitDecompress());
-  if (decoder == nullptr) return absl::InternalError("no memory to decode a JPEG");
+  if (decoder == nullptr) return absl::InternalError("not enough memory to decode a JPEG");
   const auto* const bytes = reinterpret_cast<const unsigned char*>(content.data());
   int width = 0, height = 0, sampling = 0, colours = 0;
   if (tjDecompressHeader3(decoder.get(), bytes, content.size(), &width, &height, &sampling,

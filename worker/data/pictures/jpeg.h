@@ -1,4 +1,4 @@
-// JPEGs, by libjpeg-turbo.
+// Decodes JPEGs with libjpeg-turbo.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace leeway {
 
-// As DecodePicture; errors have no path. Progressive ones too; CMYK is INVALID_ARGUMENT.
+// Like DecodePicture, but errors have no path. Progressive JPEGs are supported; CMYK is
+// INVALID_ARGUMENT.
 absl::StatusOr<Picture> DecodeJpeg(std::string_view content, uint32_t least_height,
                                    uint32_t least_width);
 

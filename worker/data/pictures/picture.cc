@@ -33,15 +33,15 @@ absl::Status CheckContentSize(const std::string& path, size_t bytes) {
 }  // namespace
 
 absl::Status CheckPictureSize(uint32_t height, uint32_t width) {
-  if (height == 0 || width == 0) return absl::InvalidArgumentError("a picture without pixels");
+  if (height == 0 || width == 0) return absl::InvalidArgumentError("the picture has no pixels");
   if (uint64_t{height} * width <= kMaxPicturePixels) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("a picture of ", width, " x ", height, " pixels; it may have ",
+      absl::StrCat("a picture of ", width, " x ", height, " pixels, but a picture may have ",
                    kMaxPicturePixels, ": make it smaller, or move it out of the folder"));
 }
 
 absl::StatusOr<MappedFile> ReadPicture(const std::string& data_dir, const std::string& name) {
-  // One byte more, by which DecodePicture sees that a file is too long.
+  // One byte more than allowed, so that DecodePicture notices a file that is too long.
   return ReadDataFile(data_dir, name, kMaxPictureBytes + 1);
 }
 

@@ -15,7 +15,7 @@
 namespace leeway {
 namespace {
 
-// Whether an error of DecodePicture is about the file's content, and so the same on every host.
+// Whether an error of DecodePicture concerns the file's content, and so is the same on every host.
 bool IsDamage(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
 }
@@ -35,7 +35,7 @@ PictureDataset::PictureDataset(std::string data_dir, PictureIndex index, const I
 absl::StatusOr<std::unique_ptr<PictureDataset>> PictureDataset::Create(
     std::string data_dir, PictureIndex index, const v1::ImageFolder& source, uint32_t classes,
     const v1::Normalize& normalize) {
-  if (index.files.empty()) return absl::InvalidArgumentError("data: there are no examples");
+  if (index.files.empty()) return absl::InvalidArgumentError("data: the source has no examples");
   const uint32_t sides[] = {source.height(), source.width(), 3};
   ASSIGN_OR_RETURN(const ImageShape shape, MakeShape(sides));
   const Examples bytes{shape, std::vector<uint8_t>(), {}};
@@ -68,7 +68,7 @@ absl::StatusOr<bool> PictureDataset::DecodeWhole(size_t i, uint8_t* out) const {
   if (!IsDamage(status)) return status.ok() ? absl::StatusOr<bool>(false) : status;
   if (!replaces_) {
     constexpr char kRemedy[] =
-        "; with damaged: replace in its source another one of its class takes its place";
+        "; set damaged: replace in its source to use another picture of its class instead";
     return absl::Status(status.code(), absl::StrCat(status.message(), kRemedy));
   }
   size_t other = i;
@@ -76,7 +76,7 @@ absl::StatusOr<bool> PictureDataset::DecodeWhole(size_t i, uint8_t* out) const {
     LogOnce(other, status);
     other = NextOfClass(other);
     if (other == i) {
-      return Annotate(status, "no picture of the class is whole; one of them");
+      return Annotate(status, "every picture of the class is damaged; one of them");
     }
     ASSIGN_OR_RETURN(file, ReadPicture(data_dir_, index_.files[other]));
     status = Decode(file, out);
@@ -96,7 +96,7 @@ void PictureDataset::LogOnce(size_t i, const absl::Status& damage) const {
     MutexLock lock(mutex_);
     if (!logged_.insert(i).second) return;
   }
-  spdlog::warn("{}; another picture of its class takes its place", std::string(damage.message()));
+  spdlog::warn("{}; another picture of its class is used instead", std::string(damage.message()));
 }
 
 absl::Status PictureDataset::CopyBatch(size_t first, size_t count, Batch& batch) const {

@@ -24,7 +24,7 @@ absl::Status AddClass(const std::string& data_dir, const std::string& folder, fl
   if (!entries.folders.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(folder, ": has a folder of its own (", entries.folders[0],
-                     "); the pictures of a class are in its folder: move them there"));
+                     "); move all pictures of a class into the folder of the class"));
   }
   const size_t before = index.files.size();
   for (const std::string& name : entries.files) {
@@ -33,8 +33,8 @@ absl::Status AddClass(const std::string& data_dir, const std::string& folder, fl
   if (index.files.size() == before) {
     return absl::InvalidArgumentError(
         absl::StrCat(folder,
-                     ": no picture (.jpg, .jpeg, .png) of this class; remove the folder, "
-                     "or add some"));
+                     ": has no picture (.jpg, .jpeg, .png) of this class; remove the folder, "
+                     "or add pictures"));
   }
   index.labels.resize(index.files.size(), label);
   return CheckSize(index.files.size(), 1, 1, folder);
@@ -46,8 +46,8 @@ absl::StatusOr<std::vector<std::string>> ClassFolders(const std::string& data_di
                                                       const std::string& folder) {
   ASSIGN_OR_RETURN(DataEntries entries, ListDataFolder(data_dir, folder));
   if (!entries.folders.empty()) return std::move(entries.folders);
-  return absl::InvalidArgumentError(
-      absl::StrCat(folder, ": no folder in it; it needs one for each class, with its pictures"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      folder, ": has no folders; it needs one for each class, with the pictures of the class"));
 }
 
 absl::StatusOr<PictureIndex> IndexPictures(const std::string& data_dir, const std::string& folder,

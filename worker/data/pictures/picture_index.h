@@ -1,4 +1,4 @@
-// Which pictures a folder has, and of which classes.
+// Lists the pictures of a folder and their classes.
 #pragma once
 
 #include <string>
@@ -9,22 +9,22 @@
 
 namespace leeway {
 
-// Sorted by the names of folders and files, so that it is the same everywhere.
+// Sorted by the names of folders and files, so that the index is the same everywhere.
 struct PictureIndex {
-  // Relative to the data folder.
+  // The names of the pictures, relative to the data folder.
   std::vector<std::string> files;
-  // A label for each.
+  // One label for each picture.
   std::vector<float> labels;
 };
 
-// The names of the folders in `folder`, sorted: class i is number i. What begins with '.' does not
-// count. INVALID_ARGUMENT if there is none.
+// The names of the folders in `folder`, sorted. Folder i is class i. Names that begin with '.' are
+// skipped. INVALID_ARGUMENT if `folder` has no folders.
 absl::StatusOr<std::vector<std::string>> ClassFolders(const std::string& data_dir,
                                                       const std::string& folder);
 
-// The files .jpg, .jpeg and .png, in capitals or not, of each class folder of `folder`. Other files
-// are no examples. INVALID_ARGUMENT for a class that is not among `classes`, or has no pictures or
-// folders of its own, and as CheckLabel says.
+// Lists the files .jpg, .jpeg and .png, in upper or lower case, of each class folder of `folder`.
+// Other files are skipped. INVALID_ARGUMENT for a class that is not among `classes`, has no
+// pictures, or has folders of its own, and for labels that CheckLabel refuses.
 absl::StatusOr<PictureIndex> IndexPictures(const std::string& data_dir, const std::string& folder,
                                            const std::vector<std::string>& classes,
                                            const LabelRule& rule);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kChannelsWithAlpha = 4;
 
-// Frees what libpng holds.
+// Frees the memory that libpng allocates for an image.
 struct Image {
   Image() { image.version = PNG_IMAGE_VERSION; }
   ~Image() { png_image_free(&image); }
@@ -22,7 +22,7 @@ absl::Status DamagedPng(const png_image& image) {
       "a damaged PNG (", image.message, "): fetch it again, or move it out of the folder"));
 }
 
-// Leaves out the fourth value of each pixel.
+// Removes the fourth value of each pixel.
 void DropAlpha(std::vector<uint8_t>& pixels) {
   const size_t count = pixels.size() / kChannelsWithAlpha;
   for (size_t i = 0; i < count; ++i) {
@@ -43,7 +43,7 @@ absl::StatusOr<Picture> DecodePng(std::string_view content) {
   }
   RETURN_IF_ERROR(CheckPictureSize(image.height, image.width));
   const bool alpha = (image.format & PNG_FORMAT_FLAG_ALPHA) != 0;
-  // Not as light, of which 16 bits would be.
+  // Read values as sRGB. libpng would take 16-bit values as linear light.
   image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   image.format = alpha ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;
   Picture picture{image.height, image.width, {}};

@@ -1,4 +1,4 @@
-// PNGs, by libpng.
+// Decodes PNGs with libpng.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace leeway {
 
-// As DecodePicture; errors have no path. Palettes and grey become RGB.
+// Like DecodePicture, but errors have no path. Palettes and grey become RGB.
 absl::StatusOr<Picture> DecodePng(std::string_view content);
 
 }  // namespace leeway

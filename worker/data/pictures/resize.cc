@@ -7,13 +7,13 @@
 namespace leeway {
 namespace {
 
-// The pixels of an axis that one new pixel is the weighted sum of.
+// The pixels along an axis whose weighted sum is one new pixel.
 struct Taps {
   uint32_t first = 0;
   std::vector<float> weights;
 };
 
-// Of `count` new pixels in the middle of an axis of `from` pixels that is scaled to `to`.
+// The taps of `count` new pixels in the middle of an axis of `from` pixels that is scaled to `to`.
 std::vector<Taps> TapsOf(uint32_t from, uint32_t to, uint32_t count) {
   const double scale = static_cast<double>(from) / to;
   const double support = std::max(scale, 1.0);
@@ -33,7 +33,7 @@ std::vector<Taps> TapsOf(uint32_t from, uint32_t to, uint32_t count) {
       taps.weights.push_back(static_cast<float>(weight));
       sum += weight;
     }
-    // A single pixel at the border may have none.
+    // The only pixel at a border may have no weight.
     if (sum <= 0) {
       std::fill(taps.weights.begin(), taps.weights.end(), 1.0f);
       sum = static_cast<double>(taps.weights.size());
@@ -43,7 +43,7 @@ std::vector<Taps> TapsOf(uint32_t from, uint32_t to, uint32_t count) {
   return all;
 }
 
-// A row of the picture, scaled and cropped along the row, to out [width][3].
+// Writes a row of the picture, scaled and cropped along the row, to out [width][3].
 void ScaleRow(const uint8_t* row, const std::vector<Taps>& columns, float* out) {
   for (const Taps& taps : columns) {
     float sums[kPictureChannels] = {};
@@ -64,7 +64,7 @@ uint8_t Rounded(float value) {
 
 CoveringSize Covering(uint32_t picture_height, uint32_t picture_width, uint32_t height,
                       uint32_t width) {
-  // height / picture_height against width / picture_width.
+  // Compares height / picture_height with width / picture_width.
   const uint64_t by_height = uint64_t{height} * picture_width;
   const uint64_t by_width = uint64_t{width} * picture_height;
   const auto rounded = [](uint64_t a, uint64_t b) {
@@ -84,7 +84,7 @@ void ScaleAndCrop(const Picture& picture, uint32_t height, uint32_t width, uint8
                row_size = size_t{width} * kPictureChannels;
   size_t held = 0;
   for (const Taps& taps : rows) held = std::max(held, taps.weights.size());
-  // Rows that are scaled already: row r is in place r mod held.
+  // Rows that are scaled already. Row r is at index r mod held.
   std::vector<float> scaled(held * row_size), sums(row_size);
   uint32_t next = rows.front().first;
   for (const Taps& taps : rows) {

@@ -7,7 +7,7 @@
 
 namespace leeway {
 
-// The sides that cover height x width when the picture keeps its proportions: one of them is equal,
+// The smallest sides with the picture's proportions that cover height x width: one side is equal,
 // the other is not smaller.
 struct CoveringSize {
   uint32_t height;
@@ -16,9 +16,10 @@ struct CoveringSize {
 CoveringSize Covering(uint32_t picture_height, uint32_t picture_width, uint32_t height,
                       uint32_t width);
 
-// The middle of the picture scaled to cover height x width, to out [height][width][3]. Linear
-// interpolation; where the picture shrinks, the mean of all pixels that a new one covers, weighted
-// by a triangle of twice its width (as in Pillow). No memory but a few rows.
+// Scales the picture to cover height x width, and writes the middle of it to out
+// [height][width][3]. The scaling is linear interpolation. Where the picture shrinks, a new pixel
+// is the mean of all pixels that it covers, weighted by a triangle of twice its width (as in
+// Pillow). Takes memory for a few rows only.
 void ScaleAndCrop(const Picture& picture, uint32_t height, uint32_t width, uint8_t* out);
 
 }  // namespace leeway

@@ -11,7 +11,8 @@
 namespace leeway {
 namespace {
 
-// A location has no dots and no empty parts (ParseObjectLocation), or cannot be opened.
+// A path in its normal form. A location has no dots and no empty parts (ParseObjectLocation), or
+// cannot be opened.
 std::string Normal(const std::string& path) {
   if (IsObjectLocation(path)) return path;
   std::error_code error;

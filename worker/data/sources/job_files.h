@@ -1,4 +1,4 @@
-// The files that a job names.
+// Lists the files that a job names.
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 
 namespace leeway {
 
-// Those of one source, in the order in which they are read.
+// The files of one source, in the order in which they are read.
 std::vector<std::string> FilesOf(const v1::Source& source);
-// Those of the sources, as they are named, each once.
+// The names of the files of all sources, each once.
 std::vector<std::string> DataFileNames(const v1::TrainingJob& job);
-// Also the weights that it starts from.
+// The names of DataFileNames, and the file of the initial weights.
 std::vector<std::string> FileNames(const v1::TrainingJob& job);
 
-// INVALID_ARGUMENT names a file with an absolute path that is not in `data_dir`.
+// INVALID_ARGUMENT, naming the file, if the job names a file by an absolute path that is not in
+// `data_dir`.
 absl::Status CheckInDataFolder(const v1::TrainingJob& job, const std::string& data_dir);
 
 }  // namespace leeway

@@ -25,7 +25,7 @@
 namespace leeway {
 namespace {
 
-// For errors.
+// The name of file `index` in errors.
 std::string FileName(const v1::Source& source, size_t index) {
   const int i = static_cast<int>(index);
   switch (source.type_case()) {
@@ -47,14 +47,14 @@ std::string FileName(const v1::Source& source, size_t index) {
   return "data generator";
 }
 
-// The key of it, in the source's map; empty for what is no file.
+// The key of file `index` within the source's map. Empty if it is not a file.
 std::string FileKey(const v1::Source& source, size_t index) {
   if (source.has_idx()) return "images";
   if (source.has_numpy()) return "features";
   return source.has_generator() ? "" : absl::StrCat("files.", index);
 }
 
-// The key of the job that holds `source`, which is one of the job's.
+// The key of `source` in the job.
 std::string SourceKey(const v1::TrainingJob& job, const v1::Source& source) {
   return &source == &job.data().test() ? "data.test" : "data.train";
 }
@@ -83,7 +83,8 @@ absl::StatusOr<Examples> ReadOne(const v1::TrainingJob& job, const v1::Source& s
   return ParseLibsvm(std::move(file), source.libsvm(), rule);
 }
 
-// `status` of file `index`, about the file's key if it is about no other.
+// Adds to `status` the key of file `index`, unless it has a key of its own, and the key of the
+// source.
 absl::Status AtFile(const v1::TrainingJob& job, const v1::Source& source, size_t index,
                     absl::Status status) {
   const std::string file = FileKey(source, index);
@@ -96,7 +97,7 @@ uint32_t CountClasses(const Examples& examples, v1::Loss loss) {
   return ClassesOf(loss, static_cast<uint32_t>(largest) + 1);
 }
 
-// Takes away what `part` does not want of file `index`.
+// Removes the examples of file `index` that are not in `part`.
 void KeepPart(const v1::TrainingJob& job, size_t index, Part part, Examples& examples) {
   if (part == Part::kAll) return;
   std::vector<bool> rows =
@@ -125,10 +126,10 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadFiles(const v1::TrainingJob& job,
   return MemoryDataset::Create(std::move(all), classes, job.data().normalize());
 }
 
-// The files that will be read, in their order.
+// The files that will be read, in order.
 std::vector<std::string> WantedFiles(const v1::Source& source,
                                      const std::function<bool(size_t)>& wants_file) {
-  // Pictures are read one by one; a text's vocabulary may need all its files.
+  // Pictures are read one by one. A text's vocabulary may need all its files.
   if (source.has_image_folder()) return {};
   std::vector<std::string> files = FilesOf(source);
   if (source.has_text() || files.size() != FileCount(source)) return files;

@@ -15,20 +15,21 @@
 
 namespace leeway {
 
-// How many files by_file can share out: IDX images with their labels count as one, the generator
-// too.
+// The number of files that by_file can assign. IDX images count as one with their labels, and so
+// does the generator.
 size_t FileCount(const v1::Source& source);
 
-// The wanted part of the files whose index `wants_file` accepts, in order; what it refuses is not
-// opened. The seed, the loss and the normalisation are the job's. Errors name the key
-// of `source`, which is data.train or data.test of `job`, the file, and the place in it.
+// Reads `part` of the files whose index `wants_file` accepts, in order. Other files are not opened.
+// The seed, the loss and the normalisation are the job's. Errors name the key of `source`, which is
+// data.train or data.test of `job`, the file, and the place in it.
 absl::StatusOr<std::unique_ptr<Dataset>> ReadSource(const v1::TrainingJob& job,
                                                     const v1::Source& source,
                                                     const std::string& data_dir, Part part,
                                                     const std::function<bool(size_t)>& wants_file);
 
-// All examples of a source that is held in memory, as its files have them, with labels that the
-// job's loss takes. INVALID_ARGUMENT for a text or a folder of pictures; other errors as above.
+// Reads all examples of a source that is kept in memory, as they are in its files, with labels that
+// the job's loss takes. INVALID_ARGUMENT for a text or a folder of pictures. Other errors are as
+// for ReadSource.
 absl::StatusOr<Examples> ReadExamples(const v1::TrainingJob& job, const v1::Source& source,
                                       const std::string& data_dir);
 

@@ -31,9 +31,10 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenTestDataOf(const v1::TrainingJob& j
   const auto words = [](const ImageShape& s) {
     return absl::StrCat(s.height, " x ", s.width, " x ", s.channels);
   };
-  return AtKey(absl::InvalidArgumentError(absl::StrCat("its examples are ", words(test->shape()),
-                                                       ", those of data.train ", words(shape))),
-               job.data().has_test() ? "data.test" : "data.holdout");
+  return AtKey(
+      absl::InvalidArgumentError(absl::StrCat("its examples are ", words(test->shape()),
+                                              ", but those of data.train are ", words(shape))),
+      job.data().has_test() ? "data.test" : "data.holdout");
 }
 
 }  // namespace leeway

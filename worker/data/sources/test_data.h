@@ -1,4 +1,4 @@
-// What a model is evaluated on.
+// Opens the examples that a model is evaluated on.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,12 @@
 
 namespace leeway {
 
-// The job's `test` source, or the held-out part of all files of its
-// `train` source; null if it has neither. Never augmented. Errors name file and place.
+// The job's `test` source, or the held-out part of all files of its `train` source. Null if it has
+// neither. The examples are never augmented. Errors name the file and the place.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenTestData(const v1::TrainingJob& job,
                                                       const std::string& data_dir);
-// The same; INVALID_ARGUMENT unless its examples have the shape of the training data, and the same
-// columns.
+// The same, but INVALID_ARGUMENT unless the examples have the shape and the columns of the training
+// data.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenTestDataOf(const v1::TrainingJob& job,
                                                         const std::string& data_dir,
                                                         const Dataset& trained);

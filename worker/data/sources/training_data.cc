@@ -16,7 +16,7 @@
 namespace leeway {
 namespace {
 
-// One permutation for all ranks, dealt out batch by batch.
+// Whether all ranks share one permutation, and take its batches in turn.
 bool SharesOneOrder(const v1::TrainingJob& job) {
   const v1::Partition::TypeCase type = job.data().partition().type_case();
   return type == v1::Partition::kIid || type == v1::Partition::TYPE_NOT_SET;
@@ -25,8 +25,8 @@ bool SharesOneOrder(const v1::TrainingJob& job) {
 absl::Status CheckJob(const v1::TrainingJob& job, uint32_t rank) {
   const uint32_t workers = job.workers().count();
   if (rank >= workers) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("opening training data for rank ", rank, " of ", Counted(workers, "worker")));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rank ", rank, " has no training data: the job has ", Counted(workers, "worker")));
   }
   if (job.data().batch_size() == 0) {
     return AtKey(absl::InvalidArgumentError("is 0"), "data.batch_size");
@@ -41,19 +41,19 @@ absl::Status CheckJob(const v1::TrainingJob& job, uint32_t rank) {
   }
   const bool by_class = partition.has_stratified() || partition.has_label_skew();
   if (by_class && LabelLoss(job.model()) == v1::LOSS_SQUARED) {
-    return AtKey(absl::InvalidArgumentError("stratified and label_skew need classes, which the "
-                                            "loss of this job does not have"),
+    return AtKey(absl::InvalidArgumentError("stratified and label_skew need classes, but the "
+                                            "loss of this job has none"),
                  "data.partition");
   }
   if (by_class && job.data().train().has_text()) {
-    return AtKey(absl::InvalidArgumentError("stratified and label_skew need one class an example; "
-                                            "a text has iid and by_file"),
+    return AtKey(absl::InvalidArgumentError("stratified and label_skew need one class for each "
+                                            "example; for a text, use iid or by_file"),
                  "data.partition");
   }
   return absl::OkStatus();
 }
 
-// The rows that `rank` draws from.
+// The rows that `rank` trains on.
 EpochOrder::Rows OwnRows(const v1::TrainingJob& job, const Dataset& dataset, uint32_t rank) {
   const v1::Partition& partition = job.data().partition();
   const uint64_t seed = job.metadata().seed();
@@ -70,7 +70,7 @@ EpochOrder::Rows OwnRows(const v1::TrainingJob& job, const Dataset& dataset, uin
   return rows;
 }
 
-// Of `batches`, every stride-th from `offset` on.
+// The number of batches among `batches` that are `offset`, offset + stride, and so on.
 uint64_t StepsOf(uint64_t batches, uint64_t offset, uint64_t stride) {
   if (batches <= offset) return 0;
   return (batches - offset + stride - 1) / stride;

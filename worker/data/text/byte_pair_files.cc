@@ -26,25 +26,26 @@ absl::Status BadTokenizer(const std::string& path, absl::string_view what) {
 absl::StatusOr<Json> ParseJson(const MappedFile& file) {
   const std::string_view text = file.content.bytes();
   if (text.size() > kMaxVocabularyBytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        file.path, ": has ", text.size(), " bytes; a vocabulary may have ", kMaxVocabularyBytes));
+    return absl::ResourceExhaustedError(absl::StrCat(file.path, ": has ", text.size(),
+                                                     " bytes, but a vocabulary may have ",
+                                                     kMaxVocabularyBytes));
   }
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error& error) {
-    return BadTokenizer(file.path, absl::StrCat("byte ", error.byte, ": no JSON"));
+    return BadTokenizer(file.path, absl::StrCat("byte ", error.byte, ": not JSON"));
   }
 }
 
-// An object of tokens and their numbers.
+// Adds an object of tokens and their numbers to `tables`.
 absl::Status AddTokens(const Json& vocabulary, const std::string& path, BytePairTables& tables) {
   if (!vocabulary.is_object() || vocabulary.empty()) {
-    return BadTokenizer(path, "the vocabulary is no object of tokens and their numbers");
+    return BadTokenizer(path, "the vocabulary is not an object of tokens and their numbers");
   }
   for (const auto& [token, number] : vocabulary.items()) {
     if (!number.is_number_unsigned()) {
-      return BadTokenizer(path,
-                          absl::StrCat("the number of token ", Quote(token), " is none from 0 on"));
+      return BadTokenizer(path, absl::StrCat("the number of token ", Quote(token),
+                                             " is not a whole number from 0"));
     }
     tables.tokens.emplace_back(token, number.get<uint64_t>());
   }
@@ -55,7 +56,7 @@ absl::Status AddMerge(absl::string_view line, const std::string& place, BytePair
   const std::vector<std::string> parts = absl::StrSplit(line, ' ');
   if (parts.size() != 2 || parts[0].empty() || parts[1].empty()) {
     return BadTokenizer(
-        place, absl::StrCat("a merge is two tokens with a space between, not ", Quote(line)));
+        place, absl::StrCat("a merge is two tokens with a space between them, not ", Quote(line)));
   }
   tables.merges.emplace_back(parts[0], parts[1]);
   return absl::OkStatus();
@@ -79,7 +80,7 @@ absl::StatusOr<BytePairTables> ReadFolder(const std::string& data_dir, const std
   }
 }
 
-// A member of an object; null if it is not there.
+// Returns a member of an object; null if the object does not have it.
 const Json& MemberOf(const Json& object, const char* name) {
   static const Json none;
   const auto found = object.is_object() ? object.find(name) : object.end();
@@ -94,11 +95,10 @@ bool IsSet(const Json& value) {
   return !value.empty();
 }
 
-// What would give other tokens than GPT-2's encoder.
+// Refuses settings that would give other tokens than GPT-2's encoder.
 absl::Status CheckModel(const Json& model, const std::string& path) {
   if (MemberOf(model, "type") != "BPE" && !MemberOf(model, "type").is_null()) {
-    return BadTokenizer(path,
-                        "its model is not BPE; only byte-level BPE, as GPT-2 has it, is read");
+    return BadTokenizer(path, "its model is not BPE; only GPT-2's byte-level BPE is supported");
   }
   for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
                           "byte_fallback", "ignore_merges"}) {
@@ -122,7 +122,8 @@ absl::Status CheckByteLevel(const Json& cutter, bool cut_before, const std::stri
   return absl::OkStatus();
 }
 
-// ByteLevel, which cuts by GPT-2's expression, or that expression and then ByteLevel without one.
+// Accepts ByteLevel, which cuts by GPT-2's expression, or that expression followed by ByteLevel
+// without an expression.
 absl::Status CheckCutter(const Json& cutter, const std::string& path) {
   const Json& steps = MemberOf(cutter, "pretokenizers");
   if (MemberOf(cutter, "type") == "ByteLevel") return CheckByteLevel(cutter, false, path);
@@ -134,11 +135,11 @@ absl::Status CheckCutter(const Json& cutter, const std::string& path) {
   if (split && MemberOf(steps[1], "type") == "ByteLevel") {
     return CheckByteLevel(steps[1], true, path);
   }
-  return BadTokenizer(path, "its pre_tokenizer is not ByteLevel, as GPT-2 has it");
+  return BadTokenizer(path, "its pre_tokenizer is not GPT-2's ByteLevel");
 }
 
 absl::Status AddMerges(const Json& merges, const std::string& path, BytePairTables& tables) {
-  if (!merges.is_array()) return BadTokenizer(path, "model.merges is no list");
+  if (!merges.is_array()) return BadTokenizer(path, "model.merges is not a list");
   for (const Json& merge : merges) {
     const bool pair =
         merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string();

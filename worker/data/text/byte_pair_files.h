@@ -9,9 +9,9 @@
 namespace leeway {
 
 // `vocabulary`, in the data folder, is a tokenizer.json of Hugging Face's tokenizers if its name
-// ends in .json, or a folder with vocab.json and merges.txt. INVALID_ARGUMENT, with the file, for
-// what is no GPT-2 tokenizer: another model than byte-level BPE, a normalizer, another cut into
-// pieces than GPT-2's, or a space that is put before each text.
+// ends in .json, or a folder with vocab.json and merges.txt. INVALID_ARGUMENT names the file if it
+// is not a GPT-2 tokenizer: it has another model than byte-level BPE, a normalizer, other rules for
+// pieces than GPT-2's, or puts a space before each text.
 absl::StatusOr<BytePairTables> ReadBytePairs(const std::string& data_dir,
                                              const std::string& vocabulary);
 

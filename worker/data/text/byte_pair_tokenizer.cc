@@ -12,8 +12,8 @@
 namespace leeway {
 namespace {
 
-// Pieces whose tokens are remembered, and their size at most: the words of a text come again and
-// again.
+// The number of pieces whose tokens are remembered, and the largest size of such a piece. Texts
+// repeat their words.
 constexpr size_t kRememberedPieces = 1 << 16;
 constexpr size_t kRememberedBytes = 64;
 
@@ -26,7 +26,7 @@ absl::Status BytePairTokenizer::CheckBytes(const MappedFile& file) const {
     const auto byte = static_cast<uint8_t>(text[at]);
     if (pairs_.knows(byte)) continue;
     return absl::InvalidArgumentError(absl::StrFormat(
-        "%s: byte 0x%02x is no token of the vocabulary: name one that has all 256 bytes",
+        "%s: byte 0x%02x is not a token of the vocabulary: name one that has all 256 bytes",
         PlaceInText(file.path, text, at), byte));
   }
   return absl::OkStatus();

@@ -1,4 +1,4 @@
-// Text as byte pairs.
+// Splits text into byte-pair tokens.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace leeway {
 
-// Encodes a file at once. Its tokens are held.
+// Encodes a whole file at once and keeps its tokens in memory.
 class BytePairTokenizer final : public Tokenizer {
  public:
   explicit BytePairTokenizer(BytePairs pairs) : pairs_(std::move(pairs)) {}

@@ -12,8 +12,8 @@
 namespace leeway {
 namespace {
 
-// The bytes that GPT-2's alphabet writes as the character of that number. The others are written,
-// in their order, as the characters from 256 on.
+// Whether GPT-2's alphabet writes `byte` as the character with that code point. It writes the other
+// bytes, in order, as the characters from 256 on.
 bool IsItself(uint32_t byte) {
   return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
 }
@@ -28,7 +28,7 @@ std::unordered_map<uint32_t, uint8_t> Alphabet() {
   return bytes;
 }
 
-// The bytes that `token` stands for; nothing if it has a character that is not of the alphabet.
+// The bytes that `token` stands for. Nothing if a character of it is not in the alphabet.
 std::optional<std::string> BytesOf(const std::unordered_map<uint32_t, uint8_t>& alphabet,
                                    std::string_view token) {
   std::string bytes;
@@ -45,14 +45,15 @@ std::optional<std::string> BytesOf(const std::unordered_map<uint32_t, uint8_t>& 
 
 using Numbers = std::unordered_map<std::string, uint32_t>;
 
-// By the bytes of the token. Tokens outside of the alphabet are special ones.
+// The numbers of the tokens, by their bytes. Tokens outside the alphabet are special tokens and are
+// left out.
 absl::StatusOr<Numbers> NumbersOf(const BytePairTables& tables) {
   const auto alphabet = Alphabet();
   Numbers numbers;
   for (const auto& [token, number] : tables.tokens) {
     if (number >= kMaxClasses) {
       return absl::InvalidArgumentError(absl::StrCat("token ", Quote(token), " has number ", number,
-                                                     "; numbers are below ", kMaxClasses));
+                                                     "; numbers must be below ", kMaxClasses));
     }
     const std::optional<std::string> bytes = BytesOf(alphabet, token);
     if (!bytes.has_value() || bytes->empty()) continue;
@@ -90,7 +91,7 @@ absl::StatusOr<BytePairs> BytePairs::Create(const BytePairTables& tables) {
     if (l == kNone || r == kNone || merged == kNone) {
       return absl::InvalidArgumentError(absl::StrCat(
           tables.merges_place, ": merge ", i + 1, " of ", Quote(left), " and ", Quote(right),
-          ": the vocabulary has not all of them and what they become; are the files of one "
+          ": the vocabulary lacks one of them or the merged token; are the files from one "
           "tokenizer?"));
     }
     pairs.merges_.insert({uint64_t{l} << 32 | r, {static_cast<uint32_t>(i), merged}});
@@ -103,10 +104,10 @@ const BytePairs::Merge* BytePairs::Find(uint32_t left, uint32_t right) const {
   return found == merges_.end() ? nullptr : &found->second;
 }
 
-// A token of the piece, in a list.
+// A token of the piece, as an entry of a linked list.
 struct BytePairs::Symbol {
   uint32_t token;
-  // Indices; kNone at the ends.
+  // Indices of the neighbours; kNone at the ends.
   uint32_t previous;
   uint32_t next;
 };
@@ -127,7 +128,7 @@ class BytePairs::Merging {
       const Candidate candidate = candidates_.top();
       candidates_.pop();
       Symbol& left = symbols_[candidate.left];
-      // One of the two may be part of another token by now.
+      // One of the two may already be part of another token.
       if (left.token != candidate.left_token || left.next == kNone) continue;
       Symbol& right = symbols_[left.next];
       if (right.token != candidate.right_token) continue;
@@ -151,7 +152,7 @@ class BytePairs::Merging {
     uint32_t left_token;
     uint32_t right_token;
     uint32_t merged;
-    // The first merge is on top, and of those the leftmost.
+    // The merge with the lowest rank is on top; of equal ones, the leftmost.
     bool operator<(const Candidate& other) const {
       return rank != other.rank ? rank > other.rank : left > other.left;
     }

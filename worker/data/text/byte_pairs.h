@@ -14,31 +14,32 @@
 
 namespace leeway {
 
-// As the files have them: in GPT-2's alphabet, in which each byte is a character that can be seen.
+// The tables as they are in the files: in GPT-2's alphabet, in which each byte is a printable
+// character.
 struct BytePairTables {
   // The number of each token.
   std::vector<std::pair<std::string, uint64_t>> tokens;
-  // Pairs of tokens that become one, first those that go first. `merges_place` names them in
+  // Pairs of tokens that merge into one, in order of priority. `merges_place` names their place in
   // errors.
   std::vector<std::pair<std::string, std::string>> merges;
   std::string merges_place;
-  // Numbers of special tokens, which are not looked for in texts.
+  // The numbers of special tokens, which are not searched for in texts.
   std::vector<uint64_t> special;
 };
 
 // Immutable.
 class BytePairs {
  public:
-  // INVALID_ARGUMENT for tables that do not fit together, with token or merge.
+  // INVALID_ARGUMENT for tables that do not match; it names the token or the merge.
   static absl::StatusOr<BytePairs> Create(const BytePairTables& tables);
 
   // The largest number of a token, plus 1.
   uint32_t vocabulary() const { return vocabulary_; }
-  // Whether the byte is a token, so that any text that has it can be encoded.
+  // Whether the byte is a token, so that texts with it can be encoded.
   bool knows(uint8_t byte) const { return bytes_[byte] != kNone; }
-  // The tokens of `piece`, whose bytes are all known, go behind `out`. Of the pairs of neighbours,
-  // the one whose merge is first is merged, and of those the leftmost, until none is left:
-  // O(n log n).
+  // Appends the tokens of `piece` to `out`. All its bytes must be known. The pair of neighbours
+  // whose merge comes first is merged, the leftmost one if there are several, until no pair can be
+  // merged. Takes O(n log n).
   void Encode(std::string_view piece, std::vector<uint32_t>& out) const;
 
  private:
@@ -55,7 +56,7 @@ class BytePairs {
 
   uint32_t vocabulary_ = 0;
   std::array<uint32_t, 256> bytes_;
-  // By left << 32 | right.
+  // The merges, by left << 32 | right.
   std::unordered_map<uint64_t, Merge> merges_;
 };
 

@@ -1,4 +1,4 @@
-// Text as bytes: 256 tokens, and nothing is read in advance.
+// Takes each byte of a text as a token: the vocabulary has 256. Nothing is read in advance.
 #pragma once
 
 #include <numeric>

@@ -65,7 +65,7 @@ absl::Status CharacterTokenizer::Unknown(const MappedFile& file, size_t at, uint
   return absl::InvalidArgumentError(absl::StrCat(
       PlaceInText(file.path, text, at), ": the character ", DescribeCharacter(code), " is not in ",
       named ? absl::StrCat("the vocabulary ", vocabulary_file_, ": add it there")
-            : "the training files, whose characters are the vocabulary: name as `vocabulary` a "
+            : "the training files, whose characters are the vocabulary: set `vocabulary` to a "
               "text that has all characters"));
 }
 
@@ -75,7 +75,7 @@ absl::StatusOr<Tokens> CharacterTokenizer::EncodeBytes(MappedFile file) const {
   bool known[256] = {};
   for (uint32_t code = 0; code < kAsciiEnd; ++code) {
     known[code] = numbers_[code] != kNone;
-    // Below 128, for only ASCII characters are before it.
+    // The number is below 128, because only ASCII characters come before it.
     if (known[code]) numbers[code] = static_cast<uint8_t>(numbers_[code]);
   }
   for (size_t at = 0; at < text.size(); ++at) {

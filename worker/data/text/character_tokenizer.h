@@ -1,4 +1,4 @@
-// Text as UTF-8 characters.
+// Splits text into UTF-8 characters as tokens.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,14 @@
 
 namespace leeway {
 
-// The characters of texts.
+// The set of characters that occur in texts.
 class CharacterSet {
  public:
   CharacterSet();
-  // INVALID_ARGUMENT, with the place, where `text` is not UTF-8.
+  // Adds the characters of `text`, the content of the file `path`. INVALID_ARGUMENT, with the
+  // place, if it is not UTF-8.
   absl::Status Add(const std::string& path, std::string_view text);
-  // Code points, ascending.
+  // The code points of the set, ascending.
   std::vector<uint32_t> Sorted() const;
 
  private:
@@ -24,10 +25,11 @@ class CharacterSet {
   std::vector<bool> seen_;
 };
 
-// A token's number is its place among the characters of the vocabulary, by code point.
+// The number of a token is its index among the characters of the vocabulary, ordered by code point.
 class CharacterTokenizer final : public Tokenizer {
  public:
-  // `vocabulary_file`: where the characters are from, for errors; empty: the training files.
+  // `vocabulary_file` is the file that the characters are from, for errors. Empty: the training
+  // files.
   CharacterTokenizer(const CharacterSet& characters, std::string vocabulary_file);
 
   uint32_t vocabulary() const override { return vocabulary_; }
@@ -39,7 +41,8 @@ class CharacterTokenizer final : public Tokenizer {
 
   const std::string vocabulary_file_;
   uint32_t vocabulary_ = 0;
-  // By code point, up to the largest; kNone for what is not in the vocabulary.
+  // The number of each code point up to the largest in the vocabulary; kNone for those that are not
+  // in it.
   std::vector<uint32_t> numbers_;
 };
 

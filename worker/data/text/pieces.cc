@@ -3,10 +3,11 @@
 namespace leeway {
 namespace {
 
-// All that Unicode calls White_Space: \s of RE2 is that of ASCII.
+// All characters that are White_Space in Unicode. RE2's \s covers ASCII only.
 #define WHITE "\\p{Z}\\t-\\r\\x{85}"
 
-// The two last alternatives are one here: RE2 cannot look ahead, so the caller does.
+// The last two alternatives of GPT-2's expression are one here: RE2 cannot look ahead, so EndOf
+// does.
 constexpr char kPieceExpression[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" WHITE "\\p{L}\\p{N}]+|[" WHITE "]+";
 constexpr char kWhite[] = "[" WHITE "]+";
@@ -17,7 +18,7 @@ bool MayBeWhite(char byte) {
   return byte == ' ' || (byte >= '\t' && byte <= '\r') || (byte & 0x80) != 0;
 }
 
-// Bytes of the character that ends before `end`.
+// The number of bytes of the character that ends before `end`.
 size_t LastCharacter(std::string_view text, size_t end) {
   size_t begin = end - 1;
   while (begin > 0 && (text[begin] & 0xc0) == 0x80) --begin;
@@ -47,7 +48,7 @@ size_t PieceCutter::EndOf(std::string_view text, size_t at) const {
   size_t white = at;
   const bool all_white = Match(white_, text, at, white) && white == end;
   if (!all_white) return end;
-  // The last space before a word goes with the word.
+  // The last space before a word belongs to the word.
   const size_t without_last = end - LastCharacter(text, end);
   return without_last > at ? without_last : end;
 }

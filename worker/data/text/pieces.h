@@ -1,4 +1,4 @@
-// GPT-2's cut of a text into pieces, each of which is encoded by itself.
+// Cuts a text into pieces as GPT-2 does. Each piece is encoded separately.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,16 @@
 
 namespace leeway {
 
-// By the expression of Radford et al. 2019 (encoder.py of GPT-2):
+// Cuts by the expression of Radford et al. 2019 (encoder.py of GPT-2):
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 // Immutable, so thread-safe.
 class PieceCutter {
  public:
   PieceCutter();
-  // Where the piece ends that begins at byte `at` (below text.size()) of `text`, which is UTF-8.
+  // Returns the end of the piece that begins at byte `at` (below text.size()) of `text`, which must
+  // be UTF-8.
   size_t EndOf(std::string_view text, size_t at) const;
-  // The expression, as other files of tokenizers may have it.
+  // The expression, as it may be in files of other tokenizers.
   static std::string_view Expression();
 
  private:

@@ -15,7 +15,7 @@
 namespace leeway {
 namespace {
 
-// The first layer that computes, and its key.
+// The first layer that computes something, and its key.
 struct FirstLayer {
   const v1::Layer* layer = nullptr;
   std::string key;
@@ -33,12 +33,12 @@ FirstLayer FirstOf(const google::protobuf::RepeatedPtrField<v1::Layer>& layers, 
   return {&layer, key};
 }
 
-// That the model knows all tokens, as far as its first and its last layer tell.
+// Fails if the first or the last layer shows that the model does not know all tokens.
 absl::Status CheckVocabulary(const v1::TrainingJob& job, uint32_t vocabulary) {
   const auto refuse = [&](const std::string& key, uint32_t has) {
     return AtKey(absl::InvalidArgumentError(absl::StrCat("the text has a vocabulary of ",
                                                          Counted(vocabulary, "token"), "; ", has,
-                                                         " are too few: set it to ", vocabulary)),
+                                                         " is too small: set it to ", vocabulary)),
                  key);
   };
   const FirstLayer first = FirstOf(job.model().layers(), "model.layers");

@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<TextDataset>> TextDataset::Create(std::vector<Tex
                                                                  uint32_t context,
                                                                  uint32_t vocabulary,
                                                                  Windows windows) {
-  if (parts.empty()) return absl::InvalidArgumentError("data: there are no examples");
+  if (parts.empty()) return absl::InvalidArgumentError("data: the source has no examples");
   std::unique_ptr<TextDataset> dataset(
       new TextDataset(std::move(parts), context, vocabulary, windows));
   size_t end = 0;
@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<TextDataset>> TextDataset::Create(std::vector<Tex
       const bool drawn = windows == Windows::kDrawn;
       return absl::InvalidArgumentError(absl::StrCat(
           part.path, ": has ", Counted(part.count, "token"), drawn ? " to train on" : " to test on",
-          ", and one example of context ", context, " needs ",
+          ", but one example of context ", context, " needs ",
           drawn ? 2 * uint64_t{context} : uint64_t{context} + 1, ": lower the context"));
     }
     end += examples;

@@ -1,4 +1,4 @@
-// Windows of texts as examples.
+// Takes windows of texts as examples.
 #pragma once
 
 #include <cstddef>
@@ -14,27 +14,28 @@
 
 namespace leeway {
 
-// A stretch of a text, within which all windows lie.
+// A part of a text. All its windows lie within it.
 struct TextPart {
-  // As errors name it.
+  // The name of the text's file in errors.
   std::string path;
   std::shared_ptr<const Tokens> tokens;
   size_t first = 0;
   size_t count = 0;
 };
 
-// Example i of a part is the window of `context` tokens that begins at its token i * context, of
-// shape context x 1 x 1. Its labels are the tokens that follow each of them. Where windows are
-// drawn, for training, CopyRows lets one begin at any of the `context` tokens from there on.
+// Example i of a part is the window of `context` tokens that begins at token i * context of the
+// part. Its shape is context x 1 x 1. Its labels are the tokens that follow each token of the
+// window. With Windows::kDrawn, for training, CopyRows lets a window begin at any of the `context`
+// tokens from there on.
 //
-// n tokens have (n - 1) / context examples. Drawn ones are n / context - 1: the last of them must
-// end within the part wherever it begins. No window spans two parts.
+// A part of n tokens has (n - 1) / context examples. With kDrawn it has n / context - 1: the last
+// window must end within the part wherever it begins. No window spans two parts.
 class TextDataset final : public Dataset {
  public:
   enum class Windows { kInPlace, kDrawn };
 
-  // INVALID_ARGUMENT if there is no part, or one that is too short for an example;
-  // RESOURCE_EXHAUSTED beyond kMaxExamples.
+  // INVALID_ARGUMENT if `parts` is empty, or a part is too short for an example; RESOURCE_EXHAUSTED
+  // beyond kMaxExamples.
   static absl::StatusOr<std::unique_ptr<TextDataset>> Create(std::vector<TextPart> parts,
                                                              uint32_t context, uint32_t vocabulary,
                                                              Windows windows);
@@ -47,21 +48,21 @@ class TextDataset final : public Dataset {
   uint64_t bytes() const override;
 
   absl::Status CopyBatch(size_t first, size_t count, Batch& batch) const override;
-  // One draw a window.
+  // Takes one draw for each window.
   absl::Status CopyRows(std::span<const uint32_t> rows, const Augmenter& augmenter,
                         RandomStream draws, Batch& batch) const override;
 
  private:
   TextDataset(std::vector<TextPart> parts, uint32_t context, uint32_t vocabulary, Windows windows);
   size_t ExamplesOf(const TextPart& part) const;
-  // Example `row`, begun `later` tokens later, as the batch's example `i`.
+  // Copies example `row`, begun `later` tokens later, as example `i` of the batch.
   void CopyWindow(size_t row, size_t later, size_t i, Batch& batch) const;
 
   const std::vector<TextPart> parts_;
   const ImageShape shape_;
   const uint32_t vocabulary_;
   const Windows windows_;
-  // Examples of each part and all before it.
+  // The number of examples of each part and all parts before it.
   std::vector<size_t> ends_;
 };
 

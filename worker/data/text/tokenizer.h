@@ -1,4 +1,4 @@
-// How a text becomes tokens: data.train.unit.
+// The interface that turns a text into tokens: data.train.unit.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ namespace leeway {
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
-  // Tokens have numbers below this.
+  // The size of the vocabulary. All tokens have numbers below it.
   virtual uint32_t vocabulary() const = 0;
-  // All tokens of a file. INVALID_ARGUMENT, with the place in it, for what is no token;
-  // RESOURCE_EXHAUSTED beyond kMaxDatasetBytes.
+  // Returns all tokens of a file. INVALID_ARGUMENT, with the place in the file, for text that has
+  // no token; RESOURCE_EXHAUSTED beyond kMaxDatasetBytes.
   virtual absl::StatusOr<Tokens> Encode(MappedFile file) const = 0;
 };
 
-// That of a job whose `train` source is text; its test data are read by it, too. Reads all training
-// files where these make the vocabulary. Errors have their keys.
+// Makes the tokenizer of a job whose `train` source is text. It reads the test data, too. Reads all
+// training files where they define the vocabulary. Errors have their keys.
 absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(const v1::TrainingJob& job,
                                                          const std::string& data_dir);
 

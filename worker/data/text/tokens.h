@@ -36,24 +36,24 @@ class TokenNumbers {
   std::vector<uint32_t> numbers32_;
 };
 
-// RESOURCE_EXHAUSTED: the tokens of `path` are more than kMaxDatasetBytes in memory.
+// Returns RESOURCE_EXHAUSTED: the tokens of `path` are more than kMaxDatasetBytes in memory.
 absl::Status TooManyTokens(const std::string& path);
 
 // Immutable.
 class Tokens {
  public:
-  // The number of the token that a byte is.
+  // The number of each byte's token.
   using ByteNumbers = std::array<uint8_t, 256>;
 
-  // Each byte is a token. They are looked up where they are copied, so that a mapped file stays on
-  // the disk.
+  // Each byte is a token. Numbers are looked up as tokens are copied, so a mapped file stays on
+  // disk.
   Tokens(FileContent bytes, const ByteNumbers& numbers);
   explicit Tokens(TokenNumbers numbers);
 
   size_t size() const;
-  // Of memory.
+  // The memory that the tokens take.
   uint64_t bytes() const;
-  // Tokens [first, first + count), within size(), to out[0, count).
+  // Copies the tokens [first, first + count), which are below size(), to out[0, count).
   void Copy(size_t first, size_t count, float* out) const;
 
  private:

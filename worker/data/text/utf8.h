@@ -1,4 +1,4 @@
-// What characters are, and where in a text they are.
+// Describes characters, and their places in a text.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@ namespace leeway {
 
 // The UTF-8 of a code point.
 std::string Utf8(uint32_t code);
-// "'é' (U+00E9)"; without the character where it is a control character.
+// "'é' (U+00E9)", or "U+00E9" alone for a control character.
 std::string DescribeCharacter(uint32_t code);
 
-// "FILE:LINE:COLUMN" of byte `at`, which begins a character; both count from 1, columns in
-// characters.
+// "FILE:LINE:COLUMN" of byte `at`, which must begin a character. Both numbers count from 1; columns
+// are in characters.
 std::string PlaceInText(const std::string& path, std::string_view text, size_t at);
 
 // INVALID_ARGUMENT with the place and the byte, unless all of `text` is UTF-8.
 absl::Status CheckUtf8(const std::string& path, std::string_view text);
-// That error, for the byte `at`.
+// The error of CheckUtf8 for the byte `at`.
 absl::Status NotUtf8(const std::string& path, std::string_view text, size_t at);
 
 }  // namespace leeway

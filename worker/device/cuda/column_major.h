@@ -1,4 +1,4 @@
-// A row-major product as BLAS has it.
+// Converts a row-major product to the form that BLAS takes.
 #pragma once
 
 #include "worker/compute/backend.h"
@@ -6,8 +6,8 @@
 
 namespace leeway::cuda {
 
-// A row-major matrix is its transpose in column-major order, and (A B)' = B' A': the operands
-// change places, and each keeps its own transposition. Strides count elements.
+// A row-major matrix is its transpose in column-major order, and (A B)' = B' A'. So the operands
+// swap places, and each keeps its own transposition. Strides count elements.
 inline BlasProduct ColumnMajor(const GemmShape& shape, Op op_a, const void* a, Op op_b,
                                const void* b, bool accumulate, float* c) {
   const auto stride = [](size_t given, size_t packed) {

@@ -1,4 +1,4 @@
-// Convolutions by a library that computes them without patches: cuDNN, where it is found.
+// The interface of a library that computes convolutions without patches: cuDNN, where it is found.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace leeway::cuda {
 
-// Which of a convolution's three products.
+// The three products of a convolution.
 enum class ConvolutionPass : uint8_t {
   // (x, filters) to y.
   kForward,
@@ -26,17 +26,17 @@ struct Convolution {
 };
 
 // Images are NHWC. Filters are [filters x kernel x kernel x channels]: the transpose of the
-// Backend's. Outputs are written whole. Products and sums are fp32, in an order that the sizes
-// alone give. Codes are those of runtime.h.
+// Backend's. Outputs are overwritten. Products and sums are fp32, in an order that depends on the
+// sizes alone. Codes are those of runtime.h.
 class Convolver {
  public:
   virtual ~Convolver() = default;
 
-  // Settles how this convolution is computed, at its first use and for good. *takes: whether this
-  // library computes it at all.
+  // Decides at the first use of this convolution, and for good, how it is computed. *takes says
+  // whether this library computes it at all.
   virtual int Prepare(const Convolution& convolution, bool* takes) = 0;
-  // Queues it in kCompute. *takes is false if the library refuses it after all, as it then does for
-  // good; nothing is queued.
+  // Queues the convolution in kCompute. *takes is false if the library refuses it after all, which
+  // is also for good; then nothing is queued.
   virtual int Run(const Convolution& convolution, const float* a, const float* b, float* out,
                   bool* takes) = 0;
 

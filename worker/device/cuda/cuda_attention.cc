@@ -8,7 +8,7 @@
 namespace leeway::cuda {
 namespace {
 
-// Where the matrices of one head of one example begin, in floats.
+// The offsets of the matrices of one head of one example, in floats.
 struct HeadPlace {
   HeadPlace(const AttentionShape& shape, size_t index)
       : queries(index / shape.heads * shape.positions * shape.qkv() +
@@ -22,7 +22,7 @@ struct HeadPlace {
   size_t queries;
   size_t keys;
   size_t values;
-  // Of [positions x channels].
+  // The offset in a matrix [positions x channels].
   size_t output;
   size_t weights;
 };

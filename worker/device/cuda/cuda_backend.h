@@ -1,7 +1,7 @@
-// An NVIDIA GPU: cuBLAS for products, kernels of our own (kernels/) for the rest. One family of
-// kernels a file.
+// The backend of an NVIDIA GPU: cuBLAS for products, own kernels (kernels/) for the rest. Each file
+// has one family of kernels.
 //
-// nvcc compiles these files for the module; tests compile the same files with the host's compiler,
+// nvcc compiles these files for the module. Tests compile the same files with the host's compiler,
 // over a Runtime without a GPU.
 #pragma once
 
@@ -19,11 +19,12 @@ namespace leeway::cuda {
 
 struct EncodeInput;
 
-// Results are the same bits in each run on the same model of GPU with the same libraries: sums are
-// taken in an order that the shapes alone give. Allocates when it is made, and in Allocate.
+// Every run on the same model of GPU with the same libraries gives the same bits, because sums are
+// taken in an order that depends on the shapes alone. Memory is allocated only in Make and
+// Allocate.
 class CudaBackend final : public Backend {
  public:
-  // RESOURCE_EXHAUSTED where the device has no room for the partial sums, or for rounded factors.
+  // RESOURCE_EXHAUSTED if the device has no room for the partial sums, or for rounded factors.
   static absl::StatusOr<std::unique_ptr<CudaBackend>> Make(std::unique_ptr<Runtime> runtime,
                                                            bool blocking,
                                                            Precision precision = Precision::kFp32);
@@ -136,23 +137,25 @@ class CudaBackend final : public Backend {
   CudaBackend(std::unique_ptr<Runtime> runtime, bool blocking, Precision precision)
       : queue_(std::move(runtime), blocking), precision_(precision) {}
 
-  // A product in this backend's precision; k > 0.
+  // Queues a product in this backend's precision. k must be above 0.
   void GemmInPrecision(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
                        bool accumulate, float* c);
   void ProductOfCopies(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
                        bool accumulate, float* c);
   struct Operand;
-  // Copies [rows x columns] of it from (row, column) on; how far apart the copy's rows begin.
+  // Copies [rows x columns] of the operand from (row, column) on. Returns the distance between the
+  // copy's rows.
   size_t CopyPart(const Operand& operand, size_t row, size_t column, size_t rows, size_t columns);
 
-  // The sums of term(row, column), handed to sink(column, sum).
+  // Computes the sums of term(row, column) over the rows, and passes them to sink(column, sum).
   template <typename Term, typename Sink>
   void SumColumns(const char* what, size_t rows, size_t columns, const Term& term,
                   const Sink& sink);
-  // Encodings with a scale for each group; `Values` writes a group by so many threads.
+  // Encodes with a scale for each group. `Values` writes a group with `threads_a_group` threads.
   template <typename Groups, typename Values>
   void EncodeScaled(const EncodeInput& whole, size_t threads_a_group, uint8_t* encoded);
-  // Convolution by the runtime's library (cuda_convolution.cc). False: it does not take this one.
+  // These functions convolve with the runtime's library (cuda_convolution.cc). They return false if
+  // the library does not take the convolution.
   bool TakesConvolution(const Convolution& convolution);
   bool ConvolveForward(const Conv2dShape& shape, size_t batch, const float* x, const float* weight,
                        const float* bias, float* scratch, float* y);
@@ -165,9 +168,9 @@ class CudaBackend final : public Backend {
 
   Queue queue_;
   const Precision precision_;
-  // Of sums in two passes; one kernel after the other has it.
+  // The partial results of sums in two passes. Kernels use this memory one after the other.
   void* partials_ = nullptr;
-  // Of FactorBytes(): copies of two factors; one product after the other has them.
+  // The copies of two factors, FactorBytes() long. Products use this memory one after the other.
   void* factors_ = nullptr;
 };
 

@@ -1,5 +1,5 @@
-// Batch normalisation (Ioffe and Szegedy 2015, algorithm 1 and the gradients of section 3), the
-// variance in a second pass over the rows.
+// Batch normalisation (Ioffe and Szegedy 2015, algorithm 1 and the gradients of section 3). The
+// variance is computed in a second pass over the rows.
 #include "worker/device/cuda/cuda_backend.h"
 #include "worker/device/cuda/kernels/batch_norm.h"
 #include "worker/device/cuda/launch.h"

@@ -1,13 +1,13 @@
-// Convolution by a library, where there is one that takes it. Each function says whether it did;
-// otherwise nothing is done, and patches are multiplied (cuda_products.cc).
+// Convolution by a library, if one takes it. Each function returns whether it did. If not, nothing
+// is computed, and patches are multiplied (cuda_products.cc).
 #include "worker/device/cuda/cuda_backend.h"
 #include "worker/device/cuda/kernels/transpose.h"
 #include "worker/device/cuda/launch.h"
 
 namespace leeway::cuda {
 
-// The one place that decides between the library and patches. The library computes in float32
-// throughout; rounded factors are patches'.
+// Only this function decides between the library and patches. The library computes in float32
+// throughout, so rounded factors always use patches.
 bool CudaBackend::TakesConvolution(const Convolution& convolution) {
   return precision_ == Precision::kFp32 && convolution.batch > 0 &&
          queue_.TakesConvolution(convolution);

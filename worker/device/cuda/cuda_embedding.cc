@@ -1,4 +1,4 @@
-// Rows of a table by number.
+// Looks up rows of a table by number.
 #include "worker/device/cuda/cuda_backend.h"
 #include "worker/device/cuda/kernels/embedding.h"
 #include "worker/device/cuda/launch.h"

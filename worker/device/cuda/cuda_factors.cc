@@ -1,5 +1,5 @@
-// Products in the backend's precision: cuBLAS takes float32 as it is, and rounds to TF32 itself;
-// for bf16 and fp16 it reads copies of the factors.
+// Products in the backend's precision. cuBLAS takes float32 factors as they are, and rounds them to
+// TF32 itself. For bf16 and fp16 it reads copies of the factors.
 #include <algorithm>
 
 #include "worker/device/cuda/column_major.h"
@@ -65,7 +65,7 @@ void CudaBackend::ProductOfCopies(const GemmShape& shape, Op op_a, const float* 
       part.a_stride = CopyPart(left, i, p, part.m, part.k);
       for (size_t j = 0; j < n; j += cut.n) {
         part.n = std::min(cut.n, n - j);
-        // The whole of it is there from the rows before.
+        // If b fits whole, its copy from the first rows is still there.
         if (i == 0 || cut.n < n) part.b_stride = CopyPart(right, p, j, part.k, part.n);
         BlasProduct product = ColumnMajor(part, op_a, left.copy, op_b, right.copy,
                                           accumulate || p > 0, c + i * part.c_stride + j);

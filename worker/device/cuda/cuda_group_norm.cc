@@ -1,4 +1,4 @@
-// Group normalisation (Wu and He 2018), the variance in a second pass.
+// Group normalisation (Wu and He 2018). The variance is computed in a second pass.
 #include "worker/device/cuda/cuda_backend.h"
 #include "worker/device/cuda/kernels/group_norm.h"
 #include "worker/device/cuda/launch.h"

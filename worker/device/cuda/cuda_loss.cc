@@ -1,4 +1,4 @@
-// Losses: the examples one by one, then their sum in two passes.
+// Computes the loss of each example, then the sum of all in two passes.
 #include <algorithm>
 
 #include "worker/device/cuda/cuda_backend.h"
@@ -9,7 +9,7 @@
 namespace leeway::cuda {
 namespace {
 
-// Losses that one thread adds up.
+// The number of losses that one thread adds up.
 constexpr size_t kGroup = 64;
 
 size_t Parts(size_t count, size_t each) { return (count + each - 1) / each; }
@@ -18,7 +18,7 @@ size_t Parts(size_t count, size_t each) { return (count + each - 1) / each; }
 
 template <typename Loss>
 void CudaBackend::SumLosses(const char* what, size_t batch, const Loss& loss, LossSum* sum) {
-  // Losses first, the groups' sums behind them.
+  // The losses come first, the sums of the groups after them.
   const size_t room = kPartialsBytes / sizeof(LossSum) / 2;
   auto* const losses = static_cast<LossSum*>(partials_);
   LossSum* const groups = losses + room;

@@ -1,4 +1,4 @@
-// Whole vectors of a model: exchanges' arithmetic and local optimizers.
+// Kernels on whole vectors of a model: the arithmetic of exchanges, and local optimizers.
 #include <span>
 
 #include "absl/status/status.h"
@@ -11,7 +11,7 @@
 namespace leeway::cuda {
 namespace {
 
-// The kernel of elements from `begin` on.
+// The kernel's body for elements from `begin` on.
 UpdateTrained TrainedFrom(size_t begin, const VectorUpdate& update, const UpdateStep& step,
                           float* finite) {
   UpdateTrained body{.formula = update.rule->formula(step),

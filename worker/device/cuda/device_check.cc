@@ -5,7 +5,7 @@
 namespace leeway::cuda {
 namespace {
 
-// cudaError_t.
+// Values of cudaError_t.
 constexpr Code kInsufficientDriver = 35;
 constexpr Code kDevicesUnavailable = 46;
 constexpr Code kNoDevice = 100;
@@ -26,22 +26,22 @@ absl::Status CheckCount(Code code, int count, const CudaVersions& versions,
                         absl::string_view description) {
   if (code == kInsufficientDriver && versions.driver == 0) {
     return absl::FailedPreconditionError(
-        "no NVIDIA driver runs on this machine: install one, and see that nvidia-smi lists the "
+        "no NVIDIA driver runs on this machine: install one, and check that nvidia-smi lists the "
         "GPU");
   }
   if (code == kInsufficientDriver) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the NVIDIA driver serves CUDA up to ", VersionText(versions.driver),
-                     ", this module was built with ", VersionText(versions.runtime),
+        absl::StrCat("the NVIDIA driver supports CUDA up to ", VersionText(versions.driver),
+                     ", but this module was built with ", VersionText(versions.runtime),
                      ": install a newer driver, or a module that was built with an older toolkit"));
   }
   if (code == kNoDevice || (code == kSuccess && count == 0)) {
     return absl::NotFoundError(
-        "the NVIDIA driver sees no GPU: look at nvidia-smi and CUDA_VISIBLE_DEVICES");
+        "the NVIDIA driver sees no GPU: check nvidia-smi and CUDA_VISIBLE_DEVICES");
   }
   if (code != kSuccess) {
     return absl::InternalError(absl::StrCat("asking the NVIDIA driver for its GPUs: ", description,
-                                            ": look at nvidia-smi and the kernel's log"));
+                                            ": check nvidia-smi and the kernel's log"));
   }
   return absl::OkStatus();
 }
@@ -58,7 +58,7 @@ absl::Status CheckCapability(absl::string_view device, int capability, int oldes
   return absl::UnimplementedError(
       absl::StrCat(device, " has compute capability ", CapabilityText(capability),
                    "; this module has kernels for ", CapabilityText(oldest),
-                   " and newer: use another device, or build it for this one"));
+                   " and newer: use another device, or build the module for this one"));
 }
 
 absl::Status CheckPrecision(absl::string_view device, int capability, Precision precision) {
@@ -67,7 +67,7 @@ absl::Status CheckPrecision(absl::string_view device, int capability, Precision 
     return absl::OkStatus();
   }
   return absl::UnimplementedError(absl::StrCat(
-      device, " has no ", PrecisionName(precision), ", which takes compute capability ",
+      device, " does not support ", PrecisionName(precision), ", which needs compute capability ",
       CapabilityText(kAmpere), ": set workers.precision to fp16 or fp32, or use another device"));
 }
 
@@ -79,11 +79,11 @@ absl::Status OpenError(Code code, absl::string_view device, absl::string_view de
     case kDevicesUnavailable:
       return absl::UnavailableError(
           absl::StrCat(what,
-                       ": another process has it for itself; wait for that, or set the "
+                       ": another process uses it exclusively; wait for that process, or set the "
                        "compute mode to default (nvidia-smi -c 0)"));
     case kOutOfMemory:
-      return absl::ResourceExhaustedError(
-          absl::StrCat(what, ": other processes have its memory; end them, or use another device"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          what, ": other processes use all its memory; end them, or use another device"));
     case kNoKernelImage:
     case kUnsupportedPtx:
       return absl::UnimplementedError(
@@ -100,7 +100,7 @@ absl::Status CheckPrecisionSetting(const char* name, const char* value) {
   if (text.empty() || text == "0") return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("the environment has ", name, "=", text,
-                   ", under which products would lose digits that the job counts on: unset it"));
+                   ", with which products would lose digits that the job relies on: unset it"));
 }
 
 }  // namespace leeway::cuda

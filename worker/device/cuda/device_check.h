@@ -1,5 +1,5 @@
-// What CUDA says of a machine's devices, as errors that say what to do. Pure, so that tests without
-// a GPU have all of them.
+// Turns CUDA's reports on a machine's devices into errors that say what to do. The functions are
+// pure, so tests without a GPU cover all of them.
 #pragma once
 
 #include <cstdint>
@@ -11,34 +11,35 @@
 
 namespace leeway::cuda {
 
-// As CUDA gives them: 13000 is 13.0.
+// Versions as CUDA numbers them: 13000 is 13.0.
 struct CudaVersions {
-  // Of the driver; 0: there is none.
+  // The driver's version; 0 if no driver is installed.
   int driver = 0;
-  // That this module was built with.
+  // The version that this module was built with.
   int runtime = 0;
 };
 
-// Of asking how many devices there are. FAILED_PRECONDITION: no driver, or too old a one;
-// NOT_FOUND: no device.
+// The result of counting the devices. FAILED_PRECONDITION: the driver is missing or too old.
+// NOT_FOUND: the driver sees no device.
 absl::Status CheckCount(Code code, int count, const CudaVersions& versions,
                         absl::string_view description);
 
-// OUT_OF_RANGE.
+// OUT_OF_RANGE if no device has the number `index`.
 absl::Status CheckIndex(uint32_t index, int count);
 
-// Versions as 10 * major + minor. UNIMPLEMENTED.
+// UNIMPLEMENTED if the device's capability is below `oldest`. Both are 10 * major + minor.
 absl::Status CheckCapability(absl::string_view device, int capability, int oldest);
 
-// TF32 and bf16 came with 8.0. UNIMPLEMENTED.
+// UNIMPLEMENTED if the device lacks the precision: TF32 and bf16 need capability 8.0.
 absl::Status CheckPrecision(absl::string_view device, int capability, Precision precision);
 
-// Of the first use of a device. UNAVAILABLE: another process has it for itself; RESOURCE_EXHAUSTED:
-// no memory for a context; UNIMPLEMENTED: no kernels for its architecture; else INTERNAL.
+// The result of the first use of a device. UNAVAILABLE: another process uses it exclusively.
+// RESOURCE_EXHAUSTED: it has no memory for a context. UNIMPLEMENTED: the module has no kernels for
+// its architecture. Otherwise INTERNAL.
 absl::Status OpenError(Code code, absl::string_view device, absl::string_view description);
 
-// Settings of the environment under which cuBLAS would compute with less than fp32, by name; null:
-// not set. FAILED_PRECONDITION.
+// FAILED_PRECONDITION if the environment variable `name` with `value` lets cuBLAS compute with less
+// than fp32. `value` is null if the variable is not set.
 absl::Status CheckPrecisionSetting(const char* name, const char* value);
 
 }  // namespace leeway::cuda

@@ -1,4 +1,4 @@
-// How a product is cut into parts whose factors fit where their copies go.
+// Cuts a product into parts whose factors fit into the memory for their copies.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,16 @@
 
 namespace leeway::cuda {
 
-// Whole groups: rows of a copy begin on 16 bytes, so that tensor cores take them.
+// Rounds `elements` up to whole groups. Rows of a copy begin on 16 bytes, so that tensor cores
+// accept them.
 inline size_t WholeGroups(size_t elements) {
   return (elements + kGroupHalves - 1) / kGroupHalves * kGroupHalves;
 }
 
-// Rows, columns and depth of a part. A function of the shape and the fixed room alone, so results
-// are, too: the parts along k add up in order.
+// The rows, columns and depth of a part. They depend on the shape and the fixed room alone, and so
+// do the results: the parts along k are added in order.
 struct FactorCut {
-  // `halves`: how many elements the copy of one factor may have; at least 512.
+  // `halves` is the number of elements that fit into the copy of one factor; at least 512.
   static FactorCut Of(const GemmShape& shape, size_t halves) {
     const size_t deepest = halves / kGroupHalves / kGroupHalves * kGroupHalves;
     const size_t k = std::min(shape.k, deepest);

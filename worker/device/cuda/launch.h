@@ -1,5 +1,5 @@
-// Runs a kernel's body for each index of [0, count): threads on the GPU, a loop elsewhere. So a
-// test without a GPU runs the bodies that the GPU runs.
+// Runs a kernel's body for each index of [0, count): as threads on the GPU, in a loop elsewhere. So
+// a test without a GPU runs the same bodies as the GPU.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,8 @@ void RunBodies(Runtime& runtime, size_t count, const Body& body) {
 
 #else
 
-// In an order in which no index follows its neighbour: a body that reads what another writes is
-// found by wrong results.
+// Runs the bodies in an order in which no index follows its neighbour, so that a body that reads
+// what another one writes gives wrong results.
 template <typename Body>
 void RunBodies(Runtime&, size_t count, const Body& body) {
   constexpr size_t kStep = 7;

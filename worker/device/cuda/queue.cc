@@ -9,13 +9,13 @@
 namespace leeway::cuda {
 namespace {
 
-// Events of a stream from which on their state is looked at although nobody asks.
+// With this many pending events of a stream, their state is checked although no caller asks.
 constexpr size_t kPendingMany = 64;
 
 }  // namespace
 
 Queue::~Queue() {
-  // What is under way reads and writes memory that goes now.
+  // Work in progress uses memory that is about to be freed.
   (void)runtime_->AwaitAll();
   for (Line& line : lines_) {
     for (const Pending& pending : line.pending) (void)runtime_->DestroyEvent(pending.event);
@@ -32,11 +32,11 @@ bool Queue::Begin(Stream stream, const char* what) {
 
 void Queue::End(Stream stream, Code code) {
   if (code != kSuccess) {
-    // CUDA may report here what failed before.
+    // CUDA may report an earlier failure here.
     const std::string suspects = log_.Suspects();
     return FailBy(code, suspects == what_
                             ? absl::StrCat("queueing ", what_)
-                            : absl::StrCat("queueing ", what_, ", or running ", suspects));
+                            : absl::StrCat("queueing ", what_, " or running ", suspects));
   }
   if (!blocking_) return;
   if (const Code done = runtime_->AwaitAll(); done != kSuccess) {
@@ -70,7 +70,7 @@ bool Queue::TakesConvolution(const Convolution& convolution) {
   if (convolver == nullptr || !status_.ok()) return false;
   bool takes = false;
   const Code code = convolver->Prepare(convolution, &takes);
-  if (code != kSuccess) FailBy(code, "choosing how to convolve");
+  if (code != kSuccess) FailBy(code, "choosing a convolution algorithm");
   return takes && code == kSuccess;
 }
 
@@ -111,7 +111,7 @@ StreamEvent Queue::Record(Stream stream) {
   Trim(stream);
   void* const event = TakeEvent();
   if (event == nullptr) return made;
-  // Known from now on, so that it is given back whatever happens.
+  // The event is in the list from now on, so that it is destroyed whatever happens.
   line.pending.push_back({made.number, event, log_.Mark(stream)});
   const Code code = runtime_->Record(event, stream);
   if (code != kSuccess) FailBy(code, "recording an event");
@@ -132,7 +132,7 @@ void Queue::Complete(StreamEvent event) {
   while (!line.pending.empty() && line.pending.front().number <= event.number) {
     const Pending& first = line.pending.front();
     log_.Done(stream, first.mark);
-    // Streams that were told to wait for it wait for the record that was the latest then.
+    // A stream that waits for this event waits for the record that was current when it was told to.
     free_events_.push_back(first.event);
     line.pending.pop_front();
   }
@@ -147,12 +147,12 @@ void Queue::Trim(Stream stream) {
 }
 
 void Queue::Wait(Stream stream, StreamEvent event) {
-  // A stream is in order anyway.
+  // A stream runs in order anyway.
   if (!status_.ok() || StreamOf(event) == stream) return;
   const Pending* const pending = Find(event);
   if (pending == nullptr) return;
   const Code code = runtime_->Wait(stream, pending->event);
-  if (code != kSuccess) FailBy(code, "letting a stream wait for an event");
+  if (code != kSuccess) FailBy(code, "making a stream wait for an event");
 }
 
 bool Queue::Done(StreamEvent event) {
@@ -195,7 +195,7 @@ void Queue::FailBy(Code code, absl::string_view doing) {
   }
   Fail(absl::InternalError(
       absl::StrCat(runtime_->device(), " failed while ", doing, ": ", runtime_->Describe(code),
-                   blocking_ ? "" : " (LEEWAY_CUDA_BLOCKING=1 finds the one that failed)")));
+                   blocking_ ? "" : " (set LEEWAY_CUDA_BLOCKING=1 to find out which one failed)")));
 }
 
 }  // namespace leeway::cuda

@@ -1,4 +1,4 @@
-// The three streams of a device: what is queued in them, their events, and the first error.
+// The three streams of a device: their queued work, their events, and the first error.
 #pragma once
 
 #include <array>
@@ -18,11 +18,12 @@
 
 namespace leeway::cuda {
 
-// Events are taken from a pool that grows to what is needed at once, so that steps make none. After
-// an error nothing more is queued. Not thread-safe.
+// Events come from a pool that grows to the number needed at once, so later steps create none.
+// After an error nothing more is queued. Not thread-safe.
 class Queue {
  public:
-  // `blocking`: each piece of work is awaited at once, so that an error names it alone.
+  // With `blocking`, each piece of work is awaited at once, so that an error names exactly that
+  // piece.
   Queue(std::unique_ptr<Runtime> runtime, bool blocking)
       : runtime_(std::move(runtime)), blocking_(blocking) {}
   ~Queue();
@@ -33,12 +34,13 @@ class Queue {
   void CopyToHost(Stream stream, const float* device, std::span<float> host);
   void CopyInside(size_t count, const float* from, float* to);
   void Multiply(const BlasProduct& product);
-  // Whether the runtime's convolver takes it.
+  // Whether the runtime's convolver takes the convolution.
   bool TakesConvolution(const Convolution& convolution);
-  // False: it does not, after all, and nothing is queued.
+  // Queues the convolution. False if the convolver refuses it after all; then nothing is queued.
   bool Convolve(const char* what, const Convolution& convolution, const float* a, const float* b,
                 float* out);
-  // Around a kernel's launch (launch.h). False: nothing must be launched.
+  // Called before and after a kernel's launch (launch.h). If BeginKernel returns false, nothing
+  // must be launched.
   bool BeginKernel(const char* what);
   void EndKernel();
 
@@ -63,14 +65,14 @@ class Queue {
   static Stream StreamOf(StreamEvent event) { return static_cast<Stream>(event.number % 4); }
   Line& Of(Stream stream) { return lines_[static_cast<size_t>(stream)]; }
 
-  // Before and after work is queued.
+  // Called before and after work is queued. If Begin returns false, nothing must be queued.
   bool Begin(Stream stream, const char* what);
   void End(Stream stream, Code code);
-  // The entry of an event that is not known to be done; null: it is.
+  // The entry of an event that is not known to be done; null if the event is done.
   Pending* Find(StreamEvent event);
-  // All of its stream up to the event is done.
+  // Notes that all work of the event's stream up to the event is done.
   void Complete(StreamEvent event);
-  // Gives events back that are done, where many are pending because nobody asks for them.
+  // Returns finished events to the pool if many are pending because no caller asks for them.
   void Trim(Stream stream);
   void* TakeEvent();
   void FailBy(Code code, absl::string_view doing);
@@ -80,7 +82,7 @@ class Queue {
   std::array<Line, kStreams> lines_;
   std::vector<void*> free_events_;
   WorkLog log_;
-  // What is being queued.
+  // The name of the work that is being queued.
   const char* what_ = "";
   absl::Status status_;
 };

@@ -1,5 +1,5 @@
-// What CudaBackend wants of CUDA and cuBLAS, call by call. The module has the real ones
-// (module/gpu_runtime.h); tests have one that needs no GPU.
+// The calls of CUDA and cuBLAS that CudaBackend needs, one by one. The module implements them
+// (module/gpu_runtime.h); tests have an implementation that needs no GPU.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace leeway::cuda {
 
-// CUDA's error number, or one of cuBLAS's from kCublas on, or one of cuDNN's from kCudnn on.
+// An error number of CUDA, of cuBLAS from kCublas on, or of cuDNN from kCudnn on.
 using Code = int;
 inline constexpr Code kSuccess = 0;
 inline constexpr Code kOutOfMemory = 2;
@@ -20,10 +20,10 @@ inline constexpr Code kNotReady = 600;
 inline constexpr Code kCublas = 10000;
 inline constexpr Code kCudnn = 20000;
 
-// A product as BLAS has it: column-major, c [m x n] = op(a) [m x k] op(b) [k x n] + beta c. Sums
-// and c are float32.
+// A product in the form of BLAS: column-major, c [m x n] = op(a) [m x k] op(b) [k x n] + beta c.
+// Sums and c are float32.
 struct BlasProduct {
-  // a and b are floats, which tf32 rounds; or 16-bit values of bf16 or fp16.
+  // a and b are floats, which are rounded for tf32, or 16-bit values for bf16 and fp16.
   Precision precision = Precision::kFp32;
   bool transpose_a = false;
   bool transpose_b = false;
@@ -39,7 +39,8 @@ struct BlasProduct {
   int64_t ldc = 0;
 };
 
-// Calls come from one thread at a time. None of them throws, and none keeps an error of its own.
+// Calls come from one thread at a time. No call throws, and no call leaves an error behind for the
+// next one.
 class Runtime {
  public:
   virtual ~Runtime() = default;
@@ -47,13 +48,13 @@ class Runtime {
   // "cuda:0, NVIDIA H200 (compute capability 9.0)".
   virtual std::string device() const = 0;
   virtual std::string Describe(Code code) const = 0;
-  // Whether the error is that memory ran out.
+  // Whether the error means that memory ran out.
   virtual bool OutOfMemory(Code code) const { return code == kOutOfMemory; }
 
   virtual Code Allocate(size_t bytes, void** device) = 0;
   virtual Code Free(void* device) = 0;
   virtual Code MemoryLeft(size_t* free, size_t* total) = 0;
-  // Fixes host memory in place, so that copies of it go by themselves and at the link's rate.
+  // Fixes host memory in place, so that copies run by themselves and at the link's rate.
   virtual Code Pin(void* host, size_t bytes) = 0;
   virtual Code Unpin(void* host) = 0;
 
@@ -65,20 +66,21 @@ class Runtime {
   virtual Code DestroyEvent(void* event) = 0;
   virtual Code Record(void* event, Stream stream) = 0;
   virtual Code Wait(Stream stream, void* event) = 0;
-  // kNotReady: not yet done.
+  // Returns kNotReady if the event is not done yet.
   virtual Code Query(void* event) = 0;
   virtual Code Await(void* event) = 0;
-  // Until all streams are empty.
+  // Waits until all streams are empty.
   virtual Code AwaitAll() = 0;
 
-  // In kCompute.
+  // Queues the product in kCompute.
   virtual Code Multiply(const BlasProduct& product) = 0;
-  // Null: there is none, and convolutions are products of patches.
+  // The library for convolutions. If it is null, convolutions are products of patches.
   virtual Convolver* convolver() { return nullptr; }
-  // For Launch: makes the device this thread's, and tells how the launch went.
+  // For Launch: BeforeLaunch selects the device for this thread, and AfterLaunch returns whether
+  // the launch succeeded.
   virtual Code BeforeLaunch() = 0;
   virtual Code AfterLaunch() = 0;
-  // cudaStream_t.
+  // The stream's cudaStream_t.
   virtual void* native(Stream stream) = 0;
 };
 

@@ -9,7 +9,7 @@
 
 namespace leeway::cuda {
 
-// Of a backend's partial results.
+// The bytes for a backend's partial results.
 inline constexpr size_t kPartialsBytes = size_t{4} << 20;
 
 template <typename Term, typename Sink>

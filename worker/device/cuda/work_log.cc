@@ -10,7 +10,7 @@
 namespace leeway::cuda {
 namespace {
 
-// Names that an error has room for.
+// The number of names in an error.
 constexpr size_t kNamed = 6;
 
 }  // namespace
@@ -24,7 +24,7 @@ void WorkLog::Queued(Stream stream, const char* what) {
 
 void WorkLog::Done(Stream stream, uint64_t mark) {
   Line& line = Of(stream);
-  // The names are of the last so many that were queued.
+  // `names` has the work that was queued last.
   while (!line.names.empty() && line.queued - line.names.size() < mark) line.names.pop_front();
 }
 

@@ -1,4 +1,5 @@
-// Which work of each stream may still be under way, so that an error which surfaces late names it.
+// Records the work of each stream that may still be running, so that an error which is reported
+// late names it.
 #pragma once
 
 #include <array>
@@ -11,21 +12,21 @@
 
 namespace leeway::cuda {
 
-// CUDA reports a failed kernel at some later call, and not which kernel it was: one of those that
-// were queued and not known to be done.
+// CUDA reports a failed kernel at some later call, and does not say which kernel it was: one of
+// those that were queued and are not known to be done.
 class WorkLog {
  public:
-  // Names kept for each stream; a longer queue loses the oldest.
+  // The number of names that are kept for each stream. A longer queue loses the oldest.
   static constexpr size_t kMax = 512;
 
-  // `what` outlives the log.
+  // Adds a piece of work. `what` must outlive the log.
   void Queued(Stream stream, const char* what);
-  // A mark for what the stream has been given so far.
+  // A mark after the work that the stream has been given so far.
   uint64_t Mark(Stream stream) const { return Of(stream).queued; }
-  // All of the stream up to the mark is done.
+  // Notes that all work of the stream up to the mark is done.
   void Done(Stream stream, uint64_t mark);
-  // "Gemm", or "one of Gemm, SumRows and 7 more": each name once; "nothing that was queued" if all
-  // is done.
+  // The names of the work that may have failed, each once: "Gemm", or "one of Gemm, SumRows and 7
+  // more". "nothing that was queued" if all work is done.
   std::string Suspects() const;
 
  private:

@@ -160,14 +160,14 @@ TEST_CASE("a server that nobody can follow may go at once, and is told why") {
     const auto reply = job.Drain(0);
     REQUIRE(reply.ok());
     CHECK(reply->released());
-    CHECK(reply->message() == "there is no other server");
+    CHECK(reply->message() == "the job has no other server");
   }
   SECTION("the others leave, too") {
     Drained job({});
     job.DrainWhole(0);
     const auto reply = job.Drain(1);
     CHECK(reply->released());
-    CHECK(reply->message() == "there is no other server");
+    CHECK(reply->message() == "the job has no other server");
     CHECK(job.Owners() == Places{1, 1, 1, 1});
   }
   SECTION("the job has not begun") {

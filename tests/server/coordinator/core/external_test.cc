@@ -131,14 +131,14 @@ TEST_CASE("what is no rule is refused") {
 TEST_CASE("other jobs take no rule and no factors from a worker") {
   Scenario job(JobShape{});
   CheckRefused(Register(job, Bringing(0, kRule)).status(), absl::StatusCode::kInvalidArgument,
-               "worker 0 (process 100 on host): brings an update rule, which goes with model.type "
-               "external only");
+               "worker 0 (process 100 on host): brings an update rule, which needs model.type "
+               "external");
   v1::RegisterWorkerRequest request = Bringing(0, nullptr);
   request.mutable_schema()->mutable_tensors(1)->mutable_factors();
   CheckRefused(
       Register(job, request).status(), absl::StatusCode::kInvalidArgument,
       "worker 0 (process 100 on host): tensor 'dense_0/bias' has factors of its own, which "
-      "go with model.type external only; a job has update.factors");
+      "need model.type external; other jobs have update.factors");
 }
 
 TEST_CASE("the optimizer of a worker that makes its own steps is its own business") {
@@ -334,7 +334,7 @@ TEST_CASE("Leeway's own workers do not say that they keep state") {
   job.Carry();
   CheckRefused(SayKept(job, 0), absl::StatusCode::kInvalidArgument,
                "the heartbeat of worker 0: keeps_state: only programs of a job with model.type "
-               "external say so");
+               "external may say so");
 }
 
 }  // namespace

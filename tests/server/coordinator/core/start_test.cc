@@ -20,7 +20,7 @@ TEST_CASE("a registration is answered when all are here and the servers are read
   REQUIRE(job.Server(1).ok());
   CHECK(absl::IsUnavailable(job.Worker(1, 101).status()));
   waiting = job.Worker(2, 102).status();
-  CHECK_THAT(std::string(waiting.message()), Contains("servers 0, 1 to make ready"));
+  CHECK_THAT(std::string(waiting.message()), Contains("servers 0, 1 to get ready"));
   const auto configure = job.Take<ConfigureServer>();
   REQUIRE(configure.size() == 2);
   CHECK(configure[1].request.length().clocks() == 100);

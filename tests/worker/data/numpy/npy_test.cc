@@ -96,7 +96,7 @@ TEST_CASE("Unsigned bytes stay bytes, NaN is a missing value, infinity is an err
   CHECK(std::isnan(FeaturesOf("<f2", Elements<uint16_t>({0x7e00, 0}), "(1, 2)")[0]));
   for (const double bad : {HUGE_VAL, -HUGE_VAL, 1e300}) {
     RequireError(Parse(Npy("<f8", "(1, 2)", Elements<double>({0, bad})), LabelsOf(1)),
-                 StatusCode::kInvalidArgument, {"x.npy: byte 136", "no finite float"});
+                 StatusCode::kInvalidArgument, {"x.npy: byte 136", "not finite as a float"});
   }
   RequireError(Parse(Npy("<f2", "(1, 1)", Elements<uint16_t>({0xfc00})), LabelsOf(1)),
                StatusCode::kInvalidArgument, {"-inf"});
@@ -146,7 +146,7 @@ TEST_CASE("Labels are numbers of any type that the loss takes") {
   RequireError(Parse(features, LabelsOf(4)), StatusCode::kInvalidArgument,
                {"y.npy", "4 labels for the 3 examples of x.npy"});
   RequireError(Parse(features, Npy("|u1", "(3, 1)", {1, 2, 3})), StatusCode::kInvalidArgument,
-               {"y.npy", "labels have one"});
+               {"y.npy", "labels must have one"});
 }
 
 TEST_CASE("Objects, fields, Fortran order and other types are refused with what to do") {
@@ -234,11 +234,11 @@ TEST_CASE("Archives that are damaged, or lack the array, are errors with key and
   folder.Write("y.npy", y);
   WriteZip(folder, "d.npz", {{"x.npy", x}, {"z.npy", y}}, true);
   RequireError(Read(folder, "features: 'd.npz' labels: 'y.npy'"), StatusCode::kInvalidArgument,
-               {"features_array", "has 2 arrays: name one, of x, z"});
+               {"features_array", "has 2 arrays; name one of them: x, z"});
   RequireError(Read(folder, "features: 'd.npz' features_array: 'w' labels: 'y.npy'"),
                StatusCode::kNotFound, {"features_array", "no w.npy", "x.npy, z.npy"});
   RequireError(Read(folder, "features: 'y.npy' features_array: 'w' labels: 'y.npy'"),
-               StatusCode::kInvalidArgument, {"features_array", "no .npz"});
+               StatusCode::kInvalidArgument, {"features_array", "is not an .npz"});
   RequireError(Read(folder, "features: 'absent.npy' labels: 'y.npy'"), StatusCode::kNotFound,
                {"features", "absent.npy: no such file"});
   WriteZip(folder, "d.npz", {{"x.npy", x}}, false);

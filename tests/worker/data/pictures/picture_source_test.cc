@@ -186,7 +186,7 @@ TEST_CASE("A class without a whole picture is an error that names one") {
   absl::Status status = data->Load(0, 2, batch);
   if (status.ok()) status = data->Load(1, 2, batch);
   CHECK(status.code() == StatusCode::kInvalidArgument);
-  CHECK(Contains(status, "no picture of the class is whole"));
+  CHECK(Contains(status, "every picture of the class is damaged"));
   CHECK(Contains(status, "train/b/"));
 }
 
@@ -200,7 +200,7 @@ TEST_CASE("Folders without classes or pictures, and classes that do not fit, are
   folder.Write("train/1.png", Plain(1));
   refused(StatusCode::kInvalidArgument, {"data.train.folder", "one for each class"});
   folder.Write("train/a/notes.txt", std::string("x"));
-  refused(StatusCode::kInvalidArgument, {"train/a: no picture"});
+  refused(StatusCode::kInvalidArgument, {"train/a: has no picture"});
   folder.Write("train/a/1.png", Plain(1));
   folder.Write("train/a/more/1.png", Plain(1));
   refused(StatusCode::kInvalidArgument, {"train/a: has a folder of its own (more)"});

@@ -58,7 +58,7 @@ TEST_CASE("A text with bytes that are no tokens is refused with the place") {
   folder.Write("tokenizer.json", kTokenizer);
   folder.Write("f", "ab\nabc");
   RequireError(Open(folder, "tokenizer.json"), StatusCode::kInvalidArgument,
-               {"data.test.files.0", "f:2:3: byte 0x63 is no token"});
+               {"data.test.files.0", "f:2:3: byte 0x63 is not a token"});
   folder.Write("f", "ab\xff");
   RequireError(Open(folder, "tokenizer.json"), StatusCode::kInvalidArgument, {"f:1:3", "UTF-8"});
 }

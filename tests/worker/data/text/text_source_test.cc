@@ -218,7 +218,7 @@ TEST_CASE("A character that the vocabulary lacks, and bytes that are none, have 
   folder.Write("test", "abc\nde!\n");
   const std::string files = "context: 2 files: 'train'";
   const std::string test = "test { text { context: 2 files: 'test' } }";
-  const std::string remedy = "name as `vocabulary` a text that has all characters";
+  const std::string remedy = "set `vocabulary` to a text that has all characters";
   const auto refused = [&](const std::string& options, const std::vector<std::string>& parts) {
     RequireError(OpenTestData(Job(files + options, test), folder.path()),
                  StatusCode::kInvalidArgument, parts);
@@ -255,7 +255,7 @@ TEST_CASE("A text that is too short, empty or absent is an error with its key") 
   const FileBytes packed = Gzip(FileBytes(1000, 'a'));
   folder.Write("f", FileBytes(packed.begin(), packed.end() - 3));
   RequireError(TrainingData::Open(Job("context: 4 files: 'f'"), folder.path(), 0),
-               StatusCode::kDataLoss, {"data.train.files.0", "ends too early"});
+               StatusCode::kDataLoss, {"data.train.files.0", "is truncated"});
 }
 
 TEST_CASE("A model that does not know all tokens is refused at its key") {
@@ -270,7 +270,7 @@ TEST_CASE("A model that does not know all tokens is refused at its key") {
   first->mutable_layers(0)->mutable_embedding()->set_vocabulary(26);
   job.mutable_model()->add_layers()->mutable_dense()->set_units(20);
   RequireError(TrainingData::Open(job, folder.path(), 0), StatusCode::kInvalidArgument,
-               {"model.layers.1.dense.units", "20 are too few"});
+               {"model.layers.1.dense.units", "20 is too small"});
   job.mutable_model()->mutable_layers(1)->mutable_dense()->set_units(30);
   CHECK(OpenTrain(job, folder)->classes() == 26);
 }
@@ -282,7 +282,7 @@ TEST_CASE("Partitions by class are refused for text") {
     RequireError(TrainingData::Open(
                      Job("context: 4 files: 'f'", std::string("partition { ") + partition + " }"),
                      folder.path(), 0),
-                 StatusCode::kInvalidArgument, {"data.partition", "iid and by_file"});
+                 StatusCode::kInvalidArgument, {"data.partition", "iid or by_file"});
   }
 }
 

@@ -83,7 +83,7 @@ TEST_CASE("A module that is missing, broken or another's is an error that says w
       {folder / "empty.so", StatusCode::kFailedPrecondition, {"empty.so", "install it again"}},
       {folder / "short.so", StatusCode::kFailedPrecondition, {"short.so", "install it again"}},
       {Module("no_entry"), StatusCode::kFailedPrecondition, {"leeway_device_module", "no_entry"}},
-      {Module("no_table"), StatusCode::kFailedPrecondition, {"gives no functions"}},
+      {Module("no_table"), StatusCode::kFailedPrecondition, {"returned no functions"}},
       {Module("other_abi"), StatusCode::kFailedPrecondition, {"version 999", "one package"}},
       {Module("other_build"),
        StatusCode::kFailedPrecondition,
@@ -171,7 +171,7 @@ TEST_CASE("A backend rounds as workers.precision says, wherever it computes") {
       const bool says =
           absl::StrContains(chosen->note, "16") || absl::StrContains(chosen->note, "32");
       CHECK(says == (precision != v1::PRECISION_FP32));
-      const bool warns = absl::StrContains(chosen->note, "only for trying");
+      const bool warns = absl::StrContains(chosen->note, "only to try it out");
       CHECK(warns == (std::string(device) == "cpu" && precision != v1::PRECISION_FP32));
     }
   }

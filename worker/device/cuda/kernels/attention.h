@@ -1,4 +1,4 @@
-// Bodies of kernels of attention: rows of its weights, and turns by position.
+// Bodies of kernels for attention: softmax of the weights' rows, and rotation by position.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace leeway::cuda {
 
-// Row i of all heads' weights: its softmax in place, with 0 for what is not seen.
+// Applies the softmax in place to row i of all heads' weights. Positions that are not seen get 0.
 struct SoftmaxRow {
   size_t positions;
   bool causal;
@@ -30,7 +30,7 @@ struct SoftmaxRow {
   }
 };
 
-// The slope of the scores, in the place of that of the weights.
+// Replaces the slope of the weights by the slope of the scores.
 struct SoftmaxRowSlope {
   size_t positions;
   bool causal;
@@ -49,10 +49,10 @@ struct SoftmaxRowSlope {
   }
 };
 
-// One pair of channels of a query or a key.
+// Rotates one pair of channels of a query or a key.
 struct PairTurn {
   size_t positions;
-  // Queries and keys of a position.
+  // The number of queries and keys of a position.
   size_t vectors;
   size_t width;
   size_t stride;

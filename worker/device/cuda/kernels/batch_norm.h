@@ -1,5 +1,5 @@
-// Batch normalisation: terms and sinks of its column sums (columns.h), and what is done to each
-// element.
+// Batch normalisation: the terms and sinks of its column sums (columns.h), and the kernels on
+// single elements.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,8 @@ struct MeanSink {
   double rows;
   float* mean;
   float* batch_mean;
-  // Of one row, which leaves the running values where they are; else null.
+  // The running means. A batch of one row has no variance, and its result leaves them unchanged.
+  // Null for larger batches.
   const float* kept;
   LEEWAY_HOST_DEVICE void operator()(size_t column, double total) const {
     mean[column] = static_cast<float>(total / rows);
@@ -32,7 +33,7 @@ struct SquaredDeviation {
 };
 struct VarianceSink {
   double rows;
-  // From the biased to the unbiased.
+  // The factor from the biased to the unbiased variance.
   double unbias;
   float epsilon;
   float* inverse;
@@ -50,7 +51,7 @@ struct Normalize {
   const float* gamma;
   const float* beta;
   const float* mean;
-  // 1 / standard deviation; null: `variance` has it.
+  // 1 / standard deviation. If it is null, it is computed from `variance`.
   const float* inverse;
   const float* variance;
   float epsilon;
@@ -59,7 +60,7 @@ struct Normalize {
 
   LEEWAY_HOST_DEVICE float Inverse(size_t column) const {
     if (inverse != nullptr) return inverse[column];
-    // The elastic force and lossy codecs can take a variance a little below zero.
+    // The elastic force and lossy codecs can make a variance slightly negative.
     const float above = variance[column] < 0.0f ? 0.0f : variance[column];
     return 1.0f / sqrtf(above + epsilon);
   }
@@ -70,7 +71,7 @@ struct Normalize {
   }
 };
 
-// Of dgamma's sum.
+// A term of dgamma's sum.
 struct NormalTerm {
   size_t columns;
   const float* x;

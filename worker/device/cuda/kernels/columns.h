@@ -1,5 +1,5 @@
-// Sums over the rows of a matrix for each of its columns, in two kernels and in an order that the
-// shape alone gives: no atomics, and no thread waits for another.
+// Sums over the rows of a matrix for each of its columns, in two kernels. The order depends on the
+// shape alone. The kernels use no atomics, and no thread waits for another.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,16 @@
 
 namespace leeway::cuda {
 
-// How the rows are cut: a thread of the first kernel sums one chunk of one column, a thread of the
-// second the chunks of one column.
+// How the rows are cut. A thread of the first kernel sums one chunk of one column. A thread of the
+// second kernel sums the chunks of one column.
 struct ColumnCut {
-  // Rows that are summed in float; the sums of them are summed in double, as on the CPU.
+  // The rows of a block, which are summed in float. The sums of blocks are summed in double, as on
+  // the CPU.
   static constexpr size_t kBlock = 64;
   static constexpr size_t kChunksMax = 1024;
 
-  // For at most `capacity` partial sums. One chunk: the first kernel is enough.
+  // Cuts the rows into chunks for at most `capacity` partial sums. If there is one chunk, the first
+  // kernel is enough.
   static ColumnCut Of(size_t rows, size_t columns, size_t capacity) {
     const size_t blocks = (rows + kBlock - 1) / kBlock;
     const size_t most = std::min(kChunksMax, capacity / std::max<size_t>(1, columns));
@@ -42,7 +44,7 @@ LEEWAY_HOST_DEVICE double ChunkSum(const ColumnCut& cut, const Term& term, size_
   for (size_t row = first; row < last;) {
     const size_t end = row + ColumnCut::kBlock < last ? row + ColumnCut::kBlock : last;
     float block = 0;
-    // Several terms are on their way from memory while they are added up one by one.
+    // Several terms are loaded from memory while they are added one by one.
     LEEWAY_UNROLL(8)
     for (; row < end; ++row) block += term(row, column);
     total += block;
@@ -50,7 +52,7 @@ LEEWAY_HOST_DEVICE double ChunkSum(const ColumnCut& cut, const Term& term, size_
   return total;
 }
 
-// By chunk and column.
+// The first kernel. It has one index for each chunk and column.
 template <typename Term>
 struct ColumnPartials {
   ColumnCut cut;
@@ -61,7 +63,7 @@ struct ColumnPartials {
   }
 };
 
-// By column: sink(column, sum).
+// The second kernel. It has one index for each column, and calls sink(column, sum).
 template <typename Sink>
 struct ColumnTotals {
   ColumnCut cut;
@@ -76,7 +78,7 @@ struct ColumnTotals {
   }
 };
 
-// Both at once, where there is one chunk.
+// Both kernels in one, if there is only one chunk.
 template <typename Term, typename Sink>
 struct ColumnSums {
   ColumnCut cut;

@@ -1,5 +1,6 @@
-// Depthwise convolution. Forward a thread has one output, backward one input or a part of one
-// weight's sum, so nobody adds to what another thread writes.
+// Depthwise convolution. A thread of the forward pass computes one output. A thread of the backward
+// pass computes one input, or a part of the sum for one weight. So no thread adds to what another
+// one writes.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +11,12 @@
 
 namespace leeway::cuda {
 
-// By element of y.
+// Computes one element of y.
 struct DepthwiseOutput {
   PatchShape shape;
   const float* x;
   const float* weight;
-  // Null: 0.
+  // If it is null, 0 is used.
   const float* bias;
   float* y;
 
@@ -24,7 +25,7 @@ struct DepthwiseOutput {
     const size_t line = i / shape.channels;
     const size_t example = line / shape.pixels();
     const auto pixel = static_cast<uint32_t>(line - example * shape.pixels());
-    // Below the padding they wrap around, and are beyond the image, too.
+    // Pixels in the padding before the image wrap around, and so are beyond the image, too.
     const uint32_t row = pixel / shape.out_width * shape.stride - shape.padding;
     const uint32_t column = pixel % shape.out_width * shape.stride - shape.padding;
     const float* const image = x + example * shape.elements() + channel;
@@ -42,7 +43,7 @@ struct DepthwiseOutput {
   }
 };
 
-// By element of dx.
+// Computes one element of dx.
 struct DepthwiseData {
   PatchShape shape;
   const float* weight;
@@ -72,8 +73,8 @@ struct DepthwiseData {
   }
 };
 
-// A term of a weight's gradient (columns.h): rows are the outputs' pixels of all examples, columns
-// the weights.
+// A term of a weight's gradient (columns.h). Rows are the output pixels of all examples, columns
+// are the weights.
 struct DepthwiseTerm {
   PatchShape shape;
   const float* x;

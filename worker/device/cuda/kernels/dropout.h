@@ -1,4 +1,5 @@
-// Dropout by the same draws as on the CPU: a thread has the four elements of one Philox block.
+// Dropout with the same draws as on the CPU. A thread handles the four elements of one Philox
+// block.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@ struct Dropout {
   static constexpr size_t kElements = 4;
 
   size_t count;
-  // Words below it drop their element.
+  // An element is dropped if its word is below this.
   uint64_t threshold;
   float scale;
   uint64_t key;

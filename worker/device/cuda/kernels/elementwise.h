@@ -1,5 +1,5 @@
 // Bodies of kernels on single elements: Fill, activations, sums of two vectors. A body is a
-// function of an index; launch.h runs it for all of them.
+// function of an index; launch.h runs it for all indices.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace leeway::cuda {
 
-// out[i] = function(in[i]...); out may be any of the inputs.
+// Computes out[i] = function(in[i]...); `out` may be any of the inputs.
 template <typename Function>
 struct Map1 {
   Function function;
@@ -32,7 +32,7 @@ struct Constant {
   LEEWAY_HOST_DEVICE void operator()(size_t i) const { y[i] = value; }
 };
 
-// y's rows become `row`, or have it added.
+// Sets each row of y to `row`, or adds `row` to it.
 struct RowToAll {
   size_t columns;
   const float* row;
@@ -44,7 +44,7 @@ struct RowToAll {
   }
 };
 
-// Zeros in a matrix whose rows lie `stride` apart.
+// Writes zeros into a matrix whose rows are `stride` apart.
 struct ZeroRows {
   size_t columns;
   size_t stride;
@@ -52,7 +52,7 @@ struct ZeroRows {
   LEEWAY_HOST_DEVICE void operator()(size_t i) const { y[i / columns * stride + i % columns] = 0; }
 };
 
-// Some columns of a matrix as columns of another.
+// Copies some columns of a matrix to columns of another one.
 struct CopiedColumns {
   size_t columns;
   size_t from_stride;
@@ -70,7 +70,7 @@ struct Difference {
   float scale;
   const float* a;
   const float* b;
-  // Null: 0.
+  // If it is null, 0 is used.
   const float* base;
   float* out;
   LEEWAY_HOST_DEVICE void operator()(size_t i) const {
@@ -91,7 +91,7 @@ struct ReluSlope {
   LEEWAY_HOST_DEVICE float operator()(float y, float dy) const { return y > 0.0f ? dy : 0.0f; }
 };
 
-// The standard normal's distribution function.
+// The distribution function of the standard normal distribution.
 LEEWAY_HOST_DEVICE inline float NormalCdf(float x) {
   constexpr float kSqrtHalf = 0.70710678118654752440f;
   return 0.5f * (1.0f + erff(x * kSqrtHalf));

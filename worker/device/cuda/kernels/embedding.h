@@ -1,4 +1,4 @@
-// Bodies of kernels on rows of a table by number.
+// Bodies of kernels that look up rows of a table by number.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@ struct TableRows {
   }
 };
 
-// A column of the table's slope: rows get their sums in the tokens' order, so no atomics.
+// Computes a column of the table's slope. Rows are summed in the order of the tokens, so no atomics
+// are needed.
 struct TableSlope {
   size_t count;
   size_t width;

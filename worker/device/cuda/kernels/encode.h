@@ -1,6 +1,7 @@
-// Contributions in the encodings of common/codec that have groups of 256 values, with the bits that
-// the CPU writes. A group that needs to know something of all its values takes three kernels: 32
-// lanes, each over every 32nd value of the group; the group; then its values.
+// Encodes contributions in the formats of common/codec with groups of 256 values, with the same
+// bits as on the CPU. A group whose encoding depends on all its values takes three kernels. The
+// first runs 32 lanes, each over every 32nd value of the group. The second joins them for the
+// group. The third encodes its values.
 #pragma once
 
 #include <cfloat>
@@ -14,26 +15,26 @@ namespace leeway::cuda {
 
 inline constexpr size_t kGroupValues = 256;
 inline constexpr size_t kGroupLanes = 32;
-// A float's, that goes before the values of a group.
+// The bytes of a float, the scale before the values of a group.
 inline constexpr size_t kScaleBytes = 4;
 
 LEEWAY_HOST_DEVICE inline uint32_t MagnitudeBits(float value) {
   return FloatBits(value) & 0x7fffffffu;
 }
 
-// The value, its magnitude limited to the float with the bits `limit`. NaN becomes that limit.
+// Limits the magnitude of a value to the float with the bits `limit`. NaN becomes that limit.
 LEEWAY_HOST_DEVICE inline float HoldMagnitude(float value, uint32_t limit) {
   const uint32_t magnitude = MagnitudeBits(value);
   return FloatOfBits((magnitude < limit ? magnitude : limit) | (FloatBits(value) & 0x80000000u));
 }
 
-// What is to be encoded, and what has been lost of it so far.
+// The values to encode, and the residual that earlier encodings have lost.
 struct EncodeInput {
   size_t count;
   const float* values;
   float* residual;
 
-  // The limited sum of element i; 0 past the end.
+  // The limited sum of value and residual of element i; 0 beyond the end.
   LEEWAY_HOST_DEVICE float Sum(size_t i, uint32_t limit) const {
     return i < count ? HoldMagnitude(values[i] + residual[i], limit) : 0.0f;
   }
@@ -44,20 +45,20 @@ struct EncodeInput {
 };
 
 struct Bf16Halves {
-  // The largest that does not round to infinity.
+  // The largest value that does not round to infinity.
   static constexpr uint32_t kLimit = 0x7f7f7fff;
   LEEWAY_HOST_DEVICE static float Round(float value) { return RoundBf16(value); }
   LEEWAY_HOST_DEVICE static uint32_t Bits(float value) { return Bf16Bits(value); }
 };
 struct Fp16Halves {
   static constexpr uint32_t kLimit = 0x7f7fffff;
-  // Beyond the largest half it is that.
+  // Values beyond the largest half become that half.
   LEEWAY_HOST_DEVICE static float Held(float value) { return HoldMagnitude(value, 0x477fe000u); }
   LEEWAY_HOST_DEVICE static float Round(float value) { return RoundFp16(Held(value)); }
   LEEWAY_HOST_DEVICE static uint32_t Bits(float value) { return Fp16Bits(Held(value)); }
 };
 
-// By two values.
+// Encodes two values.
 template <typename Halves>
 struct EncodeHalves {
   EncodeInput input;
@@ -75,14 +76,14 @@ struct EncodeHalves {
   }
 };
 
-// ---- int8: a scale, then a byte a value
+// ---- int8: a scale, then one byte for each value
 struct Int8Groups {
   static constexpr size_t kBytes = kScaleBytes + kGroupValues;
   // (FLT_MAX / 128) * 127
   static constexpr uint32_t kLimit = 0x7f7dffff;
   using Partial = uint32_t;
 
-  // The largest magnitude.
+  // A partial result is the largest magnitude of a lane.
   LEEWAY_HOST_DEVICE static Partial Start() { return 0; }
   LEEWAY_HOST_DEVICE static Partial Add(Partial partial, float sum) {
     const uint32_t bits = MagnitudeBits(sum);
@@ -95,7 +96,7 @@ struct Int8Groups {
   }
 };
 
-// ---- sign: the mean magnitude, then a bit a value
+// ---- sign: the mean magnitude, then one bit for each value
 struct SignGroups {
   static constexpr size_t kBytes = kScaleBytes + kGroupLanes;
   static constexpr uint32_t kLimit = 0x7f7fffff;
@@ -112,7 +113,7 @@ struct SignGroups {
   }
 };
 
-// By group and lane. Leaves the sums in the residual.
+// Computes the partial result of one lane of a group, and leaves the sums in the residual.
 template <typename Groups>
 struct EncodePartials {
   EncodeInput input;
@@ -130,7 +131,7 @@ struct EncodePartials {
   }
 };
 
-// By group: its scale. Lanes are joined in the order of common/codec/sign.cc.
+// Computes the scale of a group. Lanes are joined in the order of common/codec/sign.cc.
 template <typename Groups>
 struct EncodeScales {
   EncodeInput input;
@@ -152,7 +153,7 @@ struct EncodeScales {
   }
 };
 
-// By four values of a group of int8, from the sums in the residual.
+// Encodes four values of an int8 group from the sums in the residual.
 struct EncodeInt8 {
   static constexpr size_t kAtOnce = 4;
   static constexpr size_t kEach = kGroupValues / kAtOnce;
@@ -172,7 +173,8 @@ struct EncodeInt8 {
       const size_t at = group * kGroupValues + first + k;
       if (at >= input.count) break;
       const float sum = input.residual[at];
-      // Adding this rounds to a whole number, to nearest even, and leaves it in the low bits.
+      // The addition rounds to the nearest whole number, ties to even, and leaves it in the low
+      // bits.
       const uint32_t code = FloatBits(sum * inverse + 0x1.8p23f) & 0xffu;
       word |= code << (8 * k);
       input.residual[at] = sum - static_cast<float>(static_cast<int8_t>(code)) * scale;
@@ -181,7 +183,8 @@ struct EncodeInt8 {
   }
 };
 
-// By group and lane of signs, from the sums in the residual: value i is bit i / 32 of byte i % 32.
+// Encodes one lane of a sign group from the sums in the residual. Value i is bit i / 32 of byte i %
+// 32.
 struct EncodeSign {
   EncodeInput input;
   uint8_t* encoded;

@@ -1,4 +1,4 @@
-// Copies of a product's factors with 16 bits an element.
+// Copies a product's factors with 16 bits for each element.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace leeway::cuda {
 
-// As many elements as a thread writes at once.
+// The elements that a thread writes at once.
 inline constexpr size_t kGroupHalves = 8;
 struct alignas(16) HalvesGroup {
   uint16_t bits[kGroupHalves];
@@ -22,14 +22,14 @@ struct ToFp16 {
   LEEWAY_HOST_DEVICE uint16_t operator()(float value) const { return Fp16Bits(value); }
 };
 
-// By group of the copy, whose rows are whole groups: zeros follow the columns.
+// Writes one group of the copy. Rows of the copy are whole groups: zeros follow the columns.
 template <typename Convert>
 struct CopyFactor {
   Convert convert;
   size_t columns;
-  // Of a row.
+  // The groups of a row.
   size_t groups;
-  // Of x.
+  // The distance between rows of x.
   size_t stride;
   const float* x;
   HalvesGroup* copy;

@@ -1,5 +1,5 @@
-// Group normalisation: terms and sinks of its sums (columns.h), one column for each mean, and what
-// is done to each element.
+// Group normalisation: the terms and sinks of its sums (columns.h), with one column for each mean,
+// and the kernels on single elements.
 #pragma once
 
 #include <cmath>
@@ -10,12 +10,12 @@
 
 namespace leeway::cuda {
 
-// A group normalisation's shape in the numbers that kernels want.
+// The shape of a group normalisation, in the numbers that kernels need.
 struct GroupPlaces {
   static GroupPlaces Of(const GroupNormShape& shape) {
     return {shape.pixels, shape.channels, shape.groups, shape.group_channels()};
   }
-  // Of value `row` behind mean `column`.
+  // The index of value `row` of mean `column`.
   LEEWAY_HOST_DEVICE size_t Element(size_t row, size_t column) const {
     const size_t pixel = column / groups * pixels + row / width;
     return pixel * channels + Channel(row, column);
@@ -23,7 +23,7 @@ struct GroupPlaces {
   LEEWAY_HOST_DEVICE size_t Channel(size_t row, size_t column) const {
     return column % groups * width + row % width;
   }
-  // Of element i.
+  // The index of element i's mean.
   LEEWAY_HOST_DEVICE size_t Mean(size_t i) const {
     return i / channels / pixels * groups + i % channels / width;
   }
@@ -31,7 +31,7 @@ struct GroupPlaces {
   size_t pixels;
   size_t channels;
   size_t groups;
-  // Channels of a group.
+  // The number of channels of a group.
   size_t width;
 };
 
@@ -71,7 +71,7 @@ struct InverseSink {
 struct GroupNormalize {
   GroupPlaces places;
   const float* gamma;
-  // Null: 0.
+  // If it is null, 0 is used.
   const float* beta;
   const float* means;
   const float* inverses;
@@ -84,7 +84,7 @@ struct GroupNormalize {
   }
 };
 
-// Of dgamma's sum: rows are pixels of all examples, columns channels.
+// A term of dgamma's sum. Rows are the pixels of all examples, columns are channels.
 struct GroupNormalTerm {
   GroupPlaces places;
   const float* means;
@@ -98,7 +98,8 @@ struct GroupNormalTerm {
   }
 };
 
-// Of the sums that a group's slopes share: of dy gamma, times the normal value where `along`.
+// A term of the sums that all slopes of a group need: the sum of dy gamma, or, with `along`, of dy
+// gamma times the normalised value.
 struct GroupSlopeTerm {
   GroupPlaces places;
   bool along;
@@ -119,7 +120,7 @@ struct GroupNormSlope {
   const float* gamma;
   const float* means;
   const float* inverses;
-  // By mean, as shares of its values.
+  // The sums of each mean, divided by the number of its values.
   const float* slopes;
   const float* alongs;
   const float* x;

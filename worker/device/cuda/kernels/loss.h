@@ -1,4 +1,4 @@
-// Losses: a thread computes the loss of a few examples and their gradients, and the losses are then
+// Losses: a thread computes the loss of a few examples and their gradients. The losses are then
 // summed in groups, in double and in the order of the examples.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace leeway::cuda {
 
-// sums[i] = the loss of examples [i * each, (i + 1) * each).
+// Sets sums[i] to the loss of examples [i * each, (i + 1) * each).
 template <typename Loss>
 struct ExampleLosses {
   size_t batch;
@@ -26,8 +26,8 @@ struct ExampleLosses {
   }
 };
 
-// out[i] = the sum of in[i * each] to in[(i + 1) * each - 1], which may lie where out lies if there
-// is one thread only.
+// Sets out[i] to the sum of in[i * each] to in[(i + 1) * each - 1]. `out` may overlap that input if
+// only one thread runs.
 struct LossGroups {
   size_t count;
   size_t each;
@@ -51,7 +51,7 @@ struct CrossEntropyLoss {
   float smoothing;
   const float* scores;
   const float* labels;
-  // Null: not wanted.
+  // Null if it is not needed.
   float* dscores;
 
   LEEWAY_HOST_DEVICE void operator()(size_t example, LossSum& sum) const {
@@ -93,7 +93,7 @@ struct LogisticLoss {
   LEEWAY_HOST_DEVICE void operator()(size_t example, LossSum& sum) const {
     const double score = scores[example];
     const double label = labels[example] > 0 ? 1.0 : 0.0;
-    // log(1 + e^score) - label * score, without overflow.
+    // This is log(1 + e^score) - label * score, without overflow.
     const double tail = exp(-fabs(score));
     sum.loss += (score < 0.0 ? 0.0 : score) - label * score + log1p(tail);
     sum.correct += (score > 0) == (label > 0) ? 1 : 0;

@@ -1,4 +1,4 @@
-// Patches: what lies under a convolution's kernel at each output pixel, as rows of a matrix.
+// Patches: the values under a convolution's kernel at each output pixel, as rows of a matrix.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace leeway::cuda {
 
-// A convolution's shape in the numbers that kernels want.
+// The shape of a convolution, in the numbers that kernels need.
 struct PatchShape {
   static PatchShape Of(const Conv2dShape& shape) {
     const ImageShape out = shape.output();
@@ -18,7 +18,8 @@ struct PatchShape {
   }
   LEEWAY_HOST_DEVICE size_t elements() const { return size_t{height} * width * channels; }
   LEEWAY_HOST_DEVICE size_t pixels() const { return size_t{out_height} * out_width; }
-  // The output row or column whose window has `at` at place `tap`; beyond `count` if there is none.
+  // The output row or column whose window has `at` at position `tap`. At least `count` if no window
+  // does.
   LEEWAY_HOST_DEVICE uint32_t Window(uint32_t at, uint32_t tap, uint32_t count) const {
     const uint32_t begin = at + padding - tap;
     if (at + padding < tap || begin % stride != 0) return count;
@@ -36,8 +37,8 @@ struct PatchShape {
   size_t patch;
 };
 
-// By element of patches [examples * pixels x patch] in (row, column, channel) order; outside the
-// image is 0.
+// Writes one element of the patches [examples * pixels x patch], in (row, column, channel) order.
+// Elements outside the image are 0.
 struct GatherPatches {
   PatchShape shape;
   const float* x;
@@ -50,7 +51,7 @@ struct GatherPatches {
     const auto pixel = static_cast<uint32_t>(line - example * shape.pixels());
     const uint32_t channel = place % shape.channels;
     const uint32_t tap = place / shape.channels;
-    // Below the padding they wrap around, and are beyond the image, too.
+    // Pixels in the padding before the image wrap around, and so are beyond the image, too.
     const uint32_t row =
         pixel / shape.out_width * shape.stride + tap / shape.kernel - shape.padding;
     const uint32_t column =
@@ -61,7 +62,8 @@ struct GatherPatches {
   }
 };
 
-// The reverse, by element of dx: the sum of all places of patches that it was copied to.
+// The reverse of GatherPatches: one element of dx is the sum over all elements of patches to which
+// it was copied.
 struct CollectPatches {
   PatchShape shape;
   const float* patches;

@@ -1,5 +1,5 @@
-// Pooling. Forward a thread has one output, backward one input: it looks at all windows that hold
-// it, so nobody adds to what another thread writes.
+// Pooling. A thread of the forward pass computes one output. A thread of the backward pass computes
+// one input from all windows that contain it. So no thread adds to what another one writes.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,15 @@
 
 namespace leeway::cuda {
 
-// A pooling's shape in the numbers that kernels want.
+// The shape of a pooling, in the numbers that kernels need.
 struct WindowShape {
   static WindowShape Of(const PoolShape& shape) {
     const ImageShape out = shape.output();
     return {shape.input.height, shape.input.width, shape.input.channels, out.height,   out.width,
             shape.size,         shape.columns(),   shape.stride,         shape.padding};
   }
-  // Whether `at` is within [0, side). Below 0 it has wrapped around, and is beyond the side, too.
+  // Whether `at` is within [0, side). A value below 0 has wrapped around, and so is beyond the
+  // side.
   LEEWAY_HOST_DEVICE static bool Inside(uint32_t at, uint32_t side) { return at < side; }
 
   uint32_t height;
@@ -31,7 +32,7 @@ struct WindowShape {
   uint32_t padding;
 };
 
-// visit(value, place) for the inputs of output i's window.
+// Calls visit(value, place) for each input of output i's window.
 template <typename Visit>
 LEEWAY_HOST_DEVICE void ForWindow(const WindowShape& shape, const float* x, size_t i,
                                   Visit&& visit) {
@@ -52,7 +53,7 @@ LEEWAY_HOST_DEVICE void ForWindow(const WindowShape& shape, const float* x, size
   }
 }
 
-// Of the values that it has seen.
+// The highest of the values visited, and its place.
 struct Highest {
   float best = 0;
   uint32_t winner = 0;
@@ -69,7 +70,7 @@ struct Highest {
 struct MaxPool {
   WindowShape shape;
   const float* x;
-  // Null: not wanted.
+  // Null if they are not needed.
   float* winners;
   float* y;
 
@@ -99,14 +100,15 @@ struct AvgPool {
   }
 };
 
-// dx[i] = the sum of slope(output, place in its window) over the windows that hold input i.
+// Sets dx[i] to the sum of slope(output, place in its window) over the windows that contain input
+// i.
 template <typename Slope>
 struct PoolSlopes {
   WindowShape shape;
   Slope slope;
   float* dx;
 
-  // The first window that reaches `at`, counted from the border, and the one after the last.
+  // The first window that reaches `at`, counted from the border; End is the one after the last.
   LEEWAY_HOST_DEVICE uint32_t Begin(uint32_t at, uint32_t window) const {
     return at < window ? 0 : (at - window) / shape.stride + 1;
   }

@@ -1,4 +1,5 @@
-// Filters between the layout of weights, [patch x filters], and that of cuDNN, [filters x patch].
+// Transposes filters between the layout of weights, [patch x filters], and cuDNN's, [filters x
+// patch].
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,7 @@
 
 namespace leeway::cuda {
 
-// By element of out [columns x rows].
+// Writes one element of out [columns x rows].
 struct Transpose {
   size_t rows;
   size_t columns;

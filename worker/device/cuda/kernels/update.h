@@ -1,5 +1,5 @@
-// Whole vectors: an optimizer's step, and a check. Threads that write something that is not finite
-// all store the same 0 in the flag.
+// Kernels on whole vectors: an optimizer's step, and a check. Every thread that writes a value that
+// is not finite stores the same 0 in the flag.
 #pragma once
 
 #include <cmath>
@@ -40,18 +40,19 @@ struct UpdateTrained {
 struct ScaleAndCheck {
   float factor;
   float* x;
-  // Null: nobody asks.
+  // Null if the caller does not need the check.
   float* finite;
 
   LEEWAY_HOST_DEVICE void operator()(size_t i) const {
     const float value = factor * x[i];
-    // A vector that is only looked at is not written.
+    // A vector that is only checked is not written.
     if (factor != 1.0f) x[i] = value;
     if (finite != nullptr && !IsFinite(value)) *finite = 0.0f;
   }
 };
 
-// Values that are averaged, not trained: they go `share` of the way, or are replaced.
+// Updates values that are averaged, not trained: they move by `share` of the difference, or are
+// replaced.
 struct UpdateAveraged {
   float share;
   const float* contribution;

@@ -1,4 +1,4 @@
-// Which convolutions are cuDNN's, and which of its algorithms they may use.
+// Decides which convolutions cuDNN computes, and which of its algorithms it may use.
 #pragma once
 
 #include <cstddef>
@@ -7,20 +7,20 @@
 
 namespace leeway::cuda {
 
-// What cuDNN says of an algorithm, the fastest first by its own rules of thumb. Nothing is timed: a
-// choice by timing would change from run to run, and the bits with it.
+// What cuDNN reports of an algorithm. It lists the fastest first, by its own heuristics. Nothing is
+// timed: a choice by timing would change from run to run, and the bits with it.
 struct AlgorithmOffer {
-  // As cuDNN numbers those of the pass.
+  // cuDNN's number of the algorithm, within the pass.
   int algorithm = 0;
   bool supported = false;
   bool deterministic = false;
-  // Products of fp32 values, neither TF32 nor less.
+  // Whether it multiplies fp32 values as they are, not rounded to TF32 or less.
   bool full_precision = false;
 };
 
-// Of implicit and explicit products only: Winograd's and Fourier's algorithms transform what they
-// multiply, and lose digits. BWD_DATA_ALGO_0, BWD_FILTER_ALGO_0 and BWD_FILTER_ALGO_3 add with
-// atomics, in any order.
+// Whether the algorithm may be used. Only algorithms by implicit or explicit products may.
+// Winograd's and Fourier's algorithms transform the factors and lose digits. BWD_DATA_ALGO_0,
+// BWD_FILTER_ALGO_0 and BWD_FILTER_ALGO_3 add with atomics, in any order.
 inline bool MayUse(ConvolutionPass pass, const AlgorithmOffer& offer) {
   if (!offer.supported || !offer.deterministic || !offer.full_precision) return false;
   switch (pass) {
@@ -34,11 +34,11 @@ inline bool MayUse(ConvolutionPass pass, const AlgorithmOffer& offer) {
 }
 
 // Whether cuDNN's deterministic fp32 algorithms are likely to be faster than products of patches.
-// By sizes alone, and so the same in each run: the borders lie between what was measured on an H200
-// (docs/lab/gpu.md).
+// The answer depends on sizes alone, so it is the same in each run. The thresholds are from
+// measurements on an H200 (docs/lab/gpu.md).
 inline bool IsFasterByLibrary(const Convolution& convolution) {
   const Conv2dShape& shape = convolution.shape;
-  // No more patches than pixels, and none at all with stride 1.
+  // A patch is a single pixel here, and with stride 1 no patches are needed at all.
   if (shape.kernel == 1) return false;
   const ImageShape out = shape.output();
   const size_t rows = convolution.batch * out.height * out.width;

@@ -34,14 +34,14 @@ absl::StatusOr<Cublas> TakeAll(void* library) {
 absl::StatusOr<Cublas> LoadCublas(const std::vector<std::string>& folders) {
   std::vector<std::string> errors;
   for (const std::string& folder : folders) {
-    // It wants cuBLASLt, which is found once it is loaded, wherever it lies.
+    // cuBLAS needs cuBLASLt, and finds it in any folder once it is loaded.
     (void)dlopen(LibraryFile(folder, "libcublasLt", kVersion).c_str(), RTLD_LAZY | RTLD_LOCAL);
     void* const library = OpenLibrary({folder}, "libcublas", kVersion, errors);
     if (library != nullptr) return TakeAll(library);
   }
   return absl::NotFoundError(absl::StrCat(
-      "cuBLAS of CUDA ", kVersion, " is not on this machine (", absl::StrJoin(errors, "; "),
-      "): install the toolkit's libraries, or name their folder in LEEWAY_CUDA_LIBRARIES"));
+      "cuBLAS of CUDA ", kVersion, " was not found on this machine (", absl::StrJoin(errors, "; "),
+      "): install the toolkit's libraries, or set LEEWAY_CUDA_LIBRARIES to their folder"));
 }
 
 }  // namespace leeway::cuda

@@ -1,4 +1,4 @@
-// cuBLAS, found and loaded at run time (libraries.h).
+// Finds and loads cuBLAS at run time (libraries.h).
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace leeway::cuda {
 
-// The functions that are used of it.
+// The functions of cuBLAS that are used.
 struct Cublas {
   decltype(&cublasCreate_v2) create = nullptr;
   decltype(&cublasDestroy_v2) destroy = nullptr;
@@ -22,8 +22,8 @@ struct Cublas {
   decltype(&cublasGetStatusString) describe = nullptr;
 };
 
-// Never unloaded. NOT_FOUND: it is in none of the folders; FAILED_PRECONDITION: it lacks a
-// function.
+// Loads cuBLAS, which is never unloaded. NOT_FOUND: none of the folders has it.
+// FAILED_PRECONDITION: it lacks a function.
 absl::StatusOr<Cublas> LoadCublas(const std::vector<std::string>& folders);
 
 }  // namespace leeway::cuda

@@ -41,12 +41,12 @@ absl::Status TakePasses(void* library, Cudnn& cudnn) {
   return take("cudnnConvolutionBackwardFilter", cudnn.filter);
 }
 
-// Of one soname there are libraries for several versions of CUDA.
+// Libraries for several versions of CUDA have the same soname.
 absl::Status CheckCudaVersion(const Cudnn& cudnn) {
   const size_t other = cudnn.cudart_version() / 1000;
   if (other == CUDART_VERSION / 1000) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("cuDNN is for CUDA ", other, ", this module for CUDA ", CUDART_VERSION / 1000));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "cuDNN is for CUDA ", other, ", but this module is for CUDA ", CUDART_VERSION / 1000));
 }
 
 absl::StatusOr<Cudnn> TakeAll(void* library) {
@@ -72,7 +72,8 @@ absl::StatusOr<Cudnn> LoadCudnn(const std::vector<std::string>& folders) {
   std::vector<std::string> errors;
   void* const library = OpenLibrary(folders, "libcudnn", CUDNN_MAJOR, errors);
   if (library == nullptr) {
-    return absl::NotFoundError(absl::StrCat("cuDNN ", CUDNN_MAJOR, " is not on this machine"));
+    return absl::NotFoundError(
+        absl::StrCat("cuDNN ", CUDNN_MAJOR, " was not found on this machine"));
   }
   return TakeAll(library);
 }

@@ -1,4 +1,4 @@
-// cuDNN, found and loaded at run time (libraries.h). Without it convolutions are products of
+// Finds and loads cuDNN at run time (libraries.h). Without it, convolutions are products of
 // patches.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace leeway::cuda {
 
-// The functions that are used of it: those of version 7, which cuDNN 9 still has.
+// The functions of cuDNN that are used: those of version 7, which cuDNN 9 still has.
 struct Cudnn {
   decltype(&cudnnGetVersion) version = nullptr;
   decltype(&cudnnGetCudartVersion) cudart_version = nullptr;
@@ -40,8 +40,8 @@ struct Cudnn {
   decltype(&cudnnConvolutionBackwardFilter) filter = nullptr;
 };
 
-// Never unloaded. NOT_FOUND: it is in none of the folders. FAILED_PRECONDITION: it lacks a
-// function, or is for another version of CUDA than this module.
+// Loads cuDNN, which is never unloaded. NOT_FOUND: none of the folders has it. FAILED_PRECONDITION:
+// it lacks a function, or is for another version of CUDA than this module.
 absl::StatusOr<Cudnn> LoadCudnn(const std::vector<std::string>& folders);
 
 }  // namespace leeway::cuda

@@ -1,4 +1,4 @@
-// Convolutions by cuDNN.
+// Computes convolutions with cuDNN.
 #pragma once
 
 #include <array>
@@ -15,15 +15,17 @@
 
 namespace leeway::cuda {
 
-// In fp32 (FMA_MATH: cuDNN's default lets TF32 in) and by deterministic algorithms
-// (convolution_choice.h). A convolution for which cuDNN has none is not taken.
+// Computes in fp32 (FMA_MATH, because cuDNN's default allows TF32) and by deterministic algorithms
+// (convolution_choice.h). Convolutions for which cuDNN has no such algorithm are not taken.
 class CudnnConvolver final : public Convolver {
  public:
-  // What cuDNN may use beside tensors, allocated with the first convolution that wants some.
+  // The memory that cuDNN may use in addition to tensors. It is allocated for the first convolution
+  // that needs some.
   static constexpr size_t kWorkspaceBytes = size_t{256} << 20;
 
-  // `runtime` outlives it. `always`: takes all that cuDNN can compute, also what is slower by it.
-  // RESOURCE_EXHAUSTED: no room on the device; FAILED_PRECONDITION: cuDNN does not start.
+  // `runtime` must outlive this object. With `always` it takes all convolutions that cuDNN can
+  // compute, even those that are slower. RESOURCE_EXHAUSTED: the device has no room.
+  // FAILED_PRECONDITION: cuDNN does not start.
   static absl::StatusOr<std::unique_ptr<CudnnConvolver>> Make(const Cudnn& cudnn, Runtime& runtime,
                                                               bool always = false);
   ~CudnnConvolver() override;

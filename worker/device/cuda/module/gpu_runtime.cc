@@ -16,19 +16,19 @@ namespace {
 static_assert(kSuccess == cudaSuccess && kOutOfMemory == cudaErrorMemoryAllocation &&
               kNotReady == cudaErrorNotReady);
 
-// cuBLAS's own choice for Hopper, of which it does not need all elsewhere. Of ours, so that it
-// allocates none in a step and sums in the same order in each.
+// The size that cuBLAS itself chooses for Hopper; other devices need less. The workspace is this
+// module's own, so that cuBLAS does not allocate in a step, and sums in the same order in each.
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
-// An error that is returned is also kept by CUDA for the next call that asks: it has been said.
+// Clears the error that CUDA keeps for the next call that asks, because `code` already reports it.
 Code Said(cudaError_t code) {
   if (code != cudaSuccess) (void)cudaGetLastError();
   return code;
 }
 
-// CUDA's calls are for the calling thread's device: makes that this one. Each call does so first,
-// even one whose event knows its device: the first call of a thread makes a context on that
-// thread's device, which would else be cuda:0.
+// Makes the device the calling thread's, for which CUDA's calls are. Each call does so first, even
+// one whose event knows its device: the first call of a thread makes a context on that thread's
+// device, which would otherwise be cuda:0.
 Code SelectDevice(int index) {
   thread_local int current = -1;
   if (current == index) return kSuccess;
@@ -80,14 +80,14 @@ absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices(bool measure_free) {
     device.capability_major = properties.major;
     device.capability_minor = properties.minor;
     device.memory_bytes = properties.totalGlobalMem;
-    // Only for where threads had best run: a device is as good without.
+    // The bus id only serves to place threads, so the device is usable without it.
     if (Said(cudaDeviceGetPCIBusId(device.pci_bus_id, sizeof(device.pci_bus_id), index)) !=
         kSuccess) {
       device.pci_bus_id[0] = '\0';
     }
     if (!measure_free) continue;
     size_t free = 0, total = 0;
-    // Makes a context, for which a busy device may have no room: then nothing is free.
+    // This makes a context, for which a busy device may have no room. Then nothing is free.
     if (SelectDevice(index) == kSuccess && Said(cudaMemGetInfo(&free, &total)) == kSuccess) {
       device.free_bytes = free;
     }
@@ -118,7 +118,7 @@ absl::StatusOr<std::unique_ptr<GpuRuntime>> GpuRuntime::Open(uint32_t index, Pre
 Code GpuRuntime::Start() {
   if (const Code code = Enter(); code != kSuccess) return code;
   for (cudaStream_t& stream : streams_) {
-    // Never in step with the default stream.
+    // The streams never synchronise with the default stream.
     const Code code = Said(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     if (code != kSuccess) return code;
   }
@@ -256,7 +256,7 @@ Code GpuRuntime::Multiply(const BlasProduct& product) {
   const float alpha = 1;
   const auto op = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   const cudaDataType_t type = FactorType(product.precision);
-  // COMPUTE_32F: sums are fp32, and float factors are neither TF32 nor less.
+  // With COMPUTE_32F, sums are fp32, and float factors are not rounded to TF32 or less.
   const cublasComputeType_t compute =
       product.precision == Precision::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   const cublasStatus_t status =

@@ -1,4 +1,4 @@
-// Runtime on a GPU.
+// The Runtime of a real GPU.
 #pragma once
 
 #include <array>
@@ -18,19 +18,19 @@
 
 namespace leeway::cuda {
 
-// The devices of this machine. Errors: DeviceModule::List.
+// Lists the devices of this machine. Errors are those of DeviceModule::List.
 absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices(bool measure_free);
 
 class GpuRuntime final : public Runtime {
  public:
-  // Errors: DeviceModule::Open.
+  // Errors are those of DeviceModule::Open.
   static absl::StatusOr<std::unique_ptr<GpuRuntime>> Open(uint32_t index, Precision precision);
   ~GpuRuntime() override;
 
   std::string device() const override { return name_; }
   std::string Describe(Code code) const override;
   bool OutOfMemory(Code code) const override;
-  // For the log: what convolutions are computed by.
+  // A remark for the log: how convolutions are computed.
   const std::string& remark() const { return remark_; }
 
   Code Allocate(size_t bytes, void** device) override;
@@ -60,10 +60,10 @@ class GpuRuntime final : public Runtime {
  private:
   GpuRuntime(uint32_t index, std::string name) : index_(index), name_(std::move(name)) {}
 
-  // Streams, cuBLAS and its workspace.
+  // Start makes the streams and the workspace; StartCublas loads and starts cuBLAS.
   Code Start();
   absl::Status StartCublas();
-  // Makes the device the calling thread's.
+  // Selects the device for the calling thread.
   Code Enter();
   cudaStream_t Of(Stream stream) const { return streams_[static_cast<size_t>(stream)]; }
 

@@ -12,7 +12,7 @@
 namespace leeway::cuda {
 namespace {
 
-// The folder of this module; empty if that is not known.
+// The folder of this module; empty if it is not known.
 std::string OwnFolder() {
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&LibraryFolders), &info) == 0) return "";
@@ -21,7 +21,7 @@ std::string OwnFolder() {
   return slash == std::string::npos ? "" : file.substr(0, slash);
 }
 
-// Sorted, so that the choice is the same each time.
+// Returns the folders that match, sorted, so that the choice is the same each time.
 std::vector<std::string> Matches(const std::string& pattern) {
   glob_t found = {};
   std::vector<std::string> paths;
@@ -36,7 +36,7 @@ std::vector<std::string> Matches(const std::string& pattern) {
 
 std::vector<std::string> PythonFolders(const std::string& environment) {
   std::vector<std::string> folders;
-  // Packages for CUDA 13 share cu13; those for CUDA 12, and cuDNN, have a folder each.
+  // Packages for CUDA 13 share the folder cu13. Those for CUDA 12, and cuDNN, have a folder each.
   for (const char* packages : {"site-packages", "dist-packages"}) {
     for (const char* part : {"cu13", "cublas", "cudnn", "cuda_nvrtc"}) {
       const std::string pattern =
@@ -89,7 +89,7 @@ absl::Status TakeFunction(void* library, const char* product, const char* name, 
   *function = dlsym(library, name);
   if (*function != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(product, " has no ", name, ": install another version of it"));
+      absl::StrCat(product, " has no function ", name, ": install another version of it"));
 }
 
 }  // namespace leeway::cuda

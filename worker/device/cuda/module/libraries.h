@@ -1,5 +1,5 @@
-// Where CUDA's libraries are looked for at run time: the module depends on none that a package
-// would have to name.
+// Searches for CUDA's libraries at run time, so that a package of the module does not have to
+// depend on them.
 #pragma once
 
 #include <string>
@@ -9,22 +9,23 @@
 
 namespace leeway::cuda {
 
-// In order: the folders of LEEWAY_CUDA_LIBRARIES (with ':' between them), this module's own, where
-// the system looks (""), the toolkit's, and those that Python's packages bring.
+// The folders to search, in order: those of LEEWAY_CUDA_LIBRARIES (separated by ':'), this module's
+// own, those that the system searches (""), the toolkit's, and those of Python's packages.
 std::vector<std::string> LibraryFolders();
 
-// The folders of Python's packages of CUDA (nvidia/cu13/lib, nvidia/cudnn/lib, ...) below
-// `environment`, such as /usr or a virtual environment, as far as they are there.
+// The existing folders of Python's packages of CUDA (such as nvidia/cu13/lib and nvidia/cudnn/lib)
+// below `environment`, which is /usr or a virtual environment, for example.
 std::vector<std::string> PythonFolders(const std::string& environment);
 
-// "FOLDER/NAME.so.VERSION"; a folder "" is left out.
+// Returns "FOLDER/NAME.so.VERSION", or "NAME.so.VERSION" if the folder is "".
 std::string LibraryFile(const std::string& folder, const char* name, int version);
 
-// The first of the folders' libraries that loads, or null; `errors` has why the others do not.
+// Loads the library from the first folder that has it. Returns null if none does; `errors` then
+// says why for each folder.
 void* OpenLibrary(const std::vector<std::string>& folders, const char* name, int version,
                   std::vector<std::string>& errors);
 
-// FAILED_PRECONDITION: `library`, named `product` in the error, lacks the function.
+// Looks up a function. FAILED_PRECONDITION if `library`, which the error calls `product`, lacks it.
 absl::Status TakeFunction(void* library, const char* product, const char* name, void** function);
 
 template <typename Function>

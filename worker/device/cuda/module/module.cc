@@ -1,4 +1,4 @@
-// The module's C functions (worker/device/module_abi.h).
+// Implements the module's C functions (worker/device/module_abi.h).
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +14,7 @@
 namespace leeway::cuda {
 namespace {
 
-// Runs `work`, which returns a Status, so that nothing but a number and a text gets out.
+// Runs `work`, which returns a Status, so that only a number and a text leave the module.
 template <typename Work>
 int Answer(char* error, uint32_t error_bytes, Work work) noexcept {
   const auto say = [&](const char* text, size_t length) {

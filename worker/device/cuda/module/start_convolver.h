@@ -1,4 +1,4 @@
-// cuDNN for a device, or why not.
+// Starts cuDNN for a device, or says why it does not.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,15 @@
 namespace leeway::cuda {
 
 struct StartedConvolver {
-  // Null: convolutions are products of patches.
+  // Null if convolutions are products of patches.
   std::unique_ptr<Convolver> convolver;
-  // For the log: what convolutions are computed by, and if not by cuDNN, why.
+  // A remark for the log: how convolutions are computed, and why if it is not by cuDNN.
   std::string remark;
 };
 
-// LEEWAY_CUDA_CUDNN: 0 turns cuDNN off, 1 has it compute all that it can. `runtime` outlives the
-// convolver. RESOURCE_EXHAUSTED: the device has no room for cuDNN; anything else that keeps cuDNN
-// from working is a remark.
+// Starts cuDNN unless LEEWAY_CUDA_CUDNN is 0; if it is 1, cuDNN computes all convolutions that it
+// can. `runtime` must outlive the convolver. RESOURCE_EXHAUSTED: the device has no room for cuDNN.
+// Any other problem of cuDNN is not an error but a remark.
 absl::StatusOr<StartedConvolver> StartConvolver(Runtime& runtime);
 
 }  // namespace leeway::cuda

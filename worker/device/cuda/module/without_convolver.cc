@@ -1,4 +1,4 @@
-// For a module that was built without cuDNN's headers.
+// The StartConvolver of a module that was built without cuDNN's headers.
 #include "worker/device/cuda/module/start_convolver.h"
 
 namespace leeway::cuda {
