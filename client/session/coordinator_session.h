@@ -6,10 +6,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
@@ -17,10 +15,10 @@
 #include "absl/status/statusor.h"
 #include "client/core/retry_core.h"
 #include "client/session/call_breaker.h"
-#include "client/session/metrics_queue.h"
-#include "client/transport/transport.h"
+#include "client/session/coordinator_calls.h"
+#include "client/session/heartbeats.h"
+#include "client/session/session_life.h"
 #include "common/clock.h"
-#include "common/mutex.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
 
 namespace leeway {
@@ -56,26 +54,9 @@ class CoordinatorSession {
     CallBreaker* registrations = nullptr;
   };
 
-  // What heartbeats bring. All callbacks run on the heartbeats' thread.
-  struct Listener {
-    // Says what the worker waits for. Empty: it computes.
-    std::function<std::string()> waiting;
-    // The clock at which to stop is known, or has changed (a failing job stops earlier).
-    std::function<void(uint64_t stop_at)> on_stop_at;
-    // Blocks have moved to other servers. The list is by shard.
-    std::function<void(const std::vector<ServerEndpoint>& servers)> on_servers = nullptr;
-    // The newest lives of the workers of this host, whose contributions this worker sends.
-    std::function<void(const v1::HostGroup& group)> on_group = nullptr;
-    // The coordinator has given up this life of the rank, so the worker must stop. Called once,
-    // after the last heartbeat.
-    std::function<void(const absl::Status& why)> on_refused;
-  };
-
-  static constexpr Duration kBeatsApart = std::chrono::milliseconds(50);
+  using Listener = Heartbeats::Listener;
 
   CoordinatorSession(std::shared_ptr<grpc::Channel> channel, Options options);
-  // Ends the heartbeats. The coordinator is not told, and takes the rank for lost.
-  ~CoordinatorSession();
 
   // Fetches the resolved job, before anything else is known. Waits up to `limit` for the
   // coordinator.
@@ -90,26 +71,27 @@ class CoordinatorSession {
                                                    Duration limit);
 
   // Starts to renew the lease and to send metrics, once in each period `every`. Call it once.
-  void StartHeartbeats(Duration every, Listener listener);
-  // Sends the next heartbeat early, because its answer says where the servers are. It goes no
-  // sooner than kBeatsApart after the last one. The distance doubles each time that there is no
-  // news.
-  void BeatSoon();
+  void StartHeartbeats(Duration every, Listener listener) {
+    heartbeats_.Start(every, std::move(listener));
+  }
+  // Sends the next heartbeat early, because its answer says where the servers are
+  // (Heartbeats::BeatSoon).
+  void BeatSoon() { heartbeats_.BeatSoon(); }
   // When this returns, the listener is not called any more.
-  void EndHeartbeats();
+  void EndHeartbeats() { heartbeats_.End(); }
 
   // Sets the number of completed exchanges.
-  void SetClock(uint64_t clock);
-  void Report(const v1::StepMetrics& metrics);
-  void Report(const v1::EvaluationMetrics& metrics);
+  void SetClock(uint64_t clock) { heartbeats_.SetClock(clock); }
+  void Report(const v1::StepMetrics& metrics) { heartbeats_.Report(metrics); }
+  void Report(const v1::EvaluationMetrics& metrics) { heartbeats_.Report(metrics); }
   // Reports, and waits until the coordinator has the report: it may ask for a stop because of it.
   absl::Status ReportNow(const v1::EvaluationMetrics& metrics);
   // A stop was asked for: call StopAt before the next exchange.
-  bool stop_requested() const;
+  bool stop_requested() const { return heartbeats_.stop_requested(); }
   // For a worker that has waited for long. True if the coordinator has said recently that it hears
   // every process that the wait may depend on. Those processes are busy then, and the wait may go
   // on as long as they need.
-  bool others_are_heard() const;
+  bool others_are_heard() const { return heartbeats_.others_are_heard(); }
 
   // Returns OK when the loss scale is on record.
   absl::Status ReportLossScale(const v1::LossScale& scale);
@@ -138,19 +120,13 @@ class CoordinatorSession {
   absl::Status Leave(v1::LeaveReason reason, uint64_t clock, const std::string& message);
 
  private:
-  // The coordinator answers at once. A call that takes longer is lost.
-  static constexpr Duration kAttempt = std::chrono::seconds(20);
-
-  // Sends until the coordinator answers, `limits.total` is over, or `breaker` ends the call. One
-  // attempt takes at most `attempt_max`. `what` is for messages.
-  absl::Status Call(const std::string& what, const RetryLimits& limits,
+  // Calls as the coordinator answers at once. `breaker` ends the call.
+  absl::Status Call(const std::string& what,
                     const std::function<grpc::Status(grpc::ClientContext&)>& attempt,
-                    CallBreaker* breaker = nullptr, Duration attempt_max = kAttempt);
+                    CallBreaker* breaker = nullptr);
   // The same for a call that takes as long as the link needs.
   absl::Status Move(const std::string& what,
                     const std::function<grpc::Status(grpc::ClientContext&)>& attempt);
-  // The limits of what a worker says or asks while it trains.
-  RetryLimits Patient() const;
   // Adds this process's identity to a registration.
   v1::RegisterWorkerRequest Filled(v1::RegisterWorkerRequest request = {}) const;
   absl::StatusOr<v1::RegisterWorkerReply> SendRegister(const v1::RegisterWorkerRequest& request,
@@ -161,59 +137,13 @@ class CoordinatorSession {
   // Says what a missing answer, or a missing further answer, means for `reason`.
   static absl::Status Unanswered(const absl::Status& status, v1::LeaveReason reason,
                                  bool answered_before);
-  void HeartbeatLoop();
-  // Sends one heartbeat.
-  absl::Status Beat();
-  // The worker's identity and its clock.
-  v1::HeartbeatRequest Greeting() const REQUIRES(mutex_);
-  v1::HeartbeatRequest MakeHeartbeat(std::vector<v1::EvaluationMetrics>& evaluations)
-      REQUIRES(mutex_);
-  // Sends a heartbeat outside the schedule, for what must neither wait nor be lost.
-  absl::StatusOr<v1::HeartbeatReply> Tell(const std::string& what,
-                                          const v1::HeartbeatRequest& request);
-  void TakeHeartbeatReply(const v1::HeartbeatReply& reply);
-  // Notes that the worker waits for `what` (empty: for nothing). From time to time this asks the
-  // coordinator which processes it hears.
-  void LookAtWait(const std::string& what);
-  bool HearsOthers();
 
-  // Constant after construction.
   const Options options_;
-  const std::unique_ptr<v1::Coordinator::Stub> stub_;
+  CoordinatorCalls calls_;
   // Constant after Register().
-  uint64_t job_ = 0;
-  uint32_t rank_ = 0;
-  uint64_t incarnation_ = 0;
-  uint64_t generation_ = 0;
-  Duration start_limit_{};
-  Duration patience_{};
-  Duration exchange_limit_{};
-  // A clock may be complete without a lost worker.
-  bool goes_on_without_lost_ = false;
-  // Constant after StartHeartbeats().
-  Duration every_{};
-  Listener listener_;
-  // Used by the heartbeats' thread only: when the wait began, and when it last asked which
-  // processes the coordinator hears.
-  std::optional<Time> waits_since_;
-  Time asked_{};
-
-  mutable Mutex mutex_;
-  CondVar changed_;
-  MetricsQueue steps_ GUARDED_BY(mutex_);
-  std::vector<v1::EvaluationMetrics> evaluations_ GUARDED_BY(mutex_);
-  uint64_t clock_ GUARDED_BY(mutex_) = 0;
-  bool stop_requested_ GUARDED_BY(mutex_) = false;
-  std::optional<uint64_t> stop_at_ GUARDED_BY(mutex_);
-  // The epoch of the servers as they are known here.
-  uint64_t epoch_ GUARDED_BY(mutex_) = 0;
-  bool ending_ GUARDED_BY(mutex_) = false;
-  bool beat_soon_ GUARDED_BY(mutex_) = false;
-  uint64_t calls_ GUARDED_BY(mutex_) = 0;
-  std::optional<Time> others_heard_ GUARDED_BY(mutex_);
-
+  SessionLife life_;
   CallBreaker leases_;
-  std::thread heartbeats_;
+  Heartbeats heartbeats_;
 };
 
 }  // namespace leeway

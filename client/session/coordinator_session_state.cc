@@ -14,57 +14,30 @@ constexpr size_t kChunkBytes = 1 << 20;
 
 }  // namespace
 
-absl::StatusOr<v1::HeartbeatReply> CoordinatorSession::Tell(const std::string& what,
-                                                            const v1::HeartbeatRequest& request) {
-  v1::HeartbeatReply reply;
-  RETURN_IF_ERROR(Call(what, Patient(), [&](grpc::ClientContext& context) {
-    return stub_->Heartbeat(&context, request, &reply);
-  }));
-  return reply;
-}
-
 absl::Status CoordinatorSession::ReportLossScale(const v1::LossScale& scale) {
-  v1::HeartbeatRequest request;
-  {
-    MutexLock lock(mutex_);
-    request = Greeting();
-  }
+  v1::HeartbeatRequest request = heartbeats_.Greeting();
   *request.add_loss_scales() = scale;
-  return Tell("reporting a loss scale", request).status();
+  return heartbeats_.Tell("reporting a loss scale", request);
 }
 
 absl::Status CoordinatorSession::KeepState() {
-  v1::HeartbeatRequest request;
-  {
-    MutexLock lock(mutex_);
-    request = Greeting();
-  }
+  v1::HeartbeatRequest request = heartbeats_.Greeting();
   request.set_keeps_state(true);
-  return Tell("saying that the worker keeps state", request).status();
+  return heartbeats_.Tell("saying that the worker keeps state", request);
 }
 
 absl::Status CoordinatorSession::ReportNow(const v1::EvaluationMetrics& metrics) {
-  v1::HeartbeatRequest request;
-  {
-    MutexLock lock(mutex_);
-    request = Greeting();
-  }
+  v1::HeartbeatRequest request = heartbeats_.Greeting();
   *request.add_evaluations() = metrics;
-  ASSIGN_OR_RETURN(const v1::HeartbeatReply reply, Tell("reporting an evaluation", request));
-  MutexLock lock(mutex_);
-  stop_requested_ |= reply.stop_requested();
-  return absl::OkStatus();
+  return heartbeats_.Tell("reporting an evaluation", request);
 }
 
 absl::Status CoordinatorSession::SaveWorkerState(uint64_t clock, const std::string& state) {
   const auto attempt = [&](grpc::ClientContext& context) {
     v1::SaveWorkerStateReply reply;
-    auto writer = stub_->SaveWorkerState(&context, &reply);
+    auto writer = calls_.stub().SaveWorkerState(&context, &reply);
     v1::WorkerStateChunk chunk;
-    chunk.set_job(job_);
-    chunk.set_rank(rank_);
-    chunk.set_incarnation(incarnation_);
-    chunk.set_generation(generation_);
+    life_.Sign(chunk);
     chunk.set_clock(clock);
     chunk.set_size(state.size());
     for (size_t position = 0; position == 0 || position < state.size(); position += kChunkBytes) {
@@ -83,11 +56,11 @@ absl::StatusOr<WorkerState> CoordinatorSession::LoadWorkerState() {
   WorkerState state;
   const auto attempt = [&](grpc::ClientContext& context) {
     v1::LoadWorkerStateRequest request;
-    request.set_job(job_);
-    request.set_rank(rank_);
-    request.set_incarnation(incarnation_);
+    request.set_job(life_.job);
+    request.set_rank(life_.rank);
+    request.set_incarnation(life_.incarnation);
     state = {};
-    auto reader = stub_->LoadWorkerState(&context, request);
+    auto reader = calls_.stub().LoadWorkerState(&context, request);
     v1::WorkerStateChunk chunk;
     uint64_t size = 0;
     for (bool first = true; reader->Read(&chunk); first = false) {

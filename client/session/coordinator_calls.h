@@ -1,0 +1,62 @@
+// Calls to the coordinator that are sent again until it answers.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include "absl/status/status.h"
+#include "client/core/retry_core.h"
+#include "client/session/call_breaker.h"
+#include "common/clock.h"
+#include "leeway/v1/coordinator.grpc.pb.h"
+
+namespace leeway {
+
+// The limits of one call: `total` from its first attempt, and the limit's name for messages.
+RetryLimits Within(Duration total, const char* name);
+
+// The deadline of an attempt that begins now.
+std::chrono::system_clock::time_point After(Duration delay);
+
+// Thread-safe.
+class CoordinatorCalls {
+ public:
+  struct Options {
+    // For messages.
+    std::string address;
+    // Draws the pauses between attempts.
+    uint64_t nonce = 0;
+    std::function<void(Duration)> sleep;
+    std::function<Time()> now;
+  };
+
+  // The coordinator answers at once. An attempt that takes longer is lost.
+  static constexpr Duration kAttempt = std::chrono::seconds(20);
+
+  CoordinatorCalls(std::shared_ptr<grpc::Channel> channel, Options options);
+
+  v1::Coordinator::Stub& stub() { return *stub_; }
+  Time now() const { return options_.now(); }
+  void Sleep(Duration pause) { options_.sleep(pause); }
+
+  // Sends until the coordinator answers, `limits.total` is over, or `breaker` ends the call. One
+  // attempt takes at most `attempt_max`. `what` is for messages. UNAVAILABLE if there was no answer
+  // in time, CANCELLED if the call was broken off.
+  absl::Status Call(const std::string& what, const RetryLimits& limits,
+                    const std::function<grpc::Status(grpc::ClientContext&)>& attempt,
+                    CallBreaker* breaker = nullptr, Duration attempt_max = kAttempt);
+
+ private:
+  const Options options_;
+  const std::unique_ptr<v1::Coordinator::Stub> stub_;
+  std::atomic<uint64_t> calls_ = 0;
+};
+
+}  // namespace leeway

@@ -1,0 +1,59 @@
+// One life of a worker in its job, as the coordinator's answer to its registration gives it.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "client/core/retry_core.h"
+#include "common/clock.h"
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+struct SessionLife {
+  uint64_t job = 0;
+  uint32_t rank = 0;
+  uint64_t incarnation = 0;
+  uint64_t generation = 0;
+  // How long the worker waited at most when it registered: limits.start_seconds.
+  Duration start_limit{};
+  // limits.exchange_seconds.
+  Duration exchange_limit{};
+  // A clock may be complete without a worker that is lost.
+  bool goes_on_without_lost = false;
+
+  // `limit`: how long the registration might take.
+  static SessionLife Of(const v1::RegisterWorkerReply& reply, Duration limit) {
+    return {
+        .job = reply.job_id(),
+        .rank = reply.rank(),
+        .incarnation = reply.incarnation(),
+        .generation = reply.generation(),
+        .start_limit = limit,
+        .exchange_limit = FromSeconds(reply.job().limits().exchange_seconds()),
+        .goes_on_without_lost = reply.job().consistency().mode() != v1::CONSISTENCY_MODE_SYNC ||
+                                reply.job().workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE};
+  }
+
+  // Fills in the sender of a request.
+  template <typename Request>
+  void Sign(Request& request) const {
+    request.set_job(job);
+    request.set_rank(rank);
+    request.set_incarnation(incarnation);
+    request.set_generation(generation);
+  }
+
+  // The limits of what a worker says or asks while it trains. A coordinator that is being started
+  // again is waited for.
+  RetryLimits Patience() const {
+    constexpr Duration kPatienceMin = std::chrono::seconds(60);
+    RetryLimits limits;
+    limits.total = std::max(start_limit, kPatienceMin);
+    limits.total_name = limits.total == start_limit ? "limits.start_seconds" : "the shortest limit";
+    return limits;
+  }
+};
+
+}  // namespace leeway
