@@ -37,8 +37,7 @@ LeasedBatches::~LeasedBatches() {
 }
 
 void LeasedBatches::SetPlace(uint64_t clock, uint64_t taken) {
-  clock_ = clock;
-  taken_ = taken;
+  place_ = {clock, taken};
   // Divide first: the product may overflow.
   const uint64_t left_of_clock =
       steps_.all / steps_.of_clock < clock ? 0 : steps_.all - clock * steps_.of_clock;
@@ -56,7 +55,7 @@ absl::StatusOr<bool> LeasedBatches::Next(uint64_t clock, Time deadline,
   batch.reset();
   MutexLock lock(mutex_);
   if (empty_clock_ == clock) return true;
-  if (clock_ != clock) SetPlace(clock, 0);
+  if (place_.clock != clock) SetPlace(clock, 0);
   if (stock_.empty() && !question_) {
     stock_.RanDry();
     question_ = Want();
@@ -72,7 +71,7 @@ absl::StatusOr<bool> LeasedBatches::Next(uint64_t clock, Time deadline,
   if (stock_.empty()) RETURN_IF_ERROR(error_);
   batch = stock_.Take(clock);
   if (batch.has_value()) {
-    SetPlace(clock, taken_ + 1);
+    SetPlace(clock, place_.taken + 1);
   } else {
     empty_clock_ = clock;
   }
@@ -97,13 +96,13 @@ void LeasedBatches::Settle(uint64_t clock, bool dropped) {
 }
 
 uint64_t LeasedBatches::Want() {
-  wanted_ = begun_ + 1;
+  questions_.wanted = questions_.begun + 1;
   changed_.NotifyAll();
-  return wanted_;
+  return questions_.wanted;
 }
 
 bool LeasedBatches::Settled(uint64_t question) const {
-  return answered_ >= question || !error_.ok() || ending_;
+  return questions_.answered >= question || !error_.ok() || ending_;
 }
 
 absl::StatusOr<LeasedBatches::State> LeasedBatches::Await(Time deadline) {
@@ -140,7 +139,7 @@ std::string LeasedBatches::Waiting() const {
 }
 
 bool LeasedBatches::AskNow() const {
-  if (wanted_ > begun_ || stock_.gives_back()) return true;
+  if (questions_.wanted > questions_.begun || stock_.gives_back()) return true;
   if (stock_.reports() && SteadyNow() >= next_report_) return true;
   return stock_.low() && !stock_.none_left() && !stock_.over();
 }
@@ -152,7 +151,7 @@ std::optional<uint64_t> LeasedBatches::AwaitQuestion(v1::LeaseDataRequest& reque
   }
   if (ending_ || !error_.ok()) return std::nullopt;
   stock_.Ask(request);
-  return begun_ = std::max(wanted_, begun_ + 1);
+  return questions_.begun = std::max(questions_.wanted, questions_.begun + 1);
 }
 
 void LeasedBatches::Loop() {
@@ -164,7 +163,7 @@ void LeasedBatches::Loop() {
     MutexLock lock(mutex_);
     if (reply.ok()) {
       stock_.OnReply(*reply);
-      answered_ = *number;
+      questions_.answered = *number;
     } else {
       stock_.OnFailure();
       error_ = reply.status();

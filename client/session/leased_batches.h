@@ -71,6 +71,18 @@ class LeasedBatches {
   std::string Waiting() const EXCLUDES(mutex_);
 
  private:
+  // The numbers of the newest questions that were wanted, begun and answered.
+  struct Questions {
+    uint64_t wanted = 1;
+    uint64_t begun = 0;
+    uint64_t answered = 0;
+  };
+  // The clock for which batches are being taken, and how many were taken.
+  struct Place {
+    uint64_t clock = 0;
+    uint64_t taken = 0;
+  };
+
   // Waits until there is something to ask, and returns the question's number. Nothing when the loop
   // is over.
   std::optional<uint64_t> AwaitQuestion(v1::LeaseDataRequest& request) EXCLUDES(mutex_);
@@ -92,16 +104,11 @@ class LeasedBatches {
   BatchStock stock_ GUARDED_BY(mutex_);
   // The coordinator's final error.
   absl::Status error_ GUARDED_BY(mutex_);
-  // The numbers of the questions that were wanted, begun and answered.
-  uint64_t wanted_ GUARDED_BY(mutex_) = 1;
-  uint64_t begun_ GUARDED_BY(mutex_) = 0;
-  uint64_t answered_ GUARDED_BY(mutex_) = 0;
+  Questions questions_ GUARDED_BY(mutex_);
   Time next_report_ GUARDED_BY(mutex_);
   // The question that Next() waits for.
   std::optional<uint64_t> question_ GUARDED_BY(mutex_);
-  // The clock for which batches are being taken, and how many were taken.
-  uint64_t clock_ GUARDED_BY(mutex_) = 0;
-  uint64_t taken_ GUARDED_BY(mutex_) = 0;
+  Place place_ GUARDED_BY(mutex_);
   // The clock for which no batch is left.
   std::optional<uint64_t> empty_clock_ GUARDED_BY(mutex_);
   bool waiting_ GUARDED_BY(mutex_) = false;
