@@ -36,7 +36,7 @@ struct ExchangeBenchOptions {
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
 
-// The raw limit beside a result.
+// The raw limit with which a result is compared.
 struct RawLimit {
   ExchangeFigures raw;
   // Leeway / raw: the medians of the ratios of neighbouring rounds.

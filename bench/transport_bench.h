@@ -1,6 +1,6 @@
 // `leeway bench transport`: pushes, pulls and both at once through Leeway's data plane. Each is
-// measured beside the raw limit of its transport, in the same run. It also measures small exchanges
-// a second, beside a bare gRPC call.
+// compared with the raw limit of its transport, in the same run. It also compares the rate of small
+// exchanges with that of bare gRPC calls.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct TransportBenchOptions {
   // What to measure: whole transfers, and small exchanges a second.
   bool transfers = true;
   bool exchanges = true;
-  // Measures TCP with mutual TLS, beside Leeway's plain TCP instead of the raw limit.
+  // Measures TCP with mutual TLS, and compares it with Leeway's plain TCP, not with the raw limit.
   bool tls = false;
   RoundOptions rounds;
   // Called before each measurement, with its name.

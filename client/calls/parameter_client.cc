@@ -6,7 +6,6 @@
 
 #include "client/calls/operations.h"
 #include "client/transport/stream_transport.h"
-#include "common/counted.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -183,7 +182,7 @@ ParameterClient::Ticket ParameterClient::Start(const BlockExchange& exchange) {
   if (end > layout_.blocks()) {
     ticket.refused_ = absl::InvalidArgumentError(
         absl::StrCat(MethodName(exchange.method), " of blocks ", exchange.blocks.first, " to ", end,
-                     ": the model has only ", Counted(layout_.blocks(), "block")));
+                     ": the model has no block from ", layout_.blocks(), " on"));
   } else if (!sized) {
     ticket.refused_ = absl::InvalidArgumentError(
         absl::StrCat(MethodName(exchange.method), ": vectors must have all ", layout_.total(),

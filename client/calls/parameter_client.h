@@ -17,16 +17,16 @@
 //    2. ParameterClient::Start      checks ranges and sizes; one operation, a call for each block
 //    3. CallQueue::Start            queues the calls by server and priority
 //    4. CallQueue::Pump             takes what the server's window has room for
-//    5. BlocksOperation::Request    the header, and where the block's values lie
+//    5. BlocksOperation::Request    the header, and where the block's values are
 //    6. StreamTransport::Call       chooses the connection
 //    7. StreamLane::Call            notes which call waits for the answer
 //    8. StreamLane::Flush           gathers requests into a frame, and writes it
 //    9. FrameWriter::Append         refers to the values
 //   10. FrameWriter::Finish         puts the heads before them
-// The way back is on the thread that waits, or on the client's own thread (client/transport/queue_driver.h):
+// The way back is on the waiting thread, or on the thread of client/transport/queue_driver.h:
 //    1. StreamLane::OnRead          a frame has come
 //    2. DecodeReplyFrame            protobuf reads the heads, payloads stay in their slices
-//    3. StreamLane::TakeReply       finds who waits for the answer
+//    3. StreamLane::TakeReply       finds the call that waits for the answer
 //    4. FramePayload::Take          its values
 //    5. CallQueue::OnDone           decides whether to send again
 //    6. BlocksOperation::TakeReply  checks the block

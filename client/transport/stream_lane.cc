@@ -62,7 +62,7 @@ class StreamLane::Stream {
   bool broken = false;
   bool ending = false;
   bool offered = false;
-  // Replies are being handed on. They will bring new requests, so wait for all of them.
+  // Replies are being passed on. They will bring new requests, so wait for all of them.
   bool dispatching = false;
 
   bool writable() const { return ready && !writing && !broken && !dispatching; }

@@ -81,7 +81,7 @@ class StreamLane {
   // The same, but requests that can wait for more are sent when the queue's thread has nothing else
   // to do. Runs on that thread.
   void FlushSoon();
-  // Fills in what a frame says beside its requests.
+  // Fills in what a frame says besides its requests.
   void FillHead(v1::RequestFrame& head) REQUIRES(mutex_);
   // True if the frame can take another request. `writer_` has its payloads, and `served_bytes` are
   // all the bytes that it asks for.
@@ -95,7 +95,7 @@ class StreamLane {
   // Ends a broken stream once none of its operations is in progress.
   void EndWhenIdle() REQUIRES(mutex_);
   void Break();
-  // Reads what a frame says beside its replies, whose payloads have `payload_bytes` in all.
+  // Reads what a frame says besides its replies, whose payloads have `payload_bytes` in all.
   void TakeHead(const v1::ReplyFrame& head, uint64_t payload_bytes);
   // Not OK: the server's message makes no sense.
   absl::Status TakeAcceptance(const v1::StreamReply& reply);

@@ -183,7 +183,7 @@ void StreamTransport::MoveServer(uint32_t server, const ServerEndpoint& endpoint
 }
 
 void StreamTransport::ForgetRetired() {
-  // Runs the work that lanes have put off.
+  // Runs the work that lanes have postponed.
   driver_.RunAtRest();
   // Destroyed after the lock is released.
   std::vector<std::shared_ptr<Server>> over;

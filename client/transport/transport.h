@@ -90,7 +90,7 @@ struct ServerEndpoint {
   bool operator==(const ServerEndpoint&) const = default;
 };
 
-// Thread-safe. Callers must hold no lock. Calls return at once, so they may be made from callbacks.
+// Thread-safe. Callers must hold no lock. Callbacks never run from within a call.
 class Transport {
  public:
   virtual ~Transport() = default;

@@ -51,7 +51,7 @@ std::vector<ConvPart> Convolutions(const BlockStyle& style, const Block& block) 
           {.filters = block.width * style.expansion(), .kernel = 1}};
 }
 
-// The ReLU after the sum is beside the block, so that the block has torchvision's name. It has no
+// The ReLU after the sum is not part of the block, so that the block has torchvision's name. It has no
 // tensors that need a name.
 void AppendResidual(const BlockStyle& style, const Block& block, const std::string& name,
                     LayerList& blocks) {

@@ -1,11 +1,11 @@
-"""Takes part in a Leeway job as a worker: docs/python.md.
+"""Takes part in a Leeway job as a worker. docs/python.md has the guide.
 
     import leeway
     job = leeway.join(schema={"w": (784, 10), "b": (10,)}, initial=first)
     for clock, weights in job:
         job.push_pull(gradients(weights, *data(clock, job.rank)), examples=64)
 
-PyTorch scripts take leeway.torch."""
+PyTorch scripts use leeway.torch."""
 
 from . import safetensors
 from .alone import Alone

@@ -1,6 +1,6 @@
-"""libleeway-client.so by ctypes: where it lies, and the functions of leeway/client.h.
+"""libleeway-client.so by ctypes: where to find it, and the functions of leeway/client.h.
 
-ctypes.CDLL releases the interpreter's lock during each call, so other Python threads go on while a worker waits."""
+ctypes.CDLL releases the interpreter's lock during each call. So other Python threads go on while a worker waits."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Rate(Structure):
     _fields_ = [("end", c_uint64), ("factor", c_double)]
 
 
-# Arguments by function; the result is a leeway_code but for those in RESULTS.
+# The arguments of each function. The result is a leeway_code, except for the functions in RESULTS.
 ARGUMENTS: dict[str, list] = {
     "leeway_version": [],
     "leeway_error": [],
@@ -107,7 +107,7 @@ def places() -> list[pathlib.Path]:
     # An installed tree: PREFIX/share/leeway/python/leeway and PREFIX/lib or PREFIX/lib/x86_64-linux-gnu.
     for folder in list(package.parents)[2:5]:
         found += [folder / "lib" / NAME, folder / "lib/x86_64-linux-gnu" / NAME, folder / "lib64" / NAME]
-    # A clone that is built: python/leeway beside build/release.
+    # A clone with a build: python/leeway beside build/release.
     build = package.parent.parent / "build"
     found += [build / preset / part / NAME for preset in ("release", "dev") for part in ("lib", "bin", "client")]
     return found
@@ -128,8 +128,8 @@ def _open() -> ctypes.CDLL:
         return ctypes.CDLL(NAME)
     except OSError as error:
         raise LibraryNotFound(
-            f"{NAME} is in none of these places: {', '.join(tried)}, nor does the system's loader find it ({error}). "
-            "Build Leeway, install it, or name the file in LEEWAY_LIBRARY") from error
+            f"{NAME} was not found in these places: {', '.join(tried)}, nor by the system's loader ({error}). "
+            "Build Leeway, install it, or set LEEWAY_LIBRARY to the file") from error
 
 
 _lock = threading.Lock()
@@ -146,8 +146,8 @@ def load() -> ctypes.CDLL:
                 try:
                     function = getattr(library, name)
                 except AttributeError as error:
-                    raise LibraryNotFound(f"{library._name} has no {name}: it is another version's. Install the "
-                                          "package and the library of one version") from error
+                    raise LibraryNotFound(f"{library._name} has no {name}: it is of another version. Install the "
+                                          "package and the library of the same version") from error
                 function.argtypes = arguments
                 function.restype = RESULTS.get(name, c_int)
             _loaded = library

@@ -1,4 +1,4 @@
-"""Training without a job: one process, no servers. The numpy interface has SGD here, and nothing else."""
+"""Training without a job: one process, no servers. The numpy interface has only SGD here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .session import FINISHED, Info, Report
 
 @dataclasses.dataclass(frozen=True)
 class Alone:
-    """What stands in for the job where there is none."""
+    """What replaces the job if there is no coordinator."""
 
     clocks: int = 100
     batch_size: int = 64
@@ -32,17 +32,17 @@ def _servers_of_tensorflow(text: str) -> bool:
 
 
 def has_coordinator(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the environment names a coordinator (docs/operations.md, Places from the environment). A place of a
-    worker without one is refused: the script would train alone beside others."""
+    """True if the environment names a coordinator (docs/operations.md, Places from the environment). An environment
+    that gives a worker's place without a coordinator is refused: the script would train alone beside others."""
     if environment.get("LEEWAY_COORDINATOR") or _servers_of_tensorflow(environment.get("TF_CONFIG", "")):
         return True
     if environment.get("DMLC_ROLE") and environment.get("DMLC_PS_ROOT_URI") and environment.get("DMLC_PS_ROOT_PORT"):
         return True
     if environment.get("LEEWAY_RANK"):
-        raise InvalidArgument("LEEWAY_RANK is set and LEEWAY_COORDINATOR is not: set it to HOST:PORT of server 0")
+        raise InvalidArgument("LEEWAY_RANK is set, but LEEWAY_COORDINATOR is not: set it to HOST:PORT of server 0")
     if environment.get("WORLD_SIZE", "1") not in ("", "1"):
-        raise InvalidArgument(f"WORLD_SIZE is {environment['WORLD_SIZE']} and LEEWAY_COORDINATOR is not set: the "
-                              "processes would train apart. Set it to HOST:PORT of server 0")
+        raise InvalidArgument(f"WORLD_SIZE is {environment['WORLD_SIZE']}, but LEEWAY_COORDINATOR is not set: the "
+                              "processes would each train alone. Set it to HOST:PORT of server 0")
     return False
 
 
@@ -52,25 +52,25 @@ def say_so(what: str) -> None:
 
 
 def _rule(update: Union[None, str, Mapping]) -> dict:
-    """Numbers of {type: sgd}, or an error that says what is not there."""
+    """The numbers of {type: sgd}, or an error that says what is not supported."""
     if not isinstance(update, Mapping):
-        raise InvalidArgument("update: training alone needs it as a mapping, such as "
+        raise InvalidArgument("update: without a job it must be a mapping, such as "
                               "{\"type\": \"sgd\", \"learning_rate\": 0.1}")
     known = {"type": "sgd", "learning_rate": None, "momentum": 0.0, "nesterov": False, "weight_decay": 0.0}
     for key in update:
         if key not in known:
-            raise InvalidArgument(f"update: training alone does not know {key!r}; it knows {', '.join(known)}")
+            raise InvalidArgument(f"update: without a job {key!r} is not known; known keys are {', '.join(known)}")
     rule = {**known, **update}
     if rule["type"] != "sgd":
-        raise InvalidArgument(f"update: training alone has sgd only, not {rule['type']!r}. Start a job for it: "
+        raise InvalidArgument(f"update: without a job only sgd is possible, not {rule['type']!r}. Start a job for it: "
                               "leeway train job.yaml -- python3 SCRIPT")
     if rule["learning_rate"] is None:
-        raise InvalidArgument("update: it has no learning_rate")
+        raise InvalidArgument("update: learning_rate is missing")
     return rule
 
 
 class AloneSession:
-    """A Session that applies SGD where a job has servers."""
+    """A Session that applies SGD by itself, as the servers of a job would."""
 
     def __init__(self, schema: Mapping[str, Tensor], initial: Optional[np.ndarray],
                  update: Union[None, str, Mapping], alone: Alone) -> None:

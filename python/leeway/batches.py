@@ -11,21 +11,21 @@ from .session import Info, Session
 
 
 class BatchOrder:
-    """Each epoch has one permutation of all examples, the same on every rank, cut into batches. The last one may be
+    """Each epoch has one permutation of all examples, the same on every rank, cut into batches. The last batch may be
     short."""
 
     def __init__(self, info: Info, examples: int, shuffle: bool = True) -> None:
         if info.examples and info.examples != examples:
-            raise InvalidArgument(f"rank {info.rank}: the dataset has {examples} examples, and the job's data.examples "
+            raise InvalidArgument(f"rank {info.rank}: the dataset has {examples} examples, but the job's data.examples "
                                   f"says {info.examples}: correct one of them")
         if examples < 1:
             raise InvalidArgument(f"rank {info.rank}: the dataset is empty")
         self.examples, self.batch_size, self.shuffle = examples, info.batch_size, shuffle
         self._workers, self._rank, self._seed = info.workers, info.rank, info.seed
-        #: Of all workers together, and of the one that has most, in an epoch.
+        #: Batches of all workers together in an epoch, and of the worker that has the most.
         self.batches_per_epoch = -(-examples // self.batch_size)
         self.steps_per_epoch = -(-self.batches_per_epoch // self._workers)
-        #: Of them, those that have a batch for this rank.
+        #: The steps of an epoch that have a batch for this rank.
         self.own_steps_per_epoch = -(-(self.batches_per_epoch - self._rank) // self._workers)
         self._permutations: dict[int, np.ndarray] = {}
 
@@ -35,13 +35,13 @@ class BatchOrder:
     def permutation(self, epoch: int) -> np.ndarray:
         if not self.shuffle:
             return np.arange(self.examples)
-        # The raw draws of a bit generator are the same in every version of numpy; Generator's methods may change.
+        # The raw draws of a bit generator are the same in every version of numpy. Generator's methods may change.
         draws = np.random.Philox(key=[self._seed, epoch]).random_raw(self.examples)
         return np.argsort(draws, kind="stable")
 
     def _rows(self, epoch: int, batch: int) -> np.ndarray:
         if epoch not in self._permutations:
-            # Who reads ahead is in two epochs at their border.
+            # A loader that reads ahead is in two epochs at their border.
             while len(self._permutations) > 1:
                 self._permutations.pop(min(self._permutations))
             self._permutations[epoch] = self.permutation(epoch)
@@ -49,18 +49,18 @@ class BatchOrder:
         return self._permutations[epoch][first:first + self.batch_size]
 
     def rows(self, step: int) -> np.ndarray:
-        """The examples of this rank's step: step s of rank r takes batch s * workers + r, as Leeway's own workers do. None
-        if the epoch has no batch left for this rank."""
+        """The examples of this rank's step: step s of rank r takes batch s * workers + r, as in Leeway's own workers.
+        Empty if the epoch has no batch left for this rank."""
         epoch, position = divmod(step, self.steps_per_epoch)
         return self._rows(epoch, position * self._workers + self._rank)
 
     def batch(self, number: int) -> np.ndarray:
-        """The examples of a batch that was leased; numbers count on from epoch to epoch."""
+        """The examples of a leased batch. Numbers count on from epoch to epoch."""
         return self._rows(*divmod(number, self.batches_per_epoch))
 
 
 class Pick(NamedTuple):
-    """A batch: its number, which says its rows, and the epoch that it is of."""
+    """A batch: its number, which gives its rows, and its epoch."""
 
     number: int
     epoch: int
@@ -72,11 +72,11 @@ class Dealt:
 
     def __init__(self, order: BatchOrder) -> None:
         self.order = order
-        #: Whether a clock may end before its steps do.
+        #: True if a clock may end before its steps do.
         self.ends_early = False
 
     def take(self, step: int, count: int) -> list[Pick]:
-        """The batches of these steps; an epoch may have none left for some."""
+        """The batches of these steps. An epoch may have none left for some steps."""
         steps = range(step, step + count)
         picks = (Pick(each, self.order.epoch_of(each), self.rows(each)) for each in steps)
         return [pick for pick in picks if len(pick.rows)]
@@ -85,7 +85,7 @@ class Dealt:
         return self.order.rows(number)
 
     def after(self, number: int, most: int) -> list[int]:
-        """The numbers that will probably follow."""
+        """The numbers that will probably follow, at most `most`."""
         following: list[int] = []
         while len(following) < most:
             number += 1
@@ -95,14 +95,14 @@ class Dealt:
 
 
 class Leased:
-    """Batches that the job leases to whoever asks, so that a fast worker has more of them."""
+    """Batches that the job leases to the workers that ask, so that a fast worker gets more of them."""
 
     def __init__(self, order: BatchOrder, session: Session) -> None:
         self.order, self._session = order, session
         self.ends_early = True
 
     def take(self, step: int, count: int) -> list[Pick]:
-        """For so many steps of the open clock. Fewer: the clock has no more."""
+        """Batches for `count` steps of the open clock. If there are fewer, the clock has no more."""
         picks: list[Pick] = []
         while len(picks) < count:
             number = self._session.next_batch()

@@ -1,4 +1,4 @@
-"""The clocks of one worker: begin, end, evaluations, states, and the end in order."""
+"""The clocks of one worker: begin, end, evaluations, states, and the orderly end."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ class Clocks:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.info = session.info
-        #: The clock that is open or, between two clocks, the one that was last.
+        #: The open clock or, between two clocks, the last one.
         self.clock = -1
-        #: Of the clock that is open.
+        #: The report of the open clock.
         self.report = Report()
         self.is_open = False
         #: None while the job runs, then "finished", "stopped" or "failed".
         self.ended: Optional[str] = None
         #: Evaluates the weights, on rank 0.
         self.evaluate: Optional[Callable[[], Mapping[str, float]]] = None
-        #: The worker's state for a checkpoint; True: that before the last clock, which was broken off.
+        #: The worker's state for a checkpoint. True: the state before the last clock, which was broken off.
         self.state: Callable[[bool], bytes] = lambda before: b""
         #: Called with the checkpoint's state when the job has gone back.
         self.load: Callable[[bytes], None] = lambda state: None
-        #: The same without one. True: to before the last clock; else to the start.
+        #: Called when the job has gone back without a state. True: to before the last clock. False: to the start.
         self.go_back: Callable[[bool], None] = lambda one: None
         self._evaluated = -1
         #: How often the worker's state has been put back.
         self.restored = 0
-        #: Whether this life has ended a clock.
+        #: True if this life has ended a clock.
         self.moved = False
         ending.watch(self)
 
@@ -52,8 +52,8 @@ class Clocks:
         return self.is_open
 
     def _jump(self, begun: int) -> None:
-        """The others went on without this worker, or the job has gone back: to a checkpoint, to the last clock, or to the
-        start."""
+        """The others went on without this worker, or the job has gone back: to a checkpoint, to the last clock, or to
+        the start."""
         saved = self.session.load_state()
         if saved:
             self.load(saved)
@@ -76,11 +76,11 @@ class Clocks:
         self.session.fail(message, seconds)
 
     def unfinished(self) -> str:
-        """What is wrong with ending now."""
+        """Says what is wrong with ending now. Empty if nothing is wrong."""
         if self.ended is not None or isinstance(self.session, AloneSession):
             return ""
         return (f"rank {self.info.rank} ends at clock {max(self.clock, 0)}, before the job does. The others take it "
-                "for lost, until it is started again. To end a job early give it `evaluation.early_stop`, or call "
+                "for lost until it is restarted. To end a job early, give it `evaluation.early_stop`, or call "
                 "`leeway stop`")
 
     def _between(self) -> None:
@@ -98,15 +98,15 @@ class Clocks:
         try:
             found = self.evaluate()
         except Exception as error:
-            # A next life would go on behind this clock, and the evaluation be missing without a word.
+            # The next life would go on after this clock, and the evaluation would be missing without a message.
             raise InvalidArgument(f"rank 0: evaluate() raised {type(error).__name__}: {error}") from error
         if not isinstance(found, Mapping) or "loss" not in found:
-            raise InvalidArgument(f"rank 0: evaluate() gave {found!r}; it gives a mapping with loss and, if there is "
-                                  "one, accuracy")
+            raise InvalidArgument(f"rank 0: evaluate() returned {found!r}; it must return a mapping with loss and, "
+                                  "optionally, accuracy")
         others = [str(key) for key in found if key not in ("loss", "accuracy", "examples")]
         if others:
-            raise InvalidArgument(f"rank 0: evaluate() gave {', '.join(others)}; a job keeps loss, accuracy and examples. Leave "
-                                  "out the others, and print or write them yourself")
+            raise InvalidArgument(f"rank 0: evaluate() returned {', '.join(others)}; a job keeps loss, accuracy and "
+                                  "examples. Leave out the others, and print or write them yourself")
         self.evaluated(found["loss"], found.get("accuracy"), found.get("examples", 0))
 
     def evaluated(self, loss: float, accuracy: Optional[float] = None, examples: int = 0) -> None:
@@ -122,7 +122,7 @@ class Clocks:
 
 
 class ClockedJob:
-    """What a job says of itself: a base of Job and TorchJob, which set `_clocks`."""
+    """What a job says about itself. This is a base of Job and TorchJob, which set `_clocks`."""
 
     _clocks: Clocks
 
@@ -140,7 +140,7 @@ class ClockedJob:
 
     @property
     def clock(self) -> int:
-        """The clock that is open, or the one that was last; -1 before the first."""
+        """The open clock, or the last one. -1 before the first."""
         return self._clocks.clock
 
     @property
@@ -149,6 +149,5 @@ class ClockedJob:
         return self._clocks.ended
 
     def evaluated(self, loss: float, accuracy: Optional[float] = None, examples: int = 0) -> None:
-        """Rank 0 hands in what an evaluation has shown, between two clocks. `accuracy` is the share of right answers, in
-        0..1."""
+        """Rank 0 reports an evaluation between two clocks. `accuracy` is the share of right answers, in 0..1."""
         self._clocks.evaluated(loss, accuracy, examples)

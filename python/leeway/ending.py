@@ -1,9 +1,9 @@
-"""How a process ends: by the exit codes of common/exit_code.h, and never in a hang.
+"""How a process ends: with the exit codes of common/exit_code.h, and without hanging.
 
-A permanent error that nobody catches tells the job, and ends the process by EXIT_PERMANENT, so that the launcher does
-not start it again in vain. So does a mistake of the script: what cannot be imported or has no name, and any error of
-MISTAKES in a life that has not ended a clock, because the next life would make it again. Any other exception ends the
-process as any Python program; the launcher starts it again."""
+If a permanent error is not caught, it is reported to the job and the process ends with EXIT_PERMANENT, so that the
+launcher does not restart it in vain. The same holds for mistakes of the script: an import that fails, a name that does
+not exist, and any error of MISTAKES in a life that has not ended a clock, because the next life would make it again.
+Any other exception ends the process as in any Python program, and the launcher restarts it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Protocol
 from .errors import EXIT_PERMANENT, EXIT_TEMPORARY, Error, Finished
 from .handle import free_all
 
-#: How long a worker that fails may take to say so.
+#: How long a failing worker may take to report its failure.
 FAREWELL_SECONDS = 5.0
 
 
@@ -24,7 +24,7 @@ MISTAKES = (AttributeError, LookupError, TypeError, ValueError)
 
 
 class Ending(Protocol):
-    #: Whether it has ended a clock.
+    #: True if it has ended a clock.
     moved: bool
 
     def fail(self, message: str, seconds: float) -> None: ...
@@ -32,7 +32,7 @@ class Ending(Protocol):
 
 
 _jobs: "weakref.WeakSet[Ending]" = weakref.WeakSet()
-#: Of which it was said that they are left before their end.
+#: Jobs for which the message about their early end was printed.
 _told: "weakref.WeakSet[Ending]" = weakref.WeakSet()
 _installed = False
 
@@ -41,7 +41,7 @@ def _tell_all(message: str) -> None:
     for job in list(_jobs):
         try:
             job.fail(message, FAREWELL_SECONDS)
-        except Exception as error:  # The process ends anyway, by the first error.
+        except Exception as error:  # The process ends anyway, with the first error.
             print(f"leeway: the job was not told: {error}", file=sys.stderr)
 
 
@@ -59,7 +59,7 @@ def _at_exit() -> None:
 
 
 def watch(job: Ending) -> None:
-    """The process tells this job how it ends."""
+    """From now on the process tells this job how it ends."""
     install()
     _jobs.add(job)
 
@@ -72,7 +72,8 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def install() -> None:
-    """From now on errors end the process by their exit codes. It goes before join: most permanent errors are join's."""
+    """From now on errors end the process with their exit codes. Call it before join: most permanent errors come from
+    join."""
     global _installed
     if _installed:
         return
@@ -84,7 +85,7 @@ def install() -> None:
         if isinstance(error, Finished):
             print(f"leeway: {error}", file=sys.stderr)
             raise SystemExit(error.exit_code)
-        # The exception is the last line of the process: the launcher tells that one.
+        # The exception must be the process's last line, because the launcher shows that line.
         if not hasattr(sys, "ps1"):
             _say_unfinished()
         previous(kind, error, trace)

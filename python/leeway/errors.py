@@ -1,8 +1,8 @@
-"""What can go wrong: one class for each code of leeway/client.h. Every text says what is wrong, where, and what to do."""
+"""What can go wrong: a class for each code of leeway/client.h. Every text says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
-# common/exit_code.h; which error has which is leeway_exit_code() of leeway/client.h.
+# The codes are those of common/exit_code.h. leeway_exit_code() of leeway/client.h says which error has which code.
 EXIT_TEMPORARY = 1
 EXIT_PERMANENT = 3
 EXIT_REPLACED = 5
@@ -11,8 +11,8 @@ EXIT_REPLACED = 5
 class Error(Exception):
     """The base of all errors of this package."""
 
-    #: What a process that ends by this error gives as its exit status. The launcher starts a process with
-    #: EXIT_TEMPORARY again.
+    #: The exit status of a process that this error ends. The launcher restarts a process that ended with
+    #: EXIT_TEMPORARY.
     exit_code = EXIT_TEMPORARY
 
 
@@ -39,7 +39,7 @@ class Replaced(Error):
 
 
 class FailedPrecondition(Error):
-    """This worker stands elsewhere than the servers want it. Another life may succeed."""
+    """This worker is at another clock than the servers expect. Another life may succeed."""
 
 
 class NotFinite(Error, ArithmeticError):
@@ -55,7 +55,7 @@ class NotFound(Error, LookupError):
 
 
 class Misuse(Error, RuntimeError):
-    """The call does not belong here. The text says what does."""
+    """The function cannot be called now. The text says what to call."""
 
     exit_code = EXIT_PERMANENT
 
@@ -73,7 +73,7 @@ class NoMemory(Error, MemoryError):
 
 
 class InternalError(Error):
-    """A fault of Leeway's own."""
+    """An error in Leeway itself."""
 
 
 class LibraryNotFound(Error, ImportError):
@@ -83,12 +83,12 @@ class LibraryNotFound(Error, ImportError):
 
 
 class Finished(Error):
-    """The job is over, and the script asks for another step."""
+    """The job is over, but the script asks for another step."""
 
     exit_code = 0
 
 
-#: By leeway_code.
+#: The error of each leeway_code.
 BY_CODE: dict[int, type[Error]] = {
     4: InvalidArgument,
     10: InvalidArgument,
@@ -104,5 +104,5 @@ BY_CODE: dict[int, type[Error]] = {
     20: InternalError,
 }
 
-FORKED = ("this process was forked from the one that joined the job, and cannot take part in it. Start processes by "
+FORKED = ("this process was forked from the one that joined the job, and cannot take part in it. Start processes with "
           "multiprocessing_context=\"forkserver\" (or \"spawn\"), or do not use the job in them")

@@ -1,4 +1,4 @@
-"""An object of libleeway-client.so: calls with its handle, whose codes become errors.
+"""An object of libleeway-client.so: it makes calls with its handle, and turns their codes into errors.
 
 Waits are cut into slices of SLICE seconds, so that Ctrl-C interrupts them."""
 
@@ -14,16 +14,16 @@ from . import _library as native
 from .errors import BY_CODE, FORKED, ForkedError, InternalError, InvalidArgument
 
 SLICE = 0.1
-#: A wait that is longer says on stderr, once, what it is for.
+#: A longer wait prints once on stderr what it waits for.
 TELL_AFTER = 30.0
 
 
 def c_text(what: str, text: Any) -> Optional[bytes]:
-    """As C has it; None and "" are NULL."""
+    """The text in C's form. None and "" are NULL."""
     if not text:
         return None
     if not isinstance(text, str) or "\0" in text:
-        raise InvalidArgument(f"{what}: {text!r} is not a text without NUL")
+        raise InvalidArgument(f"{what}: {text!r} must be a text without NUL")
     return text.encode(errors="surrogateescape")
 
 
@@ -31,13 +31,13 @@ _live: "weakref.WeakSet[Handle]" = weakref.WeakSet()
 
 
 def free_all() -> None:
-    """At exit, before the library's own threads would meet the interpreter's end."""
+    """Called at exit, before the library's own threads would meet the interpreter's end."""
     for handle in list(_live):
         handle.free()
 
 
 class Handle:
-    """A subclass opens it: `_open` with the function that fills the handle, and says how it is freed."""
+    """A subclass calls `_open` with the function that fills the handle, and says how the handle is freed."""
 
     def __init__(self, library: ctypes.CDLL, free: Callable[[ctypes.c_void_p], None]) -> None:
         self._library, self._free_handle = library, free
@@ -48,7 +48,7 @@ class Handle:
         _live.add(self)
 
     def waiting(self) -> str:
-        """What it waits for, in words."""
+        """Says what it waits for."""
         raise NotImplementedError
 
     def _check(self, code: int) -> None:
@@ -59,18 +59,18 @@ class Handle:
         if code == native.FORKED:
             raise ForkedError(FORKED)
         text = (self._library.leeway_error() or b"").decode(errors="replace")
-        raise BY_CODE.get(code, InternalError)(text or f"the library gave code {code} and no text")
+        raise BY_CODE.get(code, InternalError)(text or f"the library returned code {code} without a text")
 
     def call(self, function: Callable[..., int], *arguments: Any, expected: int = native.OK) -> int:
-        """The code, if it is OK or the expected one."""
+        """Returns the code, if it is OK or the expected one."""
         code = function(self._handle, *arguments)
         if code not in (native.OK, expected):
             self._fail(code)
         return code
 
     def _until(self, function: Callable[..., int], *arguments: Any, expected: int = native.OK) -> int:
-        """Calls `function`, whose last argument is the timeout, until it gives something else than AGAIN. Returns
-        the code if it is no error, or the expected one."""
+        """Calls `function`, whose last argument is the timeout, until it returns something other than AGAIN. Returns
+        the code if it is not an error, or if it is the expected one."""
         begun = time.monotonic()
         while True:
             code = function(self._handle, *arguments, SLICE)

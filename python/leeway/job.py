@@ -21,7 +21,7 @@ Evaluate = Callable[[Any], Mapping[str, float]]
 
 
 class Weights(Mapping[str, np.ndarray]):
-    """Arrays by name, views of one vector."""
+    """Arrays by name, as views of one vector."""
 
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
         self._arrays = arrays
@@ -30,7 +30,7 @@ class Weights(Mapping[str, np.ndarray]):
         return self._arrays[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        """Into the array, of a worker that trains by itself: `weights["w"] -= step`."""
+        """Writes into the array of a worker that trains by itself: `weights["w"] -= step`."""
         if value is not self._arrays[name]:
             self._arrays[name][...] = value
 
@@ -45,9 +45,9 @@ class Weights(Mapping[str, np.ndarray]):
 
 
 class Job(ClockedJob):
-    """What leeway.join gives. One thread uses it.
+    """The result of leeway.join. One thread uses it.
 
-    `for clock, weights in job` runs until the job's end; each round calls push_pull once."""
+    `for clock, weights in job` runs until the job's end. Each round calls push_pull once."""
 
     def __init__(self, session: Session, schema: Mapping[str, Tensor], evaluate: Optional[Evaluate] = None) -> None:
         self._clocks, self._schema, self._places = Clocks(session), schema, offsets_of(schema)
@@ -56,11 +56,11 @@ class Job(ClockedJob):
         flat = session.weights()
         self._flat = flat if self._trains_locally else flat.view()
         self._flat.flags.writeable = self._trains_locally
-        #: Arrays by name, views of one vector. They hold the weights of the clock that is open, or of the job's end.
+        #: Arrays by name, as views of one vector. They hold the weights of the open clock, or those at the job's end.
         #: Only a worker that trains by itself (delta, elastic) may write there.
         self.weights = Weights(self._views(self._flat))
         self._rows: Optional[int] = None
-        #: Since when the step under way is computed.
+        #: When the computation of the current step began.
         self._began = 0.0
         if evaluate is not None:
             self._clocks.evaluate = lambda: evaluate(self.weights)
@@ -89,18 +89,18 @@ class Job(ClockedJob):
 
     def push_pull(self, gradients: Union[None, np.ndarray, Mapping[str, Any]] = None, examples: Optional[int] = None,
                   loss: Optional[float] = None) -> None:
-        """Hands in the mean gradients of the clock, by name or as one flat array, and ends it. Of an averaged tensor,
-        it is the worker's own value, which is left out if it has not changed. A worker that trains by itself gives no
-        gradients: it has changed `weights`, and this counts the step. `loss` is the mean over `examples`."""
+        """Hands in the mean gradients of the clock, by name or as one flat array, and ends the clock. For an averaged
+        tensor give the worker's own value; leave it out if it has not changed. A worker that trains by itself gives no
+        gradients: it has changed `weights`, and this call counts the step. `loss` is the mean over `examples`."""
         if not self._clocks.is_open:
-            raise Misuse(f"rank {self.rank}: push_pull without a clock: it belongs into `for clock, weights in job`")
+            raise Misuse(f"rank {self.rank}: push_pull without a clock: call it within `for clock, weights in job`")
         report = self._clocks.report
         count = examples if examples is not None else self._rows
         count = self.info.batch_size if count is None else int(count)
         if self._trains_locally:
             if gradients is not None:
-                raise Misuse(f"rank {self.rank}: the exchange is {self.info.exchange}: the worker changes `weights` "
-                             "itself and hands in no gradients")
+                raise Misuse(f"rank {self.rank}: with the exchange {self.info.exchange} the worker changes `weights` "
+                             "itself: hand in no gradients")
         else:
             self._fill(gradients)
         report.steps += 1
@@ -116,16 +116,16 @@ class Job(ClockedJob):
         contribution = self._session.contribution()
         if isinstance(gradients, np.ndarray):
             if gradients.shape != contribution.shape:
-                raise InvalidArgument(f"rank {self.rank}: a flat gradient of the shape {gradients.shape}, not "
-                                      f"{contribution.shape}")
+                raise InvalidArgument(f"rank {self.rank}: the flat gradient has the shape {gradients.shape}; it must "
+                                      f"have {contribution.shape}")
             contribution[:] = gradients
             return
         if not isinstance(gradients, Mapping):
-            raise InvalidArgument(f"rank {self.rank}: gradients: a mapping of names to arrays, not "
+            raise InvalidArgument(f"rank {self.rank}: gradients must be a mapping of names to arrays, not "
                                   f"{type(gradients).__name__}")
         for name in gradients:
             if name not in self._schema:
-                raise InvalidArgument(f"rank {self.rank}: a gradient for {name!r}; the schema has "
+                raise InvalidArgument(f"rank {self.rank}: there is a gradient for {name!r}, but the schema has only "
                                       f"{', '.join(self._schema)}")
         for name, place in self._views(contribution).items():
             self._fill_one(name, place, gradients.get(name))
@@ -133,25 +133,27 @@ class Job(ClockedJob):
     def _fill_one(self, name: str, place: np.ndarray, given: Any) -> None:
         if given is None:
             if not self._schema[name].averaged:
-                raise InvalidArgument(f"rank {self.rank}, clock {self.clock}: no gradient for {name!r}: give zeros if "
-                                      "there is none")
+                raise InvalidArgument(f"rank {self.rank}, clock {self.clock}: the gradient for {name!r} is missing: "
+                                      "give zeros if it has none")
             place[...] = self.weights[name]
             return
         array = np.asarray(given)
         if array.shape != place.shape:
-            raise InvalidArgument(f"rank {self.rank}: {name} has a gradient of the shape {array.shape}; its own is "
+            raise InvalidArgument(f"rank {self.rank}: the gradient of {name} has the shape {array.shape}; it must have "
                                   f"{place.shape}")
         place[...] = array
 
     def batches(self, data: Union[np.ndarray, Sequence[np.ndarray]], shuffle: bool = True) -> Iterator[Any]:
-        """This worker's batches until the job's end, as one loop: of an array, or of a tuple of arrays that have as many
-        rows. They are a function of (seed, clock, rank), or those that the job leases to it (data.assignment)."""
+        """This worker's batches until the job's end, as one loop. `data` is an array, or a tuple of arrays with the
+        same number of rows. The batches are a function of (seed, clock, rank), or those that the job leases to the
+        worker (data.assignment)."""
         arrays = (data,) if isinstance(data, np.ndarray) else tuple(np.asarray(array) for array in data)
         if len({len(array) for array in arrays}) != 1:
-            raise InvalidArgument(f"rank {self.rank}: the arrays have {[len(array) for array in arrays]} rows")
+            raise InvalidArgument(f"rank {self.rank}: the arrays have different numbers of rows: "
+                                  f"{[len(array) for array in arrays]}")
         if self.ended is not None:
-            raise Misuse(f"rank {self.rank}: the job is over. job.batches gives the batches of all passes as one loop: leave out "
-                         "the loop over epochs around it")
+            raise Misuse(f"rank {self.rank}: the job is over. job.batches gives the batches of all passes in one loop: "
+                         "remove the loop over epochs around it")
         dealer = dealer_of(self._session, len(arrays[0]), shuffle)
         for _ in self:
             rows = self._rows_of_round(dealer)
@@ -165,13 +167,14 @@ class Job(ClockedJob):
                 self._skip(dealer.ends_early)
 
     def _rows_of_round(self, dealer: Dealer) -> np.ndarray:
-        """Of a gradient exchange with `accumulation`, all batches of the clock as one."""
+        """The rows of this round. In a gradient exchange with `accumulation` these are all batches of the clock as
+        one."""
         first = self.info.step_of(self.clock) + self._clocks.report.steps
         picks = dealer.take(first, 1 if self._trains_locally else self.info.steps_per_clock)
         return np.concatenate([pick.rows for pick in picks]) if picks else np.empty(0, np.int64)
 
     def _skip(self, clock_is_over: bool) -> None:
-        """There is no batch for the step, or for the clock."""
+        """Continues without a batch for the step, or for the clock."""
         if self._trains_locally:
             if clock_is_over:
                 self._clocks.end()
@@ -197,30 +200,32 @@ class Job(ClockedJob):
 
 
 def flat_initial(schema: Mapping[str, Tensor], initial: Any) -> np.ndarray:
-    """The first weights as one vector: of a mapping, a flat array, a function of a name and a shape, or zeros."""
+    """The first weights as one vector, made from a mapping, a flat array, a function of name and shape, or zeros."""
     total = sum(tensor.size for tensor in schema.values())
     if initial is None:
         return np.zeros(total, np.float32)
     if isinstance(initial, np.ndarray):
         if initial.shape != (total,):
-            raise InvalidArgument(f"initial: an array of the shape {initial.shape}; the schema has {total} elements")
+            raise InvalidArgument(f"initial: the array has the shape {initial.shape}, but the schema has {total} "
+                                  "elements")
         return np.ascontiguousarray(initial, np.float32)
     if not callable(initial) and not isinstance(initial, Mapping):
-        raise InvalidArgument("initial: a mapping of names to arrays, a flat array, or a function of name and shape, "
-                              f"not {type(initial).__name__}")
+        raise InvalidArgument("initial: must be a mapping of names to arrays, a flat array, or a function of name and "
+                              f"shape, not {type(initial).__name__}")
     flat = np.empty(total, np.float32)
     for name, (first, count) in offsets_of(schema).items():
         if isinstance(initial, Mapping) and name not in initial:
-            raise InvalidArgument(f"initial: it has nothing for {name!r}")
+            raise InvalidArgument(f"initial: {name!r} is missing")
         value = np.asarray(initial(name, schema[name].shape) if callable(initial) else initial[name], np.float32)
         if value.shape != schema[name].shape:
-            raise InvalidArgument(f"initial: {name} has the shape {value.shape}; the schema says {schema[name].shape}")
+            raise InvalidArgument(f"initial: {name} has the shape {value.shape}, but the schema says "
+                                  f"{schema[name].shape}")
         flat[first:first + count] = value.ravel()
     return flat
 
 
 def update_text(update: Union[None, str, Mapping]) -> Optional[str]:
-    """As YAML; JSON is YAML."""
+    """The update as YAML. JSON is YAML, too."""
     return update if update is None or isinstance(update, str) else json.dumps(dict(update))
 
 
@@ -229,13 +234,14 @@ def join(schema: Optional[Mapping[str, Any]] = None, initial: Any = None, *, upd
          alone: Optional[Alone] = None, start_seconds: float = 0.0) -> Job:
     """Takes part in a job as a worker, and returns when all others are there.
 
-    schema: names and shapes, or leeway.Tensor; all float32. Every worker gives the same. None: those of the job's layers.
+    schema: names and shapes, or leeway.Tensor; all are float32. Every worker gives the same. None: the tensors of the
+        job's layers.
     initial: the first weights (a mapping, a flat array, or a function of name and shape). The servers take those of one
-        worker, and all begin with them.
-    update: the servers' rule for a job that has none, as the job file would say it.
+        worker, and all workers begin with them.
+    update: the servers' rule for a job that has none, as a job file gives it.
     coordinator, rank: by default from the environment. Without a coordinator the script trains alone, as `alone` says.
-    evaluate: rank 0 calls it with the weights, as often as the job says and at the end; it gives a mapping with loss and
-        accuracy."""
+    evaluate: rank 0 calls it with the weights, as often as the job says and at the end. It returns a mapping with loss
+        and accuracy."""
     ending.install()
     alone_now = coordinator is None and not has_coordinator()
     if schema is None and not alone_now:

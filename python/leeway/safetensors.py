@@ -1,7 +1,7 @@
 """Reads and writes safetensors files: https://github.com/huggingface/safetensors, format of version 0.3 and later.
 
-A file is 8 bytes with the length of the header (little endian), the header as JSON, and the values. What is not right in
-every part is refused. Nothing is allocated that the file's own size does not cover."""
+A file is 8 bytes with the length of the header (little endian), the header as JSON, and the values. A file that is not
+right in every part is refused. Nothing is allocated that the file's own size does not cover."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEADER_BYTES_MAX = 100_000_000
 DIMENSIONS_MAX = 64
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
           "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "|b1"}
-#: numpy has no bfloat16: such tensors are given as float32, which holds each of their values.
+#: numpy has no bfloat16. Such tensors are given as float32, which holds each of their values.
 BFLOAT16 = "BF16"
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 
@@ -30,11 +30,11 @@ class FormatError(InvalidArgument):
 
 
 def _refuse(text: str) -> Any:
-    raise FormatError(f"no safetensors file: {text}")
+    raise FormatError(f"not a safetensors file: {text}")
 
 
 def _number(text: str) -> int:
-    return int(text) if len(text) <= 19 else _refuse(f"the header has a number of {len(text)} digits")
+    return int(text) if len(text) <= 19 else _refuse(f"the header has a number with {len(text)} digits")
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -45,10 +45,10 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _header(data: memoryview) -> tuple[dict[str, Any], int]:
     """The header, and where the values begin."""
     if len(data) < 8:
-        _refuse(f"it has {len(data)} bytes, and the length of the header alone takes 8")
+        _refuse(f"it has {len(data)} bytes, but the length of the header alone takes 8")
     length = int.from_bytes(data[:8], "little")
     if length > min(HEADER_BYTES_MAX, len(data) - 8):
-        _refuse(f"its header would have {length} bytes, of {len(data) - 8} that follow")
+        _refuse(f"its header would have {length} bytes, but only {len(data) - 8} follow")
     try:
         text = bytes(data[8:8 + length]).decode("utf-8")
         header = json.loads(text, parse_int=_number, parse_float=lambda t: _refuse(f"the header has the number {t}"),
@@ -56,9 +56,9 @@ def _header(data: memoryview) -> tuple[dict[str, Any], int]:
     except Error:
         raise
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"no safetensors file: its header is no JSON: {error}") from None
+        raise FormatError(f"not a safetensors file: its header is not JSON: {error}") from None
     if not text.startswith("{") or not isinstance(header, dict):
-        _refuse("its header is no JSON object")
+        _refuse("its header is not a JSON object")
     return header, 8 + length
 
 
@@ -67,20 +67,20 @@ def _is_count(value: Any) -> bool:
 
 
 def _entry(name: str, entry: Any, values: int) -> tuple[str, tuple[int, ...], int, int]:
-    """dtype, shape, begin and end of a tensor, in bounds and of the length that dtype and shape say."""
+    """dtype, shape, begin and end of a tensor. They are in bounds, and the length is that of dtype and shape."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-        _refuse(f"tensor {name!r} does not have exactly dtype, shape and data_offsets")
+        _refuse(f"tensor {name!r} must have exactly dtype, shape and data_offsets")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or (dtype not in DTYPES and dtype != BFLOAT16):
-        _refuse(f"tensor {name!r} has the dtype {dtype!r}")
+        _refuse(f"tensor {name!r} has the unknown dtype {dtype!r}")
     if not isinstance(shape, list) or len(shape) > DIMENSIONS_MAX or not all(map(_is_count, shape)):
-        _refuse(f"tensor {name!r} has the shape {str(shape)[:100]}")
+        _refuse(f"tensor {name!r} has the invalid shape {str(shape)[:100]}")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_count, offsets)):
-        _refuse(f"tensor {name!r} has the data_offsets {str(offsets)[:100]}")
+        _refuse(f"tensor {name!r} has the invalid data_offsets {str(offsets)[:100]}")
     begin, end = offsets
     width = 2 if dtype == BFLOAT16 else np.dtype(DTYPES[dtype]).itemsize
     if not begin <= end <= values or end - begin != math.prod(shape) * width:
-        _refuse(f"tensor {name!r} of {dtype} {shape} has the bytes {begin} to {end}, of {values}")
+        _refuse(f"tensor {name!r} of {dtype} {shape} cannot have the bytes {begin} to {end} of {values}")
     return dtype, tuple(shape), begin, end
 
 
@@ -97,21 +97,21 @@ def _array(data: memoryview, dtype: str, shape: tuple[int, ...], name: str) -> n
 
 
 def loads(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Tensors and metadata of a file's bytes. FormatError, an InvalidArgument, says what is wrong with them."""
+    """Tensors and metadata from a file's bytes. FormatError, an InvalidArgument, says what is wrong with them."""
     view = memoryview(data)
     header, start = _header(view)
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        _refuse("__metadata__ is no mapping of texts")
+        _refuse("__metadata__ is not a mapping of texts")
     values = len(view) - start
     entries = {name: _entry(name, entry, values) for name, entry in header.items()}
     reached = 0
     for name, (_, _, begin, end) in sorted(entries.items(), key=lambda item: item[1][2:]):
         if begin != reached:
-            _refuse(f"tensor {name!r} begins at byte {begin} of the values, and the one before ends at {reached}")
+            _refuse(f"tensor {name!r} begins at byte {begin} of the values, but the previous one ends at {reached}")
         reached = end
     if reached != values:
-        _refuse(f"{values - reached} bytes belong to no tensor")
+        _refuse(f"{values - reached} bytes do not belong to a tensor")
     tensors = {name: _array(view[start + begin:start + end], dtype, shape, name)
                for name, (dtype, shape, begin, end) in entries.items()}
     return tensors, metadata
@@ -128,7 +128,7 @@ def load(path: Path) -> dict[str, np.ndarray]:
 
 
 def dumps(tensors: Mapping[str, Any], metadata: Optional[Mapping[str, str]] = None) -> bytes:
-    """A file's bytes. Tensors lie in the order of the mapping."""
+    """A file's bytes. Tensors are in the order of the mapping."""
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     parts, reached = [], 0
     for name, given in tensors.items():
@@ -137,7 +137,7 @@ def dumps(tensors: Mapping[str, Any], metadata: Optional[Mapping[str, str]] = No
         if not isinstance(name, str) or name == "__metadata__":
             raise InvalidArgument(f"{name!r} cannot be the name of a tensor in a safetensors file")
         if dtype is None:
-            raise InvalidArgument(f"tensor {name}: safetensors files have no values of the type {array.dtype}")
+            raise InvalidArgument(f"tensor {name}: safetensors files cannot have values of the type {array.dtype}")
         part = np.ascontiguousarray(array).astype(DTYPES[dtype], copy=False).tobytes()
         header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [reached, reached + len(part)]}
         parts.append(part)
@@ -148,7 +148,7 @@ def dumps(tensors: Mapping[str, Any], metadata: Optional[Mapping[str, str]] = No
 
 
 def save(path: Path, tensors: Mapping[str, Any], metadata: Optional[Mapping[str, str]] = None) -> None:
-    """Writes a file. It is complete or absent: it is written beside its place first."""
+    """Writes a file. It is complete or absent: it is first written under another name beside it."""
     target = os.fspath(path)
     beside = f"{target}.{os.getpid()}.part"
     try:

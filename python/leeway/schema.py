@@ -1,4 +1,4 @@
-"""The tensors of a model, as names and shapes: as Python, and as leeway/client.h has them."""
+"""The tensors of a model, as names and shapes: in Python's form, and in that of leeway/client.h."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Tensor:
 
 
 def offsets_of(schema: Mapping[str, Tensor]) -> dict[str, tuple[int, int]]:
-    """First element and number of elements of each tensor in the flat vector."""
+    """The first element and the number of elements of each tensor in the flat vector."""
     places, first = {}, 0
     for name, tensor in schema.items():
         places[name] = (first, tensor.size)
@@ -41,28 +41,29 @@ def offsets_of(schema: Mapping[str, Tensor]) -> dict[str, tuple[int, int]]:
 
 
 def check_schema(schema: Mapping[str, Union[Tensor, Sequence[int], int]]) -> dict[str, Tensor]:
-    """All as Tensors, trained ones first, which is the order of the vector."""
+    """All as Tensors. The trained ones come first, which is the order of the vector."""
     if not isinstance(schema, Mapping) or not schema:
-        raise InvalidArgument("schema: it is a mapping of names to shapes, such as {\"w\": (784, 10)}, and not empty")
+        raise InvalidArgument("schema: must be a mapping of names to shapes that is not empty, such as "
+                              "{\"w\": (784, 10)}")
     tensors = {}
     for name, given in schema.items():
         if not isinstance(given, Tensor):
             given = Tensor((given,) if isinstance(given, int) else tuple(given))
         shape = tuple(int(side) for side in given.shape)
         if not isinstance(name, str) or not name:
-            raise InvalidArgument(f"schema: {name!r} is no name; it is a text that is not empty")
+            raise InvalidArgument(f"schema: {name!r} is not a name; a name is a text that is not empty")
         if any(side < 1 for side in shape):
-            raise InvalidArgument(f"schema: {name} has the shape {shape}; every side is 1 or more")
+            raise InvalidArgument(f"schema: {name} has the shape {shape}; every dimension must be 1 or more")
         tensors[name] = dataclasses.replace(given, shape=shape)
     return {**{n: t for n, t in tensors.items() if not t.averaged}, **{n: t for n, t in tensors.items() if t.averaged}}
 
 
 def native_tensors(schema: Mapping[str, Tensor]) -> "ctypes.Array":
-    """Trained tensors must come before averaged ones."""
+    """The tensors for the library. Trained tensors must come before averaged ones."""
     tensors = (native.Tensor * len(schema))()
     for place, (name, tensor) in zip(tensors, schema.items()):
         if tensor.kind not in KINDS:
-            raise InvalidArgument(f"tensor {name}: kind is {tensor.kind!r}; it is one of {', '.join(KINDS)}")
+            raise InvalidArgument(f"tensor {name}: kind is {tensor.kind!r}; it must be one of {', '.join(KINDS)}")
         place.name = name.encode()
         place.shape = (ctypes.c_uint64 * max(1, len(tensor.shape)))(*tensor.shape)
         place.dimensions = len(tensor.shape)
@@ -75,7 +76,7 @@ def native_tensors(schema: Mapping[str, Tensor]) -> "ctypes.Array":
 
 
 def tensors_of(handle: Handle, tensor_of: Callable[..., int]) -> dict[str, Tensor]:
-    """By the library's function for tensor number i of the handle, in the order of the vector."""
+    """Reads the tensors with the library's function for tensor number i of the handle, in the order of the vector."""
     found: dict[str, Tensor] = {}
     tensor = native.Tensor()
     names = {number: name for name, number in KINDS.items()}

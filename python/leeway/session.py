@@ -22,8 +22,8 @@ EXCHANGES = {native.GRADIENT: "gradient", native.DELTA: "delta", native.ELASTIC:
 
 @dataclasses.dataclass(frozen=True)
 class Info:
-    """What the job says to its worker. `exchange` is "gradient", "delta" or "elastic". The defaults are those of one worker
-    without a job."""
+    """What the job says to its worker. `exchange` is "gradient", "delta" or "elastic". The defaults are those of one
+    worker without a job."""
 
     rank: int = 0
     workers: int = 1
@@ -44,8 +44,8 @@ class Info:
     has_schedule: bool = False
 
     def step_of(self, clock: int) -> int:
-        """The step that the clock begins with. Which batches come next follows from it: a run that was resumed with other
-        workers or batches goes on in the epochs where it was."""
+        """The step with which the clock begins. The next batches follow from it: a run that was resumed with another
+        number of workers or batch size goes on at the same place in the epochs."""
         return self.first_step + (clock - self.first_clock) * self.steps_per_clock
 
 
@@ -62,13 +62,13 @@ class Report:
     backward_seconds: float = 0.0
 
 
-#: What ended the clocks: begin() gives it in place of a number.
+#: What ended the clocks. begin() returns it in place of a number.
 FINISHED, STOPPED = "finished", "stopped"
 REASONS = {FINISHED: native.FINISHED, STOPPED: native.STOPPED}
 
 
 class Session(Protocol):
-    """One thread drives it; final() may be called by others between begin() and end()."""
+    """One thread drives it. Other threads may call final() between begin() and end()."""
 
     info: Info
     next_clock: int
@@ -95,12 +95,12 @@ class Session(Protocol):
     def free(self) -> None: ...
 
 
-#: Of this process, those that have not left.
+#: The sessions of this process that have not left.
 _members: "weakref.WeakSet[LibrarySession]" = weakref.WeakSet()
 
 
 class LibrarySession(Handle):
-    """A Session over libleeway-client.so. Arrays that it gives keep it alive."""
+    """A Session over libleeway-client.so. Arrays that it gives out keep it alive."""
 
     def __init__(self, schema: Mapping[str, Tensor], initial: Optional[np.ndarray], update: Optional[str] = None,
                  coordinator: Optional[str] = None, rank: Optional[int] = None, start_seconds: float = 0.0) -> None:
@@ -108,13 +108,13 @@ class LibrarySession(Handle):
         super().__init__(library, library.leeway_free)
         self._arrays: dict[int, np.ndarray] = {}
         self._peeked: Optional[int] = None
-        #: Where the job stands as begin() gives no clock.
+        #: The clock at which the job is when begin() returns no clock.
         self.next_clock = -1
         self._place = coordinator, rank
         for other in list(_members):
             if other._place == self._place:
-                raise Misuse(f"this process takes part in the job already, as rank {other.info.rank}: one join a job. Several models "
-                             "train as one, such as torch.nn.ModuleList([one, other]); for another job join when this one is over")
+                raise Misuse(f"this process already takes part in the job, as rank {other.info.rank}: join a job once. Several "
+                             "models train as one, such as torch.nn.ModuleList([one, other]); join another job when this one is over")
         options = native.JoinOptions(size=ctypes.sizeof(native.JoinOptions), rank=-1 if rank is None else rank,
                                      tensor_count=len(schema), start_seconds=start_seconds)
         options.coordinator = c_text("coordinator", coordinator)
@@ -137,7 +137,7 @@ class LibrarySession(Handle):
         self._wait = self._library.leeway_wait
 
     def waiting(self) -> str:
-        """What the worker waits for, in words."""
+        """Says what the worker waits for."""
         text = ctypes.create_string_buffer(1000)
         self._library.leeway_waiting(self._handle, text, len(text))
         return text.value.decode(errors="replace")
@@ -157,12 +157,12 @@ class LibrarySession(Handle):
 
     def _array(self, address: Optional[int]) -> np.ndarray:
         if not address:
-            self._read_info()  # Raises if nothing can be done with the job here, as in a fork.
+            self._read_info()  # Raises if the job cannot be used here, as in a fork.
             raise InternalError("the library has no vector here")
         array = self._arrays.get(address)
         if array is None:
             memory = (ctypes.c_float * self.info.total).from_address(address)
-            # The arrays that we keep do not keep us alive; those that we give do.
+            # The arrays that are kept here do not keep this object alive. Those that are given out do.
             array = self._arrays[address] = np.ctypeslib.as_array(memory)
         return array
 
@@ -197,13 +197,13 @@ class LibrarySession(Handle):
             self._fail(code)
 
     def peek_batch(self) -> Optional[int]:
-        """What next_batch() will give."""
+        """The number that next_batch() will return."""
         if self._peeked is None:
             self._peeked = self.next_batch()
         return self._peeked
 
     def next_batch(self) -> Optional[int]:
-        """Of leased data. None: the clock has no more."""
+        """For leased data. None: the clock has no more batches."""
         peeked, self._peeked = self._peeked, None
         if peeked is not None:
             return peeked
@@ -213,7 +213,7 @@ class LibrarySession(Handle):
         return None if code == native.NOT_FOUND else batch.value
 
     def upcoming_batches(self, most: int) -> list[int]:
-        """What the next calls of next_batch() will probably give."""
+        """The numbers that the next calls of next_batch() will probably return."""
         numbers, count = (ctypes.c_uint64 * most)(), ctypes.c_size_t()
         self._check(self._library.leeway_upcoming_batches(self._handle, numbers, most, ctypes.byref(count)))
         return numbers[:count.value]
@@ -222,7 +222,8 @@ class LibrarySession(Handle):
         self._check(self._library.leeway_examples(self._handle, count))
 
     def rates(self, parts: Sequence[tuple[int, float]]) -> None:
-        """What the learning rate is multiplied by in this clock: (end, factor) of the trained elements, in order; none: 1."""
+        """Sets factors of the learning rate in this clock, as (end, factor) of the trained elements, in order. Without
+        parts the factor is 1."""
         numbers = (native.Rate * len(parts))(*parts)
         self._check(self._library.leeway_rates(self._handle, numbers, len(parts)))
 
@@ -241,7 +242,8 @@ class LibrarySession(Handle):
         self._until(self._library.leeway_settle)
 
     def read_again(self) -> np.ndarray:
-        """Of a gradient exchange, between two clocks: the weights as the servers have them. Valid until the next call."""
+        """For a gradient exchange, between two clocks: the weights as the servers have them. Valid until the next
+        call."""
         address = native.c_void_p()
         self._until(lambda job, timeout: self._library.leeway_read_again(job, timeout, ctypes.byref(address)))
         return self._given(self._array(address.value))
@@ -262,7 +264,7 @@ class LibrarySession(Handle):
         self._check(self._library.leeway_save_state(self._handle, state, len(state)))
 
     def load_state(self) -> Optional[bytes]:
-        """None: nothing was handed in."""
+        """None if nothing was handed in."""
         data, size = ctypes.c_void_p(), ctypes.c_size_t()
         code = self.call(self._library.leeway_load_state, ctypes.byref(data), ctypes.byref(size),
                          expected=native.NOT_FOUND)
@@ -273,7 +275,7 @@ class LibrarySession(Handle):
     # ---- the end
 
     def leave(self, reason: str) -> bool:
-        """True if the job is sealed; False if it has gone back to a checkpoint and needs this worker: begin()."""
+        """True if the job is sealed. False if it has gone back to a checkpoint and needs this worker: call begin()."""
         try:
             self._until(self._library.leeway_leave, REASONS[reason], b"")
         except FailedPrecondition:
@@ -282,7 +284,7 @@ class LibrarySession(Handle):
         return True
 
     def fail(self, message: str, seconds: float) -> None:
-        """Says that this worker cannot go on, for at most so long."""
+        """Reports that this worker cannot go on. Tries for at most `seconds`."""
         _members.discard(self)
         until = time.monotonic() + seconds
         while time.monotonic() < until:

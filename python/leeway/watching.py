@@ -20,7 +20,8 @@ FREE_SECONDS = 5.0
 
 
 class Watch(Handle):
-    """Reads, and takes no part in the job: nobody waits for it. What watch() gives. One thread reads; any may close it.
+    """Reads the weights of a job, and takes no part in it: nobody waits for the reader. watch() returns it. One thread
+    reads, and any thread may close it.
 
     with leeway.watch("host:port") as job:
         weights = job.weights()"""
@@ -30,18 +31,18 @@ class Watch(Handle):
         super().__init__(library, library.leeway_watch_free)
         self._schema: dict[str, Tensor] = {}
         self._reading, self._closing, self._pid = threading.Lock(), False, os.getpid()
-        #: How many updates had been applied to the part of the model that has least of them, at the last read.
+        #: The number of updates, at the last read, of the part of the model that has had the fewest.
         self.version = 0
         self._open(library.leeway_watch_open, c_text("coordinator", coordinator), start_seconds)
 
     def weights(self) -> dict[str, np.ndarray]:
-        """All weights as they are now, by name, as arrays of their own. Each block of the model (`servers.block_bytes`)
-        is what an update has left; neighbours may be some updates apart, where the job goes on meanwhile. What has not
-        changed since the last call is not sent again.
+        """All weights as they are now, by name, in arrays of their own. Each block of the model (`servers.block_bytes`)
+        holds the result of one update. While the job goes on, neighbouring blocks may be some updates apart. What has
+        not changed since the last call is not sent again.
 
         The first call waits for a job that has weights. Finished: the job is over. Unavailable: nobody answers."""
         if not self._reading.acquire(blocking=False):
-            raise Misuse("another thread reads by this watch: give each thread its own")
+            raise Misuse("another thread is reading with this watch: give each thread its own")
         try:
             return self._read()
         finally:
@@ -69,15 +70,15 @@ class Watch(Handle):
 
     @property
     def schema(self) -> Mapping[str, Tensor]:
-        """Names, shapes and kinds; empty before the first weights()."""
+        """Names, shapes and kinds. Empty before the first weights()."""
         return dict(self._schema)
 
     def waiting(self) -> str:
         return "for the weights of the job that is watched"
 
     def free(self) -> None:
-        """A read by another thread ends within a slice, by Misuse. In a fork there is nothing to free, and the lock may be
-        held for ever."""
+        """Ends a read of another thread within a slice, with Misuse. A fork has nothing to free, and there the lock may
+        be held for ever."""
         self._closing = True
         if os.getpid() == self._pid and self._reading.acquire(timeout=FREE_SECONDS):
             try:
@@ -96,7 +97,7 @@ class Watch(Handle):
 
 
 def watch(coordinator: Optional[str] = None, start_seconds: float = 0.0) -> Watch:
-    """Watches the job whose server 0 is at `coordinator` (HOST:PORT), by default that of the environment. The first read
-    waits for `start_seconds` (0: 120) until there are weights."""
+    """Watches the job whose server 0 is at `coordinator` (HOST:PORT), by default that of the environment. The first
+    read waits up to `start_seconds` (0 means 120) for weights."""
     ending.install()
     return Watch(coordinator, start_seconds)

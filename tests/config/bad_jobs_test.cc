@@ -271,7 +271,7 @@ TEST_CASE("a file without a job says so") {
 
 TEST_CASE("a file beyond the limit is refused unread") {
   CHECK(ErrorOf(Sample() + "#" + std::string(1 << 20, ' ')) ==
-        "job.yaml: holds 1048926 bytes; a job has at most 1048576");
+        "job.yaml: has 1048926 bytes; a job may have at most 1048576");
 }
 
 TEST_CASE("all mistakes of a file are listed, in its order") {

@@ -230,7 +230,7 @@ class Calls(unittest.TestCase):
         program.begin(0)
         program.vector("contribution")[:] = [1] * TOTAL
         program.works("final", 0, 500)
-        program.gives(INVALID_ARGUMENT, "elements 499 to 509 .*final before", "final", 499, 10)
+        program.gives(INVALID_ARGUMENT, "elements 499 to 509 .*already final", "final", 499, 10)
         program.works("leave", FAILED, b"told twice", 20)
         self.ends_by(3)
         self.assertIn("told twice", self.job.logs())

@@ -125,14 +125,14 @@ class Clocks(unittest.TestCase):
         job = join(session={"clocks": 2})
         for _ in job.batches(np.arange(10)):
             job.push_pull(ones())
-        with self.assertRaisesRegex(leeway.Misuse, "all passes as one loop"):
+        with self.assertRaisesRegex(leeway.Misuse, "all passes in one loop"):
             list(job.batches(np.arange(10)))
 
     def test_figures_that_nobody_keeps(self):
         job = join(session={"clocks": 1}, evaluate=lambda weights: {"loss": 1.0, "f1": 0.5, "auc": 0.7})
         job.begin()
         job.push_pull(ones())
-        with self.assertRaisesRegex(leeway.InvalidArgument, "gave f1, auc; a job keeps loss, accuracy and examples"):
+        with self.assertRaisesRegex(leeway.InvalidArgument, "returned f1, auc; a job keeps loss, accuracy and examples"):
             job.begin()
 
     def test_evaluations(self):
@@ -157,7 +157,7 @@ class Misuse(unittest.TestCase):
             call()
 
     def test_schemas(self):
-        for text, schema in {"not empty": {}, "mapping": [1], "'' is no name": {"": 3}, "every side": {"x": (3, 0)},
+        for text, schema in {"not empty": {}, "mapping": [1], "'' is not a name": {"": 3}, "every dimension": {"x": (3, 0)},
                              "kind": {"x": leeway.Tensor((3,), kind="matrix")}}.items():
             if text == "kind":
                 from leeway.schema import check_schema, native_tensors
@@ -166,14 +166,14 @@ class Misuse(unittest.TestCase):
                 self.refused(leeway.InvalidArgument, text, lambda: leeway.join(schema, coordinator="x"))
 
     def test_initials(self):
-        for text, initial in {"nothing for 'b'": {"w": np.zeros((2, 3))}, "the schema has 9": np.zeros(8),
+        for text, initial in {"'b' is missing": {"w": np.zeros((2, 3))}, "the schema has 9": np.zeros(8),
                               r"b has the shape \(2,\)": {"w": np.zeros((2, 3)), "b": [1, 2]}, "not int": 7}.items():
             self.refused(leeway.InvalidArgument, text, lambda: join(initial=initial))
 
     def test_gradients(self):
-        for text, gradients in {"no gradient for 'b'": {"w": np.ones((2, 3))}, "for 'c'": {**ones(), "c": 1},
-                                r"w has a gradient of the shape \(3, 2\)": {**ones(), "w": np.ones((3, 2))},
-                                r"\(8,\), not \(9,\)": np.zeros(8), "not list": [1]}.items():
+        for text, gradients in {"gradient for 'b' is missing": {"w": np.ones((2, 3))}, "for 'c'": {**ones(), "c": 1},
+                                r"gradient of w has the shape \(3, 2\)": {**ones(), "w": np.ones((3, 2))},
+                                r"\(8,\); it must have \(9,\)": np.zeros(8), "not list": [1]}.items():
             job = join()
             next(iter(job))
             self.refused(leeway.InvalidArgument, text, lambda: job.push_pull(gradients))
@@ -189,8 +189,8 @@ class Misuse(unittest.TestCase):
             join().weights["w"][0, 0] = 1
 
     def test_alone(self):
-        for text, update in {"as a mapping": None, "sgd only, not 'adam'": {"type": "adam", "learning_rate": 1},
-                             "'beta1'": {"type": "sgd", "beta1": 1}, "no learning_rate": {"type": "sgd"}}.items():
+        for text, update in {"be a mapping": None, "only sgd is possible, not 'adam'": {"type": "adam", "learning_rate": 1},
+                             "'beta1'": {"type": "sgd", "beta1": 1}, "learning_rate is missing": {"type": "sgd"}}.items():
             self.refused(leeway.InvalidArgument, text, lambda: leeway.join(SCHEMA, update=update))
 
     def test_places(self):
@@ -218,7 +218,7 @@ class Misuse(unittest.TestCase):
             self.refused(leeway.LibraryNotFound, "cannot be loaded", _library.load)
 
     def test_no_names(self):
-        self.refused(leeway.InvalidArgument, "'' is no name", lambda: join({"": 1}))
+        self.refused(leeway.InvalidArgument, "'' is not a name", lambda: join({"": 1}))
 
 
 class Ends(unittest.TestCase):
@@ -245,7 +245,7 @@ class Ends(unittest.TestCase):
     def test_join(self):
         """Another start of the process would not help, either."""
         for text, call in {"not empty": "leeway.join({}, coordinator='a:1')",
-                           "no learning_rate": "leeway.join({'w': 1}, update={'type': 'sgd'})"}.items():
+                           "learning_rate is missing": "leeway.join({'w': 1}, update={'type': 'sgd'})"}.items():
             self.ends(call, 3, f"InvalidArgument: .*{text}", begin="import leeway\n")
 
     def test_the_job_is_told(self):

@@ -171,7 +171,7 @@ MISUSES = {
     "other examples": ("job = leeway.join(model, optimizer)\njob.batches(data(639))\n", "InvalidArgument", "639 examples.*640"),
     "two joins": ("leeway.join(model, optimizer)\nother = nn.Linear(2, 2)\n"
                   "leeway.join(other, torch.optim.SGD(other.parameters(), lr=0.1))\n", "Misuse",
-                  "this process takes part in the job already, as rank .*ModuleList"),
+                  "this process already takes part in the job, as rank .*ModuleList"),
     "step without backward": ("job = leeway.join(model, optimizer)\nfor _ in job.over([data()]): optimizer.step()\n", "Misuse", "without backward"),
 }
 

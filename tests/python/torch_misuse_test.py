@@ -408,7 +408,7 @@ class Steps(unittest.TestCase):
         optimizer = sgd(model)
         join(model, optimizer, {"clocks": 1}, evaluate=lambda m: None)
         step(model, optimizer)
-        with self.assertRaisesRegex(leeway.InvalidArgument, "evaluate.. gave None"):
+        with self.assertRaisesRegex(leeway.InvalidArgument, "evaluate.. returned None"):
             step(model, optimizer)
 
     def test_evaluate_raises(self):

@@ -43,8 +43,8 @@ TEST_CASE("what is wrong with a tensor is said by its name") {
   };
   const Mistake mistakes[] = {
       {"no name", [](auto& all) { all[0].name = ""; }},
-      {"'w': another one", [](auto& all) { all[1].name = "w"; }},
-      {"'w': a side",
+      {"'w': another tensor", [](auto& all) { all[1].name = "w"; }},
+      {"'w': a dimension",
        [](auto& all) {
          all[0].shape = {3, 0};
        }},
