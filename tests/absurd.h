@@ -1,5 +1,5 @@
-// A message with each of its fields missing or absurd, by reflection: a field that is new is
-// covered by being there.
+// Makes variants of a message with each of its fields missing or absurd, by reflection: a new field
+// is covered automatically.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 namespace leeway::testing {
 
 struct Absurd {
-  // "placement.shards[0].owner = 4294967295".
+  // Names the change: "placement.shards[0].owner = 4294967295".
   std::string name;
   std::shared_ptr<google::protobuf::Message> message;
 };
@@ -21,7 +21,7 @@ struct Absurd {
 class AbsurdMaker {
   using Message = google::protobuf::Message;
   using Field = google::protobuf::FieldDescriptor;
-  // The message that is being changed, somewhere within the whole.
+  // Returns the message to change, which is somewhere within the whole.
   using Within = std::function<Message*(Message*)>;
   using Change = std::function<void(Message*, const google::protobuf::Reflection&)>;
 
@@ -104,7 +104,7 @@ class AbsurdMaker {
     message->CopyFrom(whole_);
     Message* at = within(message.get());
     change(at, *at->GetReflection());
-    // As valid as it was.
+    // Skips a variant that is equal to the valid message.
     if (message->SerializeAsString() == whole_.SerializeAsString()) return;
     made_.push_back({name, std::move(message)});
   }

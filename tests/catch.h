@@ -1,7 +1,7 @@
 // Hides the difference between Catch2 2 (Debian 12) and 3.
 #pragma once
 
-// A test case catches exceptions, its assertions do not: less code to compile.
+// Test cases catch exceptions, but assertions do not: less code to compile.
 #define CATCH_CONFIG_FAST_COMPILE
 
 #if __has_include(<catch2/catch_all.hpp>)

@@ -1,4 +1,4 @@
-// What is logged while it lives.
+// Captures what is logged while the object lives.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The main of every test program. Its exit code is what ctest knows of a test: 0 passed, 4 skipped
-// (SKIP_RETURN_CODE in CMakeLists.txt), else failed.
+// The main function of every test program. Its exit code tells ctest the result: 0 passed, 4
+// skipped (SKIP_RETURN_CODE in CMakeLists.txt), else failed.
 #define CATCH_CONFIG_RUNNER
 #include <iostream>
 
@@ -12,7 +12,7 @@ constexpr int kFailed = 1;
 constexpr int kSkipped = 4;
 
 size_t ended = 0, skipped = 0;
-// The case that runs has said so, once for each of its sections and generated values.
+// The running case has skipped itself, once for each of its sections and generated values.
 bool skips = false;
 
 #if __has_include(<catch2/catch_all.hpp>)
@@ -33,7 +33,7 @@ class Ends : public Listener {
 };
 CATCH_REGISTER_LISTENER(Ends)
 
-// Catch2 2 ends with the number of failed assertions: four of them would count as skipped.
+// Catch2 2 exits with the number of failed assertions: four of them would count as skipped.
 int ExitCode(int code) {
   if (ended == 0) return code;
   if (code != 0) return kFailed;

@@ -1,4 +1,4 @@
-// A small run as its metrics.jsonl would tell it.
+// A small run as its metrics.jsonl would record it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// How a test says that it cannot run here. A remark and a return would count as passed.
+// How a test says that it cannot run here. A test that prints a remark and returns would count as
+// passed.
 #pragma once
 
 #include <string>
@@ -7,13 +8,13 @@
 
 namespace leeway::testing {
 
-// Ends the running test case. A program all of whose test cases ended so exits with ctest's code
-// for skipped.
+// Ends the running test case. A program whose test cases all ended in this way exits with ctest's
+// code for skipped tests.
 [[noreturn]] void Skip(const char* file, int line, const std::string& why);
 
 }  // namespace leeway::testing
 
-// SKIP(why): this machine lacks what the test needs. Not within an assertion, which takes it for a
-// fault. What failed before it still counts. (Catch2 2 has no such macro.)
+// SKIP(why): this machine lacks what the test needs. Do not use it within an assertion, which takes
+// it for a failure. Earlier failures still count. (Catch2 2 has no such macro.)
 #undef SKIP
 #define SKIP(why) ::leeway::testing::Skip(__FILE__, __LINE__, why)

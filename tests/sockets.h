@@ -1,4 +1,4 @@
-// How the sockets of this process are set.
+// How the sockets of this process are configured.
 #pragma once
 
 #include <filesystem>
@@ -19,7 +19,7 @@ inline int SendBytesOf(int socket) {
   return bytes;
 }
 
-// Empty: it has none.
+// Returns the socket's congestion control; empty: it has no such setting.
 inline std::string CongestionControlOf(int socket) {
   char name[16] = {};
   socklen_t length = sizeof(name) - 1;
@@ -27,13 +27,13 @@ inline std::string CongestionControlOf(int socket) {
   return name;
 }
 
-// False: the system has no such one, or does not permit it.
+// Returns false if the system does not have this congestion control, or does not permit it.
 inline bool SetCongestionControl(int socket, const std::string& name) {
   return setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(),
                     static_cast<socklen_t>(name.size())) == 0;
 }
 
-// Connections over TCP, each end one, that this congestion control has.
+// Counts the ends of TCP connections that have this congestion control.
 inline int SocketsWith(const std::string& name) {
   int sockets = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -46,7 +46,7 @@ inline int SocketsWith(const std::string& name) {
   return sockets;
 }
 
-// The system's default paces.
+// Whether the system's default congestion control paces.
 inline bool NewSocketsPace() {
   const int fresh = socket(AF_INET, SOCK_STREAM, 0);
   const bool paces = CongestionControlOf(fresh) == "bbr";
@@ -54,7 +54,7 @@ inline bool NewSocketsPace() {
   return paces;
 }
 
-// Unix sockets that have more room than a new one has.
+// Counts the Unix sockets whose buffers are larger than a new socket's.
 inline int WidenedSockets() {
   const int fresh = socket(AF_UNIX, SOCK_STREAM, 0);
   int widened = 0;
@@ -70,7 +70,7 @@ inline int WidenedSockets() {
   return widened;
 }
 
-// A port of this machine's that somebody else listens on.
+// A port of this machine that another socket listens on.
 class TakenPort {
  public:
   TakenPort() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {

@@ -1,4 +1,4 @@
-// A folder of the test's own, gone at its end.
+// A temporary folder of a test, which is removed at the test's end.
 #pragma once
 
 #include <cstdlib>

@@ -25,7 +25,7 @@ using testing::Take;
 }
 
 TEST_CASE("Of a benchmark that is killed neither processes nor a folder are left") {
-  // Whom it leaves behind are this process's children then.
+  // The processes that the benchmark leaves behind become children of this one.
   REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
   for (const int signal : {SIGINT, SIGKILL}) {
     int pipes[2];

@@ -50,7 +50,7 @@ TEST_CASE("Figures are medians over rounds of messages, bytes and processor time
   const TransferFigures figures = FiguresOf(rounds, 5'000'000);
   CHECK(figures.messages_per_second == 200);
   CHECK(Near(figures.gigabytes_per_second, 1));
-  // 0.8, 0.2 and 0.4 s a GB.
+  // 0.8, 0.2 and 0.4 seconds for each GB.
   CHECK(Near(figures.cpu_seconds_per_gigabyte, 0.4));
   REQUIRE(figures.latency.has_value());
   CHECK(figures.latency->p50 == 0.2);
@@ -85,7 +85,7 @@ TEST_CASE("A plan keeps as many blocks in flight as a worker does, in bounded me
     CHECK(plan.blocks % 2 == 0);
     CHECK(plan.call_blocks * plan.open_calls == plan.blocks);
     CHECK(plan.window >= 2);
-    // Of two laps of a block the second waits for the first.
+    // The same block may not be in flight twice: its second lap waits for the first.
     CHECK(plan.window == std::min(WindowFor(bytes), plan.blocks));
     CHECK(plan.total_bytes() <= 256 << 20);
     CHECK(plan.bytes_moved() == 2 * bytes);

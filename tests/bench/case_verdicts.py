@@ -1,5 +1,5 @@
-"""What a run of test cases says, plainly and under a tool of compute-sanitizer. Only the sanitizer's own summary, of
-tests that ran to their end, is clean."""
+"""What the output of test cases says, both plain and under a tool of compute-sanitizer. Only tests that ran to their
+end, with the sanitizer's own summary, count as clean."""
 
 import collections
 import re
@@ -7,9 +7,9 @@ import re
 from limited import FAILED, NOT_RUN, PASSED
 
 CLEAN, WRONG, REFUSED, UNFINISHED = "clean", "wrong", "refused", "unfinished"
-# What the sanitizer is told to exit with if it found something.
+# The sanitizer is told to exit with this code if it found something.
 FOUND_CODE = 86
-# Of our tests: all the cases of the run are skipped.
+# Our test programs exit with this code if all cases of the run were skipped.
 SKIPPED_CODE = 4
 
 SUMMARY = re.compile(r"^=+ ((?:ERROR|RACECHECK) SUMMARY: (\d+) (?:errors?|hazards?).*)$", re.MULTILINE)
@@ -25,7 +25,7 @@ Verdict = collections.namedtuple("Verdict", "state checked why")
 
 
 def plain(code, text):
-    """code: None if the time was over before the end."""
+    """A `code` of None says that the time ran out first."""
     if code is None:
         return Verdict(UNFINISHED, 0, "the time was over")
     if code not in (0, SKIPPED_CODE):
@@ -40,7 +40,7 @@ def plain(code, text):
 
 
 def sanitized(code, text):
-    """As plain(). Each process that the sanitizer watches has a summary of its own."""
+    """Like plain(). Each process that the sanitizer watches has a summary of its own."""
     if code is None:
         return Verdict(UNFINISHED, 0, "the time was over")
     refusal = REFUSAL.search(text)
@@ -56,7 +56,7 @@ def sanitized(code, text):
 
 
 class Tally:
-    """Of all batches of cases of one part."""
+    """Adds up all batches of cases of one part."""
 
     def __init__(self, cases):
         self.cases, self.clean, self.wrong, self.reasons = cases, 0, [], []
@@ -69,7 +69,7 @@ class Tally:
             self.reasons.append(verdict.why or "not all cases of a batch ran")
 
     def result(self):
-        """(state, why): passed only if every case was checked."""
+        """Returns (state, why). The state is passed only if every case was checked."""
         counted = f"{self.clean} of {self.cases} cases passed"
         if self.wrong:
             return FAILED, f"{counted}; {self.wrong[0]}"
@@ -79,17 +79,18 @@ class Tally:
 
 
 def batches(names, size):
-    """In their order by name, so that runs that are cut off check the same ones."""
+    """Sorts the cases by name, so that runs that are cut off check the same ones."""
     names = sorted(names)
     return [names[i:i + size] for i in range(0, len(names), size)]
 
 
 def escaped(name):
-    """For a file of names: Catch2 ends a name at a comma, even in quotes."""
+    """Escapes a name for a file of names: Catch2 ends a name at a comma, even in quotes."""
     return re.sub(r"([\\,\[\]])", r"\\\1", name)
 
 
 def names_listed(code, text):
-    """Of --list-test-names-only, which ends with their number, at most 255. Empty: it is something else's output."""
+    """Returns the names that --list-test-names-only printed; empty if the output is something else. The exit code is
+    the number of names, at most 255."""
     names = [line.strip().strip('"') for line in text.splitlines() if line.strip()]
     return names if code == min(len(names), 255) else []

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What checkpoints beside training cost. A job writes one every so many clocks; the clocks of the first half after each
-cut, while the files are written, are compared with those of the second half, when nothing is: pairs a moment apart, so
-that what else the machine does weighs on both. Prints the median, over the cuts, of the share of time that it costs.
+"""Measures what writing checkpoints costs training. A job writes a checkpoint every --every clocks. The files are
+written during the first half of the clocks after each cut, and nothing is written during the second half. The two
+halves are compared in pairs, a moment apart, so that other work on the machine weighs on both. Prints the median of the
+share of time that a checkpoint costs, over the cuts.
 
     tests/bench/checkpoint_cost.py [--model mlp|10m] [--every 1000] [--cuts 30]
 """
@@ -27,7 +28,7 @@ def job(options):
 
 
 def seconds_by_clock(run):
-    """Of worker 0: all that a clock took it. A line may be of several clocks, of one step each."""
+    """Returns the whole time of each of worker 0's clocks. One line may cover several clocks, of one step each."""
     seconds = {}
     for event in run.events("step"):
         if event["rank"] != 0:
@@ -39,7 +40,7 @@ def seconds_by_clock(run):
 
 
 def shares(seconds, cuts, every):
-    """For each cut, the time that its first half took longer than the second one, of the whole."""
+    """Returns for each cut by how much its first half took longer than the second, as a share of the whole."""
     for cut in cuts:
         first = sum(seconds[cut + i + 1] for i in range(every // 2))
         second = sum(seconds[cut + i + 1] for i in range(every // 2, every // 2 * 2))

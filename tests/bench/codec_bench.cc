@@ -28,7 +28,7 @@
 namespace leeway {
 namespace {
 
-// Of a measurement: so many blocks as have these floats, one at least.
+// How many floats one measurement covers: as many blocks as have these floats, at least one.
 constexpr size_t kFloats = 1 << 21;
 
 struct Flags {
@@ -46,14 +46,14 @@ struct Subject {
   std::vector<double> encode, check, decode;
 };
 
-// Of this thread: what others do on the machine stays out.
+// Returns this thread's CPU time, without that of other work on the machine.
 double CpuSeconds() {
   timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Of work on `count` floats.
+// Returns GB of float32 a second of CPU time, for work on `count` floats.
 template <typename Work>
 double GigabytesPerSecond(size_t count, const Work& work) {
   const size_t repeats = std::max<size_t>(kFloats / count, 1);

@@ -42,11 +42,11 @@ struct Flags {
   bool small = false;
 };
 
-// A kernel and what it has to do at least.
+// A kernel, and the least that it has to do.
 struct Subject {
   std::string name;
   std::function<void()> run;
-  // Of device memory, read and written; 0: the work is products.
+  // Bytes of device memory that are read and written; 0: the work is products.
   double bytes = 0;
   double flops = 0;
 };
@@ -55,7 +55,8 @@ class Bench {
  public:
   Bench(Backend& backend, double seconds) : backend_(backend), seconds_(seconds) {}
 
-  // Of one run, on average: they are queued one behind the other and awaited together.
+  // Returns the average seconds of one run. The runs are queued one behind the other and awaited
+  // together.
   double SecondsOf(const std::function<void()>& run) {
     run();
     Await();
@@ -79,7 +80,7 @@ class Bench {
   const double seconds_;
 };
 
-// Device memory that all subjects share.
+// Device memory, which all subjects share.
 struct Memory {
   static constexpr size_t kVectors = 6;
   size_t count;
@@ -98,7 +99,7 @@ absl::StatusOr<Memory> MakeMemory(Backend& backend, size_t count) {
   return memory;
 }
 
-// n: the elements of a vector.
+// n: the number of elements of a vector.
 std::vector<Subject> Elementwise(Backend& b, Memory& m) {
   const size_t n = m.count;
   const double pass = static_cast<double>(n) * sizeof(float);
@@ -124,7 +125,7 @@ std::vector<Subject> Elementwise(Backend& b, Memory& m) {
   };
 }
 
-// Values in, residual in and out, bytes out.
+// Each reads the values, reads and writes the residual, and writes the encoded bytes.
 std::vector<Subject> Encodings(Backend& b, Memory& m) {
   const size_t n = m.count;
   std::vector<Subject> subjects;
@@ -197,7 +198,8 @@ std::vector<Subject> Products(Backend& b, Memory& m, bool small) {
   };
 }
 
-// One of each kind: of LeNet's relatives on MNIST, of ResNets on CIFAR-10, and a pointwise one.
+// One convolution of each kind: as in LeNets on MNIST, as in ResNets on CIFAR-10, and a pointwise
+// one.
 std::vector<Subject> Convolutions(Backend& b, Memory& m, bool small) {
   const std::vector<std::pair<Conv2dShape, size_t>> kinds = {
       {{{28, 28, 1}, 16, 5, 1, 0}, 512},  {{{12, 12, 16}, 32, 5, 1, 0}, 512},
@@ -236,7 +238,7 @@ int Fail(const absl::Status& status) {
   return 1;
 }
 
-// Beside the limits.
+// Prints each subject's rate beside the limits.
 void Measure(Bench& bench, const std::vector<Subject>& subjects, double bandwidth, double peak,
              Table& table) {
   for (const Subject& subject : subjects) {
@@ -260,7 +262,7 @@ int Run(const Flags& flags) {
   }
   if (!chosen.ok()) return Fail(chosen.status());
   Backend& backend = *chosen->backend;
-  // 256 MiB each.
+  // 256 MiB for each vector.
   auto memory = MakeMemory(backend, flags.small ? size_t{1} << 18 : size_t{1} << 26);
   if (!memory.ok()) return Fail(memory.status());
   Memory& m = *memory;

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How much of the exchange of a device's workers hides behind their compute, over a link of 1 Gb/s. The device is the
-fake one with emulated times (tests/worker/device): kernels take as long as the bytes that they touch, copies as long as
-theirs, and the host goes on meanwhile. Workers and servers are in two network namespaces; tbf shapes the link between
+"""Measures how much of the exchange of a device's workers hides behind their compute, over a link of 1 Gb/s. The device
+is the fake one (tests/worker/device), which emulates times: kernels and copies take as long as moving their bytes
+takes, and the host goes on meanwhile. Workers and servers are in two network namespaces; tbf shapes the link between
 them. Needs root.
 
     tests/bench/device_overlap.py [--workers 1] [--servers 1] [--clocks 30] [--kernels GB/s ...] [--bus GB/s]
 
-Prints a line for each speed of the kernels. Hidden is what the worker did not stand still for, of the time from the
-first block's departure to the last answer, as a share of the smaller of compute and exchange.
+Prints a line for each speed of the kernels. Hidden is the time from the first block's departure to the last answer in
+which the worker did not wait, as a share of the smaller of compute and exchange.
 """
 
 import argparse
@@ -38,7 +38,7 @@ servers: {{count: {servers}}}
 workers: {{count: {workers}}}
 stop: {{clocks: {clocks}}}
 """
-# Clocks before anything is steady.
+# Clocks that warm up and are not counted.
 FIRST = 3
 
 
@@ -49,7 +49,7 @@ def shaped(link):
 
 
 def figures(cluster):
-    """Means of a clock: compute, exchange, waiting, in seconds."""
+    """Returns the means of a clock's compute, exchange and waiting, in seconds."""
     steps = [e for e in cluster.events("step") if e["clock"] > FIRST]
     clocks = sum(e["steps"] for e in steps)
     return [sum(e[f"{what}_seconds"] for e in steps) / clocks for what in ("compute", "exchange", "wait")]

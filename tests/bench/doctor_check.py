@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""What `leeway doctor` expects of a step, beside what then happens, for some jobs.
+"""Compares what `leeway doctor` expects of a step with what then happens, for some jobs.
 
 Usage: doctor_check.py --programs build/release/bin [--data DIR] [--rounds 3] [JOB ...]
 By default the MNIST MLP and CNN (where --data has MNIST) and a 20 M-parameter MLP on random examples.
 The machine should have nothing else to do. What happens is read from metrics.jsonl: wall time a clock, from heartbeat
-to heartbeat, without the first fifth of a run; evaluations are put off to its end.
+to heartbeat, without the first fifth of a run. Evaluations are postponed to its end.
 """
 
 import argparse
@@ -46,19 +46,20 @@ def expected(options, job, folder):
 
 
 def happened(options, job, folder, number, clocks):
-    """Wall seconds a clock."""
+    """Returns the wall seconds of a clock."""
     where = folder / f"run-{number}"
     settings = ["--set", f"stop={{clocks: {clocks}}}"]
     if "evaluation" in job.read_text():
         settings += ["--set", f"evaluation.every={{clocks: {clocks}}}"]
     run([options.programs / "leeway", "train", job, "--data", options.data, "--run-dir", where, *settings])
     steps = [json.loads(line) for line in (where / "metrics.jsonl").read_text().splitlines()]
-    # Rank 0 also evaluates; any other stands for all in sync mode.
+    # Rank 0 also evaluates. In sync mode any other rank stands for all.
     last = max(s["rank"] for s in steps if s["event"] == "step")
-    # Lines come with heartbeats, whose time they have: of each, the last says where the worker was.
+    # Lines come with heartbeats and have their time. The last line of each heartbeat says at which clock the worker
+    # was.
     marks = {s["time"]: s["clock"] for s in steps if s["event"] == "step" and s["rank"] == last}
     times = [time for time, clock in marks.items() if clock >= clocks / 5]
-    # The very last comes when the worker leaves.
+    # The very last line comes when the worker leaves.
     first, end = times[0], times[-2] if len(times) > 2 else times[-1]
     return (end - first) / max(1, marks[end] - marks[first])
 

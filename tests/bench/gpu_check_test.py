@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""scripts/gpu-check without a GPU: its budget, its verdicts and its journal, and the script with programs that pretend."""
+"""Tests scripts/gpu-check without a GPU: its budget, its verdicts and its journal, and the whole script with programs
+that pretend."""
 
 import json
 import os
@@ -25,7 +26,7 @@ RACECHECK = "========= COMPUTE-SANITIZER\n{}========= RACECHECK SUMMARY: {} haza
 TERMINATED = "========= Error: Target application terminated before first instrumented API call\n"
 UNSUPPORTED = "========= Error: Device not supported. Please refer to the \"Supported Devices\" section\n"
 
-# what the output is: (exit code, text, state, cases checked)
+# What the output is: (exit code, text, state, cases checked).
 PLAIN = {
     "passed": (0, PASSED, case_verdicts.CLEAN, 8),
     "one case": (0, "All tests passed (1 assertion in 1 test case)\n", case_verdicts.CLEAN, 1),
@@ -154,7 +155,8 @@ class Programs(unittest.TestCase):
         self.assertEqual(limited.run([self.folder / "none"], self.folder / "log", 5).code, 127)
 
 
-# A test program of 10 cases, whose names need care. The state of the case "slow" says what becomes of its batch.
+# Pretends to be a test program of 10 cases, whose names need care. The state of the case "slow" decides what happens to
+# its batch.
 PRETENDED_TEST = """#!/bin/sh
 case $1 in
   --list-test-names-only) for i in 0 1 2 3 4 5 6 7 8; do echo "case $i, with a [bracket]"; done; echo last; exit 10 ;;
@@ -192,7 +194,7 @@ class Script(unittest.TestCase):
         for name, text in {"cuda_device_test": PRETENDED_TEST, "compute-sanitizer": PRETENDED_SANITIZER,
                            "device_bench": PRETENDED_BENCH, "leeway": PRETENDED_LEEWAY, "leeway-server": "",
                            "leeway-worker": ""}.items():
-            # Without permission to execute, but for what it does not look after.
+            # Not executable, except for the programs that the script does not check for.
             path = self.folder / "bin" / name
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
@@ -203,7 +205,7 @@ class Script(unittest.TestCase):
                 "--minutes", str(minutes), "--json", self.folder / "j", "--parts", parts]
 
     def check(self, parts, pretend="", minutes=1.0):
-        """(exit code, the last word on each part)"""
+        """Returns (exit code, the last verdict on each part)."""
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
         done = subprocess.run(self.command(parts, minutes), capture_output=True, text=True, check=False,
                               env={**os.environ, "PRETEND": pretend, "PATH": path})

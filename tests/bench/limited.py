@@ -1,5 +1,5 @@
 """What a measurement on a borrowed machine needs: a budget of time, programs that end within it, and a journal that
-keeps what was measured when the machine is taken away. For scripts/gpu-check and peers/gpu_speed.py."""
+survives when the machine is taken away. Used by scripts/gpu-check and peers/gpu_speed.py."""
 
 import collections
 import contextlib
@@ -12,21 +12,22 @@ import sys
 import time
 
 PASSED, FAILED, NOT_RUN = "passed", "FAILED", "NOT RUN"
-# What a script exits with, beside 0: something failed, or nothing failed but something could not run.
+# The exit codes of a script, except 0: something failed, or nothing failed but something could not run.
 EXIT_FAILED, EXIT_NOT_RUN = 1, 77
-# A process that is asked to end gets so long before it is killed.
+# How long a process that is asked to end may take before it is killed.
 GRACE_SECONDS = 2
 
-# code: None if the program did not end in time. text: all that it printed.
+# A `code` of None: the program did not end in time. `text` is all that it printed.
 Ended = collections.namedtuple("Ended", "code text seconds")
 
 
 class CutOff(BaseException):
-    """Somebody ends this script, which is nobody's failure."""
+    """The script was asked to end, which is not a failure."""
 
 
 class CutOffs:
-    """Turns the signals that ask to end into CutOff, but not while a program starts or is ended: none is left behind."""
+    """Turns the signals that ask to end into CutOff. They wait while a program is started or ended, so that no program
+    is left behind."""
 
     def __init__(self):
         self.held, self.pending = False, None
@@ -51,7 +52,8 @@ CUT_OFFS = CutOffs()
 
 
 class Budget:
-    """Seconds from now on; a clock gives them. A share is of what is left, so an early end leaves more to the rest."""
+    """A budget of seconds, by the given clock. A share is taken of what is left, so that an early end leaves more to
+    the rest."""
 
     def __init__(self, seconds, clock=time.monotonic):
         self.clock = clock
@@ -61,17 +63,17 @@ class Budget:
         return max(self.end - self.clock(), 0.0)
 
     def share(self, fraction, at_least=0.0):
-        """A fraction of what is left, no less than at_least; 0 if not even that is left."""
+        """A fraction of what is left, but at least at_least; 0 if even that is more than what is left."""
         left = self.left()
         return min(max(left * fraction, at_least), left) if left >= at_least else 0.0
 
     def part(self, fraction):
-        """The budget of a part: it ends with its share."""
+        """The budget of a part, which ends with its share."""
         return Budget(self.share(fraction), self.clock)
 
 
 class Journal:
-    """One JSON object a line, on the disk before the next part begins. Without a path it only remembers."""
+    """Writes one JSON object a line, to the disk before the next part begins. Without a path it only remembers them."""
 
     def __init__(self, path=None):
         self.path = path
@@ -89,7 +91,8 @@ class Journal:
 
 
 def lead_to_python_libraries():
-    """Workers look for CUDA's libraries in the environment of a Python that is activated. This one may not be."""
+    """Workers look for CUDA's libraries in the environment of the activated Python. This Python may not be
+    activated."""
     if sys.prefix != sys.base_prefix:
         os.environ.setdefault("VIRTUAL_ENV", sys.prefix)
 
@@ -102,7 +105,7 @@ def exit_code(states):
 
 
 def state_of(code):
-    """Of a part that a script of its own ran."""
+    """Returns the state of a part that was run by another script."""
     return {0: PASSED, EXIT_NOT_RUN: NOT_RUN}.get(code, FAILED)
 
 
@@ -112,7 +115,7 @@ def last_line(text):
 
 
 def end_group(process, grace=GRACE_SECONDS):
-    """A program and what it started."""
+    """Ends a program and everything that it started."""
     for signal_number in [signal.SIGTERM, signal.SIGKILL]:
         try:
             os.killpg(process.pid, signal_number)
@@ -123,7 +126,8 @@ def end_group(process, grace=GRACE_SECONDS):
 
 @contextlib.contextmanager
 def started(command, log, env=None, grace=GRACE_SECONDS):
-    """A program that prints into the file log. At the end of the block it is ended, with all that it started."""
+    """Starts a program that prints into the file log. At the end of the block the program and everything that it
+    started are ended."""
     CUT_OFFS.held = True
     process = None
     try:
@@ -140,7 +144,7 @@ def started(command, log, env=None, grace=GRACE_SECONDS):
 
 
 def code_within(process, seconds):
-    """Its exit code; None: it did not end in time."""
+    """Returns the process's exit code; None if it did not end in time."""
     try:
         return process.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -148,7 +152,7 @@ def code_within(process, seconds):
 
 
 def run(command, log, seconds, env=None, grace=GRACE_SECONDS):
-    """A program that does not start has code 127, as in a shell."""
+    """Runs a program to its end. A program that does not start has code 127, as in a shell."""
     began = time.monotonic()
     log = pathlib.Path(log)
     try:

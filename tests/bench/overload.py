@@ -1,17 +1,17 @@
 #!/usr/bin/python3
-"""Ten times the offered load and more, and a client that does not read: what a server holds, and what the others
-notice of it.
+"""Offers a server ten times its load and more, and adds a client that does not read. Measures what the server holds,
+and what the other workers notice of it.
 
-A job of three workers in async mode, over TCP, two of them `leeway-worker`, whose steps are padded, so that
-there is processor time for everybody. The third registers as a worker and then does, one after the other:
-  nothing                  what the others' throughput is, and what the server has resident;
-  pushes                   whole contributions on --streams streams, as fast as the server takes them;
-  repeats, early clocks    the same, of clocks that have been and that are not yet;
-  does not read            asks for the whole model, again and again, and reads nothing;
-  large frames             71 MiB each, of which one block could count.
-Prints for each phase what was offered, what the others trained, and the most that the server had resident
-beyond what it had at first. Against the programs in build/release/bin, or LEEWAY_BIN. It runs at nice 19: it
-stands for other machines, whose processors the workers would not share."""
+A job has three workers in async mode, over TCP. Two of them are `leeway-worker`, whose steps are padded, so that there
+is processor time for all. The third registers as a worker and then goes through these phases:
+    nothing                  measures the others' throughput, and the server's resident memory;
+    pushes                   sends whole contributions on --streams streams, as fast as the server takes them;
+    repeats, early clocks    does the same, for clocks that are over and for clocks that have not begun;
+    does not read            asks for the whole model repeatedly, and reads nothing;
+    large frames             sends 71 MiB each, of which one block could count.
+For each phase it prints what was offered, what the others trained, and the most that the server had resident beyond
+what it had at first. It runs the programs in build/release/bin, or LEEWAY_BIN. The third worker runs at nice 19: it
+stands for other machines, which do not share the workers' processors."""
 
 import argparse
 import json
@@ -53,15 +53,16 @@ stop: {{clocks: 100000000}}
 limits: {{held_bytes: {held}, unread_bytes: {unread}, lease_seconds: 600}}
 """
 MIB = 1 << 20
-# Phases that offer more than a server may hold, and how much longer they take at most until they have.
+# Phases that offer more than a server may hold. On a slow machine they are extended by at most SLOW_SECONDS until they
+# have done so.
 OFFERS = ("pushes", "repeats, early clocks")
 SLOW_SECONDS = 60
-# A worker of whose answers none leaves is noticed after 7 s (server/service/unread_answers.cc).
+# A worker that takes no answers is noticed after 7 s (server/service/unread_answers.cc).
 SECONDS_MIN = {"does not read": 10}
 
 
 class Server:
-    """Looks at what a process has resident."""
+    """Watches the resident memory of a process."""
 
     def __init__(self, pid):
         self.pid, self.peak, self.over = pid, 0, False
@@ -81,7 +82,7 @@ class Server:
 
 
 class Excess:
-    """The third worker."""
+    """The third worker, which offers too much."""
 
     def __init__(self, coordinator):
         control = coordinator_pb2_grpc.CoordinatorStub(grpc.insecure_channel(coordinator))
@@ -110,7 +111,7 @@ class Excess:
         return min(self.job.block_elements, self.job.schema.total - block * self.job.block_elements)
 
     def push(self, method, clocks, padding=0):
-        """Frames of one block each, without end."""
+        """Yields frames of one block each, without end."""
         values = bytes(4 * self.job.block_elements)
         number = 0
         for clock in clocks:
@@ -137,7 +138,7 @@ class Excess:
             yield frame
 
     def stream(self, frames, reads=True):
-        """One connection after the other, until the phase is over."""
+        """Opens one connection after the other, until the phase is over."""
         while not self.over.is_set():
             with grpc.insecure_channel(self.address, options=[
                     ("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1),
@@ -154,13 +155,14 @@ class Excess:
                     self.broken += 1
 
     def clocks(self):
-        """Those to come, shared by all streams."""
+        """Yields the clocks to come, which all streams share."""
         while True:
             self.clock += 1
             yield self.clock - 1
 
     def run(self, phase, seconds, streams, held):
-        """For `seconds`; who is to offer more than may be held, until he has, on a machine that is slow."""
+        """Runs the phase for `seconds`. On a slow machine a phase of OFFERS goes on until it has offered more than may
+        be held."""
         self.over.clear()
         self.bytes = self.requests = self.refused = self.broken = 0
         push = plane.EXCHANGE_METHOD_PUSH
@@ -185,12 +187,14 @@ class Excess:
             thread.join()
 
     def bears(self, held):
-        """That there was something to bear: more than may be held by far, and some of it was refused."""
+        """Whether the phase was a real overload: it offered far more than may be held, and the server refused some of
+        it."""
         return self.bytes > 2 * held and self.refused > 0
 
 
 def trained(run_dir, begin, end):
-    """Examples a second that the others had applied meanwhile. They tell twice a second what came since they told last."""
+    """Returns the examples a second that the others had applied meanwhile. Workers report twice a second what is
+    new."""
     rate = 0
     lines = [json.loads(line) for line in open(run_dir / "metrics.jsonl")]
     for rank in range(2):
@@ -256,7 +260,7 @@ def show(rows):
 
 
 def check(rows, options):
-    """The promise: docs/reliability.md. First that there was something to bear."""
+    """Checks what docs/reliability.md promises. First it checks that there was an overload."""
     assert rows[0]["others_per_second"] > 0, "the others do not train at all"
     by_phase = {row["phase"]: row for row in rows}
     for phase in OFFERS:
@@ -267,14 +271,14 @@ def check(rows, options):
     for row in rows:
         ratio = row["others_per_second"] / rows[0]["others_per_second"]
         assert ratio >= 0.7, f"{row['phase']}: the others had {ratio:.2f} of their throughput"
-        # What arrives on the streams that a worker may have: the largest messages that gRPC takes.
+        # What can be arriving on the streams that a worker may have: the largest messages that gRPC takes.
         arriving = 2 * 72 * MIB
         assert row["resident_beyond"] <= options.held + options.unread + arriving, \
             f"{row['phase']}: {row['resident_beyond']} bytes beyond what there was"
 
 
 def checked(options, attempts=3):
-    """Rows that keep the promise. Other work on the machine may take the others' throughput in one attempt."""
+    """Returns rows that keep the promise. Other work on the machine may lower the others' throughput in one attempt."""
     for attempt in range(attempts):
         rows = measure(options)
         try:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A stranger begins calls and breaks each off at once (HTTP/2 rapid reset): what that costs server 0 in memory, and
-how long somebody else then waits for an answer. Loopback, bounded in calls and time.
+"""A stranger begins calls and breaks each one off at once (HTTP/2 rapid reset). Measures how much memory that costs
+server 0, and how long another client then waits for an answer. Uses loopback, and is bounded in calls and time.
 
     tests/bench/rapid_reset.py [--calls 200000] [--connections 20] [--keep]
 """
@@ -17,7 +17,7 @@ import time
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("LEEWAY_BIN", SOURCE / "build/release/bin"))
-SECONDS = 10  # of a connection, at most
+SECONDS = 10  # at most, for each connection
 RESIDENT_MIB = 1024
 
 
@@ -40,7 +40,7 @@ def calls_from(first, count, keep):
 
 
 def flood(address, most, keep):
-    """How many calls were begun before the connection was ended, or `most`."""
+    """Returns how many calls were begun before the connection was ended, at most `most`."""
     with socket.create_connection(address) as peer:
         peer.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b""))
         peer.settimeout(0.01)
@@ -62,7 +62,7 @@ def flood(address, most, keep):
 
 
 def resident(pid):
-    """MiB: now, and at most."""
+    """Returns the process's resident MiB: the current and the highest value."""
     lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
     return [int(line.split()[1]) >> 10 for name in ("VmRSS", "VmHWM") for line in lines if line.startswith(name)]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What `servers.replicas: 2` costs: the MNIST MLP with momentum, on two servers, with and without it in turns; prints
-medians of samples a second, and the median of the ratios of neighbours.
+"""Measures what `servers.replicas: 2` costs: the MNIST MLP with momentum, on two servers, in turns with and without
+replicas. Prints medians of samples a second, and the median of the ratios of neighbouring runs.
 
     tests/bench/replica_cost.py [--rounds 5] [--epochs 8] [--transport auto tcp] [--mode sync async]
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The benchmarks of this folder, small: that they run, and what of their figures no noise can change.
+"""Runs the benchmarks of this folder, small: shows that they run, and checks the figures that no noise can change.
 
 Usage: smoke.py --programs build/release/bin growth|codecs
 """
@@ -11,9 +11,10 @@ import subprocess
 import sys
 import tempfile
 
-# Four times the workers may cost this much more each: linear is 1, looking at all for each is 4.
+# How much more a worker may cost with four times the workers: 1 is linear, 4 would mean looking at all workers for each
+# one.
 GROWTH_MAX = 2.2
-# Processor time on a busy machine: an outlier is measured again.
+# This measures processor time on a busy machine, so an outlier is measured again.
 ATTEMPTS = 3
 SIZES = {"none": (1, 1), "bf16": (0.5, 0.5), "fp16": (0.5, 0.5), "int8": (0.25, 0.26), "sign": (0.031, 0.04),
          "top_k 0.001": (0.0005, 0.0012), "top_k 0.01": (0.005, 0.009), "top_k 0.1": (0.05, 0.08)}
@@ -31,7 +32,7 @@ def measure(options, program, *arguments):
 
 
 def ratios(result):
-    """What a worker costs where there are four times as many, against what it costs in the small job."""
+    """Returns the cost of a worker in a job with four times the workers, divided by its cost in the small job."""
     small, large = result["exchanges"]
     few, many = result["registrations"]
     return {"processor time of a request": large["server_cpu_us_per_request"] / small["server_cpu_us_per_request"],

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What checkpoints to an object store cost training. A job of 33 million parameters with the two slots of Adam writes
-400 MB at a time to s3rver on this machine. The clocks during which a checkpoint is on its way are compared with the
-other clocks of the same run. Prints the ratio of their medians, and the same for a folder.
+"""Measures what checkpoints to an object store cost training. A job of 33 million parameters with the two slots of Adam
+writes 400 MB at a time to s3rver on this machine. The clocks during which a checkpoint is being written are compared
+with the other clocks of the same run. Prints the ratio of their medians, for the store and for a folder.
 
     tests/bench/store_cost.py [--every 60] [--cuts 5]
 """
@@ -27,7 +27,7 @@ def sets(options):
 
 
 class OneServer(stores.StoreCluster):
-    """In the store, or with `folder` as its run folder."""
+    """A job whose run folder is in the store, or is `folder`."""
 
     def __init__(self, store, options, folder):
         super().__init__(store, "cost", sets=sets(options))
@@ -41,7 +41,7 @@ class OneServer(stores.StoreCluster):
 
 
 def seconds_of_clocks(events):
-    """{clock: seconds}. A line may be of several clocks."""
+    """Returns {clock: seconds}. One line may cover several clocks."""
     seconds = {}
     for event in events:
         if event["event"] == "step" and event["steps"]:
@@ -52,7 +52,7 @@ def seconds_of_clocks(events):
 
 
 def spans(events):
-    """(first clock, last clock, seconds) of each checkpoint on its way: from its cut until it is announced."""
+    """Returns (first clock, last clock, seconds) of each checkpoint: from its cut until it is announced."""
     reached, found = {}, []
     newest = 0
     for event in events:
@@ -90,7 +90,7 @@ def main():
     parser.add_argument("--cuts", type=int, default=5)
     options = parser.parse_args()
     store = stores.open_store()
-    # Past the gate, which costs more than s3rver; parts of the usual size, and time for a slow disk.
+    # Bypasses the gate, which costs more than s3rver. Parts have the usual size, and a slow disk has enough time.
     os.environ.update(AWS_ENDPOINT_URL=store.behind_endpoint, LEEWAY_S3_PART_BYTES=str(8 << 20),
                       LEEWAY_S3_STALL_SECONDS="15")
     measure(store, options, folder=False)

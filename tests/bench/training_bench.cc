@@ -36,13 +36,13 @@ namespace {
 
 struct Options {
   int rounds = 15;
-  // Of each model in each round, at least.
+  // How long each model trains in each round, at least.
   double seconds = 0.1;
   uint32_t threads = 1;
-  // 0: each model's own.
+  // 0: the model's own batch size.
   size_t batch = 0;
   bool update = false;
-  // None: the small ones.
+  // Empty: the small models.
   std::vector<std::string> models;
   bool json = false;
 };
@@ -53,9 +53,10 @@ struct Subject {
   size_t batch = 0;
   v1::Model model;
   ImageShape image = {28, 28, 1};
-  // Only where it is asked for.
+  // Only measured if it is asked for.
   bool is_large = false;
-  // Of tokens, with a label for each; 0: examples are pictures of ten classes.
+  // Above 0, an example is a sequence of tokens with one label each; 0: it is a picture of one of
+  // ten classes.
   uint32_t vocabulary = 0;
 
   uint32_t classes() const { return vocabulary > 0 ? vocabulary : 10; }
@@ -98,7 +99,7 @@ v1::Model Cnn(uint32_t hidden) {
   return model;
 }
 
-// One layer, a model by name.
+// A layer that is a model by name.
 v1::Model Named(v1::Layer layer) {
   v1::Model model;
   model.set_loss(v1::LOSS_SOFTMAX_CROSS_ENTROPY);
@@ -107,7 +108,7 @@ v1::Model Named(v1::Layer layer) {
   return model;
 }
 
-// All but the first two are in PyTorch, too (peers/torch_steps.py).
+// All but the first two are also in PyTorch (peers/torch_steps.py).
 std::vector<Subject> Subjects() {
   v1::Layer lenet, resnet20, mobilenet_v2, gpt;
   gpt.mutable_gpt()->set_vocabulary(65);
@@ -125,7 +126,7 @@ std::vector<Subject> Subjects() {
       {"gpt", "GPT, 4 layers of 128, 64 of 65 characters", 16, Named(gpt), {64, 1, 1}, true, 65}};
 }
 
-// Seconds of one call: the mean over as many calls as fill `budget` seconds.
+// Returns the seconds of one call: the mean over as many calls as fill `budget` seconds.
 double Time(double budget, const std::function<void()>& call) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
@@ -139,7 +140,7 @@ double Time(double budget, const std::function<void()>& call) {
   return seconds / calls;
 }
 
-// One model, ready to take steps.
+// One model that is ready to take steps.
 class Runner {
  public:
   static absl::StatusOr<std::unique_ptr<Runner>> Make(const Subject& subject, Backend& backend) {
@@ -172,7 +173,7 @@ class Runner {
   double flops() const { return model_->flops().forward + model_->flops().backward; }
   uint64_t parameters() const { return model_->schema().total(); }
 
-  // By round.
+  // By round: the seconds of a step.
   std::vector<double> seconds;
   std::vector<double> shares;
 
@@ -210,7 +211,7 @@ class Runner {
   uint64_t step_ = 0;
 };
 
-// Eigen's own product of 128 x 784 by 784 x 512 on one thread, in operations a second.
+// The speed of Eigen's own product of 128 x 784 by 784 x 512 on one thread, in operations a second.
 class Product {
  public:
   double Measure() {

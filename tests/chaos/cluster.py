@@ -1,5 +1,5 @@
-"""The programs of one job, started by hand as on several machines, and started again when they die, as
-whatever runs them there does. The test decides where each runs and how it is reached."""
+"""The programs of one job, started by hand as on several machines. Dead programs are started again, as the service
+manager of a machine would do. The test decides where each program runs and how others reach it."""
 
 import dataclasses
 import os
@@ -13,21 +13,21 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "training"))
 import runs  # noqa: E402
 
-# Exit codes (common/exit_code.h): the process has done its part; a restart does not mend it.
+# Exit codes (common/exit_code.h): the process has done its part; a restart does not help.
 DONE = (0, runs.STOPPED)
 PERMANENT = (2, 3, 5)
 
-# What tells of who holds the blocks.
+# Events that say which servers hold the blocks.
 PLACEMENT = ("server_lost", "placement_changed", "replicas_synced", "going_back", "went_back")
 
 
-# Bound and never listening, to the end of this process: the ports of free_address.
+# Sockets that are bound and never listen, until this process ends: they keep the ports of free_address.
 kept = []
 
 
 def free_address():
-    """Of a port that the system gives to nobody else. Who asks for it by number and says SO_REUSEADDR, as servers do,
-    can listen there."""
+    """Returns an address with a port that the system assigns to no other process. A process that asks for it by number
+    with SO_REUSEADDR, as servers do, can listen there."""
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.bind(("127.0.0.1", 0))
@@ -36,7 +36,7 @@ def free_address():
 
 
 def digits_job(name, clocks, step_milliseconds=0):
-    """YAML of a sync job on optdigits: two workers, and two servers that hold each block twice."""
+    """Returns the YAML of a sync job on optdigits, with two workers and two servers that hold each block twice."""
     emulate = f", emulate: {{step_milliseconds: {step_milliseconds}}}" if step_milliseconds else ""
     return f"""
 apiVersion: leeway/v1
@@ -77,9 +77,9 @@ class Program:
 
 
 class Cluster(runs.RunFolder):
-    """`job` is YAML. `within(role, number)` gives what a command is begun with (a network namespace),
-    `reached(number)` the options by which server `number` listens, and `coordinator(role, number)` the address at
-    which a program finds server 0. A context: it starts, ends what is left, and removes its folder if all went well."""
+    """`job` is YAML. `within(role, number)` gives the beginning of a command (a network namespace), `reached(number)`
+    the options by which server `number` listens, and `coordinator(role, number)` the address at which a program finds
+    server 0. A context: it starts the programs, ends those that are left, and removes its folder if all went well."""
 
     def __init__(self, job, servers=2, workers=2, worker=None):
         super().__init__()
@@ -89,7 +89,7 @@ class Cluster(runs.RunFolder):
         self.begun = time.monotonic()
         self.parent.joinpath("job.yaml").write_text(job, encoding="utf-8")
         address = free_address()
-        # Blocks have no replicas: a lost server takes the job back.
+        # Blocks have no replicas: the loss of a server takes the job back.
         self.one_holder = False
         self.within = lambda role, number: []
         self.reached = lambda number: ["--listen", address if number == 0 else "127.0.0.1:0"]
@@ -99,7 +99,7 @@ class Cluster(runs.RunFolder):
         print(f"  {time.monotonic() - self.begun:6.2f} s  clock {self.max_clock():5}  {text}", flush=True)
 
     def server_command(self, number):
-        # Hosts of a network namespace are not reached on loopback, and nobody else is there.
+        # Hosts in a network namespace are not reached on loopback, and no other process is there.
         command = [*self.within("server", number), str(runs.BIN / "leeway-server"), "--index", str(number),
                    *self.reached(number), "--insecure"]
         if number == 0:
@@ -130,26 +130,26 @@ class Cluster(runs.RunFolder):
         return next(p for p in self.programs if (p.role, p.number) == (role, number))
 
     def address(self, number):
-        """Where a server listens, as its command says."""
+        """Returns the address at which a server listens, as its command says."""
         command = self.find("server", number).command
         return command[command.index("--listen") + 1]
 
     def kill(self, *victims):
-        """SIGKILL, all at the same moment; each is started again."""
+        """Kills all of them with SIGKILL at the same moment. Each is started again."""
         for role, number in victims:
             self.find(role, number).killed = True
             self.find(role, number).process.send_signal(signal.SIGKILL)
         self.say(f"killed {' and '.join(f'{role} {number}' for role, number in victims)}")
 
     def terminate(self, role, number):
-        """SIGTERM. The program is started again, by the command that it has then."""
+        """Sends SIGTERM. The program is started again, with the command that it has then."""
         program = self.find(role, number)
         program.killed = True
         program.process.send_signal(signal.SIGTERM)
         self.say(f"SIGTERM to {program}")
 
     def tend(self):
-        """Starts again who has died. Raises where that does not help."""
+        """Starts dead programs again. Raises if a restart does not help."""
         for program in self.programs:
             if program.done or program.alive:
                 continue
@@ -162,7 +162,7 @@ class Cluster(runs.RunFolder):
                 self.begin(program)
 
     def wait_for(self, condition, what, timeout=60):
-        """Until condition(self); or the job has ended, which the caller sees by `over`."""
+        """Waits until condition(self) holds, or until the job has ended, which the caller sees by `over`."""
         deadline = time.monotonic() + timeout
         while not condition(self) and not self.over:
             self.tend()
@@ -171,8 +171,8 @@ class Cluster(runs.RunFolder):
             time.sleep(0.01)
 
     def whole(self, since):
-        """Every block has two holders, or the job has gone back; and nothing has changed after that. An event with
-        which a new placement begins is in the log with the one that ended the old."""
+        """Whether every block has two holders, or the job has gone back, and nothing has changed after that. An event
+        that begins a new placement is in the log together with the one that ended the previous placement."""
         kinds = [e["event"] for e in self.events() if e["time"] > since and e["event"] in PLACEMENT]
         return not kinds or kinds[-1] == "replicas_synced"
 
@@ -181,21 +181,21 @@ class Cluster(runs.RunFolder):
         return all(p.done for p in self.programs)
 
     def finish(self, timeout=120, state="finished"):
-        """To the end of all programs: the summary. The job's last event must have this state."""
+        """Waits until all programs have ended, and returns the summary. The job's last event must have this state."""
         self.wait_for(lambda c: False, "the end of the job", timeout)
         ends = self.events("job_finished")
         if not ends or ends[-1]["state"] != state:
             raise runs.Failed(f"the job is not {state}: {ends}\n{self.tail()}")
-        # By server 0. A worker of a test's own does not train.
+        # Server 0 has written the summary. A worker of a test's own does not train.
         return self.check_whole(report=False, learned=self.worker[0].endswith("leeway-worker"))
 
     def stop_in_order(self):
-        """At which clock. Workers of a test's own do not know how."""
+        """Stops the job and returns its clock. Workers of a test's own cannot stop in order."""
         self.find("server", 0).process.send_signal(signal.SIGINT)
         return self.finish(state="stopped")["clock"]
 
     def end(self):
-        """What is left, however the test went."""
+        """Ends the programs that are left, however the test went."""
         for program in self.programs:
             if program.process is not None:
                 program.process.kill()
@@ -208,7 +208,7 @@ class Cluster(runs.RunFolder):
         return "\n".join([f"kept in {self.parent}", *texts])
 
     def export(self, name="model.safetensors"):
-        """The weights of the newest checkpoint, as read_safetensors gives them."""
+        """Returns the weights of the newest checkpoint, as read_safetensors does."""
         path = self.parent / name
         subprocess.run([str(runs.BIN / "leeway"), "export", str(self.dir), "-o", str(path)], check=True,
                        stdout=subprocess.DEVNULL, env={**os.environ})

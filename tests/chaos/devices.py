@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Jobs whose workers compute on the fake device (tests/worker/device), in processes that are killed. In sync mode the
 weights are those of an undisturbed job on CPUs, bit for bit, and no device has found a mistake. Each life of a worker
-runs its streams in another order.
+runs its streams in a different order.
 
     tests/chaos/devices.py CASE                         one of the cases below, as ctest runs them
     tests/chaos/devices.py seeds --seeds 20 [CASE...]   the named cases (default: all that are killed) with each seed
@@ -14,7 +14,7 @@ import sys
 import kills
 from kills import runs
 
-# leeway-worker on the fake device, beside the other programs.
+# leeway-worker with the fake device; its folder is beside the other programs.
 ON_DEVICES = runs.BIN / "fake_device"
 BOTH = [("worker", 1), ("server", 1), ("worker", 0), ("server", 0)]
 MEAN = "update={type: sgd, learning_rate: 1}"
@@ -33,14 +33,14 @@ JOBS = {
 
 
 def device_lines(run):
-    """What the workers' logs say of their devices."""
+    """Returns what the workers' logs say about their devices."""
     logs = [path.read_text(errors="replace") for path in run.dir.glob("logs/worker*")]
     return [line for log in logs for line in log.splitlines() if "fake device" in line]
 
 
 def check_devices(run):
     lines = device_lines(run)
-    # A life that was killed says nothing; each worker's last one does.
+    # A life that was killed reports nothing; the last life of each worker reports.
     runs.check(len(lines) >= 2, f"the workers' devices have reported: {len(lines)} lines")
     wrong = [line for line in lines if "INTERNAL" in line]
     runs.check(not wrong, f"and have found no mistake {wrong}")
@@ -51,13 +51,13 @@ def killed(name):
     run = kills.killed_once_each(sets, BOTH, ON_DEVICES)
     summary = kills.finished(run)
     check_devices(run)
-    # On CPUs.
+    # Compares with a job on CPUs.
     kills.check_bits(summary, sets)
     run.clean()
 
 
 def mistaken():
-    """That these jobs can find something: a device that misses each wait ends no job well."""
+    """Shows that these jobs can find a mistake: with a device that ignores every wait, no job ends well."""
     os.environ["LEEWAY_FAKE_MISTAKE"] = "0"
     run = kills.job([kills.MODES["sync"], kills.SGD, "stop={clocks: 40}", "workers.max_restarts=1"],
                     programs=ON_DEVICES)

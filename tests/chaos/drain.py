@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""SIGTERM to single servers of real jobs: others take over what they hold before they end, nothing goes back, in sync
-mode the weights are those of the undisturbed run, bit for bit, and every contribution that was answered is in the
-weights once.
+"""SIGTERM to single servers of real jobs. Others take over what these servers hold before they end, and the job does
+not go back. In sync mode the weights are those of the undisturbed run, bit for bit. Every answered contribution is in
+the weights once.
 
     tests/chaos/drain.py CASE                    as ctest runs them
     tests/chaos/drain.py random --runs 20 --seed 1 [--mode async] [--replicas 1] [--kills]
                                                  ledgers: servers leave and come back, more come and go again; with
-                                                 --kills somebody is killed as they leave
+                                                 --kills processes are killed as servers leave
 """
 
 import argparse
@@ -21,13 +21,13 @@ import resize
 from cluster import runs
 
 LEFT = 128 + signal.SIGTERM
-# The issue's limit is 5; what is measured is printed.
+# The promised limit is 5; the measured time is printed.
 LEAVES_WITHIN_SECONDS = 5
 SHARDS = "servers.shards=4"
 
 
 def ends_within(pid, seconds):
-    """How long the process, which is another's child, takes to end."""
+    """Returns the seconds until the process, which is the child of another one, has ended."""
     since = time.monotonic()
     while runs.is_alive(pid):
         if time.monotonic() - since > seconds:
@@ -37,7 +37,7 @@ def ends_within(pid, seconds):
 
 
 def drained(run, number):
-    """The launcher starts it again."""
+    """Sends SIGTERM to a server of the launcher, which starts it again."""
     kills.forward(run)
     since, registered = time.time(), len(run.events("server_registered"))
     pid = run.process_of("server", number)
@@ -63,7 +63,7 @@ def same_bits(*sets):
 
 
 def alone():
-    """The only server has nobody to leave anything to: its next life goes on from the newest checkpoint."""
+    """The only server has no other one to leave its blocks to: its next life goes on from the newest checkpoint."""
     sets = [kills.MODES["sync"], kills.SGD, "servers.count=1", "checkpoint={every: {clocks: 20}}"]
     run = kills.in_trouble(sets)
     kills.forward(run)
@@ -87,7 +87,7 @@ def cluster_of(mode, replicas):
 
 
 def leave(run, *numbers):
-    """SIGTERM to all of them at once, which is what scaling down does; nobody starts them again."""
+    """Sends SIGTERM to all of them at once, as scaling down does. They are not started again."""
     programs = [run.find("server", number) for number in numbers]
     since = time.monotonic()
     for program in programs:
@@ -99,7 +99,7 @@ def leave(run, *numbers):
 
 
 def is_whole(run, since, kind):
-    """The last of the placement's events is of that kind."""
+    """Whether the last placement event is of that kind."""
     kinds = [e["event"] for e in run.events() if e["time"] > since and e["event"] in (*resize.PLACEMENT, "resized")]
     return kinds[-1:] in ([kind], ["replicas_synced"])
 
@@ -120,7 +120,7 @@ def start_first(run):
 
 
 def scaled(run, servers):
-    """More come by themselves, and go again."""
+    """More servers come by themselves, and leave again."""
     since = time.time()
     resize.start_wanted(run, servers)
     run.wait_for(lambda r: any(e["time"] > since and e["message"] == f"{servers} servers"

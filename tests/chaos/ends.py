@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What a run leaves behind when its files are damaged, removed or no files at all: nothing that is worth something is
-lost with something that is worth less, nothing hangs, and the cause is said first.
+"""What a run leaves behind when its files are damaged, removed or not regular files. No valuable result is lost with a
+less valuable one, nothing hangs, and the first message names the cause.
 
     tests/chaos/ends.py CASE"""
 
@@ -21,7 +21,7 @@ import runs  # noqa: E402
 DATA = "optdigits/optdigits.tra"
 BASE = ["servers.count=2", "evaluation={}", "model.layers=[{flatten: {}}, {dense: {units: 10}}]",
         "update={type: sgd, learning_rate: 0.05}"]
-# Steps that leave time to do harm in the middle of a run, and none to wait for.
+# Slow steps leave time to do damage in the middle of a run; quick ones finish soon.
 SLOWLY, QUICKLY = "workers.emulate={step_milliseconds: 10}", "workers.emulate={}"
 ENDLESS = "stop={epochs: 3000}"
 STEP = '{"event":"step","time":1,"rank":0,"clock":3,"epoch":%s,"steps":5,"examples":5,"train_loss":1}'
@@ -40,13 +40,13 @@ def leeway(*arguments):
 
 
 def bad_metrics():
-    """Lines that are none, in the middle of a run and in a finished one: model, summary, report and --resume hold."""
+    """Damaged lines, in the middle of a run and in a finished one: model, summary, report and --resume still work."""
     run = start(["workers.count=2", "stop={clocks: 300}", "consistency.mode=sync"])
     run.wait_for(lambda r: r.max_clock() >= 40)
     with open(run.dir / "metrics.jsonl", "ab") as file:
         for line in BAD_LINES:
             file.write(line + b"\n")
-    # Their own reading of it would fail, too.
+    # The rig's own reading of the file would fail, too.
     run.events = lambda kind=None: []
     summary = run.wait(whole=False)
     runs.check(summary["state"] == "finished" and summary["steps"] == 600, f"finished, {summary['steps']} steps")
@@ -77,7 +77,7 @@ def folder_removed():
 
 
 def no_files():
-    """A pipe in the place of each file that a run replaces: an end, not a wait."""
+    """A pipe in the place of each file that a run replaces makes the run fail. It must not hang."""
     for name in ("model.safetensors", "summary.json", "report.html", "metrics.jsonl",
                  "checkpoints/clock-000000300/MANIFEST.json", "checkpoints/clock-000000300/shard-0-of-2.lwck"):
         run = start(["workers.count=2", "stop={clocks: 300}"])
@@ -88,7 +88,7 @@ def no_files():
         os.mkfifo(path)
         run.events = lambda kind=None: []
         code = run.process.wait(60)
-        # A report is not worth a run, nor are its metrics.
+        # A report or the metrics are not worth losing a run.
         wanted = (0,) if name in ("report.html", "metrics.jsonl") else (1, 3)
         runs.check(code in wanted, f"with a pipe as {name}: exit status {code}")
         run.clean()
@@ -117,7 +117,7 @@ EXCHANGES = {1: "exchange={type: gradient}",
 
 
 def exact_steps(modes=tuple(MODES), steps=tuple(EXCHANGES)):
-    """Processes are killed at seeded moments, the launcher too: every step is in the summary, and none twice."""
+    """Processes are killed at seeded moments, the launcher among them: every step is in the summary exactly once."""
     draws = random.Random(28)
     for mode, local in itertools.product(modes, steps):
         consistency, exchange = MODES[mode], EXCHANGES[local]
@@ -133,7 +133,8 @@ def exact_steps(modes=tuple(MODES), steps=tuple(EXCHANGES)):
         clocks = run.max_clock() + 60 // local
         summary = run.start(resume=True, more=[QUICKLY, f"stop={{clocks: {clocks}}}"]).wait()
         wanted = workers * clocks * local
-        # Asynchronous workers end when all together have made so many, each with what it has begun.
+        # Asynchronous workers end when all together have made this number of steps, and each finishes what it has
+        # begun.
         fits = summary["steps"] == wanted if mode != "async" else wanted <= summary["steps"] <= wanted + workers * local
         runs.check(fits, f"{mode}, {local} steps a clock, {workers} workers: {summary['steps']} steps of {wanted}")
         run.clean()

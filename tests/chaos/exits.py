@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The exit codes that docs/operations.md promises (common/exit_code.h), of real processes.
+"""The exit codes that docs/operations.md promises (common/exit_code.h), with real processes.
 
     tests/chaos/exits.py CASE                     as ctest runs them
 """
@@ -31,7 +31,7 @@ def stopped_by(*numbers):
         reached = run.max_clock()
         run.process.send_signal(number)
         if number == signal.SIGTERM:
-            # To the process and then to its group, as timeout(1) does.
+            # First to the process and then to its group, as timeout(1) does.
             time.sleep(0.2)
             run.process.send_signal(number)
         summary = run.wait(expect=runs.STOPPED)
@@ -44,12 +44,12 @@ def stopped_by(*numbers):
 
 def signalled_twice():
     run = running()
-    # Still computing when the second one comes.
+    # They are still computing when the second signal comes.
     for role in ("leeway-worker", "leeway-server"):
         for pid, _ in run.children(role):
             os.kill(pid, signal.SIGSTOP)
     run.interrupt()
-    # Two at the same moment would be one.
+    # Two signals at the same moment would count as one.
     run.wait_for(lambda r: "stopping in order" in r.said())
     run.interrupt()
     summary = run.wait(expect=runs.TEMPORARY, timeout=20)
@@ -78,7 +78,8 @@ def code_of(*command):
 
 
 def child_signals_ignored():
-    """A parent that ignores SIGCHLD hands that on; the job ends as ever, its end is known, and so is its model."""
+    """A parent that ignores SIGCHLD hands that on to its children. The job still ends normally, with its exit code and
+    its model."""
     folder = runs.RunFolder()
     command = [LEEWAY, "train", str(runs.JOBS / "quickstart.yaml"), "--data", DATA, "--run-dir", folder.dir,
                "--set", "stop.epochs=1"]
@@ -106,7 +107,7 @@ def usage():
 
 
 class ByHand(Cluster):
-    """The quickstart with `sets`."""
+    """The quickstart with `sets`, started by hand."""
 
     def __init__(self, *sets):
         super().__init__(JOB, worker=[str(runs.BIN / "leeway-worker"), "--data", DATA])
@@ -128,7 +129,7 @@ def by_hand_finished():
 
 
 def by_hand_stopped():
-    """A signal of a terminal to any server stops the job; every process says that it was stopped."""
+    """A terminal's signal to any server stops the job; every process reports that it was stopped."""
     for index, number in ((1, signal.SIGINT), (1, signal.SIGHUP), (0, signal.SIGINT)):
         with ByHand(kills.ENDLESS) as run:
             run.wait_for(lambda c: c.max_clock() >= 30, "training")
@@ -137,12 +138,12 @@ def by_hand_stopped():
             runs.check(set(ended.values()) == {runs.STOPPED}, f"{number.name} to server {index}: {ended}")
             if number != signal.SIGINT or index == 0:
                 continue
-            # The same commands again: the job is over, and each process hears at once how it ended.
+            # The same commands again: the job is over, and each process learns at once how it ended.
             began = time.monotonic()
             again = codes(run.start())
             runs.check(set(again.values()) == {runs.STOPPED} and time.monotonic() - began < 40,
                        f"once more, for {time.monotonic() - began:.0f} s: {again}")
-            # Without a server 0 the run folder says it.
+            # Without a server 0 the run folder says how the job ended.
             os.environ["LEEWAY_RUN_DIR"] = str(run.dir)
             late = code_of(*run.find("server", 1).command, "--start-seconds", "1")
             del os.environ["LEEWAY_RUN_DIR"]
@@ -150,8 +151,8 @@ def by_hand_stopped():
 
 
 def by_hand_paused():
-    """A job that was stopped goes on by the same commands, as often as server 0 is started; and a server whose job has
-    another in its place does not say that it is done."""
+    """A stopped job goes on with the same commands, as often as server 0 is started. A server that was replaced by
+    another one does not report that it is done."""
     with ByHand("stop={clocks: 400}") as run:
         run.wait_for(lambda c: c.max_clock() >= 30, "training")
         runs.check(code_of(LEEWAY, "stop", run.coordinator("leeway", 0)) == 0, "it is paused")
@@ -181,7 +182,7 @@ def by_hand_paused():
 
 
 def by_hand_asked():
-    """leeway stop, to whom the coordinator's address or the run folder is given."""
+    """leeway stop, which is given the coordinator's address or the run folder."""
     with ByHand(kills.ENDLESS) as run:
         run.wait_for(lambda c: c.max_clock() >= 30, "training")
         runs.check(code_of(LEEWAY, "stop", run.coordinator("leeway", 0)) == 0, "leeway stop has waited for the end")
@@ -197,8 +198,8 @@ def by_hand_asked():
 
 
 def closed_output():
-    """Nobody reads what server 0 says any more, as when Ctrl-C has ended `2>&1 | tee log`: it ends in order. Meanwhile its run
-    folder is its own."""
+    """The reader of server 0's output is gone, as when Ctrl-C has ended `2>&1 | tee log`: server 0 still ends in order.
+    Until then no other server can use its run folder."""
     with tempfile.TemporaryDirectory(prefix="leeway-closed-") as folder:
         command = [str(runs.BIN / "leeway-server"), "--listen", "127.0.0.1:0", "--job", str(runs.JOBS / "quickstart.yaml"),
                    "--run-dir", f"{folder}/run", "--start-seconds", "0.1"]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How long training stands still when a server is killed whose shards have replicas: from its death until every
-worker has the answer to a contribution that it began after it. The ledger's workers write a line the moment they
-are answered (ledger.py), which this script looks for every millisecond.
+"""Measures how long training stands still when a server is killed whose shards have replicas: from its death until
+every worker has the answer to a contribution that it began after the death. The ledger's workers write a line as soon
+as they are answered (ledger.py). This script looks for these lines every millisecond.
 
     tests/chaos/failover.py CASE                        as ctest runs them, a few deaths
     tests/chaos/failover.py never --runs 30             killed and never started again; then the ledger is checked
@@ -22,7 +22,7 @@ from cluster import runs
 
 WITHIN = 2.0  # seconds, at the 99th percentile
 PATIENCE = 30
-# Workers that write down what they are told, in place of those that train.
+# Workers that write down what they are told, in place of the workers that train.
 WORKER = """#!/bin/sh
 while [ $# -gt 0 ]; do
   case "$1" in
@@ -42,8 +42,8 @@ def lines_of(folder, rank):
 
 
 def still_for(folder, workers, killed):
-    """Seconds after `killed` (time.monotonic) at which each worker has had two answers more: the first may be to a
-    contribution that the dead server had answered its part of."""
+    """Returns the seconds after `killed` (time.monotonic) at which each worker has had two more answers: the first may
+    be to a contribution that the dead server had already answered."""
     wanted = {rank: lines_of(folder, rank) + 2 for rank in range(workers)}
     while wanted:
         now = time.monotonic()
@@ -75,7 +75,7 @@ def never(seed):
         run.wait_for(lambda r: r.max_clock() >= at, f"clock {at}")
         time.sleep(0.3 * draw.random())
         victim = run.find("server", draw.randrange(1, servers))
-        victim.killed = victim.done = True  # nobody starts it again
+        victim.killed = victim.done = True  # it is not started again
         seconds = strike(run.parent, run.workers, victim.process.kill)
         run.say(f"seed {seed}: {mode}, {transport}, {victim} of {servers}: {seconds:.3f} s")
         blow = ledger.hasten(run)
@@ -85,10 +85,10 @@ def never(seed):
     return seconds
 
 
-# ---- `leeway train`, which starts the dead again
+# ---- `leeway train`, which starts dead processes again
 
 def launched(mode, folder):
-    """A folder of programs in which the workers are the ledger's."""
+    """Returns a folder of programs in which the workers are the ledger's."""
     programs = folder / "bin"
     programs.mkdir(parents=True)
     shutil.copy(runs.BIN / "leeway", programs / "leeway")
@@ -98,7 +98,7 @@ def launched(mode, folder):
     worker.chmod(0o755)
     (folder / "unused").write_text("1,0\n" * 64)
     job = folder / "job.yaml"
-    # 80 s, which nobody waits for.
+    # These clocks take 80 s; the test does not wait for their end.
     job.write_text(ledger.job(mode, lease=10, clocks=4000, places=2 * ledger.PLACES))
     return job, programs
 
@@ -125,7 +125,7 @@ def deaths(mode, number, times):
         went_back = [e["message"] for e in run.events("went_back")]
         runs.check(not went_back, f"nothing went back {went_back}")
     finally:
-        # Twice: the ledger's workers do not stop before their job's end.
+        # Twice, because the ledger's workers do not stop before their job's end.
         run.process.terminate()
         time.sleep(0.3)
         run.process.terminate()
@@ -135,12 +135,13 @@ def deaths(mode, number, times):
 
 
 def holders(run, since):
-    """The newest word on placements is that every block has two holders, and servers have their shards back."""
+    """Whether the newest event on placements says that every block has two holders, and that servers have their shards
+    back."""
     kinds = [e for e in run.events() if e["time"] > since and e["event"] in ("replicas_synced", "placement_changed")]
     return kinds and kinds[-1]["event"] == "replicas_synced" and time.time() - kinds[-1]["time"] > 0.3
 
 
-# ---- many, and their figures
+# ---- many deaths, and their figures
 
 def figures(name, seconds):
     seconds = sorted(seconds)

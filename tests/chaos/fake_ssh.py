@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Stands for ssh in tests: each host is a network namespace. As with sshd, what runs there has neither the environment
-nor the folder of the caller, a session of its own, and standard input that ends when this process does.
+"""Stands for ssh in tests: each host is a network namespace. As with sshd, a command there has neither the environment
+nor the current folder of the caller. It has a session of its own, and a standard input that ends when this process
+does.
 
     fake_ssh.py [-o OPTION]... HOST COMMAND         LEEWAY_FAKE_SSH: {"prefix": ..., "addresses": {HOST: ADDRESS}, ...}
 """
@@ -32,12 +33,12 @@ def main():
         print(f"ssh: Could not resolve hostname {host}: Name or service not known", file=sys.stderr)
         return 255
     address = world["addresses"][host]
-    # One that sees another file system at these places.
+    # This host sees a different file system at these paths.
     apart = [f"mount -t tmpfs none {shlex.quote(folder)};" for folder in world.get("apart", {}).get(host, [])]
     within = ["ip", "netns", "exec", world["prefix"] + host, "unshare", "-m", "sh", "-c",
               " ".join([*apart, 'exec sh -c "$1"']), "sh", command]
     environment = {"PATH": world["path"], "HOME": "/", "SSH_CONNECTION": f"10.77.0.1 40000 {address} 22"}
-    # In place of a login shell that greets everybody, and does not end its last line.
+    # Imitates a login shell that prints a greeting whose last line has no end.
     print(f"Welcome to {host}.\n$ ", end="", flush=True)
     child = subprocess.Popen(within, stdin=subprocess.PIPE, bufsize=0, env=environment, cwd="/", start_new_session=True)
     threading.Thread(target=forward, args=(child.stdin,), daemon=True).start()
@@ -46,7 +47,7 @@ def main():
 
 
 if __name__ == "__main__":
-    # Not by sys.exit: the thread waits for the caller.
+    # Without sys.exit, because the thread still waits for the caller.
     sys.stdout.flush()
     status = main()
     sys.stderr.flush()

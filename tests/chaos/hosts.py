@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`leeway train --hosts`: a job on several machines, which are network namespaces here, reached by something that
-stands for ssh (fake_ssh.py), or by ssh itself. It trains with the bits of one machine; whoever dies is started again;
-nothing is left behind, however the launcher ends.
+"""`leeway train --hosts`: a job on several machines, which are network namespaces here. They are reached by a program
+that stands for ssh (fake_ssh.py), or by ssh itself. The job has the bits of a job on one machine; dead processes are
+started again; nothing is left behind, however the launcher ends.
 
     tests/chaos/hosts.py CASE                     as ctest runs them; as root, in namespaces that it makes and removes
 """
@@ -22,11 +22,11 @@ from network import Network
 HERE = pathlib.Path(__file__).resolve().parent
 LEEWAY = str(runs.BIN / "leeway")
 DATA = "optdigits/optdigits.tra"
-# A clock takes as long as it takes to kill somebody in the middle of the job.
+# A clock takes long enough to kill a process in the middle of the job.
 SLOW = ["servers.count=2", "stop={clocks: 200}", "workers.emulate={step_milliseconds: 15}",
         "checkpoint={every: {clocks: 30}}"]
 ENDLESS = [*SLOW, "stop={clocks: 100000}"]
-# A minute: processes that are left behind do not end by themselves while one looks for them.
+# The job takes a minute: processes that are left behind do not end by themselves while the test looks for them.
 SLOWER = [*SLOW, "workers.emulate={step_milliseconds: 300}", "checkpoint={every: {clocks: 10}}"]
 AS_FAST = SLOW[2]
 STOPPING = "stopping in order, with a checkpoint; again kills the job"
@@ -34,7 +34,7 @@ KEYS = pathlib.Path("/dev/shm")
 
 
 class HostsRun(runs.Run):
-    """On hosts a and b; the launcher is on a third one."""
+    """A run on hosts a and b; the launcher is on a third one."""
 
     def __init__(self, network, sets, hosts="a:1,b:2", apart=None, job="quickstart.yaml", program=(), **more):
         super().__init__(job, sets, None if program else runs.data_with(DATA), **more)
@@ -50,7 +50,7 @@ class HostsRun(runs.Run):
         return [*self.network.within("launcher"), "env", *environment, *command, *(["--", *self.program] if self.program else [])]
 
     def on(self, host):
-        """Programs of Leeway that run on a host: {pid: words of its command}."""
+        """Returns the Leeway programs that run on a host: {pid: words of its command}."""
         found = {}
         pids = subprocess.run(["ip", "netns", "pids", self.network.namespace(host)], capture_output=True, text=True,
                               check=True).stdout.split()
@@ -114,7 +114,7 @@ def authority(run):
 
 
 def keys_of(ca):
-    """Of one run, known by its authority; other tests run at the same time."""
+    """Returns the key files of one run, which its authority identifies: other tests run at the same time."""
     found = []
     for file in KEYS.glob("leeway-keys-*/**/ca.crt"):
         try:
@@ -132,7 +132,7 @@ def no_keys(ca):
 
 
 def seen_by_all(secret):
-    """Command lines of this machine in which it stands."""
+    """Returns the command lines on this machine that contain the secret."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -145,7 +145,7 @@ def seen_by_all(secret):
 
 
 def trains():
-    """The bits of one machine; each process where it belongs; nothing secret on a command line, and no keys left."""
+    """The bits of one machine; each process on its host; no secret on a command line, and no keys left behind."""
     plain = plain_digest(SLOW)
     with three() as network:
         run = HostsRun(network, SLOW).start()
@@ -158,7 +158,7 @@ def trains():
         token = (run.dir / "token").read_text().strip()
         runs.check(not seen_by_all(token), "the token is on no command line")
         ca = authority(run)
-        # Three of the launcher's, and one of each process.
+        # The launcher has three, and each process has one.
         runs.check(len(keys_of(ca)) == 3 + 5, "mutual TLS, where nothing is said: each process has its key")
         code, said = run.leeway("status", run.dir)
         runs.check(code == 0, f"leeway status RUN: {said.splitlines()[0]}")
@@ -175,7 +175,8 @@ def trains():
 
 
 def killed():
-    """Servers and workers that die on their hosts are started again there, with the bits of an undisturbed run."""
+    """Servers and workers that die on their hosts are started again there, and the bits are those of an undisturbed
+    run."""
     plain = plain_digest(SLOW)
     with three() as network:
         run = HostsRun(network, SLOW).start()
@@ -192,8 +193,8 @@ def killed():
 
 
 def disconnected():
-    """A connection that breaks takes its process with it, and both are made again. A process that stands still on its
-    host is killed there."""
+    """A connection that breaks takes its process with it, and both are started again. A process that stands still is
+    killed on its host."""
     with three() as network:
         run = HostsRun(network, [*ENDLESS, "limits.lease_seconds=1"]).start(options=["--insecure"])
         at(run, 20)
@@ -239,7 +240,8 @@ def descendants(pid):
 
 
 def launcher_killed():
-    """kill -9 of the launcher: its processes on all hosts end, their keys go, and the run can be continued."""
+    """After kill -9 of the launcher its processes on all hosts end, their keys are removed, and the run can be
+    continued."""
     plain = plain_digest(SLOW)
     with three() as network:
         run = HostsRun(network, SLOWER).start()
@@ -256,7 +258,7 @@ def launcher_killed():
 
 
 def interrupted():
-    """Ctrl-C stops in order, with a checkpoint. A second one kills all at once."""
+    """Ctrl-C stops in order, with a checkpoint. A second one kills all processes at once."""
     with three() as network:
         run = HostsRun(network, ENDLESS).start(options=["--insecure"])
         at(run, 20)
@@ -270,7 +272,7 @@ def interrupted():
             os.kill(worker, signal.SIGSTOP)
         told = run.said().count(STOPPING)
         run.interrupt()
-        # Two at the same moment would be one.
+        # Two signals at the same moment would count as one.
         run.wait_for(lambda r: r.said().count(STOPPING) > told, 30)
         run.interrupt()
         run.wait(expect=runs.TEMPORARY, timeout=60, whole=False)
@@ -279,7 +281,7 @@ def interrupted():
 
 
 def resized():
-    """A server that is asked for while the job trains is started on the next host in turn."""
+    """A server that is added while the job trains is started on the next host in turn."""
     with three() as network:
         run = HostsRun(network, [*ENDLESS, "servers.shards=4"]).start()
         at(run, 20)
@@ -327,7 +329,7 @@ def remote_bin(folder, name, text):
 
 
 def errors():
-    """What is wrong is said before anything is started, for each host, with what to do."""
+    """Mistakes are reported before anything is started, for each host, with what to do."""
     with three() as network, tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         refused(network, runs.USAGE, ["a is there twice"], "a:1,b:1,a:1")
@@ -373,7 +375,7 @@ stop: {clocks: 200}
 
 
 def programs():
-    """Programs of one's own run on the hosts, in the launcher's folder, and those that die are started again there."""
+    """The user's own programs run on the hosts, in the launcher's folder, and are started again there when they die."""
     package = f"PYTHONPATH={runs.SOURCE / 'python'}"
     library = f"LEEWAY_LIBRARY={runs.BIN.parent / 'lib/libleeway-client.so'}"
     program = ["sh", "-c", '"$@" & wait $!', "sh", "env", package, library, "/usr/bin/python3", "train.py"]
@@ -412,7 +414,7 @@ def programs():
 
 
 def real():
-    """By ssh itself: an sshd on each host."""
+    """Uses ssh itself, with an sshd on each host."""
     sshd = pathlib.Path("/usr/sbin/sshd")
     if not sshd.exists():
         print("SKIPPED: there is no sshd (openssh-server)")

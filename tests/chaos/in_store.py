@@ -1,4 +1,4 @@
-"""Runs whose folder is in the object store of tests/store, as the tests look at them from outside."""
+"""Runs whose folder is in the object store of tests/store, for tests that inspect them from outside."""
 
 import json
 import os
@@ -16,24 +16,24 @@ from store import BUCKET, Missing, Store  # noqa: E402
 
 LEEWAY = str(runs.BIN / "leeway")
 CLOCKS = 60
-# 140,000 parameters with momentum: a shard goes up in nine parts of 64 KiB.
+# 140,000 parameters with momentum: each shard is uploaded in nine parts of 64 KiB.
 SETS = ["servers.count=2", "workers.count=2", "checkpoint={every: {clocks: 20}, keep: 2}",
         "update={type: sgd, learning_rate: 0.02, momentum: 0.9}", "evaluation={}", f"stop={{clocks: {CLOCKS}}}",
         "model.layers=[{flatten: {}}, {dense: {units: 1800}}, {relu: {}}, {dense: {units: 10}}]",
         "limits.start_seconds=30", "workers.emulate={step_milliseconds: 20}"]
-# Of a request that fails: sent again for so long, and given up without a byte after so long.
+# How long a failing request is repeated, and after how long without a byte it is given up.
 LIMITS = {"LEEWAY_S3_PART_BYTES": "65536", "LEEWAY_S3_RETRY_SECONDS": "20", "LEEWAY_S3_STALL_SECONDS": "2"}
 
 
 class InStore:
-    """What the store has of the run in s3://bucket/NAME: for classes with `store` and `name`."""
+    """What the store has of the run in s3://bucket/NAME: a mixin for classes with `store` and `name`."""
 
     @property
     def location(self):
         return f"s3://{BUCKET}/{self.name}"
 
     def object(self, name):
-        """What the store has; None if nothing."""
+        """Returns the object's content; None if it does not exist."""
         path = self.store.folder / BUCKET / self.name / f"{name}._S3rver_object"
         return path.read_bytes() if path.exists() else None
 
@@ -49,7 +49,7 @@ class InStore:
         return json.loads(self.object("summary.json"))
 
     def manifests(self):
-        """The clocks that have one."""
+        """Returns the clocks that have a manifest."""
         names = self.names("checkpoints/")
         return [int(found.group(1)) for name in names if (found := re.search(r"clock-(\d+)/MANIFEST.json$", name))]
 
@@ -60,7 +60,7 @@ def leeway(*arguments, **more):
 
 
 def ssh_with_nothing(folder):
-    """An ssh in the folder that runs the command here, with nothing of this environment."""
+    """Writes an ssh into the folder, which runs the command here without this environment."""
     ssh = folder / "ssh"
     ssh.write_text("#!/bin/sh\nexec env -i PATH=/usr/bin:/bin sh -c \"$2\"\n")
     ssh.chmod(0o755)
@@ -68,7 +68,8 @@ def ssh_with_nothing(folder):
 
 
 def open_store():
-    """A store in a folder of its own; its settings are in the environment of what is started from now on."""
+    """Opens a store in a folder of its own, and puts its settings into the environment of programs that are started
+    from now on."""
     store = Store(pathlib.Path(tempfile.mkdtemp(prefix="leeway-store-")))
     try:
         store.__enter__()
@@ -80,6 +81,6 @@ def open_store():
 
 
 def undisturbed(clocks=CLOCKS):
-    """The weights' digest of the same job in a folder."""
+    """Returns the digest of the weights of the same job in a folder."""
     return references.undisturbed("quickstart.yaml", [*SETS, f"stop={{clocks: {clocks}}}"],
                                   runs.data_with("optdigits/optdigits.tra"), learns=False)["weights_sha256"]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Real jobs whose processes are killed (SIGKILL) at seeded moments: all complete, and in sync mode the
-weights are those of the undisturbed run, bit for bit. Without real data they run on optdigits, which ships.
+"""Real jobs whose processes are killed (SIGKILL) at seeded moments. All of them complete, and in sync mode the weights
+are those of the undisturbed run, bit for bit. Without real data they run on optdigits, which ships with Leeway.
 
-A job in trouble has no end of its own, so that it outlasts the trouble on any machine: it is stopped in order, resumed
-and finished, at the next of few clocks, at which an undisturbed one has ended (references.py).
+A job in trouble has no end of its own, so that it outlasts the trouble on any machine. It is stopped in order, resumed,
+and finished at the next of a few clocks at which an undisturbed job was run to its end (references.py).
 
     tests/chaos/kills.py CASE                     one of the cases below, as ctest runs them
     tests/chaos/kills.py random --runs 100 --seed 1 [--mode sync] [--odd] [--report FILE]
@@ -29,23 +29,23 @@ import references  # noqa: E402
 import runs  # noqa: E402
 
 DATA = "optdigits/optdigits.tra"
-# Momentum, dropout and batch norm: everything that could be forgotten on the way back.
+# Momentum, dropout and batch norm: each has state that could be lost on the way back.
 SGD = "update={type: sgd, learning_rate: 0.05, momentum: 0.9}"
 SETS = ["servers.count=2", "workers.count=2", "checkpoint={every: {clocks: 40}}", "limits.lease_seconds=5",
         "model.layers=[{flatten: {}}, {dense: {units: 32}}, {batch_norm: {}}, {relu: {}}, "
         "{dropout: {rate: 0.2}}, {dense: {units: 10}}]"]
-# Change how long a job takes, so that there is time to kill somebody, and nothing else.
+# Makes a job last long enough to kill a process, and changes nothing else.
 SLOWLY = "workers.emulate={step_milliseconds: 3}"
 QUICKLY = "workers.emulate={}"
 ENDLESS = "stop={epochs: 3000}"
-# From its resumption to its end.
+# Clocks from the job's resumption to its end.
 CLOCKS_MORE = 40
-# Enough for an accuracy that the next ones hardly change.
+# Enough clocks for an accuracy that further clocks hardly change.
 CLOCKS_TRAINED = 1200
 ELASTIC = "exchange={type: elastic, every: 4, alpha: 0.4}"
 DELTA = "exchange={type: delta, local_steps: 4, optimizer: {type: adam, learning_rate: 0.002}}"
 REPLICAS = "servers.replicas=2"
-# Worker 0 sends for all three.
+# Worker 0 sends for all three workers.
 COMBINE = ["workers.per_host=combine", "workers.count=3"]
 MODES = {"sync": "consistency={mode: sync}", "bounded": "consistency={mode: bounded, staleness: 3}",
          "async": "consistency={mode: async}"}
@@ -64,23 +64,24 @@ def kill(run, role, number):
 
 
 def in_trouble(sets, programs=runs.BIN):
-    """A job without an end."""
+    """Starts a job without an end."""
     return job([*sets, SLOWLY, ENDLESS], programs=programs).start()
 
 
 def forward(run, clocks=60):
-    """Until the run, which goes on meanwhile, has come so much further."""
+    """Waits until the run, which goes on meanwhile, has made this number of further clocks."""
     reached = run.max_clock()
     run.wait_for(lambda r: r.max_clock() >= reached + clocks)
 
 
 def finished(run, least=0):
-    """The summary of a job in trouble: stopped in order, resumed and finished, after so many clocks at least."""
+    """Stops a job in trouble in order, resumes it and finishes it, after at least this number of clocks. Returns its
+    summary."""
     run.interrupt()
     stopped = run.wait(expect=runs.STOPPED)
     clocks = references.round_up(max(stopped["clock"] + CLOCKS_MORE, least))
     summary = run.train(resume=True, more=[QUICKLY, f"stop={{clocks: {clocks}}}"])
-    # Asynchronous workers end when all together have made so many, each with what it has begun.
+    # Asynchronous workers end when all together have made this number of clocks, and each finishes what it has begun.
     runs.check(summary["state"] == "finished" and summary["clock"] >= clocks,
                f"stopped at clock {stopped['clock']}, resumed, and finished at {summary['clock']}")
     return summary
@@ -94,14 +95,14 @@ def undisturbed(sets, clocks):
 
 
 def check_bits(summary, sets):
-    """That they are those of an undisturbed job of as many clocks."""
+    """Checks that the bits are those of an undisturbed job of as many clocks."""
     whole = references.undisturbed("quickstart.yaml", [*SETS, *sets, f"stop={{clocks: {summary['clock']}}}"],
                                    runs.data_with(DATA))
     runs.check(summary["weights_sha256"] == whole["weights_sha256"],
                f"the same bits as undisturbed ({whole['weights_sha256'][:16]})")
 
 
-# What the coordinator says when it has dealt with a lost server.
+# The events by which the coordinator says that it has dealt with a lost server.
 RECOVERED = ("job_started", "went_back", "placement_changed")
 
 
@@ -114,7 +115,7 @@ def registrations(run, rank):
 
 
 def strike(run, role, number):
-    """Kills it, somewhere in a step, and waits until the coordinator has dealt with that."""
+    """Kills the process somewhere in a step, and waits until the coordinator has dealt with that."""
     time.sleep(random.random() / 50)
     count = recoveries if role == "server" else lambda r: [None] * registrations(r, number)
     before = len(count(run))
@@ -126,14 +127,14 @@ def strike(run, role, number):
 
 
 def killed_once_each(sets, victims=(("server", 1), ("server", 0), ("worker", 1)), programs=runs.BIN):
-    """Each victim is killed when the run has come some clocks further, and it goes on."""
+    """Kills each victim once the run has come some clocks further. The run must go on."""
     run = in_trouble(sets, programs)
     for role, number in victims:
         forward(run)
         strike(run, role, number)
     forward(run)
     went_back = [e["message"] for e in run.events("went_back")]
-    # What a worker alone kept is in cuts only: its death takes even a job with replicas back to one.
+    # State that only a worker keeps is in cuts only: the worker's death takes even a job with replicas back to one.
     if REPLICAS in sets and ELASTIC not in sets and DELTA not in sets:
         runs.check(not went_back, f"with replicas nothing goes back {went_back}")
     return run
@@ -151,7 +152,8 @@ OF_A_HOST = [("worker", 0), ("worker", 2), ("server", 1), ("worker", 0), ("worke
 
 
 def combined(*sets, victims=tuple(OF_A_HOST)):
-    """The worker that sends for its host and one of the others, at moments that differ from run to run, and servers."""
+    """Kills the worker that sends for its host, one of the other workers, and servers, at moments that differ from run
+    to run."""
     sets = [MODES["sync"], *COMBINE, *sets]
     run = killed_once_each(sets, victims)
     check_bits(finished(run), sets)
@@ -168,7 +170,7 @@ def same_accuracy(mode, *sets):
 
 
 def paused_owner(*sets):
-    """A server stands still for three leases and wakes: whatever it still says counts for nothing."""
+    """A server stands still for three leases and wakes: whatever it still says is ignored."""
     sets = [MODES["sync"], *sets]
     run = in_trouble([*sets, "limits.lease_seconds=1"])
     forward(run, 100)
@@ -176,7 +178,7 @@ def paused_owner(*sets):
     os.kill(pid, signal.SIGSTOP)
     print(f"  server 1 (process {pid}) stands still at clock {run.max_clock()}", flush=True)
     run.wait_for(lambda r: r.events("server_lost"))
-    # No longer: the launcher would kill it.
+    # Not longer, because the launcher would kill it.
     time.sleep(2)
     before = len(recoveries(run))
     os.kill(pid, signal.SIGCONT)
@@ -189,19 +191,19 @@ def paused_owner(*sets):
 
 
 def process_of_server_was(run, pid):
-    """Nobody had to start server 1 again."""
+    """Whether server 1 did not have to be started again."""
     return len(run.events("server_registered")) == 2 and run.process_of("server", 1) == pid
 
 
 def clock_now(run):
-    """As the coordinator tells it, which also does so where metrics.jsonl cannot be written."""
+    """Returns the coordinator's clock, which it also reports when metrics.jsonl cannot be written."""
     said = subprocess.run([str(runs.BIN / "leeway"), "status", str(run.dir), "--json"], capture_output=True, text=True,
                           timeout=60, check=True)
     return max(int(worker.get("clock", 0)) for worker in json.loads(said.stdout)["workers"])
 
 
 def fill_disk(run):
-    """A file of its own takes what is left."""
+    """Fills the disk with a file."""
     ballast = run.dir / "ballast"
     file = os.open(ballast, os.O_WRONLY | os.O_CREAT)
     try:
@@ -214,7 +216,8 @@ def fill_disk(run):
 
 
 def full_disk():
-    """The run folder's disk is full: checkpoints fail aloud, training goes on, and the older ones stay whole."""
+    """The run folder's disk is full: checkpoints fail with an error, training goes on, and the older checkpoints stay
+    whole."""
     if os.geteuid() != 0:
         print("SKIPPED: mounting a small file system needs root")
         sys.exit(runs.SKIPPED)
@@ -228,14 +231,14 @@ def full_disk():
         run.wait_for(lambda r: r.events("checkpoint"))
         ballast = fill_disk(run)
         full_since = clock_now(run)
-        # Some checkpoints, although the coordinator hears of a clock only twice a second.
+        # Some checkpoints are due in these clocks, although the coordinator hears of a clock only twice a second.
         run.wait_for(lambda r: clock_now(r) > full_since + 300)
         print(f"  full at clock {full_since}; the job goes on", flush=True)
         ballast.unlink()
         run.wait_for(lambda r: r.events("checkpoint_failed"))
         print(f"  {run.events('checkpoint_failed')[0]['message']}", flush=True)
         forward(run, 200)
-        # With a last checkpoint that is whole.
+        # The last checkpoint is whole.
         finished(run)
     finally:
         run.process.kill()
@@ -280,8 +283,8 @@ def mnist(options, name="run"):
 
 
 def seconds_to_next_step(run, blow):
-    """From a death to the next contribution that is known to be applied. Workers report twice a second, so up to
-    half a second too much."""
+    """Returns the seconds from a death to the next contribution that is known to be applied. Workers report twice a
+    second, so this is up to half a second too much."""
     after = [e for e in run.events() if e["time"] > blow["time"]]
     if blow["role"] == "server":
         dealt = [e["time"] for e in after if e["event"] in RECOVERED]
@@ -297,7 +300,7 @@ def seconds_to_next_step(run, blow):
 
 @contextlib.contextmanager
 def deaf_coordinator(run, draw):
-    """Server 0 stands still for one to two leases; what is done within it happens during the first."""
+    """Server 0 stands still for one to two leases. The block of this context runs during the first lease."""
     pid = run.process_of("server", 0)
     until = time.monotonic() + LEASE_SECONDS * (1 + draw.random())
     os.kill(pid, signal.SIGSTOP)
@@ -306,13 +309,13 @@ def deaf_coordinator(run, draw):
         yield
         time.sleep(max(0, until - time.monotonic()))
     finally:
-        # It may be who was killed.
+        # It may be the process that was killed.
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
 
 
 def random_run(options, seed, wanted):
-    """One run with one death: its record. In sync mode the weights must be `wanted`."""
+    """Makes one run with one death, and returns its record. In sync mode the weights must be `wanted`."""
     draw = random.Random(seed)
     run = mnist(options)
     run.start()

@@ -56,13 +56,13 @@ std::string Ledger::CheckRow(uint64_t clock, uint32_t rank, std::span<const floa
     return absl::StrCat("contribution of clock ", other - row.begin(), " counts ", *other,
                         " times, that of clock ", length, " ", *end, " times");
   }
-  // This answer's reader starts clock + 1.
+  // The reader of this answer starts clock + 1.
   const uint64_t next = clock + 1;
   if (job_.consistency().mode() == v1::CONSISTENCY_MODE_SYNC && length != next) {
     return absl::StrCat("clocks are ", length, ", not ", next);
   }
-  // A block may have more of this rank than its reader knows: of a life that was killed in the
-  // middle of an exchange.
+  // A block may have more contributions of this rank than its reader knows: those of a life that
+  // was killed in the middle of an exchange.
   if (rank == rank_ && length < next) {
     return absl::StrCat("clocks are ", length, ", the reader's own, that it was told of, ", next);
   }

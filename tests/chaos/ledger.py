@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What workers were told, held against what the servers have applied, in real jobs whose processes are killed.
+"""Compares what workers were told with what the servers have applied, in real jobs whose processes are killed.
 
-leeway-ledger-worker contributes so that each contribution has a place of its own in the weights, and writes down
-what was answered (tests/chaos/ledger.h). At the end every contribution that was acknowledged must be in every
-block, once; and every answer on the way was checked for what its reader was promised: its own, everybody's in
-their order, nobody staler than the bound.
+leeway-ledger-worker contributes so that each contribution has a place of its own in the weights, and writes down what
+was answered (tests/chaos/ledger.h). At the end every acknowledged contribution must be in every block once. Each answer
+on the way was checked for what its reader was promised: its own contributions, those of all ranks in their order, and
+no rank staler than the bound.
 
     tests/chaos/ledger.py CASE                    as ctest runs them
     tests/chaos/ledger.py random --runs 20 --seed 1 [--mode async] [--replicas 2] [--blows 4] [--push-every 1]
@@ -23,8 +23,8 @@ import time
 from cluster import Cluster, runs
 
 BLOCKS = 4
-PLACES = 4096  # of a rank in a block
-# Updates take so long that a push which is answered before its own would be seen to be lost.
+PLACES = 4096  # for one rank in a block
+# Updates take so long that a push that is answered before its update would be seen to be lost.
 MANY_PLACES = 16 * PLACES
 JOB = """
 apiVersion: leeway/v1
@@ -43,14 +43,14 @@ limits: {{lease_seconds: {lease}}}
 transport: {{type: {transport}}}
 """
 WORKER = [str(runs.BIN / "leeway-ledger-worker"), "--told", "{folder}/told-{rank}", "--blocks", str(BLOCKS)]
-# In async mode a worker may make all of the job's clocks. With STEP they are 30 s, more than any trouble takes: hasten()
-# shortens what is left of them.
+# In async mode one worker may make all clocks of the job. With STEP they take 30 s, which is longer than any trouble;
+# hasten() shortens what is left.
 CLOCKS = 1000
 STEP = 30  # milliseconds
-# Push and Pull in place of PushPull: at every clock, and at every other one.
+# Uses Push and Pull in place of PushPull, at every clock or at every other one.
 PUSH = ("--push-every", "1")
 BOTH = ("--push-every", "2")
-# As a worker of stock gRPC stubs.
+# Like a worker of stock gRPC stubs.
 UNARY = (*PUSH, "--unary")
 
 
@@ -67,7 +67,7 @@ def cluster(mode, replicas=2, worker=(), step=STEP, **more):
 
 
 def hasten(run):
-    """What is left of the job goes without a pause. For that each worker dies once: a blow."""
+    """Makes the rest of the job go without pauses. For that each worker is killed once, which counts as a blow."""
     blow = [("worker", rank) for rank in range(run.workers)]
     for victim in blow:
         command = run.find(*victim).command
@@ -82,7 +82,7 @@ Count = collections.namedtuple("Count", "told applied lost twice untold")
 
 
 def told_by(run, rank):
-    """How often, in one generation, rank was told that the contribution of a clock is applied."""
+    """Returns how often, in each generation, the rank was told that the contribution of a clock is applied."""
     lines = (run.parent / f"told-{rank}").read_text(encoding="utf-8").splitlines()
     told = collections.Counter()
     for line in lines:
@@ -92,8 +92,9 @@ def told_by(run, rank):
 
 
 def stands(often):
-    """The clocks of these whose contribution must be in the weights: those of the newest generation, and of the ones
-    before what the job had when it went back, which is what came before the first of the next."""
+    """Returns the clocks whose contributions must be in the weights: all of the newest generation, and those of earlier
+    generations that the job kept when it went back, which are the clocks before the first one of the next
+    generation."""
     first, standing = float("inf"), set()
     for generation in sorted({generation for generation, _ in often}, reverse=True):
         clocks = {clock for g, clock in often if g == generation and clock < first}
@@ -103,9 +104,9 @@ def stands(often):
 
 
 def reconcile(run, workers=2):
-    """Every place of the book against every line. `lost`: told, and not in some block, or the servers wanted it once
-    more, which says that they had lost it; `twice`: more than once in one; `untold`: applied, and the worker died
-    before it was told."""
+    """Compares every place of the ledger with every line. `lost`: acknowledged but missing in some block, or asked for
+    once more by the servers, which shows that they had lost it. `twice`: more than once in a block. `untold`: applied,
+    but the worker died before it was told."""
     book = run.export()["ledger"]
     places = len(book) // BLOCKS // workers
     told_all = applied_all = 0
@@ -134,8 +135,8 @@ def verdict(run, blows):
     for name, found in (("told and not applied", count.lost), ("applied twice", count.twice)):
         if found:
             raise runs.Failed(f"{name} (rank, clock, counts by block): {found[:5]}\n{run.tail()}")
-    # A worker whose life ends between the update and its line is told nothing: one clock a life. The coordinator's
-    # end, in server 0, ends that of every worker, and so does going back.
+    # A worker whose life ends between the update and its line is not told: one clock for each life. The coordinator's
+    # end, in server 0, ends the life of every worker, and so does going back.
     ends = sum(1 if role == "worker" else run.workers * (number == 0) for blow in blows for role, number in blow)
     ends += run.workers * len(run.events("went_back"))
     runs.check(len(count.untold) <= ends, "what was applied and not told is of lives that ended")
@@ -146,11 +147,11 @@ def verdict(run, blows):
 
 VICTIMS = [[("worker", 0)], [("worker", 1)], [("server", 1)], [("server", 0)],
            [("worker", 1), ("server", 1)], [("worker", 0), ("server", 0)]]
-APART = 50  # clocks
+APART = 50  # in clocks
 
 
 def recovered(run, blow, since):
-    """Whoever was hit is there again, and each block has its holders again."""
+    """Whether the killed processes are back, and each block has all its holders again."""
     later = [e for e in run.events() if e["time"] > since]
     kinds = {e["event"] for e in later}
     for role, number in blow:
@@ -162,7 +163,7 @@ def recovered(run, blow, since):
 
 
 def trouble(run, draw, blows):
-    """Seeded blows, each some clocks and a moment after the job has recovered from the one before."""
+    """Deals seeded blows, each some clocks and a moment after the job has recovered from the previous one."""
     done = []
     for _ in range(blows):
         at = run.max_clock() + draw.randrange(1, APART)
@@ -180,7 +181,7 @@ def trouble(run, draw, blows):
 
 
 def one_run(mode, seed, replicas=2, blows=4, transport="auto", worker=BOTH, hasty=False):
-    """`hasty`: hardly a pause between large blocks."""
+    """`hasty`: workers hardly pause between large blocks."""
     draw = random.Random(seed)
     print(f"seed {seed}: {mode}, replicas {replicas}, transport {transport} {' '.join(worker)}", flush=True)
     how = {"step": 8, "places": MANY_PLACES} if hasty else {}
@@ -198,7 +199,7 @@ def one_run(mode, seed, replicas=2, blows=4, transport="auto", worker=BOTH, hast
 
 def paused(mode):
     """A server stands still for three leases, twice, and wakes in the belief that it owns its blocks. The worker that
-    was reading from it must not see an older state than it was promised, nor may what it accepts count."""
+    was reading from it must not see an older state than it was promised, and what the server accepts must not count."""
     lease = 1
     with cluster(mode, lease=lease) as run:
         run.wait_for(lambda r: r.max_clock() > 50, "the beginning")
@@ -222,7 +223,7 @@ def seeds(mode, *several, **more):
 
 
 def finds(fault, wanted):
-    """A worker with a fault: the checker must see it."""
+    """Runs a worker with a deliberate fault, which the checker must find."""
     with cluster("async", clocks=200, worker=fault, step=3) as run:
         run.finish()
         found = {name: len(getattr(reconcile(run), name)) for name in ("lost", "twice")}
@@ -243,7 +244,7 @@ CASES = {
     "paused-owner-async": lambda: paused("async"),
     "paused-owner-sync": lambda: paused("sync"),
     "one-holder": seeds("sync", 5, replicas=1),
-    # The hardest: each Push in a call of its own, hardly a pause, two holders.
+    # The hardest case: each Push in a call of its own, hardly a pause, and two holders.
     "unary": lambda: [one_run("bounded", 3, blows=2, worker=UNARY, hasty=True)],
     "checker": checker,
 }

@@ -19,16 +19,16 @@ namespace {
 
 constexpr Duration kFind = std::chrono::seconds(60);
 
-// One registration, to its end.
+// One registration of the worker, from its beginning to its end.
 class Life {
  public:
   Life(const LedgerWorker& worker, const v1::RegisterWorkerReply& registration,
        CoordinatorSession& session)
       : worker_(worker), registration_(registration), session_(session), ledger_(registration) {}
-  // The heartbeats use the client.
+  // The heartbeats use the client, so they end first.
   ~Life() { session_.EndHeartbeats(); }
 
-  // Until the job's end, and the leaving.
+  // Runs until the job's end, and then leaves.
   absl::Status Run() {
     if (registration_.has_left_at()) {
       return session_.Leave(v1::LEAVE_STOPPED, registration_.left_at(), "");
@@ -75,7 +75,7 @@ class Life {
     if (clock_ == worker_.forget_at) std::fill_n(contribution_.data(), contribution_.size(), 0.0F);
     if (clock_ == worker_.repeat_at) ledger_.WriteAgain(clock_ - 1, contribution_.span());
     ASSIGN_OR_RETURN(const ParameterClient::Result result, Exchange());
-    // The one that forgets does not see its own fault, so that the book shows it.
+    // A worker that is told to forget does not check itself: the ledger has to show the fault.
     if (const std::string wrong = ledger_.Check(clock_, weights_.span());
         !wrong.empty() && !worker_.forget_at.has_value() && !worker_.repeat_at.has_value()) {
       return absl::DataLossError(absl::StrCat("what was read cannot be: ", wrong));
@@ -91,7 +91,7 @@ class Life {
     return absl::OkStatus();
   }
 
-  // It is told as soon as the servers have said that they have the contribution.
+  // Returns as soon as the servers have said that they have the contribution.
   absl::StatusOr<ParameterClient::Result> Exchange() {
     const bool split = worker_.push_every > 0 && clock_ % worker_.push_every == 0;
     const auto pushed = split ? client_->Push(clock_, 1, contribution_.span())
@@ -106,7 +106,7 @@ class Life {
   const v1::RegisterWorkerReply& registration_;
   CoordinatorSession& session_;
   const Ledger ledger_;
-  // Outlive the client, which may still send from them and receive into them.
+  // These outlive the client, which may still send from them and receive into them.
   FloatBuffer contribution_;
   FloatBuffer weights_;
   std::unique_ptr<ParameterClient> client_;

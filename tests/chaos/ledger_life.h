@@ -1,6 +1,6 @@
-// A worker whose contributions can be told apart in the servers' weights (tests/chaos/ledger.h),
-// over the client library that leeway-worker has. It tells what it is told, and checks what every
-// answer says about everybody's contributions.
+// A worker whose contributions can be told apart in the servers' weights (tests/chaos/ledger.h), on
+// the client library that leeway-worker uses. It reports each acknowledgement, and checks what
+// every answer says about the contributions of all ranks.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,24 @@ struct LedgerWorker {
   uint32_t rank = 0;
   uint64_t nonce = 0;
   uint64_t blocks = 4;
-  // In place of PushPull: Push, what is told, and then Pull, at every clock that this divides. 0:
-  // never.
+  // Every clock that this divides uses Push, `tell`, and then Pull in place of PushPull. 0: no
+  // clock does.
   uint64_t push_every = 0;
-  // Calls of their own in place of streams, as with stock gRPC stubs.
+  // Uses unary calls in place of streams, as with stock gRPC stubs.
   bool unary = false;
-  // Faults, by which the checkers are tried: at this clock nothing is sent, or the contribution of
-  // the clock before once more.
+  // Deliberate faults, which the checkers must find: at this clock nothing is sent, or the previous
+  // clock's contribution is sent once more.
   std::optional<uint64_t> forget_at;
   std::optional<uint64_t> repeat_at;
-  // A step's own time, before its contribution.
+  // Takes the time of a step, before its contribution.
   std::function<void(uint64_t clock)> compute;
-  // The servers have said that they have the contribution; before anything else is done.
+  // Called as soon as the servers have said that they have the contribution, before anything else
+  // is done.
   std::function<absl::Status(const v1::RegisterWorkerReply& life, uint64_t clock)> tell;
 };
 
-// To the job's end, or the worker's. DATA_LOSS: what it has read cannot be; any other error: start
-// it again.
+// Runs to the end of the job or of the worker. DATA_LOSS: the worker has read something impossible.
+// After any other error it is to be started again.
 absl::Status RunLedgerWorker(const LedgerWorker& worker);
 
 }  // namespace leeway::testing

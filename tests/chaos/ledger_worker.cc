@@ -1,6 +1,6 @@
-// leeway-ledger-worker: the worker of tests/chaos/ledger_life.h as a process. It writes down what
-// it is told, a line "incarnation generation clock" for each contribution whose push was answered.
-// tests/chaos/ledger.py reconciles the lines with what the servers have at the end.
+// leeway-ledger-worker: the worker of tests/chaos/ledger_life.h as a process. It writes a line
+// "incarnation generation clock" for each contribution whose push was answered.
+// tests/chaos/ledger.py compares the lines with what the servers have at the end.
 //
 // Exit status: 0 done; 2 wrong arguments; 3 what it has read cannot be; anything else: start it
 // again.
@@ -36,8 +36,8 @@ struct Flags {
   LogOptions log;
 };
 
-// The file of what this rank was told. A line is in the file when Add returns, whatever becomes of
-// the process.
+// The file of what this rank was told. When Add returns, the line is in the file, whatever happens
+// to the process.
 class Told {
  public:
   explicit Told(const std::string& path)

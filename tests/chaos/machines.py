@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Machines and file systems that lack a call, and those that have little of something: a job trains all the same and
-says what is missing, or ends within a minute with an error that names it.
+"""Machines and file systems that lack a system call or are short of a resource. The job still trains and says what is
+missing, or it ends within a minute with an error that names the cause.
 
     tests/chaos/machines.py CASE                  as ctest runs them
 """
@@ -17,7 +17,7 @@ import tempfile
 
 from cluster import runs
 
-import control_group  # beside runs
+import control_group  # a module beside runs
 
 LEEWAY = str(runs.BIN / "leeway")
 ODD_CALLS = runs.BIN / "libleeway_odd_calls.so"
@@ -31,7 +31,7 @@ def skip(why):
 
 
 def train(folder, *sets, before=None, within=(), environment=None, stdout=subprocess.PIPE, cwd=None, **odd):
-    """(exit code, what was said and logged) of a short job with cuts, which ends within a minute of its own."""
+    """Returns (exit code, output and logs) of a short job with cuts, which must end within a minute."""
     run_dir = folder.dir
     command = [*within, LEEWAY, "train", str(runs.JOBS / "quickstart.yaml"), "--data", str(runs.SOURCE / "data"), "--run-dir",
                str(run_dir), "--set", "stop.epochs=1", "--set", "checkpoint.every.clocks=20", *sets]
@@ -64,7 +64,7 @@ def refuses(what, words, code=runs.TEMPORARY, **machine):
 
 
 def folder_sync():
-    """fsync of a folder: EINVAL anywhere, EIO where no disk is at fault."""
+    """fsync of a folder fails: with EINVAL on any file system, or with EIO although the disk is healthy."""
     for error, kind in ((errno.EINVAL, EXT4), (errno.EOPNOTSUPP, EXT4), (errno.EIO, CIFS)):
         folder = runs.RunFolder()
         code, said = train(folder, sync=error, type=kind)
@@ -89,7 +89,7 @@ def no_locks():
 
 
 def unreadable_parent():
-    """Who may write into a folder need not be able to read it."""
+    """A process that may write into a folder may be unable to read it."""
     folder = runs.RunFolder()
     if os.geteuid() != 0:
         skip("needs root, to become a user who cannot read a folder")
@@ -107,11 +107,11 @@ def unreadable_parent():
     folder.clean()
 
 
-# ---- little of something
+# ---- a resource is short
 
 @contextlib.contextmanager
 def process_group(most):
-    """What puts a process into a control group that may have so many."""
+    """Returns the command that puts a process into a control group of at most this number of processes."""
     with control_group.group_of("processes", most) as folder:
         if folder is None:
             skip("no control group can be made that bounds processes")
@@ -143,7 +143,7 @@ def little_address_space():
 
 
 def by_hand_with_little():
-    """A server and a worker that somebody starts say it, too."""
+    """A server and a worker that are started by hand report it, too."""
     folder = runs.RunFolder()
     server = [str(runs.BIN / "leeway-server"), "--job", str(runs.JOBS / "quickstart.yaml"), "--run-dir", str(folder.dir)]
     worker = [str(runs.BIN / "leeway-worker"), "--coordinator", "127.0.0.1:1", "--rank", "0"]
@@ -156,10 +156,10 @@ def by_hand_with_little():
     folder.clean()
 
 
-# ---- what is not there
+# ---- something is missing
 
 def refuse_call(number, error):
-    """What has the kernel refuse a system call from now on, as a container's filter does."""
+    """Makes the kernel refuse a system call from now on, as a container's filter does."""
     def before():
         libc = ctypes.CDLL(None, use_errno=True)
         load, equals, answer = 0x20, 0x15, 0x06
@@ -189,7 +189,7 @@ def no_ipv4():
 
 
 def bare():
-    """Without a home and a terminal's language, and with no standard input, output or error."""
+    """Runs without HOME and a terminal's language, and without standard input, output or error."""
     trains("no HOME, no locale", environment={"PATH": os.environ["PATH"]})
     trains("a locale with decimal commas", environment={**os.environ, "LC_ALL": "de_DE.UTF-8", "LANG": "tr_TR.UTF-8"})
     for closed in ("0<&-", "2>&-", "0<&- 2>&-"):
@@ -197,7 +197,7 @@ def bare():
 
 
 def deleted_folder():
-    """The current folder is gone."""
+    """The current folder was deleted."""
     with tempfile.TemporaryDirectory() as name:
         gone = ["sh", "-c", 'mkdir "$0/gone" && cd "$0/gone" && rmdir "$0/gone" && exec "$@"', name]
         trains("a current folder that is gone", within=gone)
@@ -214,7 +214,7 @@ def not_utf8():
 
 
 def full():
-    """No room for what is said, and none for new files."""
+    """The output has no room, and new files have none."""
     with open("/dev/full", "w", encoding="utf-8") as nowhere:
         refuses("standard output on a full disk", ["standard output cannot be written"], stdout=nowhere)
         done = subprocess.run([LEEWAY, "version"], stdout=nowhere, stderr=subprocess.PIPE, text=True, check=False)
@@ -226,7 +226,7 @@ def full():
         folder.parent.mkdir(exist_ok=True)
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"nr_inodes={inodes}", "none", folder.parent], check=True)
         try:
-            # How long the record of the job may wait for room.
+            # How long writing the job's record may wait for room.
             code, said = train(folder, "--set", "limits.start_seconds=10")
             whole = code == 0 and (folder.dir / "summary.json").exists() and (folder.dir / "model.safetensors").exists()
             runs.check(whole or (code != 0 and "No space left on device" in said),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How the programs of a job find each other: ports that are taken, a server 0 that comes late, addresses that lead
-nowhere, a wall clock that was set back. What passes is waited for; what does not is refused at once, and the message
-says what to do.
+nowhere, a wall clock that was set back. The programs wait for what may pass. They refuse at once what will not pass,
+and the message says what to do.
 
     tests/chaos/meetings.py CASE                  as ctest runs them
 """
@@ -29,7 +29,7 @@ def lives(run):
 
 
 def end_of(command, timeout=30):
-    """Exit status and output of a program that is to end by itself."""
+    """Returns the exit status and output of a program that must end by itself."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired as goes_on:
@@ -45,7 +45,7 @@ def refused(command, code, *words):
 
 
 def taken_port():
-    """Server 0 is killed, and somebody else has its port when it comes back."""
+    """Server 0 is killed, and another process has its port when it comes back."""
     with with_ledger() as run:
         run.wait_for(lambda r: r.max_clock() >= 50, "the job to train")
         server = run.find("server", 0)
@@ -64,7 +64,8 @@ def taken_port():
 
 
 def late_server():
-    """Workers that find nobody end as something that passes, and the job trains once server 0 is there."""
+    """Workers that find no server 0 exit with the code for temporary failures, and the job trains once server 0 is
+    there."""
     data = runs.data_with("optdigits/optdigits.tra")
     text = (runs.SOURCE / "tests/whole/digits.yaml").read_text(encoding="utf-8")
     worker = [str(runs.BIN / "leeway-worker"), "--data", str(data), "--start-seconds", "1"]
@@ -72,7 +73,7 @@ def late_server():
         server = run.find("server", 0)
         run.kill(("server", 0))
         server.process.wait()
-        # As long as it is `done` nobody starts it again.
+        # While it is marked as done it is not started again.
         server.done = True
         run.wait_for(lambda r: all(p.lives >= 2 for p in r.programs if p.role == "worker"), "workers to try again")
         server.done = False
@@ -80,8 +81,8 @@ def late_server():
 
 
 def set_back():
-    """Server 0 is killed twice, the second time to come back on a clock that is a day behind; still each life of a
-    worker has a higher incarnation than the one before."""
+    """Server 0 is killed twice and comes back the second time with its clock a day behind. Still each life of a worker
+    has a higher incarnation than the previous one."""
     with with_ledger() as run:
         server = run.find("server", 0)
         for life, environment in ((1, []), (2, ["env", f"LD_PRELOAD={runs.preloadable(SET_BACK)}"])):
@@ -98,7 +99,8 @@ def set_back():
 
 
 def two_hosts():
-    """Server 1 listens on every address of its host and says none: others hear the one of its route to server 0."""
+    """Server 1 listens on every address of its host and is given none to announce: others are told the one of its route
+    to server 0."""
     with Network(["a", "b"]) as network:
         at = network.addresses
         host = {0: "a", 1: "b"}
@@ -113,7 +115,7 @@ def two_hosts():
 
 
 def loopback_apart():
-    """Whoever would be told of a server that it cannot reach is refused, with the option that helps."""
+    """A program that would be told of a server that it cannot reach is refused, with the option that helps."""
     with Network(["a", "b"]) as network:
         at = network.addresses
         coordinator = f"{at['a']}:{PORT}"
@@ -122,7 +124,7 @@ def loopback_apart():
         job.within = lambda role, number: network.within("a")
         job.reached = lambda number: ["--listen", coordinator]
         with job:
-            # It listens on 127.0.0.1, as where nothing is said.
+            # It listens on 127.0.0.1, the default.
             refused([*network.within("b"), *server], USAGE, "127.0.0.1", "--listen HOST:PORT")
             here = subprocess.Popen([*network.within("a"), *server], stdout=subprocess.DEVNULL,
                                     stderr=subprocess.DEVNULL)
@@ -137,7 +139,7 @@ def loopback_apart():
 
 
 def wildcard():
-    """Server 0 that would be told to others at 0.0.0.0 is refused before it does anything."""
+    """A server 0 that would be announced as 0.0.0.0 is refused before it does anything."""
     run = Cluster(ledger.job("sync"))
     server = [str(runs.BIN / "leeway-server"), "--job", str(run.parent / "job.yaml"), "--run-dir", str(run.dir)]
     for where in ("0.0.0.0:0", "[::]:0"):

@@ -1,5 +1,5 @@
-"""A network of this test's own: a namespace for each program, on one bridge, and packets that are dropped between
-two of them. Needs root, `ip` and `nft`; the test is skipped aloud where they are not."""
+"""A network for one test: a namespace for each program, on one bridge, and packets that are dropped between two of
+them. It needs root, `ip` and `nft`. Without them the test is skipped, and says why."""
 
 import os
 import re
@@ -18,11 +18,11 @@ def run(*command):
 
 
 class Network:
-    """Hosts by name. A context: the namespaces, all named after this process, go with it."""
+    """Hosts by name. A context: the namespaces are named after this process, and are removed at the end."""
 
     def __init__(self, hosts):
         self.prefix = f"leeway-{os.getpid()}-"
-        # Only ever seen inside the namespaces.
+        # These addresses are only visible inside the namespaces.
         self.addresses = {host: f"10.77.0.{index + 1}" for index, host in enumerate(hosts)}
         self.made = []
 
@@ -30,7 +30,7 @@ class Network:
         return self.prefix + host
 
     def within(self, host):
-        """What a command that runs on `host` is begun with."""
+        """Returns the beginning of a command that runs on `host`."""
         return ["ip", "netns", "exec", self.namespace(host)]
 
     def add_namespace(self, host):
@@ -70,11 +70,11 @@ class Network:
         self.made = []
 
     def drop(self, source, target):
-        """Whatever `source` sends to `target` is lost."""
+        """Drops every packet from `source` to `target`."""
         run(*self.within(target), "nft", f"add rule inet cuts incoming ip saddr {self.addresses[source]} counter drop")
 
     def heal(self):
-        """Nothing is lost any more. How many packets each of the drops has lost."""
+        """Ends all drops. Returns how many packets each of them has dropped."""
         lost = []
         for host in self.addresses:
             rules = run(*self.within(host), "nft", "list chain inet cuts incoming")

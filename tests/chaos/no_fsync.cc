@@ -1,3 +1,3 @@
-// A seeded fault for power_cut.py: preloaded, nothing is made durable any more.
+// A deliberate fault for power_cut.py: with this library preloaded nothing is made durable.
 extern "C" int fsync(int) { return 0; }
 extern "C" int fdatasync(int) { return 0; }

@@ -1,6 +1,6 @@
-// A file system without some calls, for machines.py; preloaded. LEEWAY_ODD_SYNC: the errno of fsync
-// of folders. LEEWAY_ODD_TYPE: the type of all file systems, as statfs gives it. LEEWAY_ODD_LOCK:
-// the errno of flock.
+// Preloaded by machines.py, imitates a file system that lacks calls. LEEWAY_ODD_SYNC: the errno of
+// fsync on folders. LEEWAY_ODD_TYPE: the type of all file systems, as statfs gives it.
+// LEEWAY_ODD_LOCK: the errno of flock.
 #include <cerrno>
 #include <cstdlib>
 

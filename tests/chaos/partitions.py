@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Real partitions: the programs run in network namespaces of their own, and packets between two of them are lost, both
-ways or one way, for less and for more than a lease. After each the job must go on by itself; at the end every
-contribution counts once (ledger.py), and in sync mode real training has the bits of an undisturbed run.
+"""Real partitions: the programs run in network namespaces of their own, and packets between two of them are dropped,
+both ways or one way, for less and for more than a lease. After each partition the job must go on by itself. At the end
+every contribution counts once (ledger.py), and in sync mode real training has the bits of an undisturbed run.
 
     tests/chaos/partitions.py CASE                as ctest runs them; as root, in namespaces that it makes and removes
 """
@@ -25,7 +25,7 @@ def host(role, number):
 
 
 def placed(cluster, network):
-    """Each program of the cluster on the host of its own."""
+    """Puts each program of the cluster on a host of its own."""
     at = network.addresses
     cluster.within = lambda role, number: network.within(host(role, number))
     cluster.reached = lambda number: ["--listen", f"{at[host('server', number)]}:{PORT}"]
@@ -50,7 +50,7 @@ def gone_on(run, clocks):
 
 
 def cut(run, network, drops, seconds, one_holder=False):
-    """The drops for so long; then everybody must get further. How long that took."""
+    """Drops packets for `seconds`. Then every worker must get further. Returns how long that took."""
     since = time.time()
     for source, target in drops:
         network.drop(source, target)
@@ -63,7 +63,7 @@ def cut(run, network, drops, seconds, one_holder=False):
     healed, clocks = time.monotonic(), clocks_by_rank(run)
     run.wait_for(lambda r: gone_on(r, clocks), "everybody to go on", 45)
     gone = time.monotonic() - healed
-    # Who was taken for lost is to be there again before the next one.
+    # A program that was taken for lost must be back before the next partition.
     run.wait_for(lambda r: one_holder or r.whole(since), "two holders of each block", 45)
     runs.check(not run.over, "the job has outlived the cut")
     happened = [e["event"] for e in run.events() if e["time"] > since and e["event"] in WATCHED]
@@ -76,7 +76,7 @@ def cuts_of(a, b):
 
 
 def link(a, b, mode, servers=2):
-    """Cuts between two programs; then the book must be right."""
+    """Cuts the link between two programs. Then the ledger must be right."""
     with Network(hosts(servers, 2)) as network:
         cluster = ledger.cluster(mode, lease=LEASE, servers=servers)
         with placed(cluster, network) as run:
@@ -90,7 +90,7 @@ def link(a, b, mode, servers=2):
 
 
 def killed_alone(mode):
-    """An owner that does not reach its replica answers nobody: when it is killed then, nothing is lost with it."""
+    """An owner that cannot reach its replica sends no answers: when it is killed then, nothing is lost with it."""
     with Network(hosts(3, 2)) as network:
         with placed(ledger.cluster(mode, servers=3), network) as run:
             for _ in range(3):
@@ -143,7 +143,8 @@ def undisturbed(clocks, **names):
 
 
 def same_bits(replicas):
-    """The coordinator's server alone on its side, then a worker cut off from one server: the bits stay."""
+    """The coordinator's server is alone on its side, and then a worker is cut off from one server: the bits stay the
+    same."""
     names = {"replicas": replicas, "lease": LEASE}
     with Network(hosts(2, 2)) as network:
         cluster = Cluster(TRAINING.format(milliseconds=8, stop="epochs: 3000", **names), worker=trainer())

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Power cuts: the run folder is on a loop-mounted ext4 that is shut down without flushing its journal, while
-checkpoints are being written, and all processes die with it. After the mount's recovery the newest complete
-checkpoint is at least the newest that was announced, it loads, and the job that goes on from it ends with the bits
-of an undisturbed one.
+"""Power cuts: the run folder is on a loop-mounted ext4. While checkpoints are being written it is shut down without
+flushing its journal, and all processes die with it. After the mount's recovery the newest complete checkpoint is at
+least the newest one that was announced, and it loads. The job that goes on from it ends with the bits of an undisturbed
+one.
 
     tests/chaos/power_cut.py CASE                 as ctest runs them; as root
 """
@@ -26,19 +26,19 @@ import runs  # noqa: E402
 EXT4_IOC_SHUTDOWN = (2 << 30) | (4 << 16) | (ord("X") << 8) | 125
 NO_LOG_FLUSH = 2
 DISK_BYTES = 192 << 20
-# 140,000 parameters with momentum: a checkpoint is written in some milliseconds, and there are many.
+# 140,000 parameters with momentum: a checkpoint is written in some milliseconds, so there are many.
 SETS = ["servers.count=2", "workers.count=2", "checkpoint={every: {clocks: 20}}",
         "update={type: sgd, learning_rate: 0.02, momentum: 0.9}", "consistency={mode: sync}", "evaluation={}",
         "model.layers=[{flatten: {}}, {dense: {units: 1800}}, {relu: {}}, {dropout: {rate: 0.2}}, "
         "{dense: {units: 10}}]"]
-# Until the power is cut, which is seldom at a clock beyond CLOCKS.
+# The job until the power is cut, which is rarely at a clock beyond CLOCKS.
 SLOWLY, ENDLESS = "workers.emulate={step_milliseconds: 3}", "stop={epochs: 3000}"
 CLOCKS = 600
 NO_FSYNC = runs.BIN / "libleeway_no_fsync.so"
 
 
 class Disk:
-    """An ext4 of its own in a file. A context: it is unmounted and removed afterwards."""
+    """A file with an ext4 of its own. A context: it is unmounted and removed afterwards."""
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="leeway-disk-"))
@@ -83,7 +83,7 @@ class Disk:
 
 
 def clocks_below(run):
-    """{clock: has a manifest} of the checkpoint folders."""
+    """Returns {clock: has a manifest} of the checkpoint folders."""
     found = {}
     for folder in (run.dir / "checkpoints").glob("clock-*"):
         if clock := re.fullmatch(r"clock-(\d+)", folder.name):
@@ -106,7 +106,7 @@ def job(disk, name):
 
 
 def cut_off(disk, seed):
-    """A run until its power cut; the newest checkpoint that was announced before."""
+    """Runs a job until the power cut. Returns the newest checkpoint that was announced before."""
     draw = random.Random(seed)
     run = job(disk, f"run-{seed}")
     run.start(more=[SLOWLY, ENDLESS])
@@ -118,14 +118,14 @@ def cut_off(disk, seed):
     told = announced(run)
     disk.cut()
     newest = max(clocks_below(run), default=0)
-    # As with the power: before anybody could say anything.
+    # As with a power cut, no process can do anything more.
     run.kill()
     print(f"  seed {seed}: cut when clock {told} had been announced, newest folder {newest}", flush=True)
     return run, told
 
 
 def newest_complete(run):
-    """As `leeway export`, which verifies it, finds it."""
+    """Returns the newest complete checkpoint as `leeway export`, which verifies it, finds it."""
     out = run.parent / "exported"
     done = subprocess.run([str(runs.BIN / "leeway"), "export", str(run.dir), "-o", str(out)], check=False,
                           capture_output=True, text=True)
@@ -136,7 +136,7 @@ def newest_complete(run):
 
 
 def undisturbed(clocks):
-    """The weights' digest."""
+    """Returns the digest of an undisturbed job's weights."""
     sets = [*SETS, f"stop={{clocks: {clocks}}}"]
     return references.undisturbed("quickstart.yaml", sets, runs.data_with("optdigits/optdigits.tra"))["weights_sha256"]
 
@@ -158,10 +158,11 @@ def cuts(*seeds):
 
 
 def without_fsync():
-    """A seeded fault: programs that make nothing durable. What was announced must be found missing."""
+    """A deliberate fault: programs that make nothing durable. The test must find that announced checkpoints are
+    missing."""
     with Disk() as disk:
-        # By the environment, for the launcher hands that on to the servers; and for them alone: umount, mount and
-        # the export that looks at what is left must not skip their own fsync, also when the run fails.
+        # Set in the environment, because the launcher hands it on to the servers. It is set for them alone: umount,
+        # mount and the export afterwards must not skip their own fsync, even when the run fails.
         os.environ["LD_PRELOAD"] = runs.preloadable(NO_FSYNC)
         try:
             run, told = cut_off(disk, 1)
@@ -181,7 +182,8 @@ CASES = {"resumed": lambda: cuts(1, 2, 3, 4, 5), "without-fsync": without_fsync}
 
 
 def alone():
-    """Goes on in a mount namespace of its own: whoever copied the mount would keep the dead file system alive."""
+    """Continues in a mount namespace of its own: a process that copied the mount would keep the dead file system
+    alive."""
     if os.geteuid() == 0 and "LEEWAY_OWN_MOUNTS" not in os.environ:
         os.environ["LEEWAY_OWN_MOUNTS"] = "1"
         os.execvp("unshare", ["unshare", "--mount", sys.executable, *sys.argv])

@@ -1,14 +1,14 @@
 """A relay in user space, for what packet filters cannot do: it delays what it passes on, and cuts connections in the
-middle of whatever is being said."""
+middle of messages."""
 
 import asyncio
 import threading
 
 
 class Relay:
-    """Listens for one server and passes on to `target`. `delay()` gives the seconds that the next piece takes,
-    `bytes_to_cut()` after how many bytes, both ways together, a new connection is cut; each may be None. All of it
-    on the loop's thread."""
+    """Listens for one server and passes on to `target`. `delay()` returns how many seconds the next piece takes.
+    `bytes_to_cut()` returns after how many bytes, both ways together, a new connection is cut. Each may be None. All of
+    it runs on the loop's thread."""
 
     def __init__(self, target, delay=None, bytes_to_cut=None):
         self.target, self.delay, self.bytes_to_cut = target, delay, bytes_to_cut
@@ -44,7 +44,7 @@ class Connection:
         self.over = False
 
     def cut(self):
-        """Both sides are reset; nothing that was under way arrives. Counts once."""
+        """Resets both sides; nothing that was in flight arrives. Counts once."""
         if self.over:
             return
         self.over = True
@@ -57,7 +57,7 @@ class Connection:
             writer.close()
 
     async def carry(self, reader, writer):
-        """One direction. Pieces keep their order; a delayed one does not hold up the reading of the next."""
+        """Carries one direction. Pieces keep their order; a delayed piece does not hold up the reading of the next."""
         pieces = asyncio.Queue(maxsize=256)
         sender = asyncio.create_task(self.send(pieces, writer))
         loop = asyncio.get_running_loop()
@@ -83,13 +83,13 @@ class Connection:
             self.end()
 
     async def pass_on(self, piece, writer):
-        """False: the connection is over."""
+        """Returns False if the connection is over."""
         if self.over:
             return False
         self.relay.bytes += len(piece)
         last = self.budget is not None and self.budget < len(piece)
         part = piece[:self.budget] if last else piece
-        # Before the other direction has its turn: both share what may pass.
+        # Before the other direction has its turn, because both share the budget.
         if self.budget is not None:
             self.budget -= len(part)
         try:
@@ -103,7 +103,7 @@ class Connection:
 
 
 class Relays:
-    """One for each of `targets`, on a thread of their own. A context."""
+    """One relay for each of `targets`, on a thread of their own. A context."""
 
     def __init__(self, targets, **how):
         self.loop = asyncio.new_event_loop()
@@ -124,7 +124,7 @@ class Relays:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
 
     def cut_all(self, number):
-        """All connections to server `number`, now."""
+        """Cuts all connections to server `number` now."""
         self.call(self.relays[number].cut_all())
 
     @property

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Real jobs whose number of servers changes while they train (leeway resize): nothing goes back, in sync mode the
-weights are those of the undisturbed run, bit for bit, and in the others every contribution that was answered is in
-the weights once; also where a server is killed in the middle of a move.
+"""Real jobs whose number of servers changes while they train (leeway resize). The job does not go back. In sync mode
+the weights are those of the undisturbed run, bit for bit. In the other modes every answered contribution is in the
+weights once, even if a server is killed in the middle of a move.
 
     tests/chaos/resize.py CASE                    as ctest runs them
     tests/chaos/resize.py random --runs 20 --seed 1 [--mode async] [--replicas 1] [--kills] [--push-every 2] [--unary]
@@ -21,7 +21,7 @@ import kills
 import ledger
 from cluster import PLACEMENT, Program, runs
 
-# Far above what is measured, which is printed; a worker that nobody tells where its blocks are waits for ever.
+# Far above the measured time, which is printed. A worker that is not told where its blocks are would wait for ever.
 PAUSE_MAX_SECONDS = 3
 SHARDS = "servers.shards=12"
 LEEWAY = str(runs.BIN / "leeway")
@@ -36,12 +36,12 @@ def resize(target, servers, wait=True):
 
 
 def longest_pause(run, since, until):
-    """The longest exchange of any worker among those that were going on then, in seconds."""
+    """Returns the longest exchange of any worker during that time, in seconds."""
     return max((e["exchange_seconds"] for e in run.events("step") if since <= e["time"] <= until), default=0)
 
 
 def resized(run, servers):
-    """Another number of servers, in the middle of the training; how long a worker's exchange took at most."""
+    """Changes the number of servers while the job trains. Returns the longest exchange of a worker meanwhile."""
     kills.forward(run)
     since = time.time()
     resize(run.dir, servers)
@@ -53,7 +53,7 @@ def resized(run, servers):
 
 
 def through(numbers, sets):
-    """A run that had each number of servers."""
+    """Makes a run that has each number of servers in turn."""
     run = kills.in_trouble(sets)
     for servers in numbers:
         resized(run, servers)
@@ -64,7 +64,7 @@ def through(numbers, sets):
 
 
 def same_bits(numbers, *sets):
-    """From two servers to each of `numbers`."""
+    """Goes from two servers to each of `numbers` in turn."""
     sets = [kills.MODES["sync"], SHARDS, *sets]
     run, summary = through(numbers, sets)
     failed = [e["clock"] for e in run.events("checkpoint_failed")]
@@ -83,14 +83,14 @@ def placements(run):
 
 
 def killed(victim, change, *sets, after=2):
-    """SIGKILL of server `victim` when so many placements of the change from 2 servers to `change` have begun."""
+    """Kills server `victim` when `after` placements of the change from 2 servers to `change` have begun."""
     sets = [kills.MODES["sync"], SHARDS, *sets]
     run = kills.in_trouble(sets)
     kills.forward(run, 100)
     before = placements(run)
     resize(run.dir, change, wait=False)
     run.wait_for(lambda r: len(r.events("server_registered")) >= max(2, change))
-    # A new server's coming has a placement of its own.
+    # Each new server's coming has a placement of its own.
     run.wait_for(lambda r: placements(r) >= before + after + max(0, change - 2))
     in_move = not run.events("resized")
     os.kill(run.process_of("server", victim), signal.SIGKILL)
@@ -104,7 +104,7 @@ def killed(victim, change, *sets, after=2):
 
 
 def told_while_the_coordinator_dies(*sets):
-    """`leeway resize` waits for a coordinator that dies in mid-move and comes back, and says so."""
+    """`leeway resize` waits for a coordinator that dies in the middle of a move and comes back, and says so."""
     run = kills.in_trouble([kills.MODES["sync"], SHARDS, *sets])
     kills.forward(run, 100)
     for servers in (4, 2):
@@ -133,7 +133,7 @@ def cluster_of(mode, replicas, worker):
 
 
 def start_wanted(run, servers):
-    """Who is new, and who has left and is wanted again, as whatever runs the programs would."""
+    """Starts new servers, and those that had left and are wanted again, as a service manager would."""
     for number in range(1, servers):
         known = [p for p in run.programs if (p.role, p.number) == ("server", number)]
         if known and not known[0].done:
@@ -156,12 +156,12 @@ def asked(run, servers):
 
 def more_or_fewer(run, servers, blow=None):
     count, since = len(run.events("resized")), time.time()
-    # Server 0 may just be starting again.
+    # Server 0 may be restarting at this moment.
     run.wait_for(lambda r: asked(r, servers), f"the coordinator to hear of {servers} servers")
 
     def reached(job):
         start_wanted(job, servers)
-        # A job that goes back in the middle of the move begins anew with as many.
+        # A job that goes back in the middle of the move starts anew with that number of servers.
         anew = [e for e in job.events("job_started") if e["time"] > since and f", {servers} servers," in e["message"]]
         return anew or len(job.events("resized")) > count
 
@@ -172,14 +172,14 @@ def more_or_fewer(run, servers, blow=None):
 
 
 def settled(run, since):
-    """Everybody is there, and nothing has begun to move after all had moved."""
+    """Whether all servers are there, and no further move has begun after all had moved."""
     kinds = [e["event"] for e in run.events() if e["time"] > since and e["event"] in (*PLACEMENT, "resized")]
     return all(p.alive or p.done for p in run.programs) and kinds[-1:] in (["resized"], ["replicas_synced"])
 
 
 def struck(run, draw, before, tend):
-    """SIGKILL, in the midst of the move that has just been asked for, of a server of before, or now and then a worker;
-    returns who was hit."""
+    """In the middle of the move that has just been asked for, kills one of the earlier servers, or sometimes a worker.
+    Returns the victim."""
     until = time.monotonic() + 0.4 * draw.random()
 
     def later(job):
@@ -212,7 +212,7 @@ def in_the_ledger(mode, replicas, seed, kills=False, worker=ledger.BOTH, parts=5
         blows.append(ledger.hasten(run))
         run.finish()
         went_back = [e["message"] for e in run.events("went_back")]
-        # A shard that is being filled anew has one holder meanwhile (docs/reliability.md, 14).
+        # While a shard is being filled anew it has one holder (docs/reliability.md, 14).
         runs.check(kills or not went_back, f"nothing went back {went_back}")
         count = ledger.verdict(run, blows)
         runs.check(kills or len(run.events("resized")) == parts, "each number of servers was reached")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Jobs whose processes prove who they are, in trouble: killed, with new certificates, reached under other names."""
+"""Jobs whose processes prove who they are, in trouble: killed, with new certificates, or reached under other names."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ import runs
 
 DATA = "optdigits/optdigits.tra"
 LEEWAY = str(runs.BIN / "leeway")
-# A clock takes as long as it takes to kill somebody in the middle of the job.
+# A clock takes long enough to kill a process in the middle of the job.
 SLOW = ["stop={clocks: 200}", "workers.emulate={step_milliseconds: 15}"]
 KEYS = pathlib.Path("/dev/shm")
 
@@ -38,14 +38,14 @@ def digest(sets, options, disturb):
 
 
 def kill_some(run):
-    """A server and a worker, each in the middle of the job."""
+    """Kills a server and a worker, each in the middle of the job."""
     for at, role in (40, "server"), (90, "worker"), (140, "server"):
         run.wait_for(lambda r, at=at: r.max_clock() >= at)
         os.kill(run.process_of(role, random.choice((0, 1))), signal.SIGKILL)
 
 
 def killed(replicas, transports=("auto", "tcp")):
-    """Servers and workers die under mutual TLS: the bits of a plain, undisturbed run."""
+    """Servers and workers die under mutual TLS: the bits are those of a plain, undisturbed run."""
     sets = ["servers={count: 3, replicas: 2}" if replicas else "servers.count=2", "checkpoint={every: {clocks: 30}}"]
     plain = references.undisturbed("quickstart.yaml", [*SLOW, *sets], runs.data_with(DATA))["weights_sha256"]
     for transport in transports:
@@ -58,8 +58,8 @@ def keys_of_runs():
 
 
 def commands():
-    """`leeway status` finds the run's keys by its folder. Without them it is refused, by address; and a launcher that is
-    killed leaves no keys."""
+    """`leeway status` finds the run's keys by the run folder. Given an address only, it has no keys and is refused. A
+    launcher that is killed leaves no keys behind."""
     before = keys_of_runs()
     run = runs.Run("quickstart.yaml", SLOW, runs.data_with(DATA)).start(options=["--tls", "mtls"])
     run.wait_for(lambda r: r.max_clock() >= 20)
@@ -110,7 +110,7 @@ def secure_cluster(job, keys):
 
 
 def serial(address, keys):
-    """Of the certificate that is shown at the address."""
+    """Returns the serial number of the certificate that the server at the address shows."""
     context = ssl.create_default_context(cafile=keys / "worker/ca.crt")
     context.check_hostname = False
     context.load_cert_chain(keys / "worker/tls.crt", keys / "worker/tls.key")
@@ -124,8 +124,8 @@ def training_job(clocks=1000):
 
 
 def rolled():
-    """New certificates, twice, while the job trains: servers that go on show the new one, and so do those that are
-    started again; nothing else restarts."""
+    """Certificates are renewed twice while the job trains. Running servers show the new certificate, and so do
+    restarted ones; no other process restarts."""
     with tempfile.TemporaryDirectory() as folder, secure_cluster(training_job(), certificates(folder)) as run:
         keys = pathlib.Path(folder)
         run.wait_for(lambda r: r.max_clock() >= 50, "the job to train")
@@ -146,7 +146,7 @@ def rolled():
 
 
 def expired_pair(keys, role):
-    """By the job's authority, of yesterday: (certificate, key)."""
+    """Returns (certificate, key) that the job's authority issued and that expired yesterday."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         make = lambda *words: subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
@@ -158,7 +158,7 @@ def expired_pair(keys, role):
 
 
 def damages(keys, role):
-    """What becomes of tls.crt and tls.key, and stays so until they are renewed: None is no file."""
+    """Returns what tls.crt and tls.key are replaced with until they are renewed. None: the file is removed."""
     folder = keys / role
     certificate, key = (folder / "tls.crt").read_bytes(), (folder / "tls.key").read_bytes()
     return {
@@ -170,7 +170,7 @@ def damages(keys, role):
 
 
 def overwrite(folder, pair):
-    """As cp and scp write: emptied first, one file after the other."""
+    """Writes as cp and scp do: empties each file first, one file after the other."""
     for name, content in zip(("tls.crt", "tls.key"), pair):
         if content is None:
             (folder / name).unlink()
@@ -179,8 +179,9 @@ def overwrite(folder, pair):
 
 
 def damaged(rounds=1, whats=None, seconds=2.5):
-    """Files of a role are damaged for longer than it takes to see it, while a process of the other role dies and comes
-    back: nobody else dies, who has good files is let in, and a renewal that takes its time is taken in the end."""
+    """The files of a role are damaged for longer than it takes to notice, while a process of the other role dies and
+    comes back. No other process dies, processes with good files are let in, and a slow renewal takes effect in the
+    end."""
     with tempfile.TemporaryDirectory() as name, secure_cluster(training_job(1_000_000), certificates(name)) as run:
         keys = pathlib.Path(name)
         run.wait_for(lambda r: r.max_clock() >= 20, "the job to train")
@@ -212,7 +213,8 @@ ROLES = ("server", "worker", "launcher", "status")
 
 
 def asked(address, keys, role, token):
-    """What a server says to the stock client of another program that asks for the job's status, as a role of `keys`."""
+    """Returns what a server answers to the stock client of another program that asks for the job's status, in a role of
+    `keys`."""
     import grpc  # pylint: disable=import-outside-toplevel
     read = lambda name: (keys / role / name).read_bytes()
     credentials = grpc.ssl_channel_credentials(read("ca.crt"), read("tls.key"), read("tls.crt"))
@@ -226,7 +228,7 @@ def asked(address, keys, role, token):
 
 
 def is_refused(address, vision, speech):
-    """Peers of another trust domain, by servers and by clients, each role."""
+    """Servers and clients of each role refuse peers of another trust domain."""
     token = (vision / "token").read_text().strip()
     for role in ROLES:
         code, said = asked(address, vision, role, token)
@@ -249,7 +251,7 @@ def is_refused(address, vision, speech):
 
 
 def domains():
-    """One authority for two jobs: nobody of the other one is let in, and nobody takes a server of it for its own."""
+    """Two jobs have one authority: a process of the other job is not let in, and its servers are not accepted."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         vision, speech = (certificates(folder / job, "--authority", folder / "company", "--trust-domain", job)
@@ -266,7 +268,7 @@ def domains():
 
 
 def certificates_kept():
-    """--no-keep-authority leaves no key, and says later that nothing more is issued."""
+    """--no-keep-authority leaves no key, and later commands say that no more certificates can be issued."""
     with tempfile.TemporaryDirectory() as name:
         keys = certificates(pathlib.Path(name, "keys"), "--no-keep-authority")
         runs.check(not list(pathlib.Path(name).rglob("ca.key")), "the authority's key is nowhere")
@@ -275,7 +277,7 @@ def certificates_kept():
 
 
 def token_rolled():
-    """A new token in three steps, while the job trains and processes die in each of them: nobody is refused."""
+    """A new token in three steps, while the job trains and processes die in each step: no process is refused."""
     with tempfile.TemporaryDirectory() as folder, secure_cluster(training_job(), certificates(folder)) as run:
         keys = pathlib.Path(folder)
         run.wait_for(lambda r: r.max_clock() >= 50, "the job to train")
@@ -290,7 +292,7 @@ def token_rolled():
             while [heard(old), heard(new)] != [old in lines, new in lines] and time.monotonic() < until:
                 time.sleep(0.2)
             runs.check([heard(old), heard(new)] == [old in lines, new in lines], f"step {step}: {len(lines)} accepted")
-            # The other processes look as often.
+            # The other processes check as often.
             time.sleep(2)
             run.kill(victim)
             clock = run.max_clock()
@@ -301,7 +303,7 @@ def token_rolled():
 
 
 def named_certificate(keys, name):
-    """A server's, by somebody who knows nothing of roles: it has the host's name only."""
+    """Issues a server's certificate as a tool that knows no roles would: it has the host's name only."""
     folder = keys / "named"
     folder.mkdir()
     make = lambda *words: subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
@@ -314,7 +316,8 @@ def named_certificate(keys, name):
 
 
 def by_name():
-    """In mode tls a server's certificate may have the name of its address in place of a role; another name is none."""
+    """In mode tls a server's certificate may have the name of its address in place of a role; any other name is
+    refused."""
     with tempfile.TemporaryDirectory() as folder:
         reach_by_name(certificates(folder))
 

@@ -1,5 +1,6 @@
-// Preloaded by tests: the wall clock is a day behind, for good, or where LEEWAY_CLOCK_JUMPS is set
-// in every other three seconds. It is never ahead of the system's, by which a thread may wait.
+// Preloaded by tests: the wall clock is a day behind, either always, or in every other three
+// seconds if LEEWAY_CLOCK_JUMPS is set. It is never ahead of the system's clock, because a thread
+// may wait for a time on that clock.
 #include <cstdlib>
 #include <ctime>
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""`leeway train --run-dir s3://BUCKET/PREFIX`: what lasts is in the store, what is secret is not. Whoever is killed, the
-job ends with the bits of an undisturbed one in a folder, also when a machine goes on with it that has never seen it.
+"""`leeway train --run-dir s3://BUCKET/PREFIX`: lasting files are in the store, and secrets are not. Whichever process
+is killed, the job ends with the bits of an undisturbed one in a folder, even when a machine continues it that has never
+seen it.
 
     tests/chaos/stored.py CASE                    as ctest runs them
 """
@@ -17,12 +18,13 @@ from store import Status
 
 DATA = runs.data_with("optdigits/optdigits.tra")
 JOB = str(runs.JOBS / "quickstart.yaml")
-# As long as it takes to kill somebody in the middle of the job.
+# A step takes long enough to kill a process in the middle of the job.
 SLOW = ["workers.emulate={step_milliseconds: 60}"]
 
 
 class StoredRun(InStore, runs.Run):
-    """One launcher's run. Each machine that it is started on is a folder: what is in none is not on that machine."""
+    """One launcher's run. A folder stands for each machine on which it is started: files outside the folder are not on
+    that machine."""
 
     def __init__(self, store, name, sets=()):
         super().__init__("quickstart.yaml", [*SETS, *sets], DATA)
@@ -30,7 +32,7 @@ class StoredRun(InStore, runs.Run):
         self.move()
 
     def move(self):
-        """To a machine that has never seen the run."""
+        """Moves to a machine that has never seen the run."""
         self.machine = pathlib.Path(tempfile.mkdtemp(prefix="machine-", dir=self.parent))
         self.here = self.machine / "runs/s3/bucket" / self.name
 
@@ -43,7 +45,7 @@ class StoredRun(InStore, runs.Run):
         return self.start(**how).wait(expect=expect, whole=False)
 
     def go_on(self, *options, expect=0):
-        """By the run's own job."""
+        """Continues with the run's own job."""
         done = leeway("train", "--resume", "--run-dir", self.location, "--data", DATA, *options, cwd=self.machine)
         runs.check(done.returncode == expect, f"--resume: {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout + done.stderr
@@ -66,7 +68,8 @@ def ended(command, run, *options):
 
 
 def trained():
-    """Finished, and seen by every command; the store has what lasts, this machine the logs, and nothing has the token."""
+    """The run finishes, and every command sees it. The store has the lasting files, this machine has the logs, and the
+    token is nowhere."""
     store = open_store()
     run = StoredRun(store, "first/run", SLOW).start()
     run.at_checkpoint()
@@ -109,7 +112,8 @@ def trained():
 
 
 def killed():
-    """The launcher by SIGKILL, and another machine goes on; a server and a worker, which are started again."""
+    """The launcher is killed by SIGKILL, and another machine continues the run. A server and a worker are killed and
+    started again."""
     store = open_store()
     run = StoredRun(store, "killed", SLOW).start()
     run.at_checkpoint()
@@ -131,7 +135,7 @@ def killed():
 
 
 def stopped():
-    """By Ctrl-C, and another machine goes on; before there is a checkpoint, it begins anew."""
+    """The run is stopped by Ctrl-C, and another machine continues it; before the first checkpoint it starts anew."""
     store = open_store()
     run = StoredRun(store, "stopped", SLOW).start()
     run.at_checkpoint()
@@ -143,7 +147,7 @@ def stopped():
     runs.check("on another machine" not in told, "it was ended in order: no warning")
     same_bits(run, f"stopped at {summary['clock']}")
     run.clean()
-    # Its first metrics are there after ten seconds.
+    # The first metrics reach the store after ten seconds.
     run = StoredRun(store, "early", ["workers.emulate={step_milliseconds: 400}", "checkpoint={every: {clocks: 1000}}"]).start()
     run.wait_for(lambda r: "coordinator.json" in r.names() and "metrics/000000.jsonl" in r.names())
     run.kill()
@@ -159,7 +163,7 @@ def stopped():
 
 
 def refused():
-    """Before anything is started, or a folder made."""
+    """Mistakes are refused before anything is started or a folder is made."""
     store = open_store()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="leeway-refused-"))
 
@@ -195,7 +199,8 @@ def refused():
 
 
 class Joining:
-    """A fault of the store, from when server 1 tries it out: the launcher and server 0 have done so before."""
+    """A fault of the store that begins when server 1 tries the store out: the launcher and server 0 have done so
+    before."""
 
     def __init__(self, store, seconds):
         self.tries, self.until, self.seconds = 0, None, seconds
@@ -212,8 +217,8 @@ class Joining:
 
 
 def joining():
-    """The store fails while server 1 joins: for longer than its lease, which it keeps all the same; and for good, which the
-    end says."""
+    """The store fails while server 1 joins: once for longer than the server's lease, which it keeps all the same, and
+    once for good, which the last message reports."""
     store = open_store()
     fault = Joining(store, seconds=10)
     run = StoredRun(store, "joining", ["limits.lease_seconds=2"])
@@ -235,7 +240,7 @@ def joining():
 
 
 def hosts():
-    """By ssh: servers of another machine get the credentials through its standard input, and need no shared folder."""
+    """By ssh: servers on another machine get the credentials through standard input, and need no shared folder."""
     store = open_store()
     run = StoredRun(store, "hosts")
     ssh = ssh_with_nothing(run.parent)

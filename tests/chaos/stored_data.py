@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Jobs whose data are in an object store (tests/store): they end with the bits of a job with the same data in a folder, and
-all processes of a host fetch each object once. A store in trouble is waited for and named, and what stays wrong ends the
-job at once.
+"""Jobs whose data are in an object store (tests/store). They end with the bits of a job with the same data in a folder,
+and the processes of a host together fetch each object once. The job waits for a store in trouble and names it. Trouble
+that will not pass ends the job at once.
 
     tests/chaos/stored_data.py CASE               as ctest runs them
 """
@@ -37,11 +37,11 @@ class Data:
         os.environ.update({"LEEWAY_DATA_CACHE": self.cache, **settings})
 
     def fetched(self):
-        """How often each object was."""
+        """Returns how often each object was fetched."""
         return collections.Counter(r.key for r in self.store.requests if r.operation == "GetObject")
 
     def run(self, job, sets=(), expect=0, options=()):
-        """What a run says, and the bits that it ends with."""
+        """Runs the job. Returns its output, and the digest of its weights."""
         run = runs.Run(job, sets, self.location)
         run.learns = False
         run.start(options=options).wait(expect=expect, whole=expect == 0)
@@ -55,12 +55,13 @@ class Data:
 
 
 def undisturbed(job, sets, folder):
-    """The digest of a run with the data in a folder."""
+    """Returns the digest of a run with the data in a folder."""
     return references.undisturbed(job, sets, folder, learns=False)["weights_sha256"]
 
 
 def with_pictures_in(folder, job):
-    """The digest of a run with the pictures in a folder. It is not kept (references.py), because the job names no picture."""
+    """Returns the digest of a run with the pictures in a folder. The digest is not kept (references.py), because the
+    job names no picture."""
     run = runs.Run(job, [], folder)
     run.learns = False
     run.train()
@@ -95,7 +96,7 @@ def names_below(folder):
 
 
 def sources():
-    """MNIST, a text, pictures."""
+    """Reads MNIST, a text, and pictures."""
     mnist = [f"mnist/{part}-ubyte.gz" for part in ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")]
     text = ["tinyshakespeare/input.txt"]
     small = ["data.batch_size=2", "stop={clocks: 3}", "evaluation={}", "workers.count=2"]
@@ -116,7 +117,7 @@ def sources():
 
 
 def trouble():
-    """The store fails in the middle of the first epoch: for a while; for good; by what stays wrong."""
+    """The store fails in the middle of the first epoch: for a while, for good, or with an error that will not pass."""
     with tempfile.TemporaryDirectory() as folder:
         job = pictures_in(folder)
         expected = with_pictures_in(folder, job)
@@ -150,7 +151,7 @@ def trouble():
 
 
 def refused():
-    """Before anything is started."""
+    """Mistakes are refused before anything is started."""
     data = Data(DIGITS, FILES, LEEWAY_S3_RETRY_SECONDS="1")
 
     def train(location, environment=(), name="refused"):
@@ -174,7 +175,7 @@ def refused():
 
 
 def hosts():
-    """By ssh: workers of another machine get the credentials through its standard input."""
+    """By ssh: workers on another machine get the credentials through standard input."""
     data = Data(DIGITS, FILES)
     ssh = ssh_with_nothing(pathlib.Path(tempfile.mkdtemp(prefix="leeway-ssh-")))
     _, digest = data.run(QUICKSTART, SETS, options=["--hosts", "a=127.0.0.1:2", "--ssh", str(ssh), "--remote-bin", str(runs.BIN)])

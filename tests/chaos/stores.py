@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Jobs whose run folder is in an object store (tests/store), by hand as on several machines, while requests of their
-checkpoints fail and processes are killed at them. A checkpoint is whole or absent, an older one stays intact, and the
-job ends with the bits of an undisturbed one in a folder.
+"""Jobs whose run folder is in an object store (tests/store), started by hand as on several machines. Requests of their
+checkpoints fail, and processes are killed at these requests. A checkpoint is whole or absent, older ones stay intact,
+and the job ends with the bits of an undisturbed one in a folder.
 
     tests/chaos/stores.py CASE                    as ctest runs them
     tests/chaos/stores.py faults --runs 200       each fault at requests all over the job; --first 50 continues there
@@ -44,13 +44,13 @@ class StoreCluster(InStore, Cluster):
 
     def begin(self, program):
         super().begin(program)
-        # A later life goes on with what the first one began.
+        # Later lives of server 0 continue what the first one began.
         if (program.role, program.number) == ("server", 0) and "--resume" in program.command:
             program.command.remove("--resume")
 
     @property
     def over(self):
-        """Server 0 has done its part. A process that was killed at the very end, and started again, finds nobody."""
+        """Server 0 has done its part. A process that was killed at the very end and started again finds no server."""
         return self.find("server", 0).done
 
     def finish(self, timeout=120, state="finished"):
@@ -68,7 +68,8 @@ class StoreCluster(InStore, Cluster):
                 program.process.wait()
 
     def check_manifests(self, least):
-        """With nobody running: each checkpoint with a manifest verifies, and the newest is at least `least`."""
+        """With all processes ended: each checkpoint with a manifest verifies, and the newest one is of clock `least` or
+        later."""
         clocks = self.manifests()
         for clock in clocks:
             done = leeway("export", self.location, "--checkpoint", clock, "-o", self.parent / "exported")
@@ -79,7 +80,7 @@ class StoreCluster(InStore, Cluster):
 
 
 def by_hand():
-    """Servers without a shared folder: finished, evaluated, exported; stopped and resumed."""
+    """Servers without a shared folder: the job is finished, evaluated and exported, and is stopped and resumed."""
     store = open_store()
     with StoreCluster(store, "by hand+1") as cluster:
         summary = cluster.finish()
@@ -114,7 +115,7 @@ def by_hand():
 
 
 def server(store, settings, location=f"s3://{BUCKET}/refused"):
-    """The exit code of a server 0, and what it says."""
+    """Returns the exit code of a server 0, and its output."""
     done = subprocess.run(
         [str(runs.BIN / "leeway-server"), "--job", str(runs.JOBS / "quickstart.yaml"), "--run-dir", location,
          "--start-seconds", "5"], capture_output=True, text=True, timeout=60, check=False,
@@ -123,7 +124,7 @@ def server(store, settings, location=f"s3://{BUCKET}/refused"):
 
 
 def refused():
-    """What is wrong with the settings is found at the start, with the code of a configuration that is wrong."""
+    """Wrong settings are found at the start, with the exit code of a wrong configuration."""
     store = open_store()
     cases = [("a wrong secret", {"AWS_SECRET_ACCESS_KEY": "wrong-secret"}, "SignatureDoesNotMatch"),
              ("no credentials", {"AWS_ACCESS_KEY_ID": ""}, "AWS_ACCESS_KEY_ID"),
@@ -147,14 +148,14 @@ def refused():
 
 
 def open_service(life):
-    """A store that takes keys of a token service."""
+    """Opens a store that accepts the keys of a token service."""
     store = open_store()
     store.service = TokenService(tempfile.mkdtemp(prefix="leeway-service-"), life).__enter__()
     return store, store.service
 
 
 def temporary():
-    """Credentials of a role, by a token that changes: renewed before they expire, through a whole job."""
+    """Credentials of a role, by a token that changes, are renewed before they expire, during a whole job."""
     store, service = open_service(life=5)
     os.environ.update(service.web_identity())
     clocks = 600
@@ -174,7 +175,7 @@ def temporary():
     with StoreCluster(store, "agent") as cluster:
         runs.check(cluster.finish()["weights_sha256"] == undisturbed(), "by the agent beside a container: the same bits")
     runs.check(store.keys_used and all(key.startswith("ASIA") for key in store.keys_used), f"requests by {store.keys_used}")
-    # What the store refuses is replaced, whatever this host's clock says.
+    # Keys that the store refuses are replaced, whatever this host's clock says.
     given = len(service.keys)
     store.fault = lambda request: Status(400, "ExpiredToken") if len(service.keys) == given + 1 else None
     told = leeway("evaluate", f"s3://{BUCKET}/agent", "--data", runs.data_with("optdigits/optdigits.tra"))
@@ -184,7 +185,7 @@ def temporary():
 
 
 def not_given():
-    """Who gets no credentials is told what to do; what may pass is asked for again."""
+    """A process that gets no credentials is told what to do; after an error that may pass it asks again."""
     store, service = open_service(life=3600)
     wrong = [("a role that is not for it", {}, "AccessDenied", "trust policy", runs.USAGE),
              ("a token of yesterday", {}, "ExpiredTokenException", "clock", runs.USAGE),
@@ -206,7 +207,7 @@ def not_given():
     store.__exit__()
 
 
-# Kinds of trouble: what happens to the request, how many requests it happens to, and who is killed at the first.
+# Kinds of trouble: what happens to a request, to how many requests it happens, and who is killed at the first one.
 KINDS = {
     "all killed": (Cut("before"), 1, "all"),
     "all killed after it": (Cut("after"), 1, "all"),
@@ -223,7 +224,8 @@ KINDS = {
 
 
 class Trouble:
-    """One kind of trouble, from the n-th request on that changes something in the run or reads its checkpoints."""
+    """One kind of trouble, which begins at the n-th of the requests that change something in the run or read its
+    checkpoints."""
 
     def __init__(self, cluster, kind, at):
         self.cluster, self.at = cluster, at
@@ -245,7 +247,7 @@ class Trouble:
             self.hit = f"{request.operation} {request.key.removeprefix(self.cluster.name + '/')}"
             self.newest = max(self.cluster.manifests(), default=0)
             if self.victim == "all":
-                # By the main thread, which would start anew whom it finds dead.
+                # The main thread kills it, because that thread starts dead processes again.
                 self.reached.set()
                 self.all_dead.wait(30)
             elif self.victim is not None:
@@ -256,7 +258,7 @@ class Trouble:
 
 
 def count_requests(store):
-    """Of an undisturbed job."""
+    """Counts the requests of an undisturbed job."""
     with StoreCluster(store, "counted") as cluster:
         trouble = store.fault = Trouble(cluster, "slow", 1 << 30)
         summary = cluster.finish()
@@ -274,7 +276,7 @@ def disturbed(store, number, kind, at):
             trouble.all_dead.set()
             cluster.check_manifests(trouble.newest)
         summary = cluster.finish()
-        # Those of cuts that are over go with their folders.
+        # Unfinished uploads of old cuts are removed with their folders.
         left = [key for key in store.uploads.values() if key.startswith(cluster.name + "/")]
         kept = [f"/checkpoints/clock-{clock:09}/" for clock in cluster.manifests()]
         gone = [key for key in left if not any(folder in key for folder in kept)]
@@ -290,7 +292,7 @@ def disturbed(store, number, kind, at):
 
 
 def faults(count, first=0):
-    """Runs `first` to `count`: each kind in turn; requests spread evenly over the job."""
+    """Makes the runs from `first` to `count`: each kind of trouble in turn, at requests spread evenly over the job."""
     begun = time.monotonic()
     store = open_store()
     total = count_requests(store)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What `leeway train` does about its processes: those that die now and then or again and again, that die before they
-listen, that stand still, that are only slow, and those whose place another process takes.
+"""What `leeway train` does about its processes: those that die now and then or repeatedly, those that die before they
+listen, those that stand still, those that are only slow, and those that another process replaces.
 
     tests/chaos/supervise.py CASE                 as ctest runs them
 """
@@ -19,7 +19,7 @@ ROLES = (("server", 0), ("server", 1), ("worker", 1))
 
 
 def running(*sets, options=()):
-    """A job in trouble: it has no end, unless `sets` says so."""
+    """Starts a job in trouble. It has no end, unless `sets` says so."""
     run = kills.job([*SYNC, kills.SLOWLY, kills.ENDLESS, *sets])
     run.start(options=options)
     kills.forward(run)
@@ -27,7 +27,7 @@ def running(*sets, options=()):
 
 
 def finished(run):
-    """Its undisturbed bits are looked at elsewhere; here it is to end, with what a run leaves behind."""
+    """Ends the job. Other tests compare the bits; this one checks that the job ends and leaves all its files."""
     summary = run.wait(timeout=120)
     runs.check(summary["state"] == "finished" and (run.dir / "model.safetensors").exists(), "the job has finished")
     return summary
@@ -36,7 +36,7 @@ def finished(run):
 # ---- the budget of restarts
 
 def budget_refills(role, number):
-    """More deaths than max_restarts, each of which comes when the one before it counts no more."""
+    """More deaths than max_restarts, each of which comes when the previous one no longer counts."""
     run = running("servers.max_restarts=1", "workers.max_restarts=1", options=["--restart-window", "2"])
     for _ in range(4):
         kills.kill(run, role, number)
@@ -51,7 +51,7 @@ def budget_refills(role, number):
 
 
 def crash_loop():
-    """Deaths without a pause use the budget up, soon, and the error names the process, its end and its log."""
+    """Deaths without a pause soon use up the budget, and the error names the process, its end and its log."""
     for role, number in ROLES:
         run = running()
         began, lives = time.monotonic(), set()
@@ -75,7 +75,7 @@ def crash_loop():
 
 
 def killed_at_start():
-    """Server 0 dies before it listens, in each part of its start: it is started again."""
+    """Server 0 dies before it listens, in each phase of its start: it is started again."""
     for milliseconds in (0, 5, 10, 20, 30, 45, 60):
         # 100 clocks take longer than its start.
         run = kills.job([*SYNC, kills.SLOWLY, "stop={clocks: 100}"])
@@ -91,7 +91,7 @@ def killed_at_start():
 # ---- processes that stand still, or are slow
 
 def hung(role, number):
-    """One that stands still is killed and started again, and the bits are those of the undisturbed run."""
+    """A process that stands still is killed and started again, and the bits are those of the undisturbed run."""
     run = running("limits.lease_seconds=1")
     pid = run.process_of(role, number)
     os.kill(pid, signal.SIGSTOP)
@@ -108,7 +108,7 @@ def hung(role, number):
 
 
 def hung_while_stopping():
-    """Ctrl-C while a worker stands still: the stop is in order all the same."""
+    """Ctrl-C while a worker stands still: the job still stops in order."""
     run = running("limits.lease_seconds=1")
     os.kill(run.process_of("worker", 1), signal.SIGSTOP)
     run.interrupt()
@@ -118,7 +118,7 @@ def hung_while_stopping():
 
 
 def slow():
-    """A worker whose steps take far longer than its lease and the watchdog's patience is left alone."""
+    """A worker whose steps take far longer than its lease and the watchdog's limit is left alone."""
     run = kills.job([*SYNC, "limits.lease_seconds=0.5", "stop={clocks: 2}", "checkpoint={every: {clocks: 2}}",
                      "workers.emulate={step_milliseconds: 9000}"])
     run.start()
@@ -128,7 +128,8 @@ def slow():
 
 
 def busy():
-    """Whoever waits for a rank that is busy for longer than limits.exchange_seconds, and heard, goes on waiting."""
+    """Workers that wait for a rank that is busy for longer than limits.exchange_seconds, but is still heard, go on
+    waiting."""
     run = kills.job([*SYNC, "limits.exchange_seconds=8", "stop={clocks: 2}", "checkpoint={every: {clocks: 2}}",
                      "workers.emulate={step_milliseconds: 1500, slow: [{ranks: [1], factor: 10}]}"])
     run.start()
@@ -156,10 +157,10 @@ def stood_still(*who):
     run.clean()
 
 
-# ---- processes that others start
+# ---- processes that are started by hand
 
 def by_hand(run, role, number, before=None):
-    """As somebody at a terminal would, who follows the coordinator's message."""
+    """Starts a process as a person at a terminal would who follows the coordinator's message."""
     address = (run.dir / "coordinator").read_text(encoding="utf-8").strip()
     command = [str(runs.BIN / f"leeway-{role}"), "--index" if role == "server" else "--rank", str(number),
                "--token-file", str(run.dir / "token")]
@@ -173,12 +174,12 @@ def by_hand(run, role, number, before=None):
         return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
 
-# A job of 18 s, far more than it takes to put another process in one's place: its end is to be that of all.
+# A job of 18 s, which is far longer than replacing a process takes: all processes must end with the job.
 TO_ITS_END = ["stop={clocks: 1200}", "workers.emulate={step_milliseconds: 15}", "limits.lease_seconds=1"]
 
 
 def replaced(role, number, hand_dies=False):
-    """The job that the coordinator calls finished is finished, with all that a run leaves behind."""
+    """A job that the coordinator calls finished is finished, with all that a run leaves behind."""
     run = running(*TO_ITS_END)
     old = run.process_of(role, number)
     hand = by_hand(run, role, number)
@@ -199,7 +200,7 @@ def replaced(role, number, hand_dies=False):
 
 
 def added_by_hand():
-    """A server that a person adds to a job with servers.max is left to that person."""
+    """The launcher leaves a server alone that a person adds to a job with servers.max."""
     run = running(*TO_ITS_END, "servers={count: 2, max: 3, shards: 6}")
     hand = by_hand(run, "server", 2)
     try:
@@ -214,7 +215,7 @@ def added_by_hand():
 
 
 def replaced_coordinator():
-    """Server 0 dies, and somebody is faster than the launcher in starting it again at its address."""
+    """Server 0 dies, and a person restarts it at its address before the launcher does."""
     run = running(*TO_ITS_END)
     old = run.process_of("server", 0)
     os.kill(run.process.pid, signal.SIGSTOP)

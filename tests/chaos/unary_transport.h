@@ -1,5 +1,5 @@
-// A ParameterClient's way to its servers as a worker of stock gRPC stubs has it: each request a
-// call of its own, each payload in a message. Raw payloads only.
+// The transport of a ParameterClient as a worker of stock gRPC stubs would have it: each request is
+// a unary call, and each payload is a message's field. Raw payloads only.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace leeway::testing {
 
-// Attachments and timers are a StreamTransport's, whose thread runs every callback.
+// Attachments and timers use a StreamTransport, whose thread runs every callback.
 class UnaryTransport : public Transport {
  public:
   explicit UnaryTransport(const TransportOptions& options);
@@ -39,7 +39,7 @@ class UnaryTransport : public Transport {
  private:
   struct Once;
 
-  // Hands on what has been answered.
+  // Passes answers on.
   void Loop();
 
   StreamTransport inner_;

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Processes of two versions in one job: one protocol is enough, and a job can go from one version to the other while it
-trains (docs/operations.md). The other programs are those of LEEWAY_OTHER_BIN, a folder of another build; without it they
-are copies of these that say another version, which shows that nobody is refused for it, and nothing of older code."""
+trains (docs/operations.md). The other programs are those of LEEWAY_OTHER_BIN, a folder of another build. Without it
+they are copies of these programs that report another version. That shows that no process is refused for its version,
+but nothing about older code."""
 
 import contextlib
 import os
@@ -21,13 +22,13 @@ CLOCKS = 600
 
 
 def version_of(folder):
-    """And the protocol."""
+    """Returns the version and the protocol of the programs in the folder."""
     said = subprocess.run([str(folder / "leeway"), "--version"], capture_output=True, text=True, check=True).stdout
     return re.fullmatch(r"leeway (.*), protocol (\d+)\n", said).groups()
 
 
 def relabel(folder):
-    """Copies that say another version, of as many letters."""
+    """Makes copies of the programs that report another version of the same length."""
     own = version_of(runs.BIN)[0].encode()
     other = own[:-1] + (b"9" if own[-1:] != b"9" else b"8")
     for name in PROGRAMS:
@@ -37,7 +38,7 @@ def relabel(folder):
 
 @contextlib.contextmanager
 def others():
-    """The folder with programs of another version, and of the same protocol."""
+    """Returns the folder with programs of another version and the same protocol."""
     with tempfile.TemporaryDirectory() as made:
         folder = pathlib.Path(os.environ.get("LEEWAY_OTHER_BIN", made))
         if str(folder) == made:
@@ -49,7 +50,7 @@ def others():
 
 
 def of_other(command, folder):
-    """The same, by the other program."""
+    """Returns the same command for the other program."""
     return [str(folder / pathlib.Path(word).name) if pathlib.Path(word).name in PROGRAMS[1:] else word for word in command]
 
 
@@ -59,7 +60,7 @@ def cluster():
 
 
 def half_of_other(folder):
-    """A cluster of which server 1 and worker 1 are the others'."""
+    """Returns a cluster in which server 1 and worker 1 are the other programs."""
     run = cluster()
     own = {role: getattr(run, f"{role}_command") for role in ("server", "worker")}
     for role in own:
@@ -84,7 +85,7 @@ def has_come_back(run, since):
 
 
 def mixed():
-    """Half of the processes are of the other version, and come back as that: the bits of one version."""
+    """Half of the processes have the other version and come back with it: the bits are those of one version."""
     with others() as folder, half_of_other(folder) as run:
         for victim in ("worker", 1), ("server", 1):
             train_on(run)
@@ -93,8 +94,9 @@ def mixed():
 
 
 def rolled():
-    """Each process in turn gets SIGTERM and comes back as the other version, server 0 last. The next one follows when the job
-    trains and each server holds its blocks again. The job never goes back, and its bits are those of one version."""
+    """Each process in turn gets SIGTERM and comes back with the other version, server 0 last. The next one follows once
+    the job trains and each server holds its blocks again. The job never goes back, and its bits are those of one
+    version."""
     with others() as folder, cluster() as run:
         for place in ("worker", 0), ("worker", 1), ("server", 1), ("server", 0):
             train_on(run)

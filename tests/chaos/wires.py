@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Bad wires: everything that reaches a server, from workers, from the other server and from the coordinator, goes
-through a relay that delays it, cuts connections in the middle of messages, or loses all connections of a server at
-once. The job completes and every contribution counts once (ledger.py).
+through a relay. The relay delays it, cuts connections in the middle of messages, or cuts all connections of a server at
+once. The job completes, and every contribution counts once (ledger.py).
 
     tests/chaos/wires.py CASE                     as ctest runs them
 """
@@ -15,16 +15,16 @@ from cluster import free_address, runs
 from relay import Relays
 
 CLOCKS = 700
-# Of connections that are lost at once.
+# How often all connections are cut at once.
 ROUNDS = 8
 MILLION = 1_000_000
 
 
 def wired(mode, seed, trouble, blows=0, step=3, **how):
-    """A job whose servers are reached through relays; `trouble(run, relays, draw)` goes on beside it."""
+    """Runs a job whose servers are reached through relays, while `trouble(run, relays, draw)` runs beside it."""
     draw = random.Random(seed)
     listen = [free_address() for _ in range(2)]
-    # Drawn on the relays' own thread.
+    # For draws on the relays' own thread.
     theirs = random.Random(seed + 1)
     how = {name: make(theirs) for name, make in how.items()}
     with Relays(listen, **how) as relays:
@@ -50,7 +50,7 @@ def nothing(run, relays, draw):
 
 
 def lost_at_once(run, relays, draw):
-    """Every connection of a server is gone, again and again."""
+    """Cuts every connection of a server repeatedly."""
     for _ in range(ROUNDS):
         pause = time.monotonic() + draw.uniform(0.1, 0.6)
         run.wait_for(lambda r, until=pause: time.monotonic() > until, "a moment")
@@ -63,8 +63,9 @@ def delayed(mode, seed):
 
 
 def cut(mode, seed, blows=0):
-    """Every connection is cut after 0.1 to 3 MB, wherever in a message that is; and the next one again."""
-    # Deaths take their time, bytes do not.
+    """Cuts every connection after 0.1 to 3 MB, at any place in a message. The next connection is cut in the same
+    way."""
+    # Blows need time, while bytes flow fast.
     step = 20 if blows else 3
     cuts = wired(mode, seed, nothing, blows, step, bytes_to_cut=lambda draw: lambda: draw.randrange(100_000, 3 * MILLION))
     runs.check(cuts >= 20, f"{cuts} connections were cut")

@@ -1,4 +1,4 @@
-// A coordinator that answers as told and remembers what it was told.
+// A fake coordinator, which answers as told and records what it was told.
 #pragma once
 
 #include <chrono>
@@ -21,8 +21,8 @@
 
 namespace leeway::testing {
 
-// Answers over gRPC within the process. Fields are set before the first call; what was heard is
-// read through methods, from any thread.
+// Answers over gRPC within the process. Set the fields before the first call. Methods return what
+// was heard, from any thread.
 class FakeCoordinator final : public v1::Coordinator::Service {
  public:
   FakeCoordinator() {
@@ -37,28 +37,28 @@ class FakeCoordinator final : public v1::Coordinator::Service {
 
   // What RegisterWorker answers.
   v1::RegisterWorkerReply registration;
-  // Who only asks for the job is answered this one.
+  // The answer to a client that only asks for the job.
   std::optional<v1::TrainingJob> offer;
-  // Not OK: the answer instead, by method; called for every attempt.
+  // By method, called for every attempt: an error replaces the answer.
   std::function<absl::Status(const std::string& method)> refuse;
-  // What a heartbeat is answered.
+  // Fills in the answer to a heartbeat.
   std::function<void(const v1::HeartbeatRequest&, v1::HeartbeatReply&)> on_heartbeat;
-  // What a question for batches is answered.
+  // Fills in the answer to a request for batches.
   std::function<void(const v1::LeaseDataRequest&, v1::LeaseDataReply&)> on_lease;
   // What GetJobStatus answers.
   v1::JobStatus status;
   uint64_t stop_at = 0;
-  // Loaded by LoadWorkerState.
+  // What LoadWorkerState loads.
   std::optional<v1::WorkerStateChunk> state;
 
-  // Its lock orders the fields set so far before the handlers, where ThreadSanitizer sees it.
+  // Its lock orders the fields set so far before the handlers, visibly for ThreadSanitizer.
   const std::string& address() const {
     MutexLock lock(mutex_);
     return address_;
   }
   std::shared_ptr<grpc::Channel> channel() const { return MakeChannel(address()); }
 
-  // How long the latest call of `method` might have taken, which was there.
+  // How long the latest call of `method`, which must exist, was allowed to take.
   Duration limit(const std::string& method) const {
     MutexLock lock(mutex_);
     return limits_.at(method);
@@ -143,7 +143,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     stops_.push_back(*request);
     return grpc::Status::OK;
   }
-  // How many are told that the job may still go back.
+  // How many leaving workers were told that the job may still go back.
   size_t unsealed_leaves = 0;
   grpc::Status Leave(grpc::ServerContext* context, const v1::LeaveRequest* request,
                      v1::LeaveReply* reply) override {

@@ -1,5 +1,6 @@
-// Parameter servers in the test's own memory, reached through a Transport that keeps its own time:
-// a pause of seconds passes in no time. One worker's view: a contribution is applied on arrival.
+// Fake parameter servers in the test's own memory. They are reached through a Transport with a
+// clock of its own: a pause of seconds takes no time. They see one worker: a contribution is
+// applied on arrival.
 #pragma once
 
 #include <atomic>
@@ -29,32 +30,32 @@ namespace leeway::testing {
 // A call as a server sees it.
 struct FakeRequest {
   uint32_t server = 0;
-  // "Push" and so on.
+  // The method's name, such as "Push".
   std::string method;
   v1::ExchangeHeader header;
   ReadKind reads = ReadKind::kAtClock;
-  // Decoded.
+  // The payload, decoded.
   std::vector<float> values;
-  // As it came.
+  // The payload as it came.
   std::string payload;
-  // Counts the calls, from 0.
+  // The number of the call, from 0.
   size_t number = 0;
 };
 
-// What the servers hold; outlives the transport, so that a test can look at it. Thread-safe.
+// What the servers hold. It outlives the transport, so that a test can look at it. Thread-safe.
 class FakeModel {
  public:
   FakeModel(const BlockLayout& layout, bool elastic = false, float alpha = 0)
       : layout_(layout), elastic_(elastic), alpha_(alpha), weights_(layout.total()) {}
 
-  // Set before the first call. Not OK: the answer in place of carrying the request out. May advance
-  // time.
+  // Set before the first call. An error is the answer, and the request is not carried out. May
+  // advance time.
   std::function<absl::Status(const FakeRequest&)> script;
   std::atomic<uint64_t> attach_clock{0};
   std::atomic<uint64_t> counted{0};
   std::atomic<bool> needs_initialize{false};
   std::atomic<uint64_t> staleness{0};
-  // By index.
+  // By index: servers that have no blocks.
   std::set<uint32_t> servers_without_blocks;
 
   const BlockLayout& layout() const { return layout_; }
@@ -107,7 +108,8 @@ class FakeModel {
     request.payload.assign(sent.payload.begin(), sent.payload.end());
     if (sent.payload.empty()) return request;
     request.values.resize(layout_.Range(sent.header.block()).count);
-    // Told to the client: Catch is for one thread, and this is another.
+    // The error is reported to the client: Catch may be used from one thread only, and this is
+    // another.
     RETURN_IF_ERROR(leeway::Decode(sent.header.encoding(), sent.payload, request.values));
     return request;
   }
@@ -157,7 +159,7 @@ class FakeModel {
   Time now_ GUARDED_BY(mutex_){};
 };
 
-// Answers calls one after the other on a thread of its own, unless told to hold them.
+// Answers calls one after the other on a thread of its own, unless it is told to hold them.
 class FakeTransport : public Transport {
  public:
   explicit FakeTransport(std::shared_ptr<FakeModel> model)

@@ -20,15 +20,15 @@
 namespace leeway::testing {
 
 struct Faults {
-  // Every request goes out twice; the answer of the second is the one that counts.
+  // Every request is sent twice; the second answer counts.
   bool duplicate = false;
-  // Every n-th call is carried out and its answer lost; 0: none.
+  // Every n-th call is carried out and its answer lost; 0: no answer is lost.
   uint32_t drop_reply_every = 0;
-  // Every n-th call is lost on its way; 0: none.
+  // Every n-th call is lost on its way; 0: no call is lost.
   uint32_t drop_request_every = 0;
 };
 
-// Hands on what it is told.
+// Passes on what it is told.
 class ForwardingCall : public TransportCall {
  public:
   explicit ForwardingCall(std::shared_ptr<TransportCall> call) : call_(std::move(call)) {}
@@ -60,7 +60,8 @@ class FaultTransport : public Transport {
     }
     if (Hits(number, faults_.drop_reply_every)) call = std::make_shared<Loser>(std::move(call));
     if (!faults_.duplicate) return inner_->Call(server, request, timeout, std::move(call));
-    // The caller's memory must stay until both are over: `call` is done with the later of the two.
+    // The caller's memory must stay until both calls are over, so `call` is done with the later
+    // one.
     auto pair = std::make_shared<Pair>(std::move(call), request.receives());
     for (bool counts : {false, true}) {
       inner_->Call(server, request, timeout, std::make_shared<Half>(pair, counts));
@@ -85,7 +86,7 @@ class FaultTransport : public Transport {
     }
   };
 
-  // Waits for both calls, gives the answer of one.
+  // Waits for both calls, and returns the answer of one.
   class Pair {
    public:
     Pair(std::shared_ptr<TransportCall> call, bool receives)
@@ -100,7 +101,7 @@ class FaultTransport : public Transport {
           status_ = status;
           reply_.attach = reply.attach;
           reply_.version = reply.version;
-          // The memory of the reply does not outlast it.
+          // The reply's memory is only valid during this call.
           if (receives_) {
             for (const FloatPayload::Piece& piece : reply.payload.pieces()) {
               bytes_.insert(bytes_.end(), piece.begin(), piece.end());
@@ -118,7 +119,7 @@ class FaultTransport : public Transport {
     const bool receives_;
     Mutex mutex_;
     int left_ GUARDED_BY(mutex_) = 2;
-    // Not touched once both are in.
+    // Not changed any more once both calls are done.
     absl::Status status_;
     TransportReply reply_;
     std::vector<uint8_t> bytes_;

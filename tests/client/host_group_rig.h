@@ -1,4 +1,4 @@
-// Workers of one host that combine: in one process, but over real shared memory.
+// Workers of one host that combine: in one process, but with real shared memory.
 #pragma once
 
 #include <initializer_list>
@@ -36,13 +36,13 @@ struct Worker {
   void Fill(float value) {
     for (float& each : vector.span()) each = value;
   }
-  // As an exchange would, of all blocks.
+  // Publishes all blocks, as an exchange does.
   void Publish(uint64_t clock, float value, uint64_t examples) {
     group->Withdraw();
     Fill(value);
     group->Publish(clock, examples, {0, layout.blocks()});
   }
-  // The leader's.
+  // Combines as the leader.
   HostGroup::Combined Combine(uint64_t clock, uint32_t block, uint64_t examples) {
     REQUIRE(group->Refresh().ok());
     const auto combined = group->Combine(clock, block, examples, vector.span(), weights);
@@ -72,7 +72,7 @@ inline v1::HostGroup GroupOf(std::initializer_list<const Worker*> workers) {
   return group;
 }
 
-// Of so many steps, in clocks of `steps_per_clock`.
+// Returns the length of a job of this number of steps, in clocks of `steps_per_clock`.
 inline v1::JobLength LengthOf(uint64_t steps_per_clock, uint64_t steps) {
   v1::JobLength length;
   length.set_steps_per_clock(steps_per_clock);
@@ -82,7 +82,7 @@ inline v1::JobLength LengthOf(uint64_t steps_per_clock, uint64_t steps) {
 
 using Outcome = HostGroup::Outcome;
 
-// Ranks 1 and 3 of a host, of which 1 leads.
+// Ranks 1 and 3 of a host. Rank 1 leads.
 struct Two {
   explicit Two(uint64_t generation = 1) { Open(generation); }
   void Open(uint64_t generation) {

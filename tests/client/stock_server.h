@@ -1,4 +1,4 @@
-// A server made of the stock generated stubs, as one in any language would be.
+// A server made of the stock generated stubs, like one in any other language.
 #pragma once
 
 #include <algorithm>
@@ -39,16 +39,16 @@ class StockServer final : public v1::ParameterServer::Service {
   ServerEndpoint endpoint() const {
     return {"127.0.0.1:" + std::to_string(port_), local_address(), HostIdentity()};
   }
-  // Streams that were begun.
+  // The number of streams that were begun.
   int streams() const { return streams_; }
-  // Of the frames received.
+  // The number of frames received.
   int frames() const { return frames_; }
-  // Of the frame that had most.
+  // The number of requests in the largest frame.
   int most_requests() const { return most_requests_; }
   std::atomic<bool> break_next_stream{false};
-  // Replies that claim more payload than there is.
+  // Once, replies claim more payload than there is.
   std::atomic<bool> lie_once{false};
-  // What ends it.
+  // The status that ends the streams.
   std::atomic<grpc::StatusCode> break_with{grpc::StatusCode::UNAVAILABLE};
 
   grpc::Status Attach(grpc::ServerContext* context, const v1::AttachRequest* request,
@@ -118,7 +118,7 @@ class StockServer final : public v1::ParameterServer::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// A call whose end is waited for.
+// A call whose end can be waited for.
 class Ending : public TransportCall {
  public:
   void OnDone(const absl::Status& status, const TransportReply&) override {

@@ -1,4 +1,4 @@
-// Who reaches a server at an address.
+// Which hosts can reach a server at an address.
 #include "common/address.h"
 
 #include "tests/catch.h"

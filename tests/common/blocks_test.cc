@@ -11,7 +11,8 @@
 namespace leeway::blocks {
 namespace {
 
-// Every element in exactly one block, in order, and each server's sums are those of its blocks.
+// Checks that every element is in exactly one block, in order, and that each server's sums are
+// those of its blocks.
 void CheckLayout(const BlockLayout& layout, uint64_t total, uint32_t servers) {
   REQUIRE(layout.total() == total);
   REQUIRE(layout.servers() == servers);
@@ -50,7 +51,7 @@ TEST_CASE("every element is in exactly one block, whatever total, servers and bl
   }
 }
 
-// Where the groups begin in which int8 and sign encode the model.
+// Returns where the groups begin that int8 and sign encode together.
 std::vector<uint64_t> Groups(const BlockLayout& layout) {
   std::vector<uint64_t> begins;
   for (uint32_t block = 0; block < layout.blocks(); ++block) {
@@ -80,7 +81,7 @@ TEST_CASE("a small model is cut finer, so that every server has some") {
 }
 
 TEST_CASE("a server without a block is legal") {
-  // Three servers, and two groups.
+  // There are three servers, but only two groups.
   CHECK(BlockLayout::ForModel(300, 3, 1 << 20).ServersWithBlocks() == 2);
   const BlockLayout layout = BlockLayout::ForModel(10, 4, 1 << 20);
   REQUIRE(layout.blocks() == 1);
@@ -112,7 +113,7 @@ TEST_CASE("a layout from a peer equals the one it was made from, and nonsense is
   REQUIRE(absl::IsInvalidArgument(BlockLayout::FromWire(uint64_t{1} << 32, 1, 1).status()));
   REQUIRE(BlockLayout::FromWire((uint64_t{1} << 32) - 1, 1, 1).ok());
   REQUIRE(BlockLayout::FromWire(7, 1, uint64_t{1} << 24).ok());
-  // Whose bytes are 0 in 64 bits.
+  // The bytes of a block overflow to 0 in 64 bits.
   const absl::Status huge = BlockLayout::FromWire(7, 1, uint64_t{1} << 62).status();
   REQUIRE(absl::IsInvalidArgument(huge));
   REQUIRE(absl::StrContains(huge.message(), "block_elements 4611686018427387904"));

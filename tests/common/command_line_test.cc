@@ -11,7 +11,7 @@
 namespace leeway::command_line {
 namespace {
 
-// The first line that is said of these arguments; empty if the program may go on.
+// Returns the first line printed for these arguments; empty if the program may go on.
 std::string Said(std::vector<const char*> arguments) {
   CLI::App app("A program.", "prog");
   std::string reach, bind;

@@ -1,4 +1,4 @@
-// A child process for tests of what happens between processes. Fork before the test has threads.
+// A child process, for tests of what happens between processes. Fork before the test has threads.
 #pragma once
 
 #include <csignal>
@@ -12,7 +12,8 @@
 
 namespace leeway {
 
-// Runs `body`, which returns what the parent is to know, and then stays until it is killed.
+// Runs `body` in the child and gives its result to the parent. The child then stays until it is
+// killed.
 class Forked {
  public:
   explicit Forked(const std::function<std::string()>& body) {
@@ -36,7 +37,7 @@ class Forked {
   pid_t pid() const { return pid_; }
   const std::string& answer() const { return answer_; }
 
-  // Afterwards there is no such process.
+  // When it returns, the process is gone.
   void Kill() {
     if (pid_ <= 0) return;
     kill(pid_, SIGKILL);

@@ -27,7 +27,7 @@ TEST_CASE("loss scale: an overflow halves it from the next clock on, and the cou
   CHECK(history.At(3500) == 15);
   CHECK(history.At(3501) == 16);
   CHECK(history.Halve(3501) == Entry{3502, 15});
-  // One after the other, down to 1.
+  // One halving after the other, down to 1.
   for (uint32_t left = 15; left-- > 0;) history.Halve(3502 + 14 - left);
   CHECK(history.At(3517) == 0);
 }
@@ -39,7 +39,7 @@ TEST_CASE("loss scale: a life that has the entries finds the same scales, also o
   for (const Entry& entry : first.entries()) CHECK(next.Add(entry));
   CHECK(next == first);
   for (uint64_t clock = 0; clock < 8000; ++clock) REQUIRE(next.At(clock) == first.At(clock));
-  // What it finds again is known, and leaves the later ones.
+  // A halving that is found again is known, and keeps the later ones.
   CHECK(next.Halve(3) == first.entries()[0]);
   CHECK_FALSE(next.Add(first.entries()[2]));
   CHECK(next == first);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kMebi = 1 << 20;
 
-// A machine on which this process's group is /box/job of version 2.
+// A machine on which this process is in the control group /box/job of version 2.
 class FakeRoot {
  public:
   explicit FakeRoot(const std::string& group = "0::/box/job\n") {
@@ -44,7 +44,7 @@ TEST_CASE("memory is what the tightest group leaves") {
   CHECK(MachineMemoryBytes(root.path()) == 64 * kMebi);
   root.Write("sys/fs/cgroup/box/job/memory.max", std::to_string(32 * kMebi) + "\n");
   CHECK(MachineMemoryBytes(root.path()) == 32 * kMebi);
-  // More than there is.
+  // The limit is larger than the memory of the machine.
   root.Write("sys/fs/cgroup/box/job/memory.max", std::to_string(2 * all) + "\n");
   CHECK(MachineMemoryBytes(root.path()) == 64 * kMebi);
 }

@@ -52,7 +52,7 @@ TEST_CASE("A stream is a function of seed, purpose and keys, and no two streams 
       }
     }
   }
-  // 64-bit draws: one coincidence among these has probability 1e-10.
+  // 64-bit draws: a coincidence among these has probability 1e-10.
   CHECK(seen.size() == draws);
   RandomStream a(7, RandomPurpose::kShuffle, {1, 2}), b(7, RandomPurpose::kShuffle, {1, 2});
   for (int i = 0; i < 100; ++i) CHECK(a.NextU64() == b.NextU64());
@@ -65,7 +65,7 @@ TEST_CASE("A copy of a stream goes on where the original is") {
   for (int i = 0; i < 10; ++i) CHECK(a.NextU32() == b.NextU32());
 }
 
-// Bounds are five standard errors.
+// The bounds are five standard errors.
 TEST_CASE("Uniform draws have mean 1/2, variance 1/12 and lie from 0 up to 1") {
   RandomStream stream(1, RandomPurpose::kGenerate);
   double low = 1, high = 0;

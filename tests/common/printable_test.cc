@@ -11,12 +11,12 @@ TEST_CASE("text of others does nothing to a terminal") {
   CHECK(Printable("plain, \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80") ==
         "plain, \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
   CHECK(Printable("a\x1b[2Jb\r\n\tc\x07") == "a\\x1b[2Jb\\x0d\\n\\tc\\x07");
-  // CSI as one character, a mark that turns what follows, DEL.
+  // CSI as one character, a mark that reverses the text's direction, and DEL.
   CHECK(Printable("\xc2\x9b"
                   "31m") == "\\xc2\\x9b31m");
   CHECK(Printable("\xe2\x80\xae"
                   "x\x7f") == "\\xe2\\x80\\xaex\\x7f");
-  // Not UTF-8: cut off, too long a form, a surrogate, beyond the last character.
+  // Not UTF-8: cut off, overlong, a surrogate, and beyond the last character.
   CHECK(Printable("\xe2\x82") == "\\xe2\\x82");
   CHECK(Printable("\xc0\x80") == "\\xc0\\x80");
   CHECK(Printable("\xed\xa0\x80") == "\\xed\\xa0\\x80");

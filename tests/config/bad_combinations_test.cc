@@ -1,4 +1,4 @@
-// Parts of a job that are each well, and do not go together.
+// Parts of a job that are each valid but do not fit together.
 #include <string>
 
 #include "tests/catch.h"
@@ -129,7 +129,7 @@ TEST_CASE("factors and scaling are bounded, of servers' rules and workers' optim
        "number, "
        "such as 0.5 or 1e-3; it is 'x'"},
   });
-  // A rule that decays nothing takes the factor of a decay, too.
+  // A rule without decay also accepts a factor of the decay.
   CHECK(ErrorOf(Sample(sgd, sgd + ", scaling: linear, factors: {biases: {weight_decay: 0}, norms: "
                                   "{weight_decay: 0, learning_rate: 2}, embeddings: {}}")) ==
         "no error");
@@ -143,7 +143,7 @@ TEST_CASE("a block that travels holds what workers have only where they are sent
                "{mode: sync}\nupdate: {type: sgd, learning_rate: 0.1}\n" + compression +
                    "servers: {count: 2, replicas: 2, block_bytes: 25165824}\n"));
   };
-  // The weights and those of the version before.
+  // The weights and those of the previous version.
   CHECK(error("") == "no error");
   CHECK(error("compression: {weights: {type: int8}}\n") == "no error");
   CHECK(error("compression: {weights: {type: auto}}\n") == "no error");

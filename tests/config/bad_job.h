@@ -1,4 +1,4 @@
-// Edits of the sample job, and what is said of them.
+// Edits of the sample job, and the messages that they give.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Every mistake that the reader promises to name, and the exact lines that it prints for it.
+// Every mistake that the reader promises to name, and the exact lines that it prints.
 #include <algorithm>
 #include <string>
 

@@ -24,7 +24,7 @@ TEST_CASE("a rule is read and written as a job's update is") {
         "every: {epochs: 1}, factor: 0.5}, factors: {biases: {weight_decay: 0}}, scaling: linear, "
         "average: {decay: 0.9}}"}) {
     CHECK(UpdateYaml(Rule(yaml)) == yaml);
-    // Defaults are not worth a word.
+    // Defaults are not written.
     CHECK(UpdateYaml(Resolved(yaml)) == yaml);
   }
   const auto error = [](const char* yaml) {

@@ -1,4 +1,4 @@
-// Jobs whose workers are programs of the user's own.
+// Jobs whose workers are the user's own programs.
 #include "config/external.h"
 
 #include <string>
@@ -17,7 +17,7 @@ namespace {
 
 using testing::ErrorOf;
 
-// Line numbers matter.
+// Messages name these line numbers.
 const char* const kExternal =
     "apiVersion: leeway/v1\n"                                    // 1
     "kind: TrainingJob\n"                                        // 2
@@ -39,7 +39,7 @@ v1::TrainingJob Parsed(const std::string& yaml) { return ParseJob(yaml, "job.yam
 struct Edit {
   std::string from;
   std::string to;
-  // What the message has after "job.yaml:".
+  // The part of the message after "job.yaml:".
   std::string error;
 };
 
@@ -167,7 +167,7 @@ TEST_CASE("what would do nothing in an external job is refused with its place") 
        "10:23: evaluation.weights: an external program evaluates the weights that it trains; "
        "remove it"},
   });
-  // What is said is what is so anyway.
+  // The job states the default explicitly.
   CHECK(
       ErrorOf(External(data, in_data("partition: {type: iid}, loader_threads: 1, prefetch: 2"))) ==
       "no error");
@@ -183,7 +183,7 @@ TEST_CASE("an external job may evaluate, stop early and have a plugin's rule") {
   CHECK(ErrorOf(plugin + "update: {type: custom, rule: x, learning_rate: 1}\n") == "no error");
   CHECK_THAT(ErrorOf(External() + "update: {type: custom, rule: x, learning_rate: 1}\n"),
              Catch::Contains("is a plugin's: name the plugin"));
-  // Its layers are not known: the servers look for them when they make their blocks.
+  // The layers are not known yet: the servers look for them when they make their blocks.
   CHECK(ErrorOf(External() + "compression: {layers: [{names: fc1.weight, contributions: {type: "
                              "int8}}]}\n") == "no error");
 }
@@ -202,7 +202,7 @@ TEST_CASE("other jobs lack what they always lacked, in the same words") {
        "job.yaml:12:13: data.examples: goes with data.type external: Leeway counts the examples of "
        "files itself"},
   });
-  // Nor do they say of which type they are.
+  // Such a job does not state the model's type, either.
   const v1::TrainingJob job = Parsed(Sample("layers:", "type: layers\n  layers:"));
   CHECK(ToYaml(job) == ToYaml(Parsed(Sample())));
   CHECK(CheckHasLayers(job, "leeway-worker").ok());

@@ -1,4 +1,4 @@
-// The jobs that ship with the project, and what becomes of a file on its way to a job.
+// The jobs that ship with the project, and how a file becomes a job.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -110,7 +110,7 @@ TEST_CASE("a table to evaluate on has the categories of the one to train on") {
   const auto again = ParseJob(ToYaml(job), "resolved", {});
   INFO(ToYaml(job));
   REQUIRE(again.status().ToString() == "OK");
-  // No column by number beside the name.
+  // There is no column number beside the name.
   CHECK_FALSE(again->data().train().csv().has_label_column());
   CHECK(again->data().train().csv().ignore(0).empty());
   CHECK(again->data().test().csv().label_column() == -1);
@@ -127,7 +127,7 @@ TEST_CASE("the hash of a job is that of its resolved content") {
   };
   CHECK(hash(text).size() == 64);
   CHECK(hash(text) == hash("# a comment\n" + text));
-  // A default written out is no other job.
+  // Writing a default out does not make another job.
   CHECK(hash(text) ==
         hash(Replace(text, "servers: {count: 2}", "servers: {block_bytes: 1048576, count: 2}")));
   CHECK(hash(text) != hash(Replace(text, "seed: 42", "seed: 43")));
@@ -203,7 +203,7 @@ TEST_CASE("a file that cannot be read is named") {
   CHECK_FALSE(LoadJob("/", {}).ok());
 }
 
-// Whatever the bytes, the reader answers, and what it accepts is valid.
+// For any bytes, the reader answers, and a job that it accepts is valid.
 void CheckAnswers(const std::string& yaml) {
   const absl::StatusOr<v1::TrainingJob> job = ParseJob(yaml, "job.yaml", {});
   if (job.ok()) {

@@ -1,4 +1,4 @@
-// Errors that somebody finds after the job was read, and their places in it.
+// Errors that are found after the job was read, and their places in it.
 #include <string>
 
 #include "common/files/files.h"

@@ -115,7 +115,7 @@ TEST_CASE("a worker keeps state for elastic exchanges and for delta exchanges wi
   CHECK(KeepsWorkerState(job));
   optimizer.mutable_lion();
   CHECK(KeepsWorkerState(job));
-  // A plugin's rule may have some.
+  // A plugin's rule may have slots.
   optimizer.mutable_custom();
   CHECK(KeepsWorkerState(job));
   job.mutable_exchange()->mutable_elastic();
@@ -148,7 +148,7 @@ TEST_CASE(
   CHECK(batches(Epochs(1.5), 3) == 11);
   CHECK(batches(Epochs(2), 3) == 14);
   CHECK(batches(Clocks(5, 4), 3) == 60);
-  // 2^64, and it would be over before it began.
+  // 2^64 would overflow to 0, and the job would end before it begins.
   CHECK(batches(Clocks(uint64_t{1} << 29, 1 << 20), 1 << 15) == uint64_t{1} << 60);
   CHECK(batches(Epochs(1e300), 3) == uint64_t{1} << 60);
   CHECK(JobBatches(Epochs(2), ComputeLength(Epochs(2), 10), 7) == std::nullopt);
@@ -170,7 +170,7 @@ TEST_CASE("A stop that lies in the past is refused, one that was not changed is 
       CHECK(check(Clocks(10), EveryClocks(20), 10));
       CHECK(check(Epochs(1), EveryClocks(20), 10));
       CHECK(check(Clocks(30), EveryClocks(20), 20));
-      // The last cut of a run without sync may lie a clock behind its end.
+      // The last cut of a run outside of sync may be one clock behind its end.
       CHECK(check(Clocks(10), EveryClocks(10), 11));
     }
   }

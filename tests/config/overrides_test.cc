@@ -94,7 +94,7 @@ TEST_CASE("a key without a value is removed, and its default holds") {
   CHECK(With({"update.momentum=0.9", "update.momentum="}).SerializeAsString() ==
         plain.SerializeAsString());
   CHECK(With({"evaluation.early_stop="}).SerializeAsString() == plain.SerializeAsString());
-  // The elastic exchange brings its own rule, and refuses another.
+  // The elastic exchange brings its own rule, and refuses any other.
   const std::string elastic =
       "exchange={type: elastic, every: 4, alpha: 0.1, optimizer: {type: sgd, learning_rate: 0.1}}";
   CHECK(ErrorOf({{elastic}, {}}) != "no error");

@@ -1,4 +1,4 @@
-// Plugins in a job: numbers by name, and what goes with what.
+// Plugins in a job: options by name, and which parts fit together.
 #include <string>
 
 #include "config/job.h"
@@ -17,7 +17,7 @@ using testing::Sample;
 const std::string kSwish =
     "dense: {units: 10}\n    - custom: {name: swish, options: {beta: 1.5, alpha: 2}}";
 
-// The sample with a plugin, whose layer is in line 8.
+// Returns the sample with a plugin, whose layer is in line 8.
 std::string WithLayer(const std::string& layer = kSwish) {
   return Sample("dense: {units: 10}\n", layer + "\n  plugins: [./libmine.so]\n");
 }
@@ -54,7 +54,7 @@ TEST_CASE("an override sets an option, and brings its own") {
   const std::pair<std::string, std::string> variable = {
       "LEEWAY__MODEL__LAYERS__2__CUSTOM__OPTIONS__BETA", "5"};
   CHECK(Beta(Parsed(yaml, {{}, {variable}})) == 5);
-  // Names of what a map of protobuf has are names like any others.
+  // The field names of a protobuf map are ordinary names here.
   const v1::TrainingJob key = Parsed(yaml, {{"model.layers.2.custom.options={key: 6}"}, {}});
   CHECK(key.model().layers(2).custom().options().at("key") == 6);
 }

@@ -1,5 +1,5 @@
-// A run that is resumed with other numbers goes on from the examples that were seen: its place in
-// the epochs, its schedules, its end.
+// A run that is resumed with other numbers continues from the examples that were seen: its place in
+// the epochs, its schedules, and its end.
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kExamples = 3823;
 constexpr double kEpochs = 10;
 
-// What decides how many examples a clock is.
+// The numbers that decide how many examples a clock has.
 struct Numbers {
   uint32_t workers = 3;
   uint64_t batch = 16;
@@ -46,7 +46,7 @@ v1::TrainingJob JobOf(const Numbers& numbers) {
   return job;
 }
 
-// Two thirds of a run of 3 workers, 16 examples a batch, is a clock of this number.
+// Returns the clock at two thirds of a run of 3 workers with 16 examples a batch.
 uint64_t MiddleOf(const v1::JobLength& length) { return length.clocks() * 2 / 3; }
 
 double EpochAt(const v1::JobLength& length, uint64_t clock) {
@@ -97,13 +97,13 @@ std::vector<v1::Schedule> Schedules() {
   return {whole, over, clocks, warm};
 }
 
-// By how much of an epoch a place may move: half a step of either, and what the last batches of an
-// epoch are short of, which is less than a step of all workers.
+// By how much of an epoch a place may move: half a step of either run, and what the last batches of
+// an epoch lack, which is less than a step of all workers.
 double Tolerance(const v1::JobLength& was, const v1::JobLength& is) {
   return 1.0 / static_cast<double>(std::min(was.steps_per_epoch(), is.steps_per_epoch()));
 }
 
-// A clock in epochs.
+// Returns the length of a clock in epochs.
 double ClockOf(const v1::JobLength& length) {
   return static_cast<double>(length.steps_per_clock()) /
          static_cast<double>(length.steps_per_epoch());
@@ -146,7 +146,7 @@ TEST_CASE("Resumed with other numbers, a schedule goes on at the rate that it ha
           const v1::JobLength is = Resumed(was, clock, after);
           CAPTURE(schedule.ShortDebugString(), stop, before.workers, before.batch, before.mode,
                   after.workers, after.batch, after.mode, after.local_steps);
-          // A warm-up has moved by one clock already at time 0.
+          // At time 0 a warm-up has already moved by one clock.
           const double tolerance = Tolerance(was, is) + ClockOf(was) + ClockOf(is);
           const float goes_on = Schedule::OverClocks(update, is, 1).LearningRate(clock);
           CHECK(std::abs(goes_on - rate) <= tolerance);
@@ -181,7 +181,7 @@ TEST_CASE("A run that has ended goes on from its end, also after a short last cl
   const StartPoint start = GoOnFrom(was, was.clocks(), longer, was.steps_per_epoch());
   CHECK(start.clock == was.clocks());
   CHECK(start.step == was.steps());
-  // Nothing is left to do.
+  // There is nothing left to do.
   const v1::JobLength over = Resumed(was, was.clocks(), {.workers = 5});
   CHECK(over.clocks() == was.clocks());
   CHECK(CheckStopAhead(JobOf(before).stop(), JobOf({.workers = 5}), over, was.clocks()).ok());

@@ -5,7 +5,7 @@
 
 namespace leeway::testing {
 
-// Line numbers matter: messages name them.
+// Messages name these line numbers.
 inline const char* const kSampleJob =
     "apiVersion: leeway/v1\n"                       // 1
     "kind: TrainingJob\n"                           // 2
@@ -23,7 +23,7 @@ inline const char* const kSampleJob =
     "update: {type: sgd, learning_rate: 0.1}\n"     // 14
     "stop: {epochs: 2}\n";                          // 15
 
-// The sample with `from` replaced by `to`. `from` must occur.
+// Returns the sample with `from` replaced by `to`. `from` must occur.
 inline std::string Sample(const std::string& from = "", const std::string& to = "") {
   std::string job = kSampleJob;
   return job.replace(job.find(from), from.size(), to);

@@ -1,4 +1,4 @@
-// Jobs that did not come through YAML.
+// Jobs that were not read from YAML.
 #include "config/validate.h"
 
 #include <limits>
@@ -81,7 +81,7 @@ TEST_CASE("a worker for each file is a matter of counts") {
         "workers, 2 files in data.train.files");
 }
 
-// A job of these layers, as the lines of a file.
+// Returns a job with these layers, given as the lines of a file.
 absl::StatusOr<v1::TrainingJob> ParseLayers(const std::string& layers) {
   return ParseJob(
       "apiVersion: leeway/v1\nkind: TrainingJob\nmetadata: {name: trees}\nmodel:\n  layers:\n" +
@@ -126,7 +126,7 @@ TEST_CASE("a model by name is written out in the resolved job") {
   const v1::TrainingJob job = WithLayers("  - resnet20: {classes: 2}\n");
   CHECK(job.model().layers(0).name() == "conv1");
   CHECK(job.model().layers(0).conv2d().groups() == 1);
-  // The stride of a shortcut's pixels is its own, not its window's.
+  // The shortcut's pooling has the block's stride, not that of a window.
   const v1::Residual& block = job.model().layers(4).sequence().layers(0).residual();
   CHECK(block.shortcut(0).avg_pool().stride() == 2);
   const auto again = ParseJob(ToYaml(job), "again.yaml", {});
@@ -151,7 +151,7 @@ TEST_CASE("mistakes in layers within layers have their place") {
       LayersError("  - sequence: {layers: [{name: a, relu: {}}, {name: a, dense: {units: 2}}]}\n")
           .find("model.layers.0.sequence.layers.1.name: the name 'sequence_0.a' is already that of "
                 "model.layers.0.sequence.layers.0") != std::string::npos);
-  // Containers, too.
+  // This includes containers.
   CHECK(LayersError(
             "  - {name: a, sequence: {layers: [{relu: {}}]}}\n  - {name: a, dense: {units: 2}}\n")
             .find("model.layers.1.name: the name 'a' is already that of model.layers.0") !=
@@ -159,7 +159,7 @@ TEST_CASE("mistakes in layers within layers have their place") {
   CHECK(LayersError("  - mlp: {hidden: 4}\n  - {name: mlp_0, dense: {units: 2}}\n")
             .find("model.layers.1.name: the name 'mlp_0' is already that of model.layers.0") !=
         std::string::npos);
-  // As deep as the resolved job can be read, and no deeper.
+  // As deep as a resolved job can be read back, and no deeper.
   const auto nested = [](int depth) {
     std::string text = "mlp: {hidden: 4, outputs: 2}";
     for (int i = 0; i < depth; ++i) text = "sequence: {layers: [{" + text + "}]}";

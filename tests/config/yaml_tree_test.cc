@@ -22,7 +22,7 @@ TEST_CASE("every node knows its line and column") {
   CHECK(PlaceOf(*root, "a") == "job.yaml:1:4: a: here");
   CHECK(PlaceOf(*root, "b.c") == "job.yaml:3:6: b.c: here");
   CHECK(PlaceOf(*root, "b.c.1") == "job.yaml:3:10: b.c.1: here");
-  // What has no value, or is not there, is where its key, or the map around it, is.
+  // The place of a missing value is that of its key, or of the map around it.
   CHECK(PlaceOf(*root, "b.d") == "job.yaml:4:3: b.d: here");
   CHECK(PlaceOf(*root, "b.e.f") == "job.yaml:2:1: b.e.f: here");
   CHECK(PlaceOf(*root, "z") == "job.yaml:1:1: z: here");

@@ -1,5 +1,5 @@
-"""What an API server and the webhooks of stock installations refuse (admission.yaml): of an object that is new, and of a
-change to one that is there."""
+"""What an API server and the webhooks of stock installations refuse (admission.yaml): new objects, and changes to
+existing ones."""
 
 import copy
 import functools
@@ -22,7 +22,7 @@ def table():
 
 
 def releases():
-    """{"jobset 0.8.2": {definitions, gates}}"""
+    """Returns {"jobset 0.8.2": {definitions, gates}}."""
     return {f"{project} {version}": release for project, versions in table()["releases"].items()
             for version, release in versions.items()}
 
@@ -32,7 +32,7 @@ def kind_of(owner):
 
 
 def values_at(value, path):
-    """What is at a path of keys, of which [] is each entry of a list and [0] the first."""
+    """Returns the values at a path of keys. [] stands for each entry of a list, and [0] for the first."""
     head, _, rest = path.partition(".")
     key, _, index = head.partition("[")
     if not isinstance(value, dict) or key not in value:
@@ -48,7 +48,7 @@ def at_of(owner, path):
 
 
 def breaks(rule, owner, on):
-    """Sentences about what a rule refuses; `on` is {gate: releases in which it is on}."""
+    """Returns sentences about what a rule refuses. `on` is {gate: releases in which it is on}."""
     found = at_of(owner, rule["at"])
     at = f"{rule['at']} is"
     if "gate" in rule:
@@ -68,7 +68,7 @@ def breaks(rule, owner, on):
 
 
 def wrong_names(jobset):
-    """Of what JobSet makes: each becomes a label of DNS."""
+    """Checks the names that JobSet makes: each becomes a DNS label."""
     name = jobset["metadata"]["name"]
     for role in jobset["spec"]["replicatedJobs"]:
         job = f"{name}-{role['name']}-{role.get('replicas', 1) - 1}"
@@ -109,7 +109,7 @@ def wrong_dependencies(jobset):
 
 
 def wrong_runtime(runtime):
-    """kubeflow/trainer, validateReplicatedJobs: what an ancestor's step must have."""
+    """kubeflow/trainer, validateReplicatedJobs: what the step of an ancestor must have."""
     for role in runtime["spec"]["template"]["spec"]["replicatedJobs"]:
         ancestor = role["template"].get("metadata", {}).get("labels", {}).get(workloads.ANCESTOR)
         names = [c["name"] for c in role["template"]["spec"]["template"]["spec"]["containers"]]
@@ -140,7 +140,8 @@ CHECKS = {"JobSet": (wrong_names, wrong_coordinator, wrong_dependencies), "Train
 
 
 def made_of(objects):
-    """The objects, and the JobSets and Jobs that controllers make of them and an API server admits as well."""
+    """Returns the objects, with the JobSets and Jobs that controllers make of them, which an API server must also
+    admit."""
     trainjobs = [workloads.jobset_of(owner, objects) for owner in of_kind(objects, "TrainJob")]
     whole = objects + [jobset for jobset in trainjobs if jobset]
     jobs = [{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"{o['metadata']['name']}-{role['name']}"},
@@ -149,7 +150,7 @@ def made_of(objects):
 
 
 def findings(objects, on=()):
-    """Sentences about objects that are new. `on`: gates that the administrator has turned on."""
+    """Returns sentences about new objects. `on`: gates that the administrator has turned on."""
     found = []
     for owner in made_of(objects):
         kind = kind_of(owner)
@@ -162,7 +163,7 @@ def findings(objects, on=()):
 # ---- changes
 
 def without(value, path):
-    """Removes what is at a path."""
+    """Returns the value without what is at the path."""
     *owners, key = path.rsplit(".", 1)
     for owner in values_at(value, owners[0]) if owners else [value]:
         if isinstance(owner, dict):
@@ -175,7 +176,7 @@ def bytes_of(text):
 
 
 def refused_changes(before, after):
-    """Sentences about an object that is there and would be another."""
+    """Returns sentences about an existing object that would change."""
     rule = table()["immutable"].get(kind_of(after), {})
     if (before.get("immutable") and (before.get("data") != after.get("data") or not after.get("immutable"))):
         yield "it is immutable"
@@ -198,7 +199,7 @@ def refused_changes(before, after):
 
 
 def updates(before, after):
-    """What `kubectl apply` of `after` is refused where `before` has been applied."""
+    """Returns why `kubectl apply` of `after` is refused once `before` has been applied."""
     there = {(o["apiVersion"], o["kind"], o["metadata"]["name"]): o for o in before}
     found = []
     for owner in after:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Each alert of --alerts fires in the situation that it is for, in every shape that can come into it and
-under every name of a run, and none fires while all is well. The situations are what kube-state-metrics and kubelet say of
-the pods, Jobs and claims of the rendered manifests. Needs promtool; skipped aloud without it.
+"""Each alert of --alerts fires in the situation that it is for, in every shape that can get into it and under every
+name of a run. No alert fires while all is well. The situations are what kube-state-metrics and kubelet report about the
+pods, Jobs and claims of the rendered manifests. Needs promtool; without it the test is skipped and says so.
 
     tests/deploy/alerts.py
 """
@@ -25,11 +25,11 @@ def series(metric, values, **labels):
 
 
 class Situation:
-    """What is said of one run; all is well at first."""
+    """What is reported about one run; at first all is well."""
 
     def __init__(self, objects):
         self.objects, self.pods = objects, workloads.pods(objects)
-        # The controller names a Job's pods by it.
+        # The Job controller derives the names of its pods from this.
         self.jobs = sorted({group.name for group in workloads.groups(objects) if group.kind == "Job"})
         self.phase = {pod.name: "Running" for pod in self.pods}
         self.ready = {pod.name: 1 for pod in self.pods}
@@ -85,7 +85,7 @@ ALERTS = {"LeewayServerNotReady": Situation.servers_not_ready, "LeewayPodPending
 
 
 def tests():
-    """For promtool: in each situation so many of its alert fire, and none of another."""
+    """Tests for promtool: in each situation this number of its alert fires, and no other alert."""
     for shape in manifests.SHAPES:
         for run in "leeway", "second-leeway":
             objects = manifests.compose(shape, ["alerts"], run=run)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""deploy/compose by the specification's schema, and by the rules of Compose that no schema has (compose.yaml); and each
-mistake that is seeded there is found.
+"""Checks deploy/compose by the specification's schema, and by the rules of Compose that the schema does not have
+(compose.yaml). Each mistake that is seeded there is found.
 
     tests/deploy/compose.py
 """
@@ -20,13 +20,13 @@ FILE = runs.SOURCE / "deploy/compose/docker-compose.yaml"
 
 
 def interpolated(text):
-    """With each variable's default, or a path where there must be one."""
+    """Replaces each variable by its default, or by a path where one is required."""
     text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
     return re.sub(r"\$\{\w+:\?[^}]*\}", "/there", text)
 
 
 def resolved(text):
-    """The content as Compose has it in the end: the anchors' parts merged, without what is for them alone."""
+    """Returns the content as Compose uses it: the anchors' parts are merged, and the extension fields are removed."""
     text = interpolated(text)
     return {key: value for key, value in manifests.yaml.safe_load(text).items() if not key.startswith("x-")}
 
@@ -38,7 +38,7 @@ def inside(value, path):
 
 
 def fits(service, wanted):
-    """Whether a service has what a rule is about. A number that a variable gives may be any."""
+    """Whether a service has what a rule is about. A number that comes from a variable matches any number."""
     for path, want in wanted.items():
         value = inside(service, path.split("."))
         if want == "several":
@@ -50,7 +50,7 @@ def fits(service, wanted):
 
 
 def uses(service, kind):
-    """{name: options} of the secrets or configs of a service."""
+    """Returns {name: options} of the secrets or configs of a service."""
     return {use if isinstance(use, str) else use["source"]: {} if isinstance(use, str) else use
             for use in service.get(kind, [])}
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Runs one container of a fake pod: in the pod's network namespace, as process 1 of its own, on a file system that has
-what the image and the pod's volumes have and cannot be written otherwise, as the user of the pod, without rights.
+"""Runs one container of a fake pod: in the pod's network namespace, as process 1 of its own PID namespace, and as the
+pod's user without privileges. Its file system has what the image and the pod's volumes have, and is otherwise
+read-only.
 
     container.py SPECIFICATION                    JSON, of kubelet.py; the first line out is the process's number
 """
@@ -16,7 +17,7 @@ NEWNS, NEWUTS, NEWIPC, NEWPID = 0x00020000, 0x04000000, 0x08000000, 0x20000000
 RDONLY, NOSUID, NODEV, REMOUNT, BIND, REC, PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
 SET_PDEATHSIG, SET_NO_NEW_PRIVS = 1, 38
 DEVICES = ("null", "zero", "random", "urandom", "full")
-# What a container of a cluster has at most in /dev/shm.
+# The size that a cluster gives a container's /dev/shm.
 SHARED_MEMORY = "size=64m,mode=1777"
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -47,7 +48,7 @@ def bind(source, target, writable=False):
 
 
 def build(root, spec):
-    """The image: libraries, the programs and the samples; then what kubelet mounts."""
+    """Builds the image (libraries, programs and samples), and then what kubelet mounts."""
     mount("none", root, "tmpfs", NOSUID, "mode=755")
     for name in ("lib", "lib32", "lib64"):
         if os.path.islink(f"/{name}"):
@@ -77,12 +78,12 @@ def become(spec):
 
 
 def begin(spec):
-    """In the child, which is process 1 of its namespace."""
+    """Runs in the child, which is process 1 of its namespace."""
     must(libc.prctl(SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "ending with the parent")
     os.setsid()
     must(libc.sethostname(spec["hostname"].encode(), len(spec["hostname"])), "the host name")
     mount(None, "/", flags=REC | PRIVATE)
-    # Only this mount namespace sees what is there.
+    # Only this mount namespace sees these mounts.
     root = pathlib.Path(spec["root"])
     build(root, spec)
     os.chroot(root)
@@ -90,7 +91,7 @@ def begin(spec):
     become(spec)
     for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
-    # Not inherited by the program.
+    # The program does not inherit it.
     os.dup2(os.dup(1), 100, inheritable=False)
     os.dup2(2, 1)
     os.execvpe(spec["command"][0], spec["command"], spec["environment"])
@@ -110,11 +111,11 @@ def main():
             print(f"the container cannot be made: {error}", file=sys.stderr, flush=True)
         os._exit(128)
     print(child, flush=True)
-    # The child's copy closes when it becomes the program: so whoever reads knows.
+    # The child's copy closes when the child becomes the program, so the reader knows that moment.
     os.close(1)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
-    # As a container runtime says it.
+    # The exit code as a container runtime reports it.
     sys.exit(128 - code if code < 0 else code)
 
 

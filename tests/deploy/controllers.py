@@ -1,17 +1,17 @@
-"""What the controllers of a cluster do about pods that end: Job, StatefulSet, JobSet, and the operators of the other
-shapes, by their documentation. Each is asked to tick(), until `done` or `failed`."""
+"""What a cluster's controllers do when pods end: Job, StatefulSet, JobSet, and the operators of the other shapes, as
+their documentation says. The caller calls tick() until `done` or `failed`."""
 
 import time
 
 import workloads
 from kubelet import FakePod
 
-# The Job controller waits 10 s, 20 s, 40 s; tests have less time.
+# The Job controller waits 10 s, 20 s, 40 s. Tests have less time.
 BACK_OFF_SECONDS = 0.5
 
 
 class Controller:
-    """Pods of groups, by (group name, index)."""
+    """Keeps the pods of groups, by (group name, index)."""
 
     def __init__(self, cluster):
         self.cluster, self.pods, self.lives = cluster, {}, {}
@@ -27,14 +27,14 @@ class Controller:
         return pod
 
     def stop(self):
-        """The workload is deleted, or has failed: its pods end."""
+        """The workload is deleted or has failed: its pods end."""
         for pod in self.pods.values():
             if not pod.ended:
                 pod.delete()
 
 
 class Job(Controller):
-    """An Indexed Job, or one of one pod."""
+    """An Indexed Job, or a Job of one pod."""
 
     def __init__(self, cluster, group):
         super().__init__(cluster)
@@ -52,7 +52,7 @@ class Job(Controller):
             place = (self.group.name, index)
             pod = self.pods.get(place)
             if pod is not None and pod.ended:
-                # podReplacementPolicy Failed: only now is there another.
+                # With podReplacementPolicy Failed the next pod is made only now.
                 del self.pods[place]
                 self.settle(index, pod)
             elif pod is None and index not in self.succeeded and time.monotonic() >= self.due.get(index, 0):
@@ -130,7 +130,7 @@ class StatefulSet(Controller):
         super().__init__(cluster)
         self.group, self.replicas, self.rolling = group, group.count, []
 
-    # Its pods are for ever: not what a run waits for.
+    # Its pods never finish, so a run does not wait for them.
     done = False
 
     def tick(self):
@@ -151,7 +151,7 @@ class StatefulSet(Controller):
         self.replicas = replicas
 
     def restart(self):
-        """`kubectl rollout restart`: from the highest ordinal, each when the one before is ready."""
+        """Does `kubectl rollout restart`: from the highest ordinal down, each pod when the previous one is ready."""
         self.rolling = [self.pods[self.group.name, index] for index in range(self.replicas)]
 
     def roll(self):
@@ -165,7 +165,7 @@ class StatefulSet(Controller):
 
 
 class Operator(Controller):
-    """Volcano and the training operator: pods keep their names."""
+    """Volcano and the training operator, whose pods keep their names."""
 
     def __init__(self, cluster, groups):
         super().__init__(cluster)
@@ -198,7 +198,7 @@ class Operator(Controller):
 
 
 def controllers(cluster, objects):
-    """Of all workloads."""
+    """Returns the controllers of all workloads."""
     found = []
     for owner in objects:
         kind = owner["apiVersion"].split("/")[0], owner["kind"]

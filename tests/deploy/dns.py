@@ -1,4 +1,4 @@
-"""The cluster's DNS: A records of the names that Services give to pods, for as long as the pods are there."""
+"""The cluster's DNS: A records of the names that Services give to pods, as long as the pods exist."""
 
 import socket
 import struct
@@ -19,7 +19,7 @@ def read_name(query, at):
 
 
 def answer(query, table):
-    """To a query with one question."""
+    """Answers a query with one question."""
     number, flags = struct.unpack("!HH", query[:4])
     name, end = read_name(query, 12)
     kind = struct.unpack("!H", query[end:end + 2])[0]
@@ -33,13 +33,13 @@ def answer(query, table):
 
 
 class Dns:
-    """Answers on a UDP socket, by `table`, which is replaced whole: {full name: [addresses]}."""
+    """Answers on a UDP socket from `table`, which is replaced as a whole: {full name: [addresses]}."""
 
     def __init__(self, address):
         self.table = {}
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind((address, 53))
-        # The port is free again only when nobody waits at the socket.
+        # The port is only free again once no thread waits at the socket.
         self.socket.settimeout(0.2)
         self.closing = False
         self.thread = threading.Thread(target=self.serve, daemon=True)

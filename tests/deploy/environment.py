@@ -1,4 +1,4 @@
-"""The environment and the arguments that a container of a pod gets, as kubelet makes them."""
+"""The environment and the arguments of a pod's container, as kubelet makes them."""
 
 import base64
 import re
@@ -9,20 +9,20 @@ REFERENCE = re.compile(r"\$(\$)?\(([A-Za-z_][\w.-]*)\)")
 
 
 class Missing(Exception):
-    """What a pod refers to and is not there."""
+    """A pod refers to something that does not exist."""
 
 
 def expand(text, values):
-    """$(NAME) of what is known; $$(NAME) is left as $(NAME), and so is an unknown name."""
+    """Replaces $(NAME) if the name is known. $$(NAME) becomes $(NAME), and an unknown name stays as it is."""
     return REFERENCE.sub(lambda found: found.group(0)[1:] if found.group(1)
                          else values.get(found.group(2), found.group(0)), text)
 
 
 def field(pod, path, address):
-    """By the downward API."""
+    """Returns a value of the downward API."""
     if found := re.fullmatch(r"metadata\.(labels|annotations)\['([^']+)'\]", path):
         values = getattr(pod, found.group(1))
-        # Kubelet gives an empty value; nothing of ours is right with one.
+        # Kubelet would give an empty value, which is never right for our programs.
         if found.group(2) not in values:
             raise Missing(f"the pod has no {found.group(1)[:-1]} {found.group(2)}")
         return values[found.group(2)]
@@ -41,7 +41,7 @@ def key_of(objects, kind, reference):
 
 
 def keys_of(owner):
-    """The values of a ConfigMap or a Secret, as bytes."""
+    """Returns the values of a ConfigMap or a Secret, as bytes."""
     found = {key: text.encode() for key, text in (owner.get("stringData") or {}).items()}
     secret = owner["kind"] == "Secret"
     for key, text in (owner.get("data") or {}).items():
@@ -62,7 +62,7 @@ def value_of(entry, pod, objects, address):
 
 
 def environment(pod, container, objects, address="10.0.0.1"):
-    """{name: value}. An entry sees those above it, and no entry sees what a controller appends."""
+    """Returns {name: value}. An entry sees those above it, and no entry sees what a controller appends."""
     values = {}
     for source in container.get("envFrom", []):
         kind = "ConfigMap" if "configMapRef" in source else "Secret"
@@ -78,5 +78,5 @@ def environment(pod, container, objects, address="10.0.0.1"):
 
 
 def command(container, values):
-    """What runs: the image has no entry point of its own."""
+    """Returns the command that runs: the image has no entry point of its own."""
     return [expand(word, values) for word in [*container.get("command", []), *container.get("args", [])]]

@@ -1,6 +1,5 @@
 """A cluster of fake pods on this machine: the rendered manifests run as processes, each pod in a network namespace of
-its own, with the names that the cluster's DNS would give. Needs root; the test is skipped aloud where that is not
-permitted."""
+its own, with the names that the cluster's DNS would give. Needs root; without it the test is skipped and says so."""
 
 import ctypes
 import os
@@ -33,14 +32,14 @@ def skip(why):
 
 
 def enter_node():
-    """This process becomes the node: the bridge of all pods, and the kubelet that probes them."""
+    """Makes this process the node: the bridge of all pods, and the kubelet that probes them."""
     if os.geteuid() != 0 or not shutil.which("ip"):
         skip("pods need root and ip")
     if ctypes.CDLL(None).unshare(0x40000000) != 0:
         skip("no network namespace of its own")
     try:
-        # With an address of its own: else it has that of some pod, and another one when that pod goes, and for some
-        # seconds nobody finds the node's DNS.
+        # The bridge gets an address of its own. Otherwise it would take the address of some pod and change it when that
+        # pod goes, and for some seconds the node's DNS could not be found.
         kubelet.ip(["link set lo up", "link add bridge address 02:00:00:00:00:01 type bridge",
                     f"addr add {NODE}/16 dev bridge", "link set bridge up"])
     except OSError as error:
@@ -56,21 +55,21 @@ class Run(runs.RunFolder):
 
 
 class Cluster:
-    """`objects` are what `leeway kubernetes` prints, with the Secrets. A context: what is left is ended, and the folder
-    is removed if all went well."""
+    """`objects` are what `leeway kubernetes` prints, with the Secrets. A context: remaining pods are ended, and the
+    folder is removed if all went well."""
 
     prefix = f"leeway-{os.getpid()}-pod-"
-    # Addresses that this process has given away.
+    # How many addresses this process has given out.
     made = 0
 
     def __init__(self, objects, data=None, run="leeway"):
         self.objects, self.pods, self.began = objects, [], time.monotonic()
-        # Servers drop their user: they must be able to come here.
+        # Servers run as another user, who must be able to enter the folder.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="leeway-pods-"))
         self.folder.chmod(0o755)
         self.failed_probes = []
         self.data, self.keys = data, None
-        # The DNS of a cluster hears of pods a while after they begin.
+        # The DNS of a cluster learns of pods a while after they begin.
         self.names_after = 0.0
         for name, text in ETC.items():
             (self.folder / "etc").mkdir(exist_ok=True)
@@ -103,7 +102,7 @@ class Cluster:
         return "\n".join(texts)
 
     def run_of(self, name):
-        """Of the run of that name."""
+        """Returns the Run of that name."""
         return Run(self.claim(f"{name}-run"), name)
 
     # ---- what pods ask for
@@ -113,7 +112,7 @@ class Cluster:
         return f"10.77.{1 + Cluster.made // 250}.{1 + Cluster.made % 250}"
 
     def claim(self, name):
-        """The folder of a PersistentVolumeClaim, which the group of the pods can write."""
+        """Returns the folder of a PersistentVolumeClaim, which the pods' group can write to."""
         if name == "leeway-data":
             return self.data
         path = self.folder / "claims" / name
@@ -128,12 +127,12 @@ class Cluster:
         self.say(f"{pod} begins at {pod.address}")
 
     def apply(self, objects):
-        """Another run beside those that are there."""
+        """Adds another run beside the existing ones."""
         self.objects = self.objects + objects
         self.controllers += controllers.controllers(self, objects)
 
     def apply_again(self, objects):
-        """`kubectl delete` of the workload by its name, and `kubectl apply`: its claim stays."""
+        """Does `kubectl delete` of the workload by its name, and `kubectl apply`: its claim stays."""
         self.say("applied again")
         self.objects, self.began = objects, time.monotonic()
         self.controllers = controllers.controllers(self, objects)
@@ -141,7 +140,7 @@ class Cluster:
     # ---- time
 
     def names(self):
-        """{full name: addresses} of the pods that are there."""
+        """Returns {full name: addresses} of the existing pods."""
         table = {}
         for pod in self.pods if time.monotonic() >= self.names_after else ():
             if pod.ended or not (pod.ready or is_published(pod.pod, self.objects)):
@@ -171,7 +170,7 @@ class Cluster:
 
     @property
     def finite(self):
-        """The workloads that end."""
+        """Returns the workloads that end."""
         return [c for c in self.controllers if not isinstance(c, controllers.StatefulSet)]
 
     @property
@@ -179,7 +178,7 @@ class Cluster:
         return next(c for c in self.controllers if isinstance(c, controllers.StatefulSet))
 
     def finish(self, timeout=180):
-        """Until the job is over: the summary. Servers of a StatefulSet have exited with 0 once."""
+        """Waits until the job is over, and returns the summary. Servers of a StatefulSet have exited with 0 once."""
         def over():
             if not all(c.done for c in self.finite):
                 return False
@@ -191,11 +190,11 @@ class Cluster:
     # ---- pods
 
     def live(self, component=None):
-        """The pods that have not ended, in the order of their places."""
+        """Returns the pods that have not ended, in the order of their indices."""
         return [pod for pod in self.pods if not pod.ended and component in (None, pod.pod.component)]
 
     def find(self, component, rank):
-        """The pod that has this place."""
+        """Returns the pod with this index."""
         return next(pod for pod in self.live(component) if self.rank(pod) == rank)
 
     def lives(self, component, rank):
@@ -217,7 +216,7 @@ class Cluster:
         pod.delete(disrupted=True)
 
     def leeway(self, component, *arguments):
-        """`kubectl exec` of a command in the first pod of a role."""
+        """Does `kubectl exec` of a command in the first pod of a role."""
         pod = self.live(component)[0]
         with open(f"/proc/{pod.number}/environ", "rb") as file:
             values = dict(entry.split(b"=", 1) for entry in file.read().split(b"\0") if b"=" in entry)

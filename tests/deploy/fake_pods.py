@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The rendered manifests, run: each pod is a process in a network namespace of its own, with the names, volumes, probes
+"""Runs the rendered manifests: each pod is a process in a network namespace of its own, with the names, volumes, probes
 and restarts of a cluster (fake_cluster.py). Jobs train to their end, undisturbed and in trouble, with the bits of
 `leeway train` on the same job file.
 
@@ -43,7 +43,7 @@ class Keys:
         subprocess.run([str(runs.BIN / "leeway"), "certificates", str(self.path)], check=True, capture_output=True)
 
     def secrets(self):
-        """What the commands of docs/kubernetes.md make of the folder."""
+        """Returns what the commands of docs/kubernetes.md make of the folder."""
         for name, files in SECRETS.items():
             role = name.removeprefix("leeway-").removesuffix("-tls")
             at = self.path if role == "token" else self.path / role
@@ -52,7 +52,7 @@ class Keys:
                    "metadata": {"name": name, "namespace": manifests.NAMESPACE}}
 
     def roll(self, cluster):
-        """New certificates, in the Secrets and then in the pods' volumes."""
+        """Renews the certificates, in the Secrets and then in the pods' volumes."""
         self.make()
         for secret in self.secrets():
             find(cluster.objects, "Secret", secret["metadata"]["name"])["data"] = secret["data"]
@@ -62,12 +62,12 @@ class Keys:
 
 
 def slow(milliseconds, epochs=None):
-    """Values of the job with which it lasts long enough to be disturbed. The padding changes no bit."""
+    """Settings that make the job last long enough to be disturbed. The padding changes no bit."""
     sets = [f"workers.emulate={{step_milliseconds: {milliseconds}}}"]
     return sets + ([f"stop.epochs={epochs}"] if epochs else [])
 
 
-# A pod that is evicted loses nothing, and a StatefulSet can grow.
+# With these, an evicted pod loses nothing, and a StatefulSet can grow.
 MNIST = ["servers={count: 2, replicas: 2, max: 4}", "workers.count=3", "checkpoint={every: {epochs: 2}, keep: 2}"]
 JOBS = {"digits": (manifests.DIGITS, []), "mnist": (runs.JOBS / "mnist-sync.yaml", MNIST)}
 
@@ -85,7 +85,7 @@ def cluster_of(shape, job="digits", tls=True, sets=(), keys=None):
 
 
 def check_end(cluster, allowed=(), timeout=240):
-    """The job has finished as it must: accuracy, bits, and no exit code but 0 and those allowed."""
+    """Checks that the job has finished as it must: accuracy, bits, and no exit code except 0 and those allowed."""
     summary = cluster.finish(timeout)
     runs.check(summary["test_accuracy"] >= ACCURACY[cluster.job], f"test accuracy {summary['test_accuracy']:.4f}")
     file, own = JOBS[cluster.job]
@@ -94,7 +94,7 @@ def check_end(cluster, allowed=(), timeout=240):
     codes = collections.Counter(code for pod in cluster.pods for code in pod.codes)
     runs.check(not set(codes) - {0, *allowed}, f"exit codes {dict(codes)}")
     runs.check(not cluster.failed_probes, f"probes that failed: {cluster.failed_probes}")
-    # Pods are called by names that no certificate has.
+    # Pods must not be called by names that are in no certificate.
     alarms = [str(pod) for pod in cluster.pods if "No match found for server name" in pod.said()]
     runs.check(not alarms, f"no false alarm in a log: {alarms}")
     return summary
@@ -105,7 +105,7 @@ def trains(shape, job="digits", tls=True):
         summary = check_end(cluster)
         if shape != "statefulset":
             return
-        # Its servers are started again for ever, and change nothing.
+        # Its servers are started again for ever, and must change nothing.
         until = time.monotonic() + 8
         cluster.wait_for(lambda: time.monotonic() > until, "some restarts", 20)
         codes = {str(pod): pod.codes for pod in cluster.live("server")}
@@ -120,7 +120,7 @@ def train_on(cluster, clocks=40):
 
 
 def is_whole(cluster):
-    """Every pod is ready again, and so is every block's second copy."""
+    """Whether every pod is ready again, and so is every block's second copy."""
     return all(pod.ready for pod in cluster.live()) and cluster.run.events("replicas_synced")
 
 
@@ -134,7 +134,7 @@ def kill(cluster):
 def evict(cluster, component):
     pod = draw(cluster, component)
     before = pod.address
-    # A process 1 that is still being loaded hears no SIGTERM: it would end by SIGKILL when its grace is over.
+    # A process 1 that is still being loaded ignores SIGTERM: SIGKILL would end it when its grace is over.
     cluster.wait_for(lambda: pod.ready, f"{pod} to be ready")
     cluster.evict(pod)
     cluster.wait_for(lambda: pod.ended, f"the end of {pod}", 40)
@@ -162,7 +162,7 @@ def roll_servers(cluster):
 
 
 def scale(cluster):
-    """2 -> 4 -> 2. The new servers get shards, and the old ones get them back."""
+    """2 -> 4 -> 2 servers. The new servers get shards, and the old ones get them back."""
     for replicas in 4, 2:
         cluster.servers.scale(replicas)
         cluster.wait_for(lambda n=replicas: len(cluster.live("server")) == n and is_whole(cluster),
@@ -203,7 +203,7 @@ def disturbed(shape, troubles, job="digits", sets=tuple(slow(15))):
 # ---- ends that are not success
 
 def ended(cluster, timeout=60):
-    """Why the workload has failed, and the exit codes of its pods."""
+    """Returns why the workload has failed, and the exit codes of its pods."""
     try:
         cluster.finish(timeout)
     except runs.Failed as failure:
@@ -221,7 +221,7 @@ def ended(cluster, timeout=60):
 
 
 def misconfigured():
-    """A job that cannot be right ends the JobSet at once: no pod of its first place is tried twice."""
+    """A job that can never be right ends the JobSet at once: no pod of its first index is tried twice."""
     with cluster_of("jobset", tls=False) as cluster:
         config = find(cluster.objects, "ConfigMap", "leeway-job")["data"]
         config["job.yaml"] = config["job.yaml"].replace("learning_rate: 0.015", "learning_rate: -1")
@@ -231,7 +231,7 @@ def misconfigured():
 
 
 def stopped():
-    """`leeway stop` ends all pods in order, and no controller begins them again."""
+    """`leeway stop` ends all pods in order, and no controller restarts them."""
     with cluster_of("jobset", tls=False, sets=slow(15)) as cluster:
         cluster.wait_for_clock(60)
         code, said = cluster.leeway("server", "stop", "leeway-server-0-0.leeway:7100", "--no-wait")
@@ -243,7 +243,7 @@ def stopped():
 
 
 def again():
-    """The same run once more, on its claim: nothing is trained, all pods end at once with the job's code."""
+    """The same run once more, on its claim: nothing is trained, and all pods end at once with the job's code."""
     with cluster_of("jobset", tls=False) as cluster:
         summary = check_end(cluster)
         cluster.apply_again(cluster.objects)
@@ -254,7 +254,7 @@ def again():
 
 
 def paused():
-    """`leeway stop`, and the run goes on with --resume, also when server 0 is killed: its bits are as ever."""
+    """After `leeway stop` the run continues with --resume, even if server 0 is killed. Its bits stay the same."""
     with cluster_of("jobset", tls=False, sets=slow(15)) as cluster:
         cluster.wait_for_clock(60)
         code, said = cluster.leeway("server", "stop", "leeway-server-0-0.leeway:7100", "--no-wait")
@@ -268,7 +268,7 @@ def paused():
 
 
 def two_runs():
-    """Two runs in one namespace at one time, and each has its bits."""
+    """Two runs in one namespace at the same time; each has its own bits."""
     with cluster_of("jobset", tls=False) as cluster:
         cluster.apply(job_objects("jobset", run="second-leeway"))
         check_end(cluster)
@@ -277,7 +277,7 @@ def two_runs():
 
 
 def watched():
-    """`leeway status` in a pod, and the health of each, as docs/kubernetes.md says."""
+    """`leeway status` in a pod, and the health of each pod, are as docs/kubernetes.md says."""
     with cluster_of("statefulset", tls=True, sets=slow(15), keys=Keys()) as cluster:
         cluster.wait_for_clock(60)
         code, said = cluster.leeway("worker", "status", "leeway-server-0.leeway-server:7100")
@@ -289,7 +289,7 @@ def watched():
 
 
 def program():
-    """A script of PyTorch's trains MNIST in pods of an image of its own, with certificates; it is killed once."""
+    """A PyTorch script trains MNIST in pods of an image of its own, with certificates, and is killed once."""
     objects = manifests.render(manifests.PROGRAM, "--name", "leeway", "--set", "stop={clocks: 600}",
                                "--set", "evaluation={every: {clocks: 300}}",
                                *manifests.flags_of("jobset", ["tls", "data"]), *manifests.OWN)
@@ -303,7 +303,7 @@ def program():
 
 
 def late_names():
-    """The cluster's DNS knows nobody for some seconds: pods wait, and do not end."""
+    """The cluster's DNS knows no names for some seconds: pods wait, and do not end."""
     with cluster_of("jobset", tls=False) as cluster:
         cluster.names_after = time.monotonic() + 8
         cluster.finish(60)
@@ -313,7 +313,7 @@ def late_names():
 
 
 def seeds(options):
-    """Random trouble, of random shapes: one line for each run."""
+    """Random trouble in random shapes; prints one line for each run."""
     failures = 0
     for seed in range(options.first, options.first + options.runs):
         random.seed(seed)
@@ -344,7 +344,7 @@ CASES |= {"misconfigured": misconfigured, "stopped": stopped, "watched": watched
 
 
 def main():
-    # What is left is ended then, too.
+    # The remaining processes are ended then, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(SIGTERMED))
     fake_cluster.enter_node()
     if sys.argv[1] != "seeds":

@@ -1,4 +1,4 @@
-"""A fake pod: its network namespace, volumes, container, probes and end, as kubelet does them."""
+"""A fake pod: its network namespace, volumes, container, probes and end, as kubelet handles them."""
 
 import concurrent.futures
 import json
@@ -17,12 +17,12 @@ from manifests import find, runs
 
 CONTAINER = pathlib.Path(__file__).resolve().with_name("container.py")
 PROGRAMS = ("leeway", "leeway-server", "leeway-worker")
-# The image of a program of one's own: Python with its libraries, and Leeway's package.
+# The image of a user's own program: Python with its libraries, and Leeway's package.
 IMAGE_PYTHON = [("/usr/bin/python3", "/usr/bin/python3"), ("/etc/alternatives", "/etc/alternatives"),
                 (str(runs.SOURCE / "python"), "/opt/python"), (str(runs.BIN.parent / "lib"), "/opt/lib")]
 IMAGE_VARIABLES = {"PYTHONPATH": "/opt/python", "LEEWAY_LIBRARY": "/opt/lib/libleeway-client.so"}
 SERVING = b"\x08\x01"  # HealthCheckResponse {status: SERVING}
-# kubelet waits 10 s, 20 s, 40 s before it restarts a container; tests have less time.
+# Kubelet waits 10 s, 20 s, 40 s before it restarts a container. Tests have less time.
 BACK_OFF_SECONDS = (0, 1, 2, 4, 8)
 
 
@@ -34,7 +34,7 @@ def ip(lines, *options):
 
 
 def health(address, service, timeout):
-    """grpc.health.v1.Health/Check in plain text, as kubelet's grpc probe asks it."""
+    """Calls grpc.health.v1.Health/Check in plain text, as kubelet's grpc probe does."""
     name = service.encode()
     request = b"\x0a" + bytes([len(name)]) + name if name else b""
     with grpc.insecure_channel(address) as channel:
@@ -55,10 +55,10 @@ class Probe:
         self.due, self.future, self.failures, self.ok, self.asked = 0.0, None, 0, False, 0
 
     def tick(self, pool, address):
-        """True or False where an answer has come, else None."""
+        """Returns True or False if an answer has come, else None."""
         now = time.monotonic()
         if self.future is None and now >= self.due:
-            # kubelet's period; a test that waits for it would be slow.
+            # Kubelet's period, shortened because a test that waits for it would be slow.
             self.due = now + min(self.period, 2)
             target = f"{address}:{self.grpc['port']}"
             self.future = pool.submit(health, target, self.grpc.get("service", ""), self.timeout)
@@ -71,7 +71,7 @@ class Probe:
 
 
 class FakePod:
-    """From its creation to its removal. `ended` is the phase at the end: Succeeded, Failed; or None."""
+    """A pod from its creation to its removal. `ended` is its phase at the end, Succeeded or Failed, and None before."""
 
     def __init__(self, cluster, pod, owner):
         self.cluster, self.pod, self.owner = cluster, pod, owner
@@ -88,7 +88,7 @@ class FakePod:
     def __str__(self):
         return self.pod.name
 
-    # ---- what it consists of
+    # ---- its parts
 
     def make_network(self):
         node = f"v{self.address.split('.', 1)[1].replace('.', '-')}"
@@ -113,7 +113,7 @@ class FakePod:
         self.write_keys()
 
     def sources(self, volume):
-        """The ConfigMaps and Secrets of a volume, and their mode."""
+        """Returns the ConfigMaps and Secrets of a volume, and their mode."""
         for key in ("configMap", "secret"):
             if key in volume:
                 yield key, volume[key].get("name") or volume[key].get("secretName")
@@ -121,7 +121,7 @@ class FakePod:
             yield from self.sources(source)
 
     def write_keys(self):
-        """As kubelet does: all files of a volume change at one moment."""
+        """Writes as kubelet does: all files of a volume change at one moment."""
         for volume in self.pod.spec.get("volumes", []):
             found = list(self.sources(volume))
             if not found:
@@ -173,7 +173,7 @@ class FakePod:
             self.process = subprocess.Popen([sys.executable, str(CONTAINER), str(path)], stdin=subprocess.DEVNULL,
                                             stdout=subprocess.PIPE, stderr=log)
         self.number = int(self.process.stdout.readline())
-        # To the moment at which the program runs.
+        # Waits until the program runs.
         self.process.stdout.read()
         container = self.pod.container
         self.startup, self.live, self.ready_probe = (Probe(container[name]) if name in container else None for name in (
@@ -203,7 +203,7 @@ class FakePod:
             pass
 
     def delete(self, disrupted=False):
-        """`kubectl delete pod`, or an eviction, which says so in a condition."""
+        """Does `kubectl delete pod`, or an eviction, which sets a condition."""
         self.disrupted = self.disrupted or disrupted
         if self.deadline is None:
             self.deadline = time.monotonic() + self.pod.spec.get("terminationGracePeriodSeconds", 30)
@@ -229,7 +229,7 @@ class FakePod:
             self.start()
 
     def settle(self, code):
-        """After the end of the container: another life in the same pod, or the pod's end."""
+        """The container has ended: starts another life in the same pod, or ends the pod."""
         policy = self.pod.spec.get("restartPolicy", "Always")
         if self.deadline is None and (policy == "Always" or (policy == "OnFailure" and code != 0)):
             wait = BACK_OFF_SECONDS[min(self.restarts, len(BACK_OFF_SECONDS) - 1)]
@@ -261,7 +261,7 @@ class FakePod:
         subprocess.run(["ip", "netns", "del", self.namespace], check=False, capture_output=True)
 
     def end(self):
-        """However the test went."""
+        """Ends the pod, however the test went."""
         if self.process is not None:
             self.signal(signal.SIGKILL)
             self.process.kill()

@@ -19,8 +19,8 @@ NEEDED = ("ConfigMap", "ServiceAccount", "NetworkPolicy", "PodDisruptionBudget")
 
 
 def findings(objects, on=()):
-    """Sentences about what is wrong with the objects of a run. `on`: feature gates of the cluster's extensions
-    that are on besides the defaults."""
+    """Returns sentences about what is wrong with the objects of a run. `on`: feature gates of the cluster's extensions
+    that are on in addition to the defaults."""
     found = [f"no {kind}" for kind in NEEDED if not manifests.of_kind(objects, kind)]
     there = [o for o in manifests.shared() if not manifests.find(objects, o["kind"], o["metadata"]["name"])]
     objects = objects + there
@@ -37,7 +37,7 @@ def findings(objects, on=()):
 
 
 def selectors(objects):
-    """(what, labels) of all that selects pods."""
+    """Yields (what, labels) of everything that selects pods."""
     for owner in objects:
         spec, name = owner.get("spec", {}), f"{owner['kind']} {owner['metadata']['name']}"
         if owner["kind"] == "Service":
@@ -55,7 +55,7 @@ def selectors(objects):
 
 
 def strangers(one, other):
-    """Sentences about two runs of one namespace that have something in common."""
+    """Returns sentences about two runs in one namespace that have something in common."""
     keys = [{(o["kind"], o["metadata"]["name"]) for o in run} for run in (one, other)]
     yield from (f"both runs have {kind} {name}" for kind, name in sorted(keys[0] & keys[1]))
     pods = workloads.pods(other)
@@ -66,7 +66,8 @@ def strangers(one, other):
 
 
 def two_runs():
-    """Of each shape, with the features that need objects of the namespace: in order under another name, and apart."""
+    """Each shape, with the features that need objects of the namespace: it is right under another name, and apart from
+    the other run."""
     for shape in manifests.SHAPES:
         first, second = (manifests.compose(shape, ["data", "tls"], run=run) for run in ("leeway", "second-leeway"))
         for text in [*findings(second), *strangers(first, second), *strangers(second, first)]:
@@ -76,7 +77,8 @@ def two_runs():
 
 
 def optional():
-    """Sets with the flags that need more than a stock installation: schemas.py says what of them is refused where."""
+    """The sets of manifests with flags that need more than a stock installation. schemas.py says what of them is
+    refused where."""
     for flag, needs in admission.table()["optional"].items():
         for shape in ("jobset", "kubeflow"):
             objects = manifests.render(manifests.DIGITS, "--name", "leeway", "--data", runs.SOURCE / "data",
@@ -89,7 +91,7 @@ def optional():
 
 
 def images():
-    """Sentences about pages and files that call an image by another name than the manifests."""
+    """Returns sentences about pages and files that use another name of an image than the manifests."""
     known = {f"{name}:{version()}" for name in ("leeway", "leeway-cuda", "leeway-torch")}
     files = [*(runs.SOURCE / "docs").glob("*.md"), *(f for f in (runs.SOURCE / "deploy").rglob("*") if f.is_file())]
     for file in files:

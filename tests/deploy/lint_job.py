@@ -1,4 +1,4 @@
-"""What must hold of the pods of a job together: ranks, addresses, numbers, what each can reach."""
+"""What must hold for the pods of a job together: ranks, addresses, numbers, and which pods can reach which."""
 
 import collections
 import json
@@ -11,7 +11,7 @@ from workloads import host_names
 
 
 def rank_of(pod, values):
-    """As the programs find it."""
+    """Returns the rank as the programs find it."""
     for name in ("LEEWAY_RANK", "JOB_COMPLETION_INDEX"):
         if name in values:
             return int(values[name])
@@ -27,7 +27,7 @@ def rank_of(pod, values):
 
 
 def addresses(pod, rank, values):
-    """Coordinator, and what it advertises."""
+    """Returns the coordinator's address, and the one that the pod advertises."""
     config = json.loads(values.get("TF_CONFIG", '{"cluster": {}}'))["cluster"]
     servers = config.get("ps", [])
     coordinator = values.get("LEEWAY_COORDINATOR", servers[0] if servers else "")
@@ -36,7 +36,7 @@ def addresses(pod, rank, values):
 
 
 def find_pods(pods, objects):
-    """{(component, rank): [pods]}, and what is wrong with finding it out."""
+    """Returns {(component, rank): [pods]}, and the problems found."""
     found, wrong = collections.defaultdict(list), []
     for pod in pods:
         try:
@@ -84,7 +84,7 @@ def check_security_is_one(found):
 
 
 def peers_match(peers, pod):
-    """Whether a pod of the namespace is one of a rule's; no list is everybody."""
+    """Whether a pod of the namespace matches a rule's peers; without a list every pod matches."""
     if not peers:
         return True
     own = {"kubernetes.io/metadata.name": NAMESPACE}
@@ -94,7 +94,7 @@ def peers_match(peers, pod):
 
 
 def rules_for(objects, pod, way):
-    """None where no policy isolates the pod this way; else the rules of all that do."""
+    """Returns None if no policy isolates the pod in this direction; else the rules of all policies that do."""
     policies = [p["spec"] for p in of_kind(objects, "NetworkPolicy")
                 if matches(p["spec"]["podSelector"].get("matchLabels"), pod.labels) and way in p["spec"]["policyTypes"]]
     return [rule for p in policies for rule in p.get(way.lower()) or []] if policies else None
@@ -112,7 +112,7 @@ def reaches(objects, source, target, port):
 
 
 def check_reach(found, objects):
-    """Everybody reaches the servers and the names; the workers are reached by nobody, and servers not by strangers."""
+    """All pods reach the servers and the DNS. No pod reaches the workers, and strangers do not reach the servers."""
     pods = [pod for some in found.values() for pod, _ in some]
     servers = [pod for pod in pods if pod.component == "server"]
     for source in pods:
@@ -122,7 +122,7 @@ def check_reach(found, objects):
         rules = rules_for(objects, source, "Egress") or []
         for protocol in ("UDP", "TCP") if rules else ():
             dns = [r for r in rules if ports_allow(r, 53, protocol)]
-            # Whose names they are differs: pods of several kinds, or the node.
+            # The DNS may be served by pods of several kinds, or by the node.
             if not any("to" not in rule and ports_allow(rule, 5353, protocol) for rule in dns):
                 yield f"policies do not let {source.name} ask for names by {protocol}"
         if source.component == "worker" and rules_for(objects, source, "Ingress") != []:

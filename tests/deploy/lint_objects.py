@@ -1,4 +1,4 @@
-"""What must hold of each object beside its schema: selectors, numbers, exit codes, names."""
+"""What must hold for each object beyond its schema: selectors, numbers, exit codes, names."""
 
 import re
 
@@ -6,11 +6,11 @@ import workloads
 from manifests import find, job_of, matches, of_kind, runs
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-# Kinds whose names become labels, or host names.
+# Kinds whose names become labels or host names.
 LABELS = {"Namespace", "Service", "JobSet", "Job", "TrainJob", "StatefulSet", "TFJob"}
 CLUSTER_WIDE = {"Namespace", "ClusterTrainingRuntime"}
-# common/exit_code.h: none of these is better the second time. After 5 a new pod may be: a pod that its Job knows has
-# the place, and what displaced it was one of a node that was lost.
+# common/exit_code.h: a retry after one of these never helps. After 5 a new pod may succeed: a pod that its Job knows
+# has the place, and the process that displaced it belonged to a lost node.
 FOR_GOOD = {2, 3, 4}
 QUEUE = "kueue.x-k8s.io/queue-name"
 SUFFIX = len("-xxxxx")
@@ -31,7 +31,8 @@ def check_identity(owner, objects):
 
 
 def protocol_of(port, pod):
-    """What a Service says of a port: calls to servers are in TLS where pods have certificates, and health never is."""
+    """Returns the protocol that a Service must state for a port: calls to servers use TLS where pods have certificates,
+    and health checks never do."""
     mounts = any(entry["name"] == "LEEWAY_TLS_DIR" for entry in pod.container.get("env", []))
     return "https" if port == GRPC_PORT and mounts else "kubernetes.io/h2c"
 
@@ -68,7 +69,7 @@ def check_statefulset(owner, objects):
 
 
 def retries_for_good(policy, container):
-    """The exit codes that a podFailurePolicy does not end, of those that it must."""
+    """Returns the exit codes that a podFailurePolicy must end but does not."""
     left = set(FOR_GOOD)
     for rule in policy.get("rules", []):
         codes = rule.get("onExitCodes", {})
@@ -102,7 +103,7 @@ def check_failure_policy(spec):
 
 
 def check_job_spec(spec):
-    """Of a Job, or of one that JobSet makes."""
+    """Checks the specification of a Job, or of one that JobSet makes."""
     yield from check_failure_policy(spec)
     if spec.get("completions") is None or spec["completions"] != spec.get("parallelism"):
         yield f"{spec.get('parallelism')} pods at a time of {spec.get('completions')}"
@@ -137,7 +138,7 @@ def check_targets(spec, names):
 
 
 def check_jobset_spec(spec, name):
-    """Of a JobSet, or of a runtime's."""
+    """Checks the specification of a JobSet, or of a runtime's."""
     names = [role["name"] for role in spec["replicatedJobs"]]
     if len(set(names)) < len(names):
         yield "two replicated jobs have one name"
@@ -216,7 +217,8 @@ def check_tfjob(owner):
 
 
 def budget(objects, servers):
-    """How many servers must stay: a drain takes as many as the other copies make up for, and one where there are none."""
+    """Returns how many servers must stay: a drain may take as many as the other copies make up for, and one if there
+    are no copies."""
     try:
         copies = job_of(objects)["servers"].get("replicas", 1)
     except (runs.Failed, KeyError):
@@ -252,7 +254,7 @@ def check_policy(owner, pods):
 
 
 def check_object(owner, objects, pods):
-    """Sentences about one object."""
+    """Returns sentences about one object."""
     yield from check_identity(owner, objects)
     if owner["kind"] in ("StatefulSet", "Job") and QUEUE in owner["metadata"].get("labels", {}):
         yield "is admitted by Kueue without the other half of the job"

@@ -1,4 +1,4 @@
-"""What must hold of each pod, and of the pods of a job together, that no schema says."""
+"""What must hold for each pod, and for the pods of a job together, that no schema states."""
 
 import pathlib
 import re
@@ -14,7 +14,7 @@ USER = 65532
 SERVICE = "leeway.v1.ParameterServer"
 GRACE_SECONDS = 25  # --grace-seconds
 SAMPLES = "/usr/share/leeway/data"
-# Of Pod Security Standards, restricted.
+# The volume types that Pod Security Standards, restricted, allow.
 VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
@@ -36,7 +36,7 @@ def secret_keys(objects, name):
 
 
 def files_of(volume, objects):
-    """The files of a volume of one kind; raises Missing. None: any file may be there."""
+    """Returns the files of a volume of one kind; raises Missing. None: any file may be there."""
     for kind, key in ("ConfigMap", "configMap"), ("Secret", "secret"):
         if key not in volume:
             continue
@@ -81,7 +81,7 @@ def check_volumes(pod, objects):
 
 
 def file_at(pod, path, objects):
-    """Whether a path lies on a volume and, where that volume says which files it has, is one of them."""
+    """Whether a path is on a volume and, if that volume lists its files, is one of them."""
     volumes = {volume["name"]: volume for volume in pod.spec.get("volumes", [])}
     for mount in sorted(pod.container.get("volumeMounts", []), key=lambda m: -len(m["mountPath"])):
         root = mount["mountPath"].rstrip("/")
@@ -151,7 +151,7 @@ def check_security(pod):
 
 
 def check_means(pod, objects):
-    """Resources, image, account, time to end."""
+    """Checks resources, image, account, and the time to end."""
     requests, limits = (pod.container.get("resources", {}).get(key, {}) for key in ("requests", "limits"))
     if "cpu" not in requests or not requests.get("memory") or requests.get("memory") != limits.get("memory"):
         yield "no request of cpu, or memory that is not both requested and the limit"
@@ -227,7 +227,7 @@ def check_files(pod, values, objects):
 
 
 def is_external(objects):
-    """Whether the workers run a program of one's own. A job that is not there is said elsewhere."""
+    """Whether the workers run the user's own program. A missing job is reported elsewhere."""
     try:
         return job_of(objects)["model"].get("type") == "external"
     except (runs.Failed, KeyError):
@@ -248,7 +248,7 @@ def check_words(pod, words, values, objects):
 
 
 def check_pod(pod, objects):
-    """Sentences about one pod."""
+    """Returns sentences about one pod."""
     if pod.labels.get("app.kubernetes.io/name") != "leeway" or pod.component not in ("server", "worker"):
         yield "lacks the labels app.kubernetes.io/name and component"
     if not pod.labels.get(INSTANCE):

@@ -20,28 +20,28 @@ except ImportError:
 DEPLOY = runs.SOURCE / "deploy/kubernetes"
 SHAPES = ("jobset", "statefulset", "kubeflow", "volcano", "tfjob")
 DIGITS = DEPLOY / "digits.yaml"
-# Flags by what they are for. A StatefulSet and a Job are in no queue: Kueue would admit one without the other.
+# Flags by their purpose. A StatefulSet and a Job are in no queue, because Kueue would admit one without the other.
 FEATURES = {"data": ["--data-claim", "leeway-data"], "tls": [], "gpu": ["--gpus", "1"], "queue": ["--queue", "leeway"],
             "alerts": ["--alerts"], "resume": ["--resume"],
             "store": ["--run-dir", "s3://models/runs", "--store-secret", "store", "--store-port", "9000"],
             "class": ["--storage-class", "fast", "--access-mode", "ReadWriteOnce", "--storage", "1Gi"]}
-# A run in a store has no claim, and so no class.
+# A run in a store has no claim, and so no storage class.
 ALL = [feature for feature in FEATURES if feature != "class"]
-# Nobody reads the data of a store for the memory.
+# The data of a store is not read to compute the memory.
 STORED = ["--data", "s3://models/data", "--store-secret", "store", "--server-memory", "512Mi", "--worker-memory", "1Gi"]
-# A script of PyTorch's, and its job.
+# A PyTorch script's job.
 PROGRAM = runs.SOURCE / "examples/python/torch_mnist.yaml"
 OWN = ["--server-memory", "512Mi", "--worker-memory", "2Gi", "--file", PROGRAM.with_suffix(".py"), "--", "python3",
        "torch_mnist.py"]
 NAMESPACE = "leeway"
 INSTANCE = "app.kubernetes.io/instance"
-# What `leeway certificates` makes and docs/kubernetes.md has in the cluster.
+# What `leeway certificates` makes and docs/kubernetes.md puts into the cluster.
 SECRETS = {"leeway-server-tls": ("ca.crt", "tls.crt", "tls.key"), "leeway-worker-tls": ("ca.crt", "tls.crt", "tls.key"),
            "leeway-token": ("token",)}
 
 
 class Loader(yaml.SafeLoader):
-    """YAML 1.2 as Kubernetes reads it: `on` and `no` are words."""
+    """Reads YAML 1.2 as Kubernetes does: `on` and `no` are words."""
 
 
 Loader.yaml_implicit_resolvers = {
@@ -60,7 +60,7 @@ def version():
 
 
 def render(*arguments):
-    """The objects that `leeway kubernetes` prints."""
+    """Returns the objects that `leeway kubernetes` prints."""
     done = subprocess.run([str(runs.BIN / "leeway"), "kubernetes", *map(str, arguments)], capture_output=True, text=True,
                           check=False)
     if done.returncode != 0:
@@ -69,7 +69,7 @@ def render(*arguments):
 
 
 def shared():
-    """What the runs of a namespace have in common, and docs/kubernetes.md makes once."""
+    """Returns what the runs of a namespace have in common, and docs/kubernetes.md makes once."""
     named = lambda name, **more: {"name": name, "namespace": NAMESPACE, **more}
     return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {
                 "name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}},
@@ -80,7 +80,7 @@ def shared():
 
 
 def flags_of(shape, features):
-    """Of `leeway kubernetes`, for a shape with some of FEATURES."""
+    """Returns the flags of `leeway kubernetes` for a shape with some of FEATURES."""
     worker_image = "leeway-cuda" if "gpu" in features else "leeway"
     flags = ["--shape", shape, "--namespace", NAMESPACE, "--image", f"leeway:{version()}",
              "--worker-image", f"{worker_image}:{version()}"]
@@ -90,25 +90,25 @@ def flags_of(shape, features):
 
 
 def compose(shape, features=(), run="leeway", job=DIGITS, sets=()):
-    """The objects of a run, as a user has them printed."""
+    """Returns the objects of a run, as a user would print them."""
     words = [word for value in sets for word in ("--set", value)]
     return render(job, "--name", run, "--data", runs.SOURCE / "data", *flags_of(shape, features), *words)
 
 
 def stored(shape):
-    """The objects of a run whose data are in an object store."""
+    """Returns the objects of a run whose data is in an object store."""
     return render(DIGITS, "--name", "leeway", *flags_of(shape, ["tls"]), *STORED)
 
 
 def with_keys(shape):
-    """The objects of a run with its Secrets."""
+    """Returns the objects of a run with its Secrets."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([str(runs.BIN / "leeway"), "certificates", folder], check=True, capture_output=True)
         return render(DIGITS, "--name", "leeway", "--data", runs.SOURCE / "data", *flags_of(shape, ["tls"]), "--keys", folder)
 
 
 def everything():
-    """{name: objects} of each shape, each shape with each feature and with all."""
+    """Returns {name: objects} of each shape, of each shape with each feature, and of each shape with all features."""
     found = {shape: compose(shape) for shape in SHAPES}
     for shape, feature in itertools.product(SHAPES, FEATURES):
         found[f"{shape} with {feature}"] = compose(shape, [feature])
@@ -129,7 +129,7 @@ def find(objects, kind, name):
 
 
 def job_of(objects):
-    """The job file of the ConfigMap: the servers and workers that it wants."""
+    """Returns the job file of the ConfigMap, which names the servers and workers that it wants."""
     for config in of_kind(objects, "ConfigMap"):
         if "job.yaml" in config.get("data", {}):
             return load(config["data"]["job.yaml"])[0]
@@ -137,11 +137,11 @@ def job_of(objects):
 
 
 def matches(selector, labels):
-    """matchLabels only, which is all that the manifests use."""
+    """Supports matchLabels only, which is all that the manifests use."""
     return all(labels.get(key) == value for key, value in (selector or {}).items())
 
 
 def verdict(wrong, good):
-    """Prints what is wrong, or that all is good; the exit code."""
+    """Prints what is wrong, or that all is good. Returns the exit code."""
     print("\n".join(wrong) or good)
     return 1 if wrong else 0

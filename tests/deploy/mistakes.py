@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""Mistakes that people make in manifests, seeded one at a time into sets that are in order: each must be found, by the
-lint or by a schema.
+"""Common mistakes in manifests, seeded one at a time into correct sets. The lint or a schema must find each of them.
 
     tests/deploy/mistakes.py
 """
@@ -23,7 +22,7 @@ SETS = {"jobset": lambda: manifests.compose("jobset", ["tls", "data"]) + manifes
         "stored": lambda: manifests.stored("jobset") + manifests.shared(),
         "program": lambda: manifests.render(manifests.PROGRAM, "--name", "leeway", *manifests.flags_of(
             "jobset", ["tls", "store"]), *manifests.OWN) + manifests.shared()}
-# Where the pod of a role is, in each kind.
+# The path of a role's pod, in each kind.
 ROLES = {("program", "server"): "JobSet.spec.replicatedJobs.0.template.spec.template.spec",
          ("program", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",
          ("stored", "server"): "JobSet.spec.replicatedJobs.0.template.spec.template.spec",
@@ -41,7 +40,7 @@ ROLES = {("program", "server"): "JobSet.spec.replicatedJobs.0.template.spec.temp
 
 
 def step(value, key):
-    """Into a list by its number, or by the name of an entry."""
+    """Goes one step down; into a list by number, or by the name of an entry."""
     if isinstance(value, list):
         if key.isdigit():
             return int(key)
@@ -50,7 +49,7 @@ def step(value, key):
 
 
 def place(objects, path):
-    """The owner and the key of a path: KIND.a.b, KIND:NAME.a.b, or server.a.b below its pod."""
+    """Returns the owner and the key of a path: KIND.a.b, KIND:NAME.a.b, or server.a.b below its pod."""
     head, *keys = path.split(".")
     kind, _, name = head.partition(":")
     value = next(o for o in objects if o["kind"] == kind and (not name or o["metadata"]["name"].startswith(name)))
@@ -79,7 +78,7 @@ def seed(objects, name, mistake):
 
 
 def seeded():
-    """{(set, title): (objects, what `kubectl apply` of them is refused)}, of sets that are in order."""
+    """Returns {(set, title): (objects, why `kubectl apply` of them is refused)}, made from correct sets."""
     clean = {name: make() for name, make in SETS.items()}
     before = schemas.findings(clean)
     for name, objects in clean.items():
@@ -98,7 +97,7 @@ def seeded():
 
 
 def lint_of(objects, schema):
-    """The lint expects what fits the schemas; what does not may be of any type."""
+    """The lint expects objects that fit the schemas; other values may be of any type."""
     try:
         return lint.findings(objects)
     except (AttributeError, IndexError, KeyError, StopIteration, TypeError):

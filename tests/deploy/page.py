@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The commands of docs/kubernetes.md, as far as they go without a cluster. Those of the five minutes run, in fake pods;
-the others must name what the manifests and `leeway certificates` make.
+"""Runs the commands of docs/kubernetes.md as far as that is possible without a cluster. Those of the five minutes run
+in fake pods; the others must name what the manifests and `leeway certificates` make.
 
     tests/deploy/page.py
 """
@@ -26,20 +26,20 @@ MINUTES = "## Five minutes to a running job"
 
 
 def commands(text):
-    """The lines of the page's blocks of shell, whole."""
+    """Returns the lines of the page's shell blocks, with continuations joined."""
     blocks = re.findall(r"^ *```(\w*)\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE)
     lines = "\n".join(block for kind, block in blocks if not kind).replace("\\\n", " ").splitlines()
     return [shlex.split(line, comments=True) for line in lines if line.strip()]
 
 
 def words_of(command):
-    """Without `kubectl` and its namespace."""
+    """Returns the words without `kubectl` and its namespace."""
     words = command[1:]
     return words[2:] if words[:1] == ["-n"] else words
 
 
 def before(words, *ends):
-    """The words before the first of `ends`."""
+    """Returns the words before the first of `ends`."""
     return words[: next((i for i, word in enumerate(words) if word in ends), len(words))]
 
 
@@ -50,7 +50,7 @@ class Page:
         self.cluster = None
 
     def apply(self, words):
-        """What `leeway kubernetes` prints, in the namespace of the fake cluster."""
+        """Applies what `leeway kubernetes` prints, in the namespace of the fake cluster."""
         job, *flags = words[: words.index("|")]
         objects = manifests.render(runs.SOURCE / job, "--data", runs.SOURCE / "data", "--namespace", manifests.NAMESPACE,
                                    *flags)
@@ -99,7 +99,7 @@ def five_minutes(text):
 
 
 def check_secrets(found):
-    """What the page puts into Secrets is what the pods mount."""
+    """Checks that the page puts into Secrets what the pods mount."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([str(runs.BIN / "leeway"), "certificates", f"{folder}/keys"], check=True, capture_output=True)
         made = {}
@@ -115,7 +115,7 @@ def check_secrets(found):
 
 
 def check_names(found):
-    """Workloads, claims and addresses that commands name are those of a run called `first`."""
+    """Checks that the workloads, claims and addresses that commands name are those of a run called `first`."""
     targets, addresses = set(), set()
     for shape in ("jobset", "statefulset"):
         objects = manifests.compose(shape, run="first")
@@ -140,7 +140,7 @@ def kubectl_name(owner):
 
 
 def check_shapes(text):
-    """The table has server 0, its pod and the workloads of a run `first` in each shape."""
+    """Checks that the table has server 0, its pod and the workloads of a run `first` in each shape."""
     rows = ROW.findall(text)
     runs.check([row[0] for row in rows] == list(manifests.SHAPES), f"a table of the shapes {[row[0] for row in rows]}")
     for shape, address, kind, name, targets in rows:
@@ -154,7 +154,8 @@ def check_shapes(text):
 
 
 def check_flags(found):
-    """`leeway kubernetes` takes each of its lines; job, script, Secret and bucket of the reader's have stand-ins."""
+    """Checks that `leeway kubernetes` accepts each of its lines. Job, script, Secret and bucket of the reader have
+    replacements."""
     stands_for = {"job.yaml": manifests.DIGITS, "SCRIPT": manifests.PROGRAM.with_suffix(".py"), "NAME": "store",
                   "s3://BUCKET/PREFIX": "s3://bucket/prefix"}
     lines = [command[2:] for command in found if command[:2] == ["leeway", "kubernetes"]]
@@ -162,7 +163,7 @@ def check_flags(found):
         words = before(words, "|", ">")
         names = {**stands_for, "job.yaml": manifests.PROGRAM} if "--" in words else stands_for
         named = [names.get(word, word) for word in words]
-        # Nobody reads the data where the memory is said.
+        # With the memory stated, the data is not read.
         here = ["--server-memory", "1Gi", "--worker-memory", "1Gi"] if "--data" in words else ["--data", runs.SOURCE / "data"]
         manifests.render(runs.SOURCE / named[0], *here, *named[1:])
         print("leeway kubernetes", shlex.join(words))

@@ -1,4 +1,4 @@
-"""What the programs know: flags and variables, by their own --help."""
+"""The flags and variables that the programs know, read from their --help."""
 
 import functools
 import pathlib
@@ -8,7 +8,7 @@ import tempfile
 
 from manifests import runs
 
-# server 0 takes any key of the job from the environment.
+# Server 0 takes any key of the job from the environment.
 OVERRIDE = re.compile(r"LEEWAY__[A-Z0-9_]+")
 
 
@@ -35,7 +35,7 @@ def variables(program):
 
 
 def wrong_words(command, environment):
-    """What a container's program does not know."""
+    """Returns what a container's program does not know."""
     if not command or not command[0].startswith("/usr/bin/leeway"):
         yield f"runs {command[:1]}, no program of the image"
         return
@@ -51,7 +51,7 @@ def wrong_words(command, environment):
 
 @functools.cache
 def wrong_job(text):
-    """What `leeway plan` says against lines of a job file. Its data need not be here."""
+    """Returns what `leeway plan` says against the lines of a job file. Its data need not be here."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "job.yaml")
         path.write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""The manifests by the schemas of Kubernetes and of its extensions, in each release that docs/kubernetes.md names: types,
-enumerations, unknown fields. Needs node, npm with a registry the first time, and the CustomResourceDefinitions beside
-the checkout; skipped aloud without them.
+"""Checks the manifests by the schemas of Kubernetes and of its extensions, in each release that docs/kubernetes.md
+names: types, enumerations, unknown fields. Needs node, npm with a registry the first time, and the
+CustomResourceDefinitions beside the checkout; without them the test is skipped and says so.
 
     tests/deploy/schemas.py                       all that `leeway kubernetes` prints
 """
@@ -20,7 +20,7 @@ from manifests import runs
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCHEMAS = runs.SOURCE.parent / "shared/k8s"
-# Volcano has no release there.
+# Volcano has no release in that repository.
 DEVELOPMENT = {"volcano": ["crds/batch.volcano.sh_jobs.yaml"]}
 PACKAGES = pathlib.Path(os.environ.get("LEEWAY_NPM", runs.SOURCE / "build/npm"))
 
@@ -31,7 +31,7 @@ def skip(why):
 
 
 def packages():
-    """The folder with the packages of package.json; several tests may want them at once."""
+    """Returns the folder with the packages of package.json. Several tests may want them at the same time."""
     wanted = (HERE / "package.json").read_bytes()
     PACKAGES.mkdir(parents=True, exist_ok=True)
     with open(PACKAGES / "lock", "w", encoding="utf-8") as lock:
@@ -48,7 +48,7 @@ def packages():
 
 
 def definitions():
-    """{release: files}, of extensions."""
+    """Returns {release: files} of the extensions."""
     found = {name: [f"released/{file}.yaml.gz" for file in release["definitions"]]
              for name, release in admission.releases().items()} | DEVELOPMENT
     missing = [file for files in found.values() for file in files if not (SCHEMAS / file).exists()]
@@ -58,7 +58,7 @@ def definitions():
 
 
 def by_release(sets):
-    """{name: [(release, sentence)]} of {name: objects}; what Kubernetes itself has is of no release."""
+    """Turns {name: objects} into {name: [(release, sentence)]}. For Kubernetes itself the release is empty."""
     for program in "node", "npm":
         if not shutil.which(program):
             skip(f"no {program} is installed")
@@ -71,13 +71,14 @@ def by_release(sets):
 
 
 def findings(sets):
-    """{name: sentences} of {name: objects}."""
+    """Turns {name: objects} into {name: sentences}."""
     return {name: [f"{release + ': ' if release else ''}{text}" for release, text in found]
             for name, found in by_release(sets).items()}
 
 
 def check_optional():
-    """A flag that needs more than a stock installation: refused by each other one, and taken by what it names."""
+    """A flag that needs more than a stock installation is refused by each other release, and accepted by the ones that
+    it names."""
     for flag, needs in admission.table()["optional"].items():
         for shape, project in ("jobset", "jobset"), ("kubeflow", "trainer"):
             objects = manifests.render(manifests.DIGITS, "--data", runs.SOURCE / "data",

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`leeway kubernetes` starts what the job wants, in every shape, with memory for it; and what it refuses.
+"""`leeway kubernetes` starts what the job wants, in every shape, with enough memory; and what it refuses.
 
     tests/deploy/sizes.py
 """
@@ -15,7 +15,7 @@ import manifests
 import workloads
 from manifests import SHAPES, runs
 
-# Other numbers than those of the sample.
+# The numbers differ from those of the sample.
 JOB = """apiVersion: leeway/v1
 kind: TrainingJob
 metadata: {name: sizes}
@@ -35,7 +35,7 @@ stop: {epochs: 1}
 
 
 def memory_of(objects):
-    """{component: (request, limit, cpu)} of all pods of it, which are alike."""
+    """Returns {component: (request, limit, cpu)}; all pods of a component are alike."""
     found = {}
     for pod in workloads.pods(objects):
         resources = pod.container["resources"]
@@ -53,7 +53,8 @@ def check_shape(job, shape, *more):
     runs.check(not (wrong := lint.findings(objects)), f"{shape}: all is in order {wrong}")
     memory = memory_of(objects)
     runs.check(set(memory) == {"server", "worker"}, f"{shape}: each kind of pod has one size {memory}")
-    # 1.6 M parameters; each of 2 servers has them all when the third has left, in two versions with two slots.
+    # 1.6 M parameters. Once the third server has left, each of the other 2 has all of them, in two versions with two
+    # slots.
     server, worker = mebibytes(memory["server"][0]), mebibytes(memory["worker"][0])
     runs.check(192 <= server <= 512 and 256 <= worker - (2560 if more else 0) <= 640,
                f"{shape}: {server} and {worker} MiB are about right")
@@ -95,7 +96,7 @@ REFUSED = [
 
 
 def check_refused(job):
-    """What Kubernetes would not take is said before anything is printed, with the flag."""
+    """What Kubernetes would refuse is reported before anything is printed, with the flag."""
     for flags, said in REFUSED:
         image = [] if "--image" in flags else ["--image", "leeway:1"]
         done = subprocess.run([str(runs.BIN / "leeway"), "kubernetes", str(job), *image, *flags], capture_output=True,
@@ -105,7 +106,7 @@ def check_refused(job):
 
 
 def check_keys(job, folder):
-    """--keys prints the Secrets that the pods mount, with what is in the folder."""
+    """--keys prints the Secrets that the pods mount, with the folder's content."""
     subprocess.run([str(runs.BIN / "leeway"), "certificates", str(folder)], check=True, capture_output=True)
     objects = manifests.render(job, *manifests.flags_of("jobset", ["tls"]), "--secrets", "mine", "--keys", folder)
     for name, files in manifests.SECRETS.items():
@@ -116,7 +117,7 @@ def check_keys(job, folder):
 
 
 def check_program():
-    """The same files and words in the ConfigMap and the pods; what the model takes cannot be known."""
+    """The ConfigMap and the pods have the same files and words. The model's memory cannot be known."""
     objects = manifests.render(manifests.PROGRAM, *manifests.flags_of("jobset", ["tls"]), *manifests.OWN)
     script = manifests.PROGRAM.with_suffix(".py").read_text(encoding="utf-8")
     runs.check(manifests.find(objects, "ConfigMap", "torch-mnist-program")["data"] == {"torch_mnist.py": script}, "its file")

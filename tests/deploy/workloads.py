@@ -1,5 +1,5 @@
-"""The pods that a cluster makes of the manifests: what each controller adds to its template, by the controllers'
-documentation. The lint looks at them, and the fake cluster runs them."""
+"""The pods that a cluster makes of the manifests: what each controller adds to its template, as its documentation says.
+The lint checks them, and the fake cluster runs them."""
 
 import copy
 import dataclasses
@@ -9,7 +9,7 @@ import manifests
 from manifests import matches, of_kind
 
 ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
-TFJOB_PORT = 2222  # where a container names none
+TFJOB_PORT = 2222  # the default, if a container names no port
 
 
 @dataclasses.dataclass
@@ -35,7 +35,7 @@ class Pod:
 
 @dataclasses.dataclass
 class Group:
-    """Pods of one template: of a Job, a StatefulSet, a task or a replica type. A Job draws a new end of the name for
+    """Pods of one template: of a Job, a StatefulSet, a task or a replica type. A Job draws a new suffix of the name for
     each life of a pod; the others keep the name."""
     kind: str
     name: str
@@ -103,7 +103,7 @@ def of_jobset(owner):
 
 
 def jobset_of(trainjob, objects):
-    """The JobSet that Kubeflow Trainer makes of a TrainJob and its runtime; None without the runtime."""
+    """Returns the JobSet that Kubeflow Trainer makes of a TrainJob and its runtime; None without the runtime."""
     reference = trainjob["spec"]["runtimeRef"]
     runtime = manifests.find(objects, reference.get("kind", "ClusterTrainingRuntime"), reference["name"])
     if runtime is None:
@@ -155,7 +155,7 @@ def of_tfjob(owner):
 
 
 def groups(objects):
-    """Of all workloads."""
+    """Returns the groups of all workloads."""
     found = []
     for owner in objects:
         kind = owner["apiVersion"].split("/")[0], owner["kind"]
@@ -180,7 +180,7 @@ def pods(objects):
 
 @dataclasses.dataclass
 class Headless:
-    """A Service of the manifests, or one that a controller makes."""
+    """A headless Service, from the manifests or made by a controller."""
     name: str
     selector: dict
     unready: bool
@@ -220,7 +220,7 @@ def full_names(name):
 
 
 def host_names(pod, objects):
-    """The names by which the cluster's DNS knows a pod."""
+    """Returns the names by which the cluster's DNS knows a pod."""
     found = []
     for service in services(objects):
         if not service.selector or not matches(service.selector, pod.labels):
@@ -232,5 +232,5 @@ def host_names(pod, objects):
 
 
 def is_published(pod, objects):
-    """Whether all its names are there before it is ready."""
+    """Whether all of the pod's names exist before it is ready."""
     return all(s.unready for s in services(objects) if s.selector and matches(s.selector, pod.labels))

@@ -1,5 +1,5 @@
-// Bytes as a sequence of inputs into a block's core, each legal; and next to it a book of what came
-// and what was answered, from which follows what may be refused and what may not.
+// Reads bytes as a sequence of legal inputs to a block's core. A book of what came and what was
+// answered decides what may be refused and what may not.
 #include <map>
 #include <optional>
 #include <set>
@@ -24,12 +24,12 @@ ConsistencyRules RulesOf(FuzzInput& input) {
   return rules;
 }
 
-// What came and waits.
+// A request that waits for its answer.
 struct Asked {
-  // Else it only wants to hear that its contribution is applied.
+  // If false, it only wants to hear that its contribution is applied.
   bool reads = false;
   bool latest = false;
-  // Of the reader.
+  // The reader's rank.
   uint32_t rank = 0;
   uint64_t clock = 0;
 };
@@ -80,7 +80,7 @@ class World {
     }
   }
 
-  // As a checkpoint may have it: in sync mode every rank is where the block is.
+  // Returns progress as a checkpoint may have it: in sync mode every rank is where the block is.
   BlockProgress Progress() {
     BlockProgress progress;
     progress.version = input_.Number() / 2;
@@ -111,7 +111,7 @@ class World {
       sender.clock = ranks_[sender.rank].next;
     }
     const uint8_t clock = input_.Byte();
-    // Mostly the clock that is wanted, or one near it.
+    // Mostly the wanted clock, or one near it.
     if (clock >= 0xf8) {
       sender.clock = input_.Number();
     } else if (clock >= 0x80) {
@@ -120,7 +120,7 @@ class World {
     return sender;
   }
 
-  // What the sender's name alone says. Nothing: the request is looked at.
+  // Returns how the core must refuse the sender's name; nothing: it looks at the request.
   std::optional<absl::StatusCode> Fenced(const Sender& sender) {
     if (sender.rank >= ranks_.size()) return absl::StatusCode::kInvalidArgument;
     Rank& rank = ranks_[sender.rank];
@@ -139,7 +139,8 @@ class World {
             "a new life goes on with what is applied");
   }
 
-  // Of a contribution with an acceptable name.
+  // Returns how the core must refuse the clock of a contribution whose name is acceptable; nothing:
+  // it accepts the clock.
   std::optional<absl::StatusCode> Early(const Sender& sender) const {
     if (!initialized_) return absl::StatusCode::kUnavailable;
     const bool ahead = rules_.mode == Consistency::kSync && sender.clock > version_ &&
@@ -289,7 +290,7 @@ class World {
 
   void PromiseSync(const Answer& answer, const Asked& asked) {
     const uint64_t given = version_ - (answer.which == Readable::kPrevious ? 1 : 0);
-    // Elastic exchange answers with what was before the contribution.
+    // An elastic exchange answers with the version before the contribution.
     if (rules_.elastic) return Promise(given == asked.clock || given + 1 == asked.clock, "sync");
     Promise(given == asked.clock, "a reader that starts clock c gets version c");
   }
@@ -324,7 +325,7 @@ class World {
   std::map<RequestId, Asked> asked_;
   std::map<RequestId, Held> held_;
   RequestIds running_;
-  // Requests that repeat what was taken.
+  // Requests that repeat a contribution that was taken.
   std::set<RequestId> duplicates_;
 };
 

@@ -1,5 +1,5 @@
-// Shard files, worker states, and whole checkpoints of up to three shards. The input holds what a
-// checksum covers, and this file writes the checksums: the readers behind them are reached.
+// Shard files, worker states, and whole checkpoints of up to three shards. The input has what a
+// checksum covers, and this file writes the checksums, so that the readers behind them are reached.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -47,7 +47,7 @@ std::string ShardImage(std::string_view header, std::string_view values) {
   return image + "LWSHEND1";
 }
 
-// Puts every record where it belongs and under its checksum, as far as there are values.
+// Puts every record in its place and under its checksum, as far as there are values.
 void Place(v1::ShardFileHeader& header, std::string_view values) {
   for (size_t size = 0; size != header.ByteSizeLong();) {
     size = header.ByteSizeLong();
@@ -63,7 +63,7 @@ void Place(v1::ShardFileHeader& header, std::string_view values) {
   }
 }
 
-// A header and what it says of its values.
+// A header, and what it says about its values.
 struct Shard {
   v1::ShardFileHeader header;
   std::string values;
@@ -78,7 +78,7 @@ Shard ShardOf(FuzzInput& input) {
   return shard;
 }
 
-// The records fill the file one after the other, or it is not read.
+// Either the records fill the file one after the other, or the file is not read.
 void PromiseValues(const ShardFile& file, std::string_view image) {
   uint64_t end = 0;
   for (const v1::BlockRecord& block : file.header().blocks()) {
@@ -144,7 +144,7 @@ void ReadWorkerState(FuzzInput& input) {
   Promise(beyond.ok() && beyond->empty(), "nothing follows the end");
 }
 
-// All elements, by every key; then in parts, which are the same.
+// Reads all elements by every key, and then in parts, which must have the same values.
 void PromiseOneReading(const CheckpointReader& reader, FuzzInput& input) {
   const uint64_t total = reader.manifest().schema().total();
   const ElementRange range{input.Byte() % total, 1 + input.Byte() % total};

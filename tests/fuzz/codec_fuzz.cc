@@ -1,4 +1,4 @@
-// Payloads in every encoding: as bytes from a stranger, and as floats that our own codecs write.
+// Payloads in every encoding: as a stranger's bytes, and as floats that our own codecs encode.
 #include <bit>
 #include <cmath>
 #include <memory>
@@ -18,7 +18,8 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-// In pieces of `piece` bytes (0: one), each in memory of its own: no reading beyond it is missed.
+// Opens the bytes in pieces of `piece` bytes (0: one piece), each in memory of its own, so that
+// reading beyond a piece is found.
 std::shared_ptr<const EncodedValues> Open(v1::Encoding encoding, std::span<const uint8_t> bytes,
                                           size_t piece, size_t count) {
   auto memory = std::make_shared<std::vector<std::vector<uint8_t>>>();
@@ -43,7 +44,7 @@ std::vector<float> ReadAll(const EncodedValues& values) {
   return all;
 }
 
-// All ways to read give the same.
+// All ways of reading must give the same values.
 void PromiseOneReading(const EncodedValues& values, const std::vector<float>& all,
                        FuzzInput& input) {
   for (int i = 0; i < 2; ++i) {
@@ -118,7 +119,7 @@ void EncodeOurs(FuzzInput input) {
   const uint8_t repeat = input.Byte();
   const bool with_residual = input.Flag();
   std::vector<float> values = Floats(input.Rest());
-  // Few bytes fill several groups of 256.
+  // A few bytes fill several groups of 256.
   for (int i = 0; i < repeat % 4 && !values.empty() && values.size() < kCountMax / 2; ++i) {
     values.insert(values.end(), values.rbegin(), values.rend());
   }
@@ -139,7 +140,7 @@ void EncodeOurs(FuzzInput input) {
   for (size_t i = 0; i < residual.size(); ++i) {
     Promise(std::isfinite(residual[i]), "what is lost is finite");
     const float sum = values[i] + before[i];
-    // Larger ones are held to what the encoding has.
+    // Larger values are limited to the encoding's range.
     if (!exact || std::fabs(sum) > 1e37f) continue;
     Promise(residual[i] == sum - all[i], "what is lost is the sum less what is decoded");
   }

@@ -1,7 +1,6 @@
-// Bytes as the life of a server's blocks where the coordinator says which contributions make a
-// clock: true and stale messages into BlockCore and HeldBook, sets that come early, late and twice;
-// next to them a book of who handed what in, from which follows what may be applied and what may
-// not.
+// Reads bytes as the life of a server's blocks while the coordinator decides which contributions
+// make a clock. BlockCore and HeldBook get true and stale messages, and sets that come early, late
+// and twice. A book of all contributions decides what may be applied and what may not.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -58,7 +57,7 @@ class Block {
     Promise(*clock == version_ + (out ? 1 : 0), "a new life goes on at the first open clock");
   }
 
-  // True: accepted.
+  // Returns whether the contribution was accepted.
   bool Contribute(const Sender& sender, bool wants_reply) {
     const RequestId request = ++requests_;
     const Named named = {sender.rank, sender.clock};
@@ -108,7 +107,8 @@ class Block {
     Take(core_.OnApplied());
   }
 
-  // The first of the update is not finite; whose that was. What is forgotten may come again.
+  // Rejects the update: its first contribution is not finite. Returns that contribution, which may
+  // come again.
   std::optional<Named> Rejected() {
     if (running_.empty()) return std::nullopt;
     const RequestId bad = running_.front();
@@ -132,7 +132,7 @@ class Block {
   struct Asked {
     bool reads = false;
     uint64_t version = 0;
-    // Of a contribution.
+    // The contribution, if it is one.
     Named named = {};
   };
 
@@ -140,14 +140,14 @@ class Block {
     return decisions.refusals.empty() ? absl::OkStatus() : decisions.refusals[0].status;
   }
 
-  // The clock's set is known, and the contribution is not in it.
+  // Whether the clock's set is known and the contribution is not in it.
   bool Out(const Named& named) const {
     const auto set = sets_.find(named.clock);
     if (set == sets_.end()) return false;
     return !std::binary_search(set->second.begin(), set->second.end(), named.rank);
   }
 
-  // True: the name alone is refused, rightly.
+  // Whether the name alone is refused, and rightly.
   bool Fenced(uint32_t rank, uint64_t incarnation, const absl::Status& status) {
     if (rank >= rules_.workers) {
       Promise(absl::IsInvalidArgument(status), "a stranger is refused");
@@ -168,7 +168,7 @@ class Block {
     if (absl::IsAlreadyExists(refusal)) {
       const auto newest = newest_.find(named.rank);
       const bool repeats = newest != newest_.end() && newest->second == named.clock;
-      // What it would be answered with is not kept any more.
+      // The version of its answer is not kept any more.
       const uint64_t readable = named.clock + (rules_.elastic ? 1 : 2);
       if (repeats) {
         return Promise(wants_reply && readable < version_,
@@ -224,7 +224,7 @@ class Block {
   }
 
   const ConsistencyRules rules_;
-  // Of the whole server.
+  // The sets of the whole server.
   const std::map<uint64_t, Set>& sets_;
   BlockCore core_;
   uint64_t version_ = 0;
@@ -234,7 +234,7 @@ class Block {
   std::map<RequestId, Asked> asked_;
   std::map<RequestId, Named> held_;
   std::set<Named> applied_;
-  // By rank, of those the clock of the newest.
+  // By rank: the clock of the newest contribution of these.
   std::map<uint32_t, uint64_t> newest_;
   RequestIds running_;
 };
@@ -316,7 +316,7 @@ class World {
     book_.OnLive(rank, live);
   }
 
-  // What the coordinator would hear, of the first clock that has no set.
+  // Checks what the coordinator would be told about the first clock that has no set.
   void Hear() {
     if (input_.Flag()) book_.TellAgain();
     const auto told = book_.Take();
@@ -333,7 +333,7 @@ class World {
     told_ = *told;
   }
 
-  // Mostly what was told; sometimes one that nobody has told of, for another server has it.
+  // Commits mostly what was reported; sometimes a set that only another server could have reported.
   void Decide() {
     const uint64_t open = sets_.empty() ? 0 : sets_.rbegin()->first + 1;
     Set set;
@@ -349,14 +349,14 @@ class World {
     sets_[open] = set;
     for (Block& block : blocks_) block.Commit(open, set);
     book_.OnCommitted(open);
-    // Another set for it, and an old one, change nothing.
+    // Another set for the same clock, and an old set, change nothing.
     for (Block& block : blocks_) block.Commit(open, {0});
     if (open > 0) {
       for (Block& block : blocks_) block.Commit(open - 1, {rules_.workers - 1});
     }
   }
 
-  // Whoever is in a set hands in what is missing; then every block comes to the first open clock.
+  // Ranks in a set send what is missing. Then every block comes to the first open clock.
   void Finish() {
     for (Block& block : blocks_) {
       for (auto set = sets_.lower_bound(block.version()); set != sets_.end(); ++set) {

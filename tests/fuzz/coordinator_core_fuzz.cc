@@ -1,5 +1,5 @@
-// Bytes as a sequence of messages to the coordinator's core, true ones, stale ones and lies, with
-// the answers of a service that does what it is told, late, twice or not at all.
+// Reads bytes as a sequence of messages to the coordinator's core: true ones, stale ones and lies.
+// A service carries out what it is told, late, twice or not at all.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -16,7 +16,7 @@ namespace leeway::coordinator_core {
 namespace {
 
 constexpr size_t kInputsMax = 120, kCommandsMax = 64;
-constexpr uint64_t kBatches = 8;  // Of leased data, in a pass.
+constexpr uint64_t kBatches = 8;  // batches of leased data in a pass
 
 JobShape ShapeOf(FuzzInput& input) {
   JobShape shape;
@@ -28,7 +28,7 @@ JobShape ShapeOf(FuzzInput& input) {
   return shape;
 }
 
-// What a checkpoint says of leased data: anything.
+// Makes a checkpoint's progress of leased data with arbitrary values.
 v1::CheckpointManifest ManifestOf(FuzzInput& input) {
   v1::CheckpointManifest manifest;
   manifest.set_clock(1 + input.Below(8));
@@ -80,7 +80,7 @@ class World {
         incarnations_(shape_.workers) {}
 
   void Run() {
-    // Starting is a long word; half of the inputs need not say it.
+    // Starting takes many bytes of input; half of the inputs need not have them.
     if (input_.Flag()) Start();
     for (size_t i = 0; i < kInputsMax && !input_.empty(); ++i) {
       Step();
@@ -94,7 +94,7 @@ class World {
   void Start() {
     for (uint32_t i = 0; i < shape_.servers; ++i) RegisterServer(i, 1);
     for (uint32_t i = 0; i < shape_.workers; ++i) RegisterWorker(i, 10 + i);
-    // What servers are told, then the record that the job has begun.
+    // The commands to servers, and then the record that the job has begun.
     for (int round = 0; round < 2; ++round) {
       Obey();
       for (const Command& command : std::exchange(commands_, {})) AnswerTo(command, true);
@@ -140,7 +140,7 @@ class World {
     }
   }
 
-  // ---- who speaks, mostly truly
+  // ---- senders, mostly true ones
   uint32_t Most() const { return std::max(shape_.servers, options_.job.servers().shards()); }
   uint32_t Server() { return input_.Below(Most() + 1); }
   uint32_t Worker() { return input_.Below(shape_.workers + 1); }
@@ -179,7 +179,7 @@ class World {
     }
   }
 
-  // ---- what they say
+  // ---- their messages
   void RegisterServer(uint32_t index, uint64_t nonce) {
     v1::RegisterServerRequest request;
     *request.mutable_build() = ThisBuild();
@@ -261,8 +261,8 @@ class World {
     if (reply.ok()) PromiseStop(reply->stop_at());
   }
 
-  // In sync mode all stop at one clock; it may fall, when somebody is lost or fails, but not rise
-  // before a new generation.
+  // In sync mode all workers stop at one clock. It may fall when a worker is lost or fails, but may
+  // not rise before a new generation.
   void PromiseStop(uint64_t clock) {
     if (shape_.mode != v1::CONSISTENCY_MODE_SYNC) return;
     const auto [stop, first] = stops_.emplace(core_.Status(now_).generation(), clock);
@@ -362,7 +362,7 @@ class World {
     core_.Tick(now_);
   }
 
-  // A message of another job, or of no build of ours.
+  // A message of another job, or of a foreign build.
   void Lie() {
     auto beat = From<v1::HeartbeatRequest>(Worker());
     beat.set_job(kJob + 1);
@@ -372,7 +372,7 @@ class World {
     Promise(!core_.RegisterWorker(request, now_).ok(), "nobody of another protocol is heard");
   }
 
-  // ---- what the service does
+  // ---- the service
   void AnswerAny() {
     if (commands_.empty()) return;
     const size_t index = input_.Below(static_cast<uint32_t>(commands_.size()));
@@ -407,7 +407,7 @@ class World {
     for (Command& command : core_.TakeCommands()) TakeCommand(std::move(command));
   }
 
-  // ---- what is to be seen of it
+  // ---- what can be seen from outside
   void Look() {
     const v1::JobStatus status = core_.Status(now_);
     Promise(status.generation() >= seen_generation_, "generations do not fall");
@@ -473,14 +473,14 @@ class World {
   const bool leased_;
   Time now_ = Time() + std::chrono::hours(1);
   CoordinatorCore core_;
-  // By rank: of the life that was answered last.
+  // By rank: the incarnation that was answered last.
   std::vector<uint64_t> incarnations_;
   uint64_t generation_ = 0;
-  // Rank and incarnation to process.
+  // From rank and incarnation to process.
   std::map<std::pair<uint32_t, uint64_t>, uint32_t> lives_;
-  // Generation to the clock at which all stop.
+  // From generation to the clock at which all stop.
   std::map<uint64_t, uint64_t> stops_;
-  // Of that generation, by clock.
+  // The sets of generation sets_of_, by clock.
   std::map<uint64_t, std::vector<uint32_t>> sets_;
   uint64_t sets_of_ = 0;
   std::vector<Command> commands_;

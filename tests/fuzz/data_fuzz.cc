@@ -1,4 +1,4 @@
-// The files of a data source, as a stranger may have written them. The first byte chooses the
+// The files of a data source, as a stranger may have written them. The first byte selects the
 // format.
 #include <cmath>
 #include <memory>
@@ -17,7 +17,7 @@ namespace leeway::data {
 namespace {
 
 constexpr uint64_t kUnpackedMax = 1 << 16;
-// Of libsvm, whose lines become rows of as many floats as the job says.
+// For libsvm, whose lines become rows of this number of floats at most.
 constexpr uint32_t kFeaturesMax = 64;
 
 DataFile File(const char* name, std::span<const uint8_t> bytes) {
@@ -101,7 +101,7 @@ void Libsvm(FuzzInput& input) {
   if (options.features() > 0) PromiseExamples(examples, rule);
 }
 
-// Few bytes, repeated, are records of 3073 or 3074.
+// A few bytes, repeated, are records of 3073 or 3074 bytes.
 void Cifar(FuzzInput& input) {
   const LabelRule rule = RuleOf(input);
   const bool hundred = (input.Byte() & 1) != 0;
@@ -115,7 +115,7 @@ void Cifar(FuzzInput& input) {
 }
 
 void Gzip(FuzzInput& input) {
-  // Two bytes of a gzip file that are always the same need not be found.
+  // Supplies the first two bytes of a gzip file, which are always the same.
   std::vector<uint8_t> packed = {0x1f, 0x8b};
   const auto rest = input.Rest();
   packed.insert(packed.end(), rest.begin(), rest.end());

@@ -1,4 +1,4 @@
-// What a fuzz target makes of its bytes, and how it says that a promise was broken.
+// Turns a fuzz target's bytes into values, and reports a broken promise.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace leeway {
 
 // Deals the bytes out from the front; beyond the end there are zeros, so that every input has a
-// meaning. One field of the input is one or a few bytes of it: what mutates bytes mutates fields.
+// meaning. Each field is one or a few bytes of the input, so that mutating bytes mutates fields.
 class FuzzInput {
  public:
   FuzzInput(const uint8_t* data, size_t size) : rest_(data, size) {}
@@ -26,10 +26,10 @@ class FuzzInput {
     return byte.empty() ? 0 : byte[0];
   }
   bool Flag() { return (Byte() & 1) != 0; }
-  // In [0, limit), limit <= 256.
+  // Returns a number in [0, limit), with limit <= 256.
   uint32_t Below(uint32_t limit) { return Byte() % limit; }
   uint32_t Short() { return Byte() | uint32_t{Byte()} << 8; }
-  // Mostly small; sometimes any, also the largest.
+  // Returns mostly small numbers; sometimes any number, including the largest.
   uint64_t Number() {
     const uint8_t byte = Byte();
     if (byte < 0xf0) return byte;
@@ -39,7 +39,7 @@ class FuzzInput {
     std::memcpy(&value, bytes.data(), bytes.size());
     return value;
   }
-  // The next `bytes`, or what is left.
+  // Returns the next `bytes` bytes, or what is left.
   std::span<const uint8_t> Take(size_t bytes) {
     const std::span<const uint8_t> taken = rest_.first(std::min(bytes, rest_.size()));
     rest_ = rest_.subspan(taken.size());
@@ -55,12 +55,13 @@ inline std::string TextOf(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// The same bytes, so that a read beyond them is found.
+// Returns the same memory, so that a read beyond it is found.
 inline std::string_view ViewOf(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// A promise of a header. Its breach is what the fuzzer looks for: it ends the process.
+// Checks a promise that a header makes. A broken promise is what the fuzzer looks for: it ends the
+// process.
 inline void Promise(bool kept, std::string_view what) {
   if (kept) return;
   std::fprintf(stderr, "broken promise: %.*s\n", static_cast<int>(what.size()), what.data());
@@ -70,7 +71,7 @@ inline void PromiseOk(const absl::Status& status, std::string_view what) {
   if (!status.ok()) Promise(false, std::string(what) + ": " + status.ToString());
 }
 
-// A target of a program that has all of them.
+// A target in a program that has all of them.
 struct FuzzTarget {
   FuzzTarget(const char* name, void (*run)(FuzzInput& input)) : name(name), run(run), next(first) {
     first = this;
@@ -83,8 +84,9 @@ struct FuzzTarget {
 
 }  // namespace leeway
 
-// FUZZ_TARGET(wire) { ... }, once in a file, in a namespace of its own: what is made of `input`.
-// With LEEWAY_FUZZ it is all that a program has, and libFuzzer calls it; else replay.cc does.
+// FUZZ_TARGET(wire) { ... }, once in each file, in a namespace of its own: the body uses `input`.
+// With LEEWAY_FUZZ the program has only this target, and libFuzzer calls it. Otherwise replay.cc
+// does.
 #if defined(LEEWAY_FUZZ)
 #define FUZZ_TARGET(NAME)                                                   \
   void Fuzz(FuzzInput& input);                                              \

@@ -1,4 +1,4 @@
-// A run's metrics.jsonl, as `leeway report` reads it, to the page that it makes.
+// A run's metrics.jsonl, from reading it as `leeway report` does to the page.
 #include "launcher/report/curves_svg.h"
 #include "launcher/report/report_html.h"
 #include "server/outcome/history.h"

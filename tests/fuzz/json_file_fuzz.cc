@@ -1,5 +1,5 @@
 // MANIFEST.json and coordinator.json. The line with the digest is added here, unless the first byte
-// says no: behind a wrong one nothing is read.
+// says otherwise: behind a wrong digest nothing is read.
 #include <filesystem>
 #include <fstream>
 
@@ -18,7 +18,7 @@ void PromiseCode(const absl::Status& status) {
           "a file that cannot be read is DATA_LOSS, or UNIMPLEMENTED: " + status.ToString());
 }
 
-// What was read is written and read again.
+// Writes the message that was read, and reads it again.
 template <typename Message>
 void PromiseSame(const std::string& path, const Message& message) {
   PromiseOk(WriteJsonFile("file", path, 1 << 20, message), "what was read can be written");

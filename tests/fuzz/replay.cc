@@ -26,7 +26,7 @@ std::vector<std::filesystem::path> FilesIn(const char* folder) {
   return files;
 }
 
-// Null: there is none.
+// Returns the target; null if there is no such target.
 const FuzzTarget* Find(std::string_view name) {
   const FuzzTarget* target = FuzzTarget::first;
   while (target != nullptr && target->name != name) target = target->next;
@@ -38,7 +38,7 @@ int Run(const FuzzTarget& target, const char* folder) {
   for (const auto& path : files) {
     std::ifstream file(path, std::ios::binary);
     const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-    // The last one named is the one that ended the process, if one does.
+    // If the process ends, the last name printed is that of the file that ended it.
     std::printf("%s\n", path.c_str());
     std::fflush(stdout);
     FuzzInput input(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());

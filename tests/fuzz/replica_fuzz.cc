@@ -1,6 +1,6 @@
-// Bytes as what comes to a server that holds another's replica, true states, old ones and lies;
-// next to it what it must hold by them. What it holds then goes on as a block of its own. And bytes
-// as the life of the owner's gate.
+// Reads bytes as messages to a server that holds another server's replica: true states, old ones
+// and lies. A model decides what the replica must hold. Its content then continues as a block of
+// its own. Other inputs are the life of the owner's gate.
 #include <map>
 #include <optional>
 #include <vector>
@@ -28,7 +28,7 @@ ReplicaStore::Options OptionsOf(FuzzInput& input) {
           .memory = nullptr};
 }
 
-// A vector of a state is filled with one number, its name.
+// Each vector of a state is filled with one number, its name.
 using Name = float;
 struct State {
   uint64_t version = 0;
@@ -45,7 +45,7 @@ class World {
   void Run() {
     for (size_t i = 0; i < kInputsMax && !input_.empty(); ++i) Send();
     TakeOver();
-    // It owns the shard now.
+    // The server owns the shard now.
     Send();
   }
 
@@ -92,7 +92,7 @@ class World {
     if (input_.Flag()) AddVector(message, *(message.state.shadow = ++names_));
     message.replicated.set_has_previous(input_.Flag());
     if (message.replicated.has_previous()) AddVector(message, *(message.state.previous = ++names_));
-    // Of a block of one value a value more or less is another state.
+    // In a block of one value, a value more or less would be a different valid state.
     const bool cut = options_.layout.total() % 16 != 1;
     if (cut && lie == 5) message.values.resize(message.values.size() + 1);
     if (cut && lie == 6) message.values.pop_back();
@@ -101,7 +101,7 @@ class World {
     return message;
   }
 
-  // In pieces that end anywhere.
+  // Splits the payload into pieces that end anywhere.
   FloatPayload PayloadOf(const Message& message) {
     const auto* bytes = reinterpret_cast<const uint8_t*>(message.values.data());
     size_t left = message.values.size() * sizeof(float);
@@ -174,7 +174,7 @@ class World {
     }
   }
 
-  // Whatever it was told, the block answers everybody, and once.
+  // Whatever the replica was sent, its block answers every request once.
   void GoOn(const ReplicaStore::Block& taken) {
     ConsistencyRules rules;
     rules.mode = static_cast<Consistency>(input_.Below(3));
@@ -205,11 +205,11 @@ class World {
   ReplicaStore store_;
   bool over_ = false;
   float names_ = 0;
-  // By block.
+  // By block: the state that the replica must hold.
   std::map<uint32_t, State> held_;
 };
 
-// The owner's side: what has left is with the replica.
+// The owner's side: an answer that has left is with the replica.
 class GateWorld {
  public:
   explicit GateWorld(FuzzInput& input) : input_(input) {}
@@ -280,7 +280,8 @@ class GateWorld {
   ReplicaGate gate_;
   bool attached_ = false;
   uint64_t version_ = 0;
-  // The newest that the replica has; the owner's when that had its first.
+  // The newest version that the replica has; at first, the owner's version when the replica got its
+  // first state.
   std::optional<uint64_t> there_;
   uint64_t first_ = 0;
   std::optional<uint64_t> under_way_;

@@ -16,14 +16,14 @@ if [[ ${#targets[@]} -eq 0 ]]; then
 fi
 cmake --build "$build" --target "${targets[@]/%/_fuzz}" >/dev/null
 
-# The targets that read files write them first: to memory, not to a disk.
+# Targets that read files write them first: into memory, not to a disk.
 scratch=$(mktemp -d -p "$([[ -w /dev/shm ]] && echo /dev/shm || echo "${TMPDIR:-/tmp}")" leeway-fuzz-XXXXXX)
 trap 'rm -rf "$scratch"' EXIT
 export TMPDIR=$scratch
-# What has been freed is remembered, small, so that long runs stay within the limit for one input.
+# Little of what was freed is remembered, so that long runs stay within the limit for one input.
 export ASAN_OPTIONS=quarantine_size_mb=16${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 
-# last LOG PATTERN: the number after the last match.
+# last LOG PATTERN: prints the number after the last match.
 last() {
   { grep -oE "$2 *[0-9]+" "$1" || true; } | tail -n 1 | grep -oE '[0-9]+$' || echo 0
 }

@@ -1,5 +1,5 @@
 // Safetensors files of other programs. The header's length is written here, unless the first byte
-// says no, so that the bytes behind it are reached.
+// says otherwise, so that the bytes behind it are reached.
 #include <cmath>
 #include <filesystem>
 #include <fstream>

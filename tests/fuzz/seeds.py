@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes the seeds of the corpora: small whole inputs of every format, from which the fuzzers set out.
+"""Writes the seeds of the corpora: small complete inputs of every format, from which the fuzzers start.
 
 Usage: seeds.py REPOSITORY; needs protoc. What the fuzzers found later lies beside them and stays.
 """
@@ -21,7 +21,7 @@ def save(target, name, data):
 
 
 def proto(message, file, text):
-    """The wire form of a message in protobuf's text format."""
+    """Returns the wire form of a message in protobuf's text format."""
     return subprocess.run(
         ["protoc", f"-I{ROOT}/proto", f"--encode=leeway.v1.{message}", f"leeway/v1/{file}.proto"],
         input=text.encode(), stdout=subprocess.PIPE, check=True).stdout
@@ -110,7 +110,7 @@ def blocks(*parts):
 def checkpoint():
     header = blocks((0, 4, ["weights", "momentum"]), (4, 2, ["weights", "momentum"]))
     save("checkpoint", "shard", bytes([0, 0, 0]) + short(len(header)) + header + floats(12))
-    # Positions are right (the header has 60 bytes), checksums are not.
+    # Positions are right (the header has 60 bytes), but checksums are wrong.
     text = 'servers: 1 blocks { count: 2 version: 5 clocks: 5 values { key: "weights" position: 84 } ' \
            f'values {{ key: "{"m" * 30}" position: 92 }} }}'
     by_hand = proto("ShardFileHeader", "checkpoint", text)

@@ -1,5 +1,5 @@
-// The data plane's bytes: a frame of requests goes through the decoder into a small shard, as
-// StreamSession does it; a reply goes through the decoder into the codecs, as in a worker.
+// The data plane's bytes. A frame of requests goes through the decoder into a small shard, as in
+// StreamSession. A reply goes through the decoder into the codecs, as in a worker.
 #include <cmath>
 #include <list>
 #include <memory>
@@ -25,7 +25,7 @@ namespace {
 constexpr uint64_t kTotal = 40;
 constexpr uint64_t kBlockElements = 16;
 
-// In slices of `slice` bytes (0: one), each in memory of its own.
+// Returns the bytes in slices of `slice` bytes (0: one slice), each in memory of its own.
 grpc::ByteBuffer BufferOf(std::span<const uint8_t> bytes, size_t slice) {
   std::vector<grpc::Slice> slices;
   const size_t step = slice == 0 ? bytes.size() : slice;
@@ -101,7 +101,7 @@ Shard::Options OptionsOf(FuzzInput& input) {
   return options;
 }
 
-// A shard, and whether each request is answered once.
+// A shard, which must answer each request exactly once.
 class Server {
  public:
   explicit Server(const Shard::Options& options) : shard_(*Shard::Make(options, &cuts_)) {}
@@ -157,7 +157,7 @@ class Server {
 
   NoCuts cuts_;
   std::unique_ptr<Shard> shard_;
-  // Stay where they are.
+  // A list, because the answers must not move.
   std::list<int> answers_;
 };
 
@@ -223,7 +223,7 @@ void Pull(FuzzInput& input) {
 
 }  // namespace
 FUZZ_TARGET(wire) {
-  // Protobuf would print a line for each string that is not UTF-8.
+  // Without this, protobuf would print a line for each string that is not UTF-8.
 #if GOOGLE_PROTOBUF_VERSION < 4022000
   google::protobuf::SetLogHandler(nullptr);
 #else

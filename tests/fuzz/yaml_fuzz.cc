@@ -1,5 +1,5 @@
-// A job's YAML and overrides of it: whatever they are, there is a job or a message. A job that is
-// taken is valid, and reads back from its own YAML as the same.
+// A job's YAML, and overrides of it: every input gives a job or a message. An accepted job is
+// valid, and its own YAML reads back as the same job.
 #include "config/job.h"
 #include "config/validate.h"
 #include "tests/fuzz/fuzz_input.h"
@@ -7,7 +7,7 @@
 namespace leeway::yaml {
 namespace {
 
-// What comes after a line "%%" are overrides, one a line.
+// The lines after a line "%%" are overrides, one on each line.
 constexpr std::string_view kOverrides = "\n%%\n";
 
 void ReadJob(std::string_view text) {

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Clang's view of the product: its warnings, thread safety among them, as errors. Files that the build compiles as one are
-analysed as one. The preset `dev` shows clang each file by itself, and the tests as well.
+"""Checks the product with clang: its warnings, thread safety among them, are errors. Files that the build compiles as
+one are analysed as one. The preset `dev` shows clang each file by itself, and the tests as well.
 
 Usage: clang.py REPOSITORY COMPILE_COMMANDS.json; with --self-test it checks that clang finds a field read without its
 lock."""
@@ -17,7 +17,7 @@ import tempfile
 
 CLANG = ["clang++", "-fsyntax-only", "-std=c++20", "-march=x86-64-v3", "-pthread", "-Wall", "-Wextra", "-Wthread-safety",
          "-Werror", "-Wno-unused-parameter", "-Wno-deprecated-declarations",
-         "-Wno-overloaded-virtual"]  # of what gRPC generates
+         "-Wno-overloaded-virtual"]  # in what gRPC generates
 TOP = ["common", "config", "client", "server", "worker", "bench", "launcher"]
 
 UNLOCKED = """
@@ -33,7 +33,7 @@ class Counter {
 
 
 def includes(entry):
-    """The -I, -isystem and -D options of a compile command."""
+    """Returns the -I, -isystem and -D options of a compile command."""
     words = shlex.split(entry["command"])
     kept = []
     for index, word in enumerate(words):
@@ -45,14 +45,14 @@ def includes(entry):
 
 
 def sources_of(path):
-    """The files that are compiled with one entry of the compile commands."""
+    """Returns the files that one entry of the compile commands compiles."""
     if path.parent.name != "Unity":
         return [path]
     return [pathlib.Path(name) for name in re.findall(r'#include "([^"]+)"', path.read_text())]
 
 
 def product(root, entries):
-    """{file: options} of what is compiled of the product; a file that two targets compile is analysed once."""
+    """Returns {file: options} of the product's compilations. A file that two targets compile is analysed once."""
     found = {}
     for entry in entries:
         path = pathlib.Path(entry["file"])

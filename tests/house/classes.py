@@ -33,7 +33,7 @@ LARGER = {
     # A nested class by its own name: of ReplicaLink and of StreamLane.
     "Stream": Limit(0, 19),
 }
-# ctags takes a field with an annotation for a function.
+# ctags would mistake a field with an annotation for a function.
 ANNOTATIONS = [f"-D{name}(x)=" for name in ("GUARDED_BY", "EXCLUDES", "REQUIRES", "ACQUIRE", "RELEASE")]
 COMMAND = ["ctags", "-L", "-", "--languages=C++", "--langmap=C++:.h.cc", "--fields=+naZKs", "--fields-c++=+{properties}",
            "--kinds-c++=+cspmf", *ANNOTATIONS, "--output-format=json", "-f", "-"]
@@ -48,7 +48,7 @@ def tags_of(paths):
 
 
 def classes(root, folder):
-    """{(file, class): [line, public methods, fields]}, by what is declared in the class itself."""
+    """Returns {(file, class): [line, public methods, fields]}, counting what is declared in the class itself."""
     paths = [p for p in sorted((root / folder).rglob("*")) if p.suffix in {".h", ".cc"}]
     tags = tags_of(paths) if paths else []
     found = {(tag["path"], "::".join(filter(None, [tag.get("scope"), tag["name"]]))): [tag["line"], 0, 0]
@@ -96,7 +96,8 @@ def check(root):
 
 
 def sample(kind, methods, fields):
-    """A class with so many public methods, the constructor among them, and fields; and more that does not count."""
+    """Returns a class with this number of public methods, including the constructor, and fields, and with members that
+    do not count."""
     lines = [f"{kind} Sample {{", " public:", "  explicit Sample(int a);", "  static constexpr int kMax = 3;", "  struct Part { int a; };"]
     lines += [f"  int Method{i}(int a) const;" if i % 2 else f"  int Method{i}() const {{ return field0_; }}" for i in range(methods - 1)]
     lines += [" private:", "  void Hidden();"]

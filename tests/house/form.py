@@ -17,7 +17,7 @@ import tempfile
 SKIPPED = 4
 FUNCTION_LINES_MAX = 50
 SUBJECT_MAX = 72
-# The rule on subjects holds for what came after this commit.
+# The rule on subjects holds for commits after this one.
 RULE_BEGAN = "e16f1569fabc05cc4482087e135301de7a5eaeab"
 TOP = ["plugin", "common", "config", "server", "worker", "client", "launcher", "bench", "tests"]
 
@@ -31,7 +31,7 @@ def output(command, **options):
 
 
 def check_format(root):
-    """A line for each place that clang-format would write otherwise."""
+    """Returns a line for each place that clang-format would write differently."""
     files = sources(root)
     batches = [files[i::8] for i in range(8) if files[i::8]]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -40,7 +40,7 @@ def check_format(root):
 
 
 def check_functions(root):
-    """A line for each function that is too long."""
+    """Returns a line for each function that is too long."""
     listed = output(["ctags", "-L", "-", "--fields=+ne", "--kinds-c++=f", "--output-format=json", "-f", "-"],
                     input="\n".join(map(str, sources(root))))
     tags = [json.loads(line) for line in listed.stdout.splitlines()]

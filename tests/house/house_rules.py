@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The rules of the house, kept by a test: which folder may include which, where gRPC and threads may
-appear, what nobody uses, and that every source file is built.
+"""The rules of the house, kept by a test: which folder may include which, where gRPC and threads may appear, which
+constructs no file may use, and that every source file is built.
 
 Usage: house_rules.py REPOSITORY; prints each violation as file:line: text and exits 1 if there is any.
 With --self-test it checks that each rule finds a file that breaks it.
@@ -11,9 +11,9 @@ import pathlib
 import re
 import sys
 
-# A folder may include itself and what stands here. The longest matching prefix counts. Each rule is a folder.
+# A folder may include itself and the folders listed here. The longest matching prefix applies.
 MAY_INCLUDE = {
-    # Users compile with it what is not ours: the standard library, and nothing else.
+    # Users compile it with foreign code: it includes only the standard library.
     "plugin": [],
     "common": ["proto", "plugin"],
     "common/text": ["common"],
@@ -34,7 +34,7 @@ MAY_INCLUDE = {
     "worker": ["proto", "config", "common", "client"],
     "worker/data": ["proto", "common"],
     "worker/compute": ["proto", "common", "worker/data"],
-    # Nothing of protobuf: the module of a GPU is loaded into programs that have their own.
+    # No protobuf: a GPU module is loaded into programs that have a protobuf of their own.
     "worker/device/cuda": ["common", "worker/compute", "worker/data"],
     "worker/device/cuda/module": ["common", "worker/compute", "worker/data", "worker/device"],
     "worker/layers": ["proto", "common", "worker/compute", "worker/data"],
@@ -42,7 +42,7 @@ MAY_INCLUDE = {
     "launcher": ["proto", "config", "common", "client", "server", "worker", "bench"],
 }
 
-# gRPC appears in these folders only; what lies below one of them is another folder.
+# gRPC appears in these folders only; a subfolder counts as another folder.
 GRPC_IN = {
     "common/rpc", "common/service", "common/wire", "client", "client/transport", "client/calls", "client/session",
     "client/library", "server/service", "server/replica", "server/node",
@@ -76,7 +76,7 @@ BANNED_IN_TESTS = [
     (re.compile(r"\bWARN\("), "a test that cannot run says SKIP(why), or it counts as passed; a remark is INFO"),
 ]
 LINES_MAX = 500
-# Needs sources that are not ours: a script builds it, and names it.
+# It needs sources that are not ours: a script builds it, and names it.
 BUILT_BY = {"tests/bench/peers/pslite_bench.cc": "tests/bench/peers/pslite.py",
             "plugin/example/example.cc": "tests/training/plugins.py"}
 
@@ -85,7 +85,7 @@ TOP = ["plugin", "common", "config", "client", "server", "worker", "bench", "lau
 
 
 def folder_rule(path):
-    """The longest key of MAY_INCLUDE that is a prefix of the path's folder."""
+    """Returns the longest key of MAY_INCLUDE that is a prefix of the path's folder."""
     best = ""
     for key in MAY_INCLUDE:
         if (path == key or path.startswith(key + "/")) and len(key) > len(best):
@@ -94,7 +94,7 @@ def folder_rule(path):
 
 
 def included_area(include):
-    """The part of the repository that an include names; '' for libraries."""
+    """Returns the part of the repository that an include names; '' for libraries."""
     if include.startswith("leeway/v1/"):
         return "proto"
     top = include.split("/")[0]
@@ -113,7 +113,7 @@ def check_include(path, include):
 
 
 def check_line(path, line):
-    """What is wrong with one line of a source file."""
+    """Returns what is wrong with one line of a source file."""
     found = re.match(r'#include "([^"]+)"', line)
     if found and (wrong := check_include(path, found.group(1))):
         yield wrong
@@ -145,7 +145,7 @@ def check_text(path, text):
 
 
 def folders_built(root):
-    """The folders whose files are all built: what leeway_sources of a CMakeLists.txt names."""
+    """Returns the folders whose files are all built, which leeway_sources of a CMakeLists.txt names."""
     for listed in root.rglob("CMakeLists.txt"):
         if "build" in listed.relative_to(root).parts:
             continue
@@ -154,8 +154,8 @@ def folders_built(root):
 
 
 def check_built(root):
-    """Every .cc is named by the CMakeLists.txt of its folder or of one above it, or its folder is, or the script in
-    BUILT_BY names it."""
+    """Checks that every .cc is built: the CMakeLists.txt of its folder or of one above names it or its folder, or the
+    script in BUILT_BY names it."""
     whole = set(folders_built(root))
     for top in TOP:
         for source in sorted((root / top).rglob("*.cc")):
@@ -172,7 +172,7 @@ def check_built(root):
 
 
 def folder_graph(sources):
-    """{folder: {folder that it includes: the include, as file:line}} of the product's folders."""
+    """Returns {folder: {folder that it includes: the include, as file:line}} of the product's folders."""
     graph = collections.defaultdict(dict)
     for path, text in sources:
         for number, line in enumerate(text.splitlines(), 1):
@@ -192,7 +192,7 @@ def reachable(graph, start):
 
 
 def check_cycles(sources):
-    """An include of each pair of folders that lies on a cycle."""
+    """Returns an include of each pair of folders that is on a cycle."""
     graph = folder_graph(sources)
     below = {folder: reachable(graph, folder) for folder in list(graph)}
     for folder in sorted(graph):

@@ -54,13 +54,13 @@ class Tree:
 
 
 def anchors(text):
-    """The anchors that GitHub gives a document's headings."""
+    """Returns the anchors that GitHub gives a document's headings."""
     headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M), flags=re.M)
     return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
 
 
 def check_link(tree, path, target):
-    """What is wrong with a link in the document `path`; None if nothing."""
+    """Returns what is wrong with a link in the document `path`; None if nothing is."""
     if re.match(r"[a-z]+:", target):
         return None
     file, _, anchor = target.partition("#")
@@ -73,7 +73,7 @@ def check_link(tree, path, target):
 
 
 def check_paths(tree, line):
-    """Paths, names of files and names of tests in a line, that are not in the repository."""
+    """Returns the paths, names of files and names of tests in a line that are not in the repository."""
     for found in PATH.findall(line):
         written = found.rstrip(".")
         if written.split("/")[0] in tree.tops and not tree.has(written):
@@ -111,7 +111,7 @@ def check_readme(text):
 
 
 def check_folders(tree, text):
-    """Every folder of sources has its row in architecture.md's table: `FOLDER` or FOLDER/{...}."""
+    """Checks that every folder of sources has its row in architecture.md's table: `FOLDER` or FOLDER/{...}."""
     named = set()
     for first in (cells(line)[0] for line in text.splitlines() if cells(line)):
         for found in re.findall(r"`([\w./{},]+)`", first):

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Names of files that are compiled as one. Functions and classes in their anonymous namespaces must have different names: a
-call in one file could else mean the other's overload, without a word of the compiler. (It finds the rest by itself.)
+"""Names in files that are compiled as one. Functions and classes in their anonymous namespaces must have different
+names: otherwise a call in one file could silently mean the other file's overload. (The compiler finds other conflicts
+by itself.)
 
 Usage: names.py COMPILE_COMMANDS.json; prints each name that two files of a compilation have, and exits 1 if there is any, 4
 where ctags is missing or files are compiled one by one (ctest counts it as skipped). With --self-test it checks that such a
@@ -21,7 +22,7 @@ COMMAND = ["ctags", "-L", "-", "--languages=C++", "--kinds-C++=fcsg", "--fields=
 
 
 def compilations(commands):
-    """The lists of files that are compiled as one."""
+    """Returns the lists of files that are compiled as one."""
     for entry in commands:
         path = pathlib.Path(entry["file"])
         if path.parent.name == "Unity":
@@ -29,7 +30,7 @@ def compilations(commands):
 
 
 def shared_names(files):
-    """{name: {file: line}} of the names that more than one file has in an anonymous namespace."""
+    """Returns {name: {file: line}} of the names that more than one file has in an anonymous namespace."""
     listed = subprocess.run(COMMAND, input="\n".join(map(str, files)), capture_output=True, text=True, check=True)
     found = collections.defaultdict(dict)
     for tag in map(json.loads, listed.stdout.splitlines()):

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
-"""Keeps the tables of docs/reliability.md whole, in which each promise and each command has its tests by tier: every test
-that is named is there and in that tier, every promise and command has one in the first tier, and every script is named.
+"""Checks the tables of docs/reliability.md, which give each promise and each command its tests by tier: every named
+test exists and is in that tier, every promise and command has a test in the first tier, and every script is named.
 
-Usage: tiers.py REPOSITORY BUILD_FOLDER; prints each finding and exits 1 if there is any. The list of tests is ctest's, that
-of commands `leeway --help`. With --self-test it checks that each rule finds a fault, and nothing where there is none.
+Usage: tiers.py REPOSITORY BUILD_FOLDER; prints each finding and exits 1 if there is any. The list of tests comes from
+ctest, the list of commands from `leeway --help`. With --self-test it checks that each rule finds a fault, and nothing
+where there is none.
 
-A cell names tests as `kills.py sync-int8 full-disk` (a script and its cases; `others` are all those of the nightly tier that
-stand nowhere else), a_test (a file of C++ tests), `leeway_sim` (whose worlds sim_test runs), fuzzer `x` (its corpus) or "the
-fuzzers' corpora". A command's test has its name as a string.
+A cell names tests in one of these ways: `kills.py sync-int8 full-disk` (a script and its cases; `others` are all cases
+of the nightly tier that no other cell names), a_test (a file of C++ tests), `leeway_sim` (whose worlds sim_test runs),
+fuzzer `x` (its corpus), or "the fuzzers' corpora". A command's test must have the command's name as a string.
 """
 
 import dataclasses
@@ -21,7 +22,7 @@ DOCUMENT = "docs/reliability.md"
 FIRST, NIGHTLY = "first", "nightly"
 HEADINGS = [("## Promises", 14), ("### What else is tested where", 0)]
 COMMANDS = "### Commands"
-# What ctest runs that is about the tree, and no behaviour: tests/house says of itself what it keeps.
+# Tests about the tree and not about behaviour: tests/house keeps its own list.
 HOUSE = "tests/house/"
 CORPUS = "fuzz corpus: "
 SIMULATOR = "sim_test"
@@ -32,13 +33,13 @@ TEST_CASE = re.compile(rf"TEST_CASE\(\s*({STRINGS})(?:,\s*({STRINGS}))?", re.DOT
 
 @dataclasses.dataclass
 class Source:
-    """The text of a file of tests, and of C++ tests {case: in the nightly tier}."""
+    """The text of a test file and, for C++ tests, {case: whether it is in the nightly tier}."""
     text: str
     cases: dict = dataclasses.field(default_factory=dict)
 
 
 def literal(text):
-    """The value of C++ string literals side by side."""
+    """Returns the value of adjacent C++ string literals."""
     parts = re.findall(r'"((?:[^"\\]|\\.)*)"', text or "")
     return re.sub(r"\\(.)", r"\1", "".join(parts))
 
@@ -48,8 +49,8 @@ def cases_of(text):
 
 
 class Tests:
-    """`first` and `nightly`: ctest's lists, the second with the first in it. `sources`: {name of a file: Source}. In
-    in_tier, {tier: {(script, case)}}, a script without cases has the case ''."""
+    """`first` and `nightly` are ctest's lists; the second contains the first. `sources` is {name of a file: Source}.
+    in_tier is {tier: {(script, case)}}, where a script without cases has the case ''."""
 
     def __init__(self, first, nightly, sources, corpora=(), commands=()):
         self.first, self.sources, self.corpora, self.commands = first, sources, corpora, commands
@@ -58,14 +59,14 @@ class Tests:
         self.scripts = {script for script, _ in self.cases}
         names = [{test["name"] for test in tests} for tests in (first, nightly)]
         self.names = {FIRST: names[0], NIGHTLY: names[1] - names[0]}
-        # As ctest has them: "core_test:a case" and, of all that have the tag, "core_test: nightly".
+        # The names that ctest has: "core_test:a case" and, for all cases with the tag, "core_test: nightly".
         self.programs = {}
         for name in names[0] | names[1]:
             program, _, case = name.partition(":")
             self.programs.setdefault(case, set()).add(program)
 
     def wrong_source(self, name, tier):
-        """Why no case of that file of C++ tests runs in the tier; empty: one does."""
+        """Returns why no case of that C++ test file runs in the tier; empty if one does."""
         if name not in self.sources:
             return "there is no such test"
         cases = self.sources[name].cases
@@ -101,7 +102,7 @@ def commands_of(build):
 
 
 def rows(text, heading):
-    """The cells of the first table below a heading, without its first two lines."""
+    """Returns the cells of the first table below a heading, without its first two lines."""
     lines = text.split(heading + "\n", 1)[-1].split("\n## ", 1)[0].splitlines() if heading + "\n" in text else []
     table = []
     for line in lines:
@@ -113,14 +114,14 @@ def rows(text, heading):
 
 
 def entries(cell):
-    """(script, cases) or (name of a C++ test, a fuzzer or the simulator, None)."""
+    """Returns (script, cases), or (name of a C++ test, a fuzzer or the simulator, None)."""
     for entry in filter(None, (part.strip(" `") for part in cell.split(","))):
         words = entry.replace("`", "").split()
         yield (words[0], words[1:]) if words[0].endswith(".py") else (" ".join(words), None)
 
 
 def wrong_program(tests, name, tier):
-    """Why what is no script does not run in the tier; empty: it does."""
+    """Returns why something other than a script does not run in the tier; empty if it does."""
     if name.startswith("leeway_sim"):
         return tests.wrong_source(SIMULATOR, tier)
     if name.startswith("fuzzer "):
@@ -133,7 +134,7 @@ def wrong_program(tests, name, tier):
 
 
 def check_cell(tests, where, cell, tier):
-    """What is wrong with it."""
+    """Returns what is wrong with the cell."""
     for name, cases in entries(cell):
         if cases is None:
             wrong = wrong_program(tests, name, tier)
@@ -168,7 +169,7 @@ def check_document(text, tests):
 
 
 def check_commands(text, tests):
-    """Each command has a row, and each test there has its name as a string."""
+    """Checks that each command has a row, and that each test there has the command's name as a string."""
     table = {command.strip("`"): cell for command, cell in rows(text, COMMANDS)}
     for command in tests.commands:
         if not list(entries(table.get(command, ""))):
@@ -184,7 +185,7 @@ def check_commands(text, tests):
 
 
 def check_alone(tests):
-    """A test of the first tier leaves no core idle."""
+    """Checks that a test of the first tier leaves no core idle."""
     for test in tests.first:
         for one in test.get("properties", []):
             if one["name"] in ("RUN_SERIAL", "RESOURCE_LOCK") and one["value"]:
@@ -254,7 +255,7 @@ def self_test():
 def sources_below(folder):
     texts = {}
     for path in [*folder.rglob("*_test.cc"), *folder.rglob("*.py")]:
-        # Files of the same name in two folders are one, which runs where one of them does.
+        # Files of the same name in two folders count as one, which runs where one of them does.
         name = path.name.removesuffix(".cc")
         texts[name] = texts.get(name, "") + path.read_text(encoding="utf-8")
     return {name: Source(text, cases_of(text)) for name, text in texts.items()}

@@ -1,4 +1,4 @@
-// Test cases of every outcome, which verdicts.py runs one by one and together.
+// Test cases with every outcome, which verdicts.py runs one by one and together.
 #include "tests/skip.h"
 
 namespace leeway {

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What ctest learns of a test: a skipped one is not a passed one, and a failed one is never a skipped one.
+"""What ctest reports about a test: a skipped test must not count as passed, and a failed one must not count as skipped.
 
 Usage: verdicts.py THE PROGRAM verdicts.cc IS BUILT TO."""
 

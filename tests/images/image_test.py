@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 """deploy/images/Dockerfile makes a small image that runs as an ordinary user, without a file system to write to.
 
-No registry is needed: the base is made by mmdebstrap from Debian's mirror, as debian:bookworm-slim is. buildah carries
-out the Dockerfile's last stage; its first stage is ./package, in whose place what BUILD_FOLDER has installed is packed.
-Then a job trains, with servers and workers of the image in namespaces of their own: its root read-only, user 65532, no
-capabilities.
+No registry is needed: mmdebstrap makes the base from Debian's mirror, as debian:bookworm-slim is made. buildah carries
+out the Dockerfile's last stage. Its first stage is ./package, which is replaced by packing what BUILD_FOLDER has
+installed. Then a job trains, with servers and workers of the image in namespaces of their own: a read-only root, user
+65532, no capabilities.
 
-Usage: image_test.py BUILD_FOLDER         as root; takes minutes, and is skipped aloud without buildah and mmdebstrap
+Usage: image_test.py BUILD_FOLDER         as root; takes minutes; skipped without buildah and mmdebstrap
 """
 
 import contextlib
@@ -26,7 +26,7 @@ MIRROR = os.environ.get("LEEWAY_DEBIAN_MIRROR", "http://deb.debian.org/debian")
 EPOCH = "1763596800"
 MEGABYTES_MAX = 120
 USER = 65532
-# What debian:bookworm-slim leaves out of every package.
+# The parts of every package that debian:bookworm-slim omits.
 SLIM = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*", "/usr/share/lintian/*",
         "/usr/share/linda/*", "/usr/share/groff/*"]
 
@@ -57,7 +57,7 @@ def run(*command, timeout=900, **options):
 # ---- the image
 
 def make_base(tar):
-    """A debian:bookworm-slim, from the mirror."""
+    """Makes a debian:bookworm-slim, from the mirror."""
     excludes = [f"--dpkgopt=path-exclude={pattern}" for pattern in SLIM]
     done = subprocess.run(["mmdebstrap", "--variant=minbase", "--mode=root", *excludes,
                            # Without usrmerge, which needs all of Perl.
@@ -71,7 +71,7 @@ def make_base(tar):
 
 
 def make_package(build, scratch):
-    """What ./package makes, of a build that is there, also of one with tests."""
+    """Makes what ./package makes, from an existing build, even one with tests."""
     run("cmake", "--install", build, "--strip", "--prefix", scratch / "stage/usr")
     folder = scratch / "package"
     folder.mkdir()
@@ -83,14 +83,14 @@ def make_package(build, scratch):
 
 
 def last_stage(dockerfile):
-    """The arguments before the first stage, and the last stage."""
+    """Returns the arguments before the first stage, and the last stage."""
     text = dockerfile.read_text(encoding="utf-8")
     stages = [found.start() for found in re.finditer(r"^FROM ", text, re.M)]
     return text[:stages[0]] + text[stages[-1]:]
 
 
 class Buildah:
-    """With storage of its own."""
+    """Runs buildah with a storage of its own."""
 
     def __init__(self, scratch):
         self.options = ["--root", scratch / "storage", "--runroot", scratch / "storage-run", "--storage-driver", "vfs"]
@@ -106,7 +106,7 @@ class Buildah:
 
 
 def layers_of(buildah, tag, folder):
-    """The image as a registry has it: its manifest, its configuration and the bytes of its layers, by gzip."""
+    """Returns the image as a registry has it: its manifest, its configuration and the sizes of its gzipped layers."""
     buildah("push", "--compression-format", "gzip", tag, f"oci:{folder}:latest")
     blob = lambda digest: folder / "blobs" / digest.replace(":", "/")
     index = json.loads((folder / "index.json").read_text(encoding="utf-8"))

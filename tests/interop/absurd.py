@@ -1,5 +1,5 @@
-"""Messages with each of their fields missing or absurd, by reflection over the descriptors: a field, a message or a
-method that is new is covered by being there."""
+"""Makes messages with each of their fields missing or absurd, by reflection over the descriptors: a new field, message
+or method is covered automatically."""
 
 import math
 import random
@@ -16,7 +16,7 @@ TEXTS = ["", "\x1b[2J\r\n\x07\u009b31m", "../x/../../evil", "%s%n" * 50, "x" * 1
 
 
 def values(field, draw):
-    """What nobody should say."""
+    """Returns values that a correct sender never sends."""
     kind = field.cpp_type
     if kind in UNSIGNED:
         bits = UNSIGNED[kind]
@@ -29,7 +29,7 @@ def values(field, draw):
     if kind == Field.CPPTYPE_BOOL:
         return [False, True]
     if kind == Field.CPPTYPE_ENUM:
-        # The job's are closed: Python takes no number that they do not have.
+        # The job's enums are closed: Python accepts no number that they do not have.
         closed = field.enum_type.file.syntax == "proto2"
         return [value.number for value in field.enum_type.values] if closed else [-1, 9999]
     if field.type == Field.TYPE_BYTES:
@@ -38,8 +38,8 @@ def values(field, draw):
 
 
 def absurd(message, draw, once=(), path="", depth=DEPTH):
-    """Yields (name, value, a function that changes a copy of the whole) for every field. `once`: names of fields
-    that have had their 60 MB."""
+    """Yields (name, value, a function that changes a copy of the whole message) for every field. `once`: names of
+    fields that have already had their value of 60 MB."""
     for field in message.DESCRIPTOR.fields:
         name = f"{path}{field.name}"
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
@@ -62,7 +62,7 @@ def absurd(message, draw, once=(), path="", depth=DEPTH):
 
 
 def entries(field, name, draw):
-    """Of a map from texts to scalars."""
+    """Returns entries for a map from texts to scalars."""
     def put(whole, pairs):
         for key, value in pairs:
             getattr(whole, field.name)[key] = value
@@ -102,7 +102,7 @@ def field_class(message, field):
 
 
 def every(request, draw, once=()):
-    """Yields (field's path, value, message) for a request that is as good as the attacker can make it."""
+    """Yields (field's path, value, message) for a request that is as valid as the attacker can make it."""
     for name, value, change in absurd(request, draw, once):
         message = type(request)()
         message.CopyFrom(request)

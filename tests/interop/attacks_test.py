@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""A job with mutual TLS, a token and certificates of one rank, on two servers, is attacked while it trains: by who has no
-certificate, or another authority's, or one that has expired, the wrong role, no token, another job's; by who is another
-rank, or another user of the machine; by plaintext, slow handshakes and thousands of connections. Each is refused with its
-reason, the servers' logs name each reason once, their memory stays within bounds, and the weights at the end are the bits
-of an undisturbed run.
+"""A job with mutual TLS, a token and certificates of one rank, on two servers, is attacked while it trains. The
+attackers have no certificate, one of another authority, an expired one, the wrong role, no token, or another job's
+token. Some are another rank, or another user of the machine; others use plaintext, slow handshakes and thousands of
+connections. Each is refused with its reason, and the servers' logs name each reason once. The servers' memory stays
+within bounds, and the weights at the end are the bits of an undisturbed run.
 
     attacks_test.py [--connections 10000]
 
@@ -55,7 +55,7 @@ FILES = {"Coordinator": control.DESCRIPTOR, "ShardControl": control.DESCRIPTOR, 
 ROLES = {"server": 1, "worker": 2, "launcher": 3, "status": 4}
 HANDSHAKE_SECONDS = 20  # common/rpc/channel.cc
 MEMORY_MAX = 1400 << 20
-# Room for others, and for a job of two workers and two servers (common/rpc/connection_table.h).
+# Room for strangers, and for a job of two workers and two servers (common/rpc/connection_table.h).
 CONNECTIONS_MOST = 1024 + 2 * (2 * (2 * 2 + 2) + 4 * 2)
 ESTABLISHED = "01"  # /proc/net/tcp
 DENIED, UNAUTHENTICATED = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED
@@ -69,7 +69,7 @@ def leeway(*arguments):
 
 
 def expired(folder, keys):
-    """A worker's certificate of the job's authority, of yesterday."""
+    """Makes a worker's certificate of the job's authority that expired yesterday."""
     folder.mkdir()
     subject = ["-subj", "/CN=leeway worker", "-addext", "subjectAltName=URI:spiffe://leeway/leeway/worker"]
     curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
@@ -81,7 +81,7 @@ def expired(folder, keys):
 
 
 class Job:
-    """By hand, as on a cluster."""
+    """A job that is started by hand, as on a cluster."""
 
     def __init__(self, folder, keys):
         self.folder, self.keys, self.run_dir = folder, keys, folder / "run"
@@ -113,7 +113,7 @@ class Job:
         self.end(STOPPED)
 
     def memory(self):
-        """Of the servers: the most so far."""
+        """Returns the largest memory of each server so far."""
         return [int(re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{self.processes[f'server {i}'].pid}/status")
                               .read_text()).group(1)) << 10 for i in (0, 1)]
 
@@ -127,7 +127,7 @@ def credentials(folder, own=True):
 
 
 def methods():
-    """(full name, descriptor, roles that may call it) of the whole contract."""
+    """Returns (full name, descriptor, roles that may call it) of every method in the contract."""
     for service, file in FILES.items():
         for method in file.services_by_name[service].methods:
             yield f"/leeway.v1.{service}/{method.name}", method, set(method.GetOptions().Extensions[contract.callers])
@@ -163,7 +163,7 @@ STATUS = next(m for m in methods() if m[1].name == "GetJobStatus")[:2]
 
 
 def strangers(job, token, folder):
-    """Who has no certificate of the job's authority."""
+    """Attackers without a certificate of the job's authority."""
     leeway("certificates", folder / "foreign")
     expired(folder / "expired", job.keys)
     mixed = folder / "mixed"
@@ -178,14 +178,14 @@ def strangers(job, token, folder):
             attacker = Attacker(address, secret, token)
             attacker.expect(f"{who}: server {index}", NO_WAY, "", *STATUS)
             attacker.close()
-    # And the other way round: a server of another authority is no server.
+    # The other direction: a server of another authority is refused.
     attacker = Attacker(job.addresses[0], credentials(folder / "foreign/worker"), token)
     attacker.expect("a server of another authority", NO_WAY, "", *STATUS)
     attacker.close()
 
 
 def roles(job, token):
-    """Every method, by every role that may not call it; and by those that may, without the right token."""
+    """Calls every method in every role that may not call it, and in those that may, but without the right token."""
     for index, address in enumerate(job.addresses):
         served = [m for m in methods() if index == 0 or "Coordinator" not in m[0]]
         for role, number in ROLES.items():
@@ -202,7 +202,8 @@ def roles(job, token):
 
 
 def ranks(job, token):
-    """The holder of rank 0's certificate is no other; nor does the shared one load another's state by its number."""
+    """The holder of rank 0's certificate cannot act as another rank, and the shared certificate cannot load another
+    rank's state by its number."""
     bound = Attacker(job.addresses[0], credentials(job.keys / "worker-0"), token)
     shared = Attacker(job.addresses[0], credentials(job.keys / "worker"), token)
     stub = control_grpc.CoordinatorStub(Attacker(job.addresses[0], credentials(job.keys / "launcher"), token).channel)
@@ -241,7 +242,7 @@ def ranks(job, token):
 
 
 def servers_own(job, token, status):
-    """Who has a server's certificate, and absurd wishes."""
+    """An attacker with a server's certificate, and absurd requests."""
     server = Attacker(job.addresses[1], credentials(job.keys / "server"), token)
     configure = next(m for m in methods() if m[1].name == "Configure")[:2]
     bad = {
@@ -255,7 +256,7 @@ def servers_own(job, token, status):
         request.schema.tensors.add(name="\x1b[2Jw" if what == "escape sequences" else "w", shape=[size])
         request.schema.total = request.schema.trained = size
         code, details = server.call(*configure, request.SerializeToString())
-        # The model, block by block, is looked at before paths are; control_messages_test has each by itself.
+        # The blocks of the model are checked before paths are; control_messages_test has each check alone.
         assert code in (grpc.StatusCode.INVALID_ARGUMENT, DENIED), (what, code, details)
         assert what != "block bomb" or "makes the model larger" in details, details
         assert "\x1b" not in details, repr(details)
@@ -267,7 +268,7 @@ def servers_own(job, token, status):
 
 
 def other_user(job):
-    """Another user at the servers' unix sockets sees them closed at once."""
+    """Another user who connects to the servers' unix sockets is cut off at once."""
     if os.geteuid() != 0:
         print("SKIPPED: only root can become another user")
         return
@@ -298,7 +299,7 @@ def address_of(text):
 
 
 def slow_handshakes(job):
-    """A byte of a handshake, and then nothing: the server hangs up by itself."""
+    """A client sends one byte of a handshake and then nothing: the server hangs up by itself."""
     ends = [socket.create_connection(address_of(a)) for a in job.addresses for _ in range(20)]
     for end in ends:
         end.send(b"\x16")
@@ -314,7 +315,7 @@ def slow_handshakes(job):
 
 
 def connections(job):
-    """Of server 0: its end of those that are open."""
+    """Returns server 0's ends of the open connections."""
     port = address_of(job.addresses[0])[1]
     tables = [pathlib.Path(f"/proc/{job.processes['server 0'].pid}/net/{name}") for name in ("tcp", "tcp6")]
     lines = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
@@ -322,8 +323,8 @@ def connections(job):
 
 
 def crowd(job, count):
-    """Thousands of connections, half of which say nothing and half nonsense; meanwhile others are served, and only so
-    many are kept."""
+    """Thousands of connections, half of which send nothing and half nonsense. Meanwhile others are served, and only a
+    limited number is kept."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     count = min(count, hard - 1000)
@@ -348,7 +349,7 @@ def crowd(job, count):
 
 
 def lines_once(job):
-    """Each reason is in the log, once for a host."""
+    """Checks that each reason is in the log, once for each host."""
     text = job.log(0)
     for reason in ("brings no token", "is not this job's", "the caller's role is worker", "is for rank 0, not 1",
                    "certificate verify failed", "peer did not return a certificate"):

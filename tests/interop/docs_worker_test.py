@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The commands of docs/protocol.md as they stand: stubs, and docs/python_worker.py beside a C++ worker.
+"""Runs the commands of docs/protocol.md as they stand: stubs, and docs/python_worker.py beside a C++ worker.
 
     docs_worker_test.py
 
@@ -23,7 +23,7 @@ import runs  # noqa: E402
 
 
 def recipe():
-    """The commands of docs/protocol.md's section on stubs, as they stand."""
+    """Returns the commands of docs/protocol.md's section on stubs, as they stand."""
     text = (servers.SOURCE / "docs/protocol.md").read_text()
     section = text[text.index("## Stubs"):text.index("## Layout of tensors")]
     blocks = re.findall(r"^```\n(.*?)^```\n", section, re.DOTALL | re.MULTILINE)
@@ -44,11 +44,11 @@ def main():
         folder = pathlib.Path(name)
         for part in ("docs", "proto", "data"):
             (folder / part).symlink_to(servers.SOURCE / part)
-        # The distribution's Python, for which the packages are, also where PATH has another one first.
+        # The packages are for the distribution's Python, which must be used even if PATH has another one first.
         (folder / "python").mkdir()
         (folder / "python/python3").symlink_to(sys.executable)
         commands = recipe().replace("127.0.0.1:7000", f"127.0.0.1:{free_port()}")
-        # A session of its own, of which nothing stays behind where a command fails.
+        # In a session of its own, of which nothing is left if a command fails.
         run = subprocess.Popen(["bash", "-e", "-c", commands], cwd=folder, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, start_new_session=True,
                                env={**os.environ, "PATH": f"{servers.BIN}:{folder}/python:{os.environ['PATH']}"})
@@ -66,10 +66,10 @@ def main():
 
 
 def check_outcome(run_dir):
-    """Nobody but server 0 is there to write them."""
+    """Only server 0 is there to write these files."""
     summary = json.loads((run_dir / "summary.json").read_text())
     assert summary["state"] == "finished" and summary["clock"] == 400, summary
-    # Of both workers, though only one of them has told of its steps.
+    # The steps of both workers, although only one of them has reported its steps.
     assert summary["steps"] == 800 and summary["worker_steps"] == [400, 400], summary
     model = runs.read_safetensors(run_dir / "model.safetensors")
     assert len(model["dense_1/weight"]) == 640, {k: len(v) for k, v in model.items()}

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Jobs whose workers are programs of the user's own: `leeway train JOB -- COMMAND`, and what other commands say of them.
+"""Jobs whose workers are the user's own programs: `leeway train JOB -- COMMAND`, and what other commands say about
+them.
 
     external_command_test.py CASE; the cases are the functions below."""
 
@@ -36,7 +37,7 @@ limits: {start_seconds: 60}
 
 
 class Runs:
-    """A folder with a job, and what `leeway` says there."""
+    """A folder with a job, and the output of `leeway` there."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -45,7 +46,7 @@ class Runs:
         self.run_dir = folder / "run"
 
     def leeway(self, *arguments, code=0, environment=None):
-        """What it prints, standard error too."""
+        """Runs the command and returns its output, including standard error."""
         done = subprocess.run([BIN / "leeway", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, cwd=self.folder, timeout=200, env={**os.environ, **(environment or {})})
         print(f"$ leeway {' '.join(map(str, arguments))}\n{done.stdout}")
@@ -72,7 +73,7 @@ def has(text, *parts):
 
 
 def trains(runs):
-    """One worker is killed on its way; the model is exported, and evaluated by its program only."""
+    """One worker is killed while it trains. The model is exported, and only its program can evaluate it."""
     told = runs.train("--set", "evaluation.every.epochs=1", program=[*PROGRAM, "--die-at", "20", "--evaluate"])
     has(told, "worker 1 crashed with signal 9 (Killed); restart 1 of 1", "finished: ", "test accuracy 9", "1 restart")
     summary = runs.summary()
@@ -97,7 +98,7 @@ def trains(runs):
 
 
 def server_0_of(launcher):
-    """The process of a launcher's server 0."""
+    """Returns the process of a launcher's server 0."""
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             parent = int((process / "stat").read_text().rsplit(")", 1)[1].split()[1])
@@ -109,7 +110,7 @@ def server_0_of(launcher):
 
 
 def loses_server_0(runs):
-    """The rule that a worker has brought outlives the coordinator that took it."""
+    """The rule that a worker has brought outlives the coordinator that accepted it."""
     command = [BIN / "leeway", "train", runs.job, "--run-dir", runs.run_dir, "--set", "stop.clocks=1000", "--", *PROGRAM]
     launcher = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     metrics = runs.run_dir / "metrics.jsonl"
@@ -129,7 +130,7 @@ def loses_server_0(runs):
 
 
 def resumes(runs):
-    """The same program goes on, and a changed learning rate is the program's to say."""
+    """The same program continues, and may change the learning rate."""
     runs.train("--set", "stop.clocks=60")
     told = runs.train("--resume", "--set", "stop.clocks=120",
                       program=[*PROGRAM, "--rate-of", "0", "0.05", "--rate-of", "1", "0.05"])
@@ -141,14 +142,14 @@ def resumes(runs):
 
 
 def differs(runs):
-    """Two programs with two optimizers are no job."""
+    """Two programs with two different optimizers are refused."""
     told = runs.train(program=[*PROGRAM, "--rate-of", "1", "0.3"], code=3)
     has(told, "failed for good (exit code 3)", "its optimizer is {type: sgd, momentum: 0.5, weight_decay: 0.0001, "
         "learning_rate: 0.", ", that of worker ", "; start every worker with the same program and options")
 
 
 def crashes(runs):
-    """A program with a mistake ends the job after few attempts, with what it said last."""
+    """A program with a mistake ends the job after a few attempts, and its last words are shown."""
     program = ["sh", "-c", "echo attempt; echo 'NameError: name modle is not defined' >&2; exit 1"]
     began = time.monotonic()
     told = runs.train(program=program, code=1)
@@ -160,7 +161,8 @@ def crashes(runs):
 
 
 def ends_early(runs):
-    """A program that ends well in the middle of the job, by itself or below a shell, is started again, as after a crash."""
+    """A program that exits with 0 in the middle of the job, by itself or below a shell, is started again as after a
+    crash."""
     program = [*PROGRAM, "--end-at", "20"]
     for program in (program, ["sh", "-c", '"$@"; exit 0', "sh", *program]):
         runs.run_dir = runs.folder / f"run-{len(program)}"
@@ -169,7 +171,7 @@ def ends_early(runs):
 
 
 def ends_what_it_started(runs):
-    """Below a shell, which is what dies: its program ends with it, also when the launcher is killed."""
+    """The command runs below a shell. When the shell dies its program ends with it, even if the launcher is killed."""
     began = pathlib.Path(runs.folder / "began")
     shell = ["sh", "-c", 'echo $$ $LEEWAY_RANK >> "$0"; "$@"', began, "sleep", "1000"]
 
@@ -197,7 +199,7 @@ def all_end(left, when):
 
 
 def group_of(process):
-    """0: it has ended."""
+    """Returns the process's group; 0 if the process has ended."""
     try:
         state, _, group = (process / "stat").read_text().rsplit(")", 1)[1].split()[:3]
     except OSError:
@@ -213,7 +215,7 @@ def await_lines(file, count, process):
 
 
 def never_joins(runs):
-    """A program that ends well without having joined is not waited for."""
+    """A program that exits with 0 without having joined is not waited for."""
     began = time.monotonic()
     told = runs.train(program=["echo", "hello"], code=3)
     assert time.monotonic() - began < 20
@@ -221,7 +223,7 @@ def never_joins(runs):
 
 
 def refused(runs):
-    """Nothing is started, and no folder made, for what cannot be."""
+    """Impossible requests start nothing and make no folder."""
     has(runs.leeway("train", runs.job, "--run-dir", runs.run_dir, code=2),
         "the job's model is external: say which program trains it, as in leeway train JOB -- python3 train.py")
     has(runs.train(program=["no-such-program"], code=1), "leeway: -- no-such-program: there is no such program in the PATH")
@@ -239,7 +241,7 @@ def refused(runs):
 
 
 def by_hand(runs):
-    """Servers without the launcher; leeway-worker is none of the job's workers."""
+    """Servers without the launcher; leeway-worker is refused as a worker of the job."""
     first, coordinator = servers.start_server(runs.folder, 0, "--job", str(runs.job), "--run-dir", str(runs.run_dir))
     processes = [first, servers.start_server(runs.folder, 1, "--coordinator", coordinator)[0]]
     try:
@@ -258,7 +260,7 @@ def by_hand(runs):
 
 
 def stored(runs):
-    """The run folder is in an object store: the programs have a folder of this machine to write to."""
+    """The run folder is in an object store: the programs get a folder on this machine to write to."""
     try:
         with Store(runs.folder / "store") as store:
             runs.run_dir, here = f"s3://{BUCKET}/external", runs.folder / "runs/s3" / BUCKET / "external"

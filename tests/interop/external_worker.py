@@ -28,7 +28,7 @@ def schema():
         model.tensors.add(name=name, shape=shape, offset=model.total)
         model.total += int(np.prod(shape))
     model.trained = model.total
-    # No decay of the bias.
+    # The bias has no weight decay.
     model.tensors[1].kind = coordinator_pb2.TENSOR_KIND_BIAS
     model.tensors[1].factors.weight_decay = 0
     return model
@@ -103,7 +103,7 @@ def main():
         worker = ExternalWorker(options)
     except (grpc.RpcError, GoneBack) as error:
         print(error.details() if isinstance(error, grpc.RpcError) else error, file=sys.stderr)
-        # As leeway-worker: what the coordinator refuses stays refused.
+        # Like leeway-worker: what the coordinator refuses stays refused.
         sys.exit(3)
     worker.train(*servers.digits("optdigits.tra"), BATCH)
     print("rate", worker.job.job.update.learning_rate)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Messages that are wrong in every way are refused by name; no server dies of them, nothing is half
-applied, and the job then trains to its end. Environment as in stock_stubs_test.py."""
+"""Messages that are wrong in every way are refused by name. No server dies, nothing is half applied, and the job then
+trains to its end. Environment as in stock_stubs_test.py."""
 
 import servers
 import grpc
@@ -15,7 +15,7 @@ BAD, PRECONDITION, ABORTED = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.
 
 
 class Attacker:
-    """Sends as rank 1 what a worker never should."""
+    """As rank 1, sends what a worker must never send."""
 
     def __init__(self, worker):
         self.worker = worker

@@ -1,6 +1,6 @@
-"""A worker in Python, from stock gRPC stubs and docs/protocol.md alone: softmax regression on the
-optdigits data, trained beside C++ workers. It survives what they do: servers that are killed, blocks
-that move, a job that goes back. An orderly stop it does not know."""
+"""A worker in Python, written from stock gRPC stubs and docs/protocol.md alone: softmax regression on the optdigits
+data, trained beside C++ workers. It survives what they survive: servers that are killed, blocks that move, and a job
+that goes back. It does not support an orderly stop."""
 
 import math
 import os
@@ -18,13 +18,13 @@ from leeway.v1 import parameter_server_pb2_grpc as data_plane_grpc
 CLOCK_NONE = 2**64 - 1
 
 
-# The same again is right, whatever became of it.
+# After these errors the same call may be repeated, whether or not it was carried out.
 AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED,
          grpc.StatusCode.RESOURCE_EXHAUSTED)
 
 
 class GoneBack(Exception):
-    """This registration is over: register again, and go on from where the servers say."""
+    """This registration is over: register again, and continue where the servers say."""
 
 
 class PythonWorker:
@@ -42,7 +42,7 @@ class PythonWorker:
     # ---- the job
 
     def introduction(self):
-        """What it says of itself, and of model and data, of which others know."""
+        """Returns what the worker reports about itself, its model and its data."""
         return coordinator_pb2.RegisterWorkerRequest(build=coordinator_pb2.Build(protocol=2, version="0.2.0"),
                                                      rank=self.rank, host="python", pid=os.getpid(), nonce=self.nonce)
 
@@ -57,7 +57,7 @@ class PythonWorker:
         self.running = True
 
     def reach(self, addresses, epoch):
-        """The servers, by shard, in an epoch of the placement."""
+        """Connects to the servers by shard, in an epoch of the placement."""
         self.epoch = epoch
         self.servers = [data_plane_grpc.ParameterServerStub(self.channel(a)) for a in addresses]
 
@@ -66,7 +66,8 @@ class PythonWorker:
                 "generation": self.job.generation}
 
     def retried(self, method, request, seconds=60, begun=None):
-        """`method()` is looked up anew for each attempt: blocks may have moved. `begun`: the first one, under way."""
+        """`method()` is looked up again for each attempt, because blocks may have moved. `begun`: the first attempt,
+        which is under way."""
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -76,7 +77,7 @@ class PythonWorker:
                     raise GoneBack(error.details()) from error
                 if error.code() not in AGAIN or time.monotonic() > deadline:
                     raise
-            # Servers that are gone cannot say that the job has gone back; the coordinator does.
+            # Servers that are gone cannot report that the job has gone back, but the coordinator can.
             if isinstance(self.failure, grpc.RpcError):
                 raise GoneBack(self.failure.details())
             begun = None
@@ -109,7 +110,7 @@ class PythonWorker:
         return weights
 
     def push_pull(self, contribution, examples):
-        """Every block goes out before any reply is awaited: in sync mode a reply waits for the others."""
+        """Sends every block before any reply is awaited: in sync mode a reply waits for the other workers."""
         calls = []
         for block in self.blocks():
             part = contribution[block * self.block:][:self.block]
@@ -148,7 +149,7 @@ class PythonWorker:
     # ---- training
 
     def train(self, features, labels, batch_size):
-        """Gradient of the mean softmax cross-entropy of x W + b, computed in numpy."""
+        """Computes the gradient of the mean softmax cross-entropy of x W + b, in numpy."""
         while True:
             beat = threading.Thread(target=self.heartbeats)
             beat.start()

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""A job of `leeway train` goes on as if nothing were, while somebody sends every message of its three services with
-each field missing or absurd, in a loop: the weights at the end are the bits of an undisturbed run, nothing was lost,
-restarted or moved, the run folder is complete, and the servers' memory stays within bounds.
+"""A job of `leeway train` is not affected while an attacker sends every message of its three services with each field
+missing or absurd, in a loop. The weights at the end are the bits of an undisturbed run, nothing was lost, restarted or
+moved, the run folder is complete, and the servers' memory stays within bounds.
 
-The job has no end of its own, so that it outlasts the attack on any machine. It is stopped in order and resumed, and the
-undisturbed one, too.
+The job has no end of its own, so that it outlasts the attack on any machine. It is stopped in order and resumed, and so
+is the undisturbed job.
 
     reflective_attack_test.py [--seconds 30] [--seed 1]
 
@@ -52,10 +52,10 @@ stop: {epochs: 3000}
 checkpoint: {every: {clocks: 500}}
 limits: {lease_seconds: 20}
 """
-# From the resumption to the end.
+# Clocks from the resumption to the end.
 CLOCKS_MORE = 200
 STOPPED = 4  # common/exit_code.h
-# What a server may hold in received messages that are not whole yet is 1 GiB (common/rpc/channel.h).
+# A server may hold 1 GiB in received messages that are not complete yet (common/rpc/channel.h).
 MEMORY_MAX = 1400 << 20
 MEMORY_LEFT_MAX = 700 << 20
 SERVICES = {"Coordinator": control.DESCRIPTOR, "ShardControl": control.DESCRIPTOR, "ParameterServer": data.DESCRIPTOR}
@@ -85,7 +85,7 @@ class Launched:
         raise AssertionError(f"{log} names no address")
 
     def servers(self):
-        """Their pids."""
+        """Returns the servers' process ids."""
         found = []
         for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
@@ -105,18 +105,18 @@ class Launched:
             print(f"--- {path.name}\n{path.read_text(errors='replace')[-1500:]}")
 
     def end(self, code):
-        """The summary."""
+        """Waits for the run's end, and returns the summary."""
         ended = self.process.wait(180)
         assert ended == code, (ended, pathlib.Path(self.output.name).read_text()[-3000:])
         return json.loads((self.dir / "summary.json").read_text())
 
     def stop(self):
-        """At which clock."""
+        """Stops the run, and returns its clock."""
         self.process.send_signal(signal.SIGINT)
         return self.end(STOPPED)["clock"]
 
     def finish(self, clocks):
-        """Goes on to this clock: the weights' digest, and the summary."""
+        """Continues to this clock. Returns the weights' digest, and the summary."""
         self.begin("--resume", "--set", f"stop={{clocks: {clocks}}}", "--set", "workers.emulate={}")
         summary = self.end(0)
         return hashlib.sha256((self.dir / "model.safetensors").read_bytes()).hexdigest(), summary
@@ -129,7 +129,8 @@ def memory(pid, what):
 
 
 def fill(message, known):
-    """What an attacker knows, into the fields of those names, however deep; so new messages are nearly right, too."""
+    """Fills what an attacker knows into the fields of those names, at any depth, so that even new messages are nearly
+    right."""
     for field in message.DESCRIPTOR.fields:
         if field.label == field.LABEL_REPEATED:
             continue
@@ -144,7 +145,7 @@ def fill(message, known):
 class Attack:
     def __init__(self, run, seed):
         self.draw = absurd.seeded(seed)
-        # Somebody who has the token, which is there before a server listens.
+        # The attacker has the token, which exists before a server listens.
         addresses = [run.address(i) for i in range(2)]
         bearer = servers.Bearer((run.dir / "token").read_text().strip())
         self.channels = [grpc.intercept_channel(
@@ -162,7 +163,8 @@ class Attack:
         return {"job": status.job_id, "rank": 0, "incarnation": status.workers[0].incarnation,
                 "generation": status.generation, "index": 1, "protocol": 2}
 
-    # A request for each method: as valid as can be without having an effect. What is not in here is made of `known`.
+    # A request for each method, as valid as possible without having an effect. Other methods' requests are made of
+    # `known`.
 
     def request(self, service, method, known):
         message = getattr(control if service != "ParameterServer" else data, method.input_type.name)()
@@ -171,14 +173,14 @@ class Attack:
         if method.name == "RegisterServer":
             message.MergeFrom(control.RegisterServerRequest(build=build, address="127.0.0.1:9", nonce=4711))
         elif method.name == "RegisterWorker":
-            message.ClearField("rank")  # all are taken
+            message.ClearField("rank")  # all ranks are taken
             message.MergeFrom(control.RegisterWorkerRequest(build=build, host="attacker", pid=7, nonce=4711))
         elif method.name == "Heartbeat":
             step = control.StepMetrics(clock=1, epoch=0.1, steps=1, examples=32, train_loss=2, compute_seconds=0.1)
             message.steps.append(step)
             message.evaluations.append(control.EvaluationMetrics(clock=0, test_loss=2, test_accuracy=0.5, examples=9))
         elif method.name == "ServerHeartbeat":
-            message.nonce = 815  # another process than the one that is server 1
+            message.nonce = 815  # a process other than server 0
         elif method.name == "ResizeServers":
             message.servers = 2
         elif method.name == "Configure":
@@ -192,7 +194,7 @@ class Attack:
             fill(asked.header, known)
         return message
 
-    # With these the message would be valid, and do what it says.
+    # With these fields the message would be valid, and take effect.
     VALID = {
         "RegisterWorker": lambda name, value: name == "rank" and value == 0,
         "Leave": lambda name, value: name == "reason" and value in (1, 2),
@@ -218,7 +220,7 @@ class Attack:
         self.sent += 1
 
     def every(self, enough):
-        """Everything once, or until `enough()`."""
+        """Sends every message once, or until `enough()`."""
         for service, file in SERVICES.items():
             for method in file.services_by_name[service].methods:
                 if enough():
@@ -238,12 +240,12 @@ class Attack:
                 continue
             self.send(service, method, message)
         if method.name == "RegisterServer":
-            self.send(service, method, request)  # no claim to an index that somebody can guess
+            self.send(service, method, request)  # no claim to an index that can be guessed
         after = self.standing()
         assert before == after, f"{service}.{method.name} has changed the job:\n{before}\n{after}"
 
     def standing(self):
-        """What nobody but the job itself may change, and it has no reason to."""
+        """Returns state that only the job itself may change, and that it has no reason to change."""
         status = self.status()
         return [status.name, status.state, status.generation, status.servers_wanted, status.shards_to_move,
                 [(s.index, s.address, s.state) for s in status.servers],
@@ -254,7 +256,7 @@ def running(attack):
     for _ in range(2400):
         with contextlib.suppress(grpc.RpcError):
             status = attack.status()
-            # A heartbeat of clock 1 is news to nobody any more.
+            # By then a heartbeat of clock 1 has no effect any more.
             if status.state == control.JOB_RUNNING and all(worker.steps > 0 for worker in status.workers):
                 return
         time.sleep(0.05)
@@ -262,7 +264,7 @@ def running(attack):
 
 
 def attacked(folder, seconds, seed):
-    """The job, and at which clock it was stopped."""
+    """Returns the job, and the clock at which it was stopped."""
     run = Launched(folder, "attacked", step=20)
     try:
         attack = Attack(run, seed)
@@ -311,7 +313,7 @@ def main():
         (wanted, summary), (weights, attacked_summary) = quiet.finish(clocks), run.finish(clocks)
         left, wanted_left = complete(run, attacked_summary), complete(quiet, summary)
         assert left == wanted_left, f"attacked: {left}\nundisturbed: {wanted_left}"
-        # Of reports that were lost at a worker's end the examples are taken in proportion to the steps.
+        # If a worker's last reports were lost, its examples are estimated in proportion to its steps.
         examples = attacked_summary["examples"], summary["examples"]
         assert abs(examples[0] - examples[1]) <= 0.001 * examples[1], examples
         assert weights == wanted, "the weights are others"

@@ -1,4 +1,4 @@
-"""Starts the programs of a job by hand, as somebody without the launcher does."""
+"""Starts the programs of a job by hand, without the launcher."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ checkpoint: {every: {clocks: 50}}
 
 
 def start_server(folder, index, *more):
-    """The process and its address."""
+    """Returns the process and its address."""
     read, write = os.pipe()
     command = [str(BIN / "leeway-server"), "--index", str(index), "--listen", "127.0.0.1:0",
                "--ready-fd", str(write), "--log-file", str(folder / f"server-{index}.log"), *more]
@@ -70,21 +70,21 @@ class Job:
         self.processes["server 1"], _ = start_server(self.folder, 1, "--coordinator", self.coordinator)
 
     def kill_second(self):
-        """With SIGKILL; another one takes its place, at another address."""
+        """Kills it with SIGKILL. Another server takes its index, at another address."""
         self.processes["server 1"].kill()
         self.processes["server 1"].wait()
         self.start_second()
 
     def events(self):
-        """The names of what has happened so far."""
+        """Returns the names of the events so far."""
         text = (self.run_dir / "metrics.jsonl").read_text()
         return [json.loads(line)["event"] for line in text.splitlines() if line.endswith("}")]
 
 
 @contextlib.contextmanager
 def job_with_one_worker(replicas=1, step=0):
-    """Yields the Job; a step of the C++ worker takes so many milliseconds. Afterwards all must have ended by themselves,
-    with status 0."""
+    """Yields the Job. A step of the C++ worker takes this number of milliseconds. Afterwards all processes must have
+    ended by themselves, with status 0."""
     with tempfile.TemporaryDirectory(prefix="leeway-interop-") as name:
         job = Job(pathlib.Path(name))
         (job.folder / "job.yaml").write_text(JOB.replace("REPLICAS", str(replicas)).replace("STEP", str(step)))
@@ -104,7 +104,7 @@ def job_with_one_worker(replicas=1, step=0):
 
 class Bearer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor, grpc.StreamUnaryClientInterceptor,
              grpc.StreamStreamClientInterceptor):
-    """Brings a job's token in each call."""
+    """Adds a job's token to each call."""
 
     class Details(grpc.ClientCallDetails):
         def __init__(self, details, metadata):
@@ -121,13 +121,13 @@ class Bearer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor
 
 
 def digits(name):
-    """Features scaled to 0..1 and labels of the optdigits data."""
+    """Returns the features, scaled to 0..1, and the labels of the optdigits data."""
     rows = np.loadtxt(SOURCE / "data/optdigits" / name, delimiter=",", dtype=np.float32)
     return rows[:, :-1] / 16, rows[:, -1].astype(int)
 
 
 def accuracy(worker_tensors):
-    """Share of right test digits of a softmax regression with these tensors."""
+    """Returns the share of right test digits of a softmax regression with these tensors."""
     features, labels = digits("optdigits.tes")
     scores = features @ worker_tensors["dense_1/weight"] + worker_tensors["dense_1/bias"]
     return float((scores.argmax(axis=1) == labels).mean())

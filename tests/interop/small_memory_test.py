@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Server 0 of a job in a control group of 256 MiB, which is what `leeway plan` gives it, beside 64 strangers who send
-messages of 70 MiB, and then beside 10,000 connections: it is not killed for memory, trains on, and says it once.
+"""Server 0 of a job runs in a control group of 256 MiB, which is what `leeway plan` gives it. First 64 strangers send
+messages of 70 MiB, and then there are 10,000 connections. Server 0 is not killed for memory, trains on, and reports it
+once.
 
     small_memory_test.py [--tls] [--seconds 8]
 
@@ -29,7 +30,7 @@ SKIPPED = 77
 
 
 def among_strangers(job, seconds):
-    """Clocks a second meanwhile."""
+    """Returns the clocks a second meanwhile."""
     crowd = strangers_test.Crowd(job.address, "messages of 70 MiB", STRANGERS, job.tls)
     try:
         return job.pace(seconds)

@@ -15,7 +15,7 @@ from python_worker import PythonWorker, tensors
 
 
 class KillAt:
-    """Kills server 1 once the worker has come to a clock, and what the job can go on from is there."""
+    """Kills server 1 once the worker has reached a clock and the job can continue without the server."""
 
     def __init__(self, job, worker, clock, event):
         self.job, self.worker, self.clock, self.event = job, worker, clock, event

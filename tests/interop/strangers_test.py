@@ -66,22 +66,22 @@ JUNK = b"x" * 16384
 
 
 def once(head, more):
-    """The head, and then the same without end."""
+    """Yields the head, and then the same bytes without end."""
     yield head
     while True:
         yield more
 
 
 def calls(after):
-    """Calls without end, each with what comes after its headers."""
+    """Yields calls without end, each with `after` behind its headers."""
     yield GREETING
     for stream in range(1, 2**31, 2):
         yield frame(HEADERS, END_HEADERS, stream, CALL) + after(stream)
 
 
-# The value of a literal is said to have 2 GiB.
+# A literal whose value claims to have 2 GiB.
 ENDLESS = b"\0\1a\x7f\x80\xff\xff\xff\x07"
-# What each sends; bytes that are None: it waits.
+# What each kind of stranger sends. None in place of bytes: it waits.
 KINDS = {
     "a header that does not end": lambda: once(GREETING + frame(HEADERS, 0, 1, ENDLESS), frame(CONTINUATION, 0, 1, JUNK)),
     "headers that do not end": lambda: once(GREETING + frame(HEADERS, 0, 1, literal(b"a", b"b")),
@@ -102,11 +102,11 @@ KINDS = {
 
 
 class Crowd:
-    """So many at a time, each of whom comes again when it is sent away."""
+    """Keeps this number of strangers connected. A stranger that is sent away comes again."""
 
     def __init__(self, address, kind, size, tls=None):
         self.address, self.kind, self.tls, self.over = address, kind, tls, threading.Event()
-        # A flood of connects is as fast as can be.
+        # A flood of connects runs as fast as possible.
         self.pause = 0 if kind == "connects" else 0.01
         self.came = self.sent = 0
         self.threads = [threading.Thread(target=self.run) for _ in range(size)]
@@ -133,7 +133,7 @@ class Crowd:
 
     @staticmethod
     def listen(end):
-        """False: the other end has hung up."""
+        """Returns False if the other end has hung up."""
         end.settimeout(0.1)
         try:
             return bool(end.recv(4096))
@@ -155,7 +155,7 @@ def believing_all():
 
 class Job:
     def __init__(self, folder, step, tls, around=contextlib.nullcontext()):
-        """`around`: what server 0 is started within."""
+        """`around`: the context in which server 0 is started."""
         self.folder, self.run_dir, self.processes = folder, folder / "run", {}
         self.tls = believing_all() if tls else None
         (folder / "job.yaml").write_text(JOB.replace("STEP", str(step)))
@@ -179,7 +179,7 @@ class Job:
         self.address = host, int(port)
 
     def clock(self):
-        """As far as the log tells."""
+        """Returns the clock, as far as the log shows it."""
         found = re.findall(r'"event": ?"step".*?"clock": ?(\d+)', (self.run_dir / "metrics.jsonl").read_text())
         return int(found[-1]) if found else 0
 
@@ -199,7 +199,7 @@ class Job:
         return [json.loads(line)["event"] for line in lines if line.endswith("}")]
 
     def memory(self):
-        """The most that server 0 had so far."""
+        """Returns server 0's largest memory so far."""
         status = pathlib.Path(f"/proc/{self.processes['server 0'].pid}/status").read_text()
         return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) << 10
 

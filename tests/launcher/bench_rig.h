@@ -1,4 +1,4 @@
-// What the tests of benchmarks and of the doctor share.
+// Shared by the tests of benchmarks and of the doctor.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ namespace leeway::testing {
 
 inline constexpr double kSeconds = 0.02;
 
-// Refuses to fail in silence.
+// Returns the value. Without one the test fails with the error's text.
 template <typename T>
 T Take(absl::StatusOr<T> value) {
   INFO(value.status().ToString());

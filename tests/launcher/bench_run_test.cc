@@ -1,4 +1,4 @@
-// The benchmarks, tiny: that they count right and end, not that anything is fast.
+// The benchmarks with tiny sizes: they count right and end. The tests check no speeds.
 #include <algorithm>
 #include <csignal>
 #include <future>
@@ -107,8 +107,8 @@ TEST_CASE("A raw push adds what was sent to the parameters, as often as it says"
   auto serving = std::async(std::launch::async, [&] {
     return RawTransferServer(std::move(ends.second), plan).handle({}).status();
   });
-  // Three messages of ones to block 0 (the client of a benchmark would go round); the last one
-  // ends.
+  // Three messages of ones to block 0 (a benchmark's client would go round); the last one ends the
+  // round.
   std::vector<float> ones(plan.message_floats(), 1);
   std::vector<float> back(plan.message_floats());
   RawHeader header;
@@ -119,7 +119,7 @@ TEST_CASE("A raw push adds what was sent to the parameters, as often as it says"
   }
   CHECK(serving.get().ok());
   CHECK(header.kind == RawHeader::kEnd);
-  // The ninth message of eight blocks is block 0's second.
+  // The ninth message to eight blocks is the second one to block 0.
   CHECK(back.back() == 1e-6f + 1e-6f);
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("leeway bench transport writes what it measured as JSON") {
       CHECK(row[side]["rounds_messages_per_second"].size() == 2);
     }
   }
-  // One at a time, 64 calls, and a call of 64 blocks, on each transport.
+  // 64 calls one at a time, and one call of 64 blocks, on each transport.
   const Json& exchanges = document["results"]["exchanges"];
   REQUIRE(exchanges.size() == 6);
   for (const Json& row : exchanges) {
@@ -185,7 +185,7 @@ TEST_CASE("A transfer's codec is that of what travels, and what would have none 
     CHECK(row.value("travel_share", 0.0) == Approx(0.5).margin(0.01));
     CHECK(row.value("reply_codec", "") == "bf16");
   }
-  // Only what is pushed.
+  // Only pushed values are encoded.
   const Json both = rows("sign", "push_pull");
   CHECK(both[0].value("reply_codec", "") == "none");
   CHECK(both[0].value("travel_share", 0.0) == Approx(0.5 + 0.035 / 2).margin(0.01));
@@ -201,7 +201,7 @@ TEST_CASE("Contributions that nobody computed have hardly two values the same") 
   };
   const std::span<const float> all(values);
   CHECK(distinct(all.first(1 << 16)) > 60'000);
-  // Nor two blocks.
+  // Two blocks are not equal, either.
   CHECK_FALSE(std::equal(all.begin(), all.begin() + 1024, all.begin() + (1 << 16)));
   std::vector<float> other(1024);
   FillContribution(1, other);
@@ -225,11 +225,11 @@ TEST_CASE("leeway bench exchange runs real servers beside raw sockets and counts
     const Json& step = row[side]["step_seconds"];
     CHECK(step.value("p50", 0.0) > 0);
     CHECK(step.value("p50", 0.0) <= step.value("p99", 0.0));
-    // 160 kB a step: the units fit, however unequal the steps of a busy machine are.
+    // 160 kB a step: this checks the units, with a margin for the unequal steps of a busy machine.
     CHECK(row[side].value("gigabytes_per_second", 0.0) < 1.6e-4 / step.value("p50", 1.0) * 100);
   }
   CHECK(row.value("server_peak_bytes", uint64_t{0}) > 0);
-  // 5,000 parameters in all but a block, x (2 + 2), and what is in flight.
+  // 5,000 parameters, all but a block of them, x (2 + 2), and what is in flight.
   CHECK(row.value("server_bound_bytes", uint64_t{0}) > 5000 * 4 * 4);
 }
 
@@ -245,7 +245,7 @@ TEST_CASE("A raw limit that was not measured is not written as if it were 0") {
   CHECK(std::count(table.begin(), table.end(), '-') == 5);
 }
 
-// Files, shared memory too, grow no larger meanwhile.
+// Limits the size of files, including shared memory, while it lives.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -307,7 +307,7 @@ TEST_CASE("leeway bench update prints a row for each rule") {
                "--shard", "1M", "--block", "64K", "--rounds", "2", "--json",
                folder / "out.json"}) == 0);
   const Json document = ReadJson(folder / "out.json");
-  // Its rounds have no length.
+  // Its rounds have no set length.
   CHECK(document.value("rounds", 0) == 2);
   CHECK_FALSE(document.contains("seconds"));
   REQUIRE(document["results"].size() == 4);
@@ -326,7 +326,7 @@ TEST_CASE("Benchmarks refuse what they do not know with exit code 2") {
   CHECK(Run({"bench", "transport", "--codec", "zip", "--sizes", "4K"}) == 2);
   CHECK(Run({"bench", "exchange", "--update", "magic"}) == 2);
   CHECK(Run({"bench", "update", "--rules", "magic"}) == 2);
-  // Neither of nothing nor of more than there is memory.
+  // It refuses a size of nothing, and one that is larger than the memory.
   CHECK(Run({"bench", "update", "--shard", "3"}) == 2);
   CHECK(Run({"bench", "update", "--shard", "900G"}) == 2);
   CHECK(Run({"bench", "exchange", "--parameters", "900G"}) == 2);
@@ -341,8 +341,8 @@ TEST_CASE("A raw exchange whose server dies is an error at once, not a wait") {
   const Time began = std::chrono::steady_clock::now();
   kill(group->servers()[1]->pid(), SIGKILL);
   CHECK(absl::IsUnavailable(group->Run(3, kSeconds).status()));
-  // The workers see that their sockets are closed: nobody else holds the other end. So nobody is
-  // stuck, and letting go of the group takes no time either.
+  // The workers see that their sockets are closed, because no other process holds the other end. So
+  // no worker is stuck, and destroying the group takes no time.
   group.reset();
   CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(4));
 }
@@ -357,8 +357,8 @@ TEST_CASE("Exchanges of a compressed job are those of its codec") {
                              .seconds = kSeconds};
   v1::TrainingJob coded = job;
   coded.mutable_compression()->mutable_contributions()->mutable_top_k()->set_share(0.5);
-  // Half of the values are selected and written one by one: several times the work of a copy. A
-  // busy machine may hide that from one measurement, not from three.
+  // Half of the values are selected and written one by one, which is several times the work of a
+  // copy. A busy machine may hide that in one measurement, but not in three.
   bool more_work = false;
   for (int attempt = 0; attempt < 3 && !more_work; ++attempt) {
     options.job = job;

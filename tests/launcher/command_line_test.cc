@@ -26,7 +26,7 @@ int Run(std::vector<const char*> arguments) {
 constexpr char kQuickstart[] = LEEWAY_SOURCE_DIR "/config/jobs/quickstart.yaml";
 constexpr char kData[] = LEEWAY_SOURCE_DIR "/data";
 
-// What a command that ends with `code` writes to standard error.
+// Returns what a command that ends with `code` writes to standard error.
 std::string Told(int code, const std::vector<const char*>& arguments) {
   std::ostringstream told;
   std::streambuf* const before = std::cerr.rdbuf(told.rdbuf());
@@ -106,7 +106,7 @@ TEST_CASE("A plan of inputs that are far from 0 and 1 says so, and of normalised
   CHECK_THAT(Told(0, raw),
              Catch::StartsWith("leeway: channel 0 of the training data has a mean of") &&
                  Catch::Contains("give data.normalize"));
-  // It normalises by itself.
+  // This model normalises its inputs itself.
   raw.insert(raw.end(),
              {"--set", "model.layers=[{flatten: {}}, {batch_norm: {}}, {dense: {units: 10}}]"});
   CHECK(Told(0, raw) == "");
@@ -232,7 +232,7 @@ TEST_CASE("Every absent data file is named, with where to fetch it") {
 
 TEST_CASE("The data folder is --data, else LEEWAY_DATA, else beside the job's folder") {
   const TempFolder folder;
-  // ./data counts too, and the tests may be started where there is one.
+  // ./data also counts, and the tests may be started in a folder that has it.
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(folder.path());
   REQUIRE(MakeFolders(folder / "jobs").ok());
@@ -302,7 +302,7 @@ TEST_CASE("A run whose checkpoints are all damaged is not begun anew over them")
   REQUIRE(WriteFileAtomically(manifest, "damaged").ok());
   CHECK(Run({"train", "--resume", "--run-dir", run.c_str(), "--data", kData, "--set",
              "stop={clocks: 3}"}) == kExitPermanent);
-  // As it was.
+  // The file is unchanged.
   CHECK(*ReadFile(manifest, 100) == "damaged");
   CHECK(*ReadFile(run + "/" + kJobFile, 1 << 20) == job);
   CHECK_FALSE(std::filesystem::exists(run + "/metrics.jsonl"));

@@ -22,10 +22,10 @@ TEST_CASE("A step is compute and what of the exchange nothing hides") {
   CHECK(estimate.seconds == 12);
   parts.hides_behind = 0;
   CHECK(EstimateStep(parts).seconds == 18);
-  // Of four accumulated steps it hides behind one.
+  // With four accumulated steps the exchange hides behind one of them.
   parts.hides_behind = 2.5;
   CHECK(EstimateStep(parts).seconds == 15.5);
-  // No more is hidden than there is compute to hide behind.
+  // At most the compute time can be hidden.
   parts = {.compute = 2, .exchange = 8, .first_layer_share = 0, .hides_behind = 2, .workers = 2};
   CHECK(EstimateStep(parts).seconds == 8);
   CHECK(EstimateStep(parts).hidden_seconds == 2);
@@ -37,7 +37,7 @@ TEST_CASE("No more of a tried exchange is hidden than there is compute to hide i
   const StepParts large{.compute = 10, .exchange = 8, .hides_behind = 10};
   CHECK(HiddenSeconds(large, 0.75) == 6);
   CHECK(HiddenSeconds(large, 1) == 8);
-  // Two workers on a processor: each computes half of the time.
+  // Two workers share a processor: each computes half of the time.
   const StepParts shared{.compute = 3, .exchange = 8, .hides_behind = 3, .turns = 2};
   CHECK(HiddenSeconds(shared, 0.9) == 6);
 }
@@ -55,7 +55,7 @@ TEST_CASE("Processors that are all busy are what a step waits for") {
   CHECK(estimate.seconds == 16);
   CHECK(estimate.hidden_seconds == 2);
   CHECK(estimate.processor_bound);
-  // Others take a third of the machine.
+  // Other work takes a third of the machine.
   parts.stretch = 1.5;
   CHECK(EstimateStep(parts).seconds == 24);
 }
@@ -76,7 +76,7 @@ std::string StepLine(double time, uint32_t rank, uint64_t clock, uint64_t exampl
 
 TEST_CASE("A rehearsal counts the clocks between heartbeats, once each worker has some") {
   std::string metrics = "{\"event\":\"job_started\",\"time\":99}\n";
-  // Several lines come with one heartbeat; the last says where the worker was.
+  // Several lines come with one heartbeat; the last one says at which clock the worker was.
   for (const uint32_t rank : {0, 1}) {
     metrics += StepLine(100, rank, 5) + StepLine(100, rank, 10) + StepLine(100.5, rank, 60);
   }
@@ -119,7 +119,7 @@ TEST_CASE("Servers are as many as keep the exchange shorter than the compute") {
   // 4 workers x 1 GB through 1 GB/s in 2 s of compute.
   CHECK(ChooseServers(1e9, 4, 1e9, 2, 16).servers == 2);
   CHECK(ChooseServers(1e9, 4, 1e9, 2, 16).enough);
-  // All that there may be, and that is said.
+  // The largest permitted number of servers, which is reported as such.
   CHECK(ChooseServers(1e9, 4, 1e9, 0.1, 16).servers == 16);
   CHECK_FALSE(ChooseServers(1e9, 4, 1e9, 0.1, 16).enough);
   CHECK(ChooseServers(1e3, 4, 1e9, 1, 16).servers == 1);
@@ -150,7 +150,7 @@ TEST_CASE("A job whose exchange alone is measured is a valid one, however few ta
     const std::vector<Fault> faults = FindJobFaults(idle);
     CHECK(faults.empty());
     if (!faults.empty()) CHECK(faults[0].path + ": " + faults[0].message == "");
-    // Nobody's work is dropped.
+    // The work of no worker is dropped.
     CHECK(idle.consistency().backup_workers() == 0);
     CHECK(idle.workers().on_worker_loss() == v1::WORKER_LOSS_WAIT);
     CHECK(idle.servers().replicas() == std::min(processes, 2u));

@@ -1,4 +1,4 @@
-// The doctor, in a moment: that it measures and reckons, not what.
+// The doctor, run briefly: these tests check that it measures and computes, not the values.
 #include "launcher/doctor/doctor.h"
 
 #include <future>
@@ -28,7 +28,7 @@ using testing::ReadJson;
 using testing::Run;
 using testing::Take;
 
-// A doctor that listens, in a process of its own; the hello has its "port".
+// A doctor that listens in a process of its own; its hello has the "port".
 std::unique_ptr<BenchProcess> ListeningDoctor(const std::string& host) {
   return Take(BenchProcess::Start("listener", [&]() -> absl::StatusOr<BenchService> {
     auto port = std::make_shared<std::promise<int>>();
@@ -53,8 +53,8 @@ TEST_CASE("Two doctors measure the network between them") {
   CHECK(rates.round_trip_seconds > 0);
 }
 
-// What of the model's floats travels, by the document's own rates: no measurement is compared with
-// another one.
+// Returns the share of the model's floats that travels, computed from the document's own rates: no
+// measurement is compared with another one.
 double TravelShare(const Json& document) {
   const Json& job = document["job"];
   const double workers_by_server = job.value("workers", 0.0) / job.value("servers", 1.0);
@@ -149,7 +149,8 @@ TEST_CASE("What of a doctor's flags cannot be is said before anything is measure
                                              {"--seconds", "1"},
                                              {"--json", "out.json"},
                                              {"--peer", "127.0.0.1:1"}}) {
-    // An address of no machine (RFC 5737): without the check this ends, too, with another message.
+    // An address that no machine has (RFC 5737). Without the check the command also ends, but with
+    // another message.
     std::vector<std::string> arguments = {"doctor", "--listen", "192.0.2.1:1"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     std::ostringstream told;
@@ -173,14 +174,14 @@ TEST_CASE("What of a doctor's flags cannot be is said before anything is measure
 TEST_CASE("A name with several addresses is tried with each") {
   int port = 0;
   const Descriptor listener = Take(ListenTcp("127.0.0.1:0", &port));
-  // Where localhost is ::1 too, that comes first, and nobody listens there.
+  // If localhost is also ::1, that address comes first, and nothing listens there.
   CHECK(RawSocket::Connect("localhost:" + std::to_string(port)).ok());
 }
 
 TEST_CASE("A peer that is silent is an error that names it, on both sides") {
   constexpr Duration kImpatience = std::chrono::milliseconds(50);
   int port = 0;
-  // Connections are made, and nobody takes them.
+  // Connections are made, but not accepted.
   const Descriptor listener = Take(ListenTcp("127.0.0.1:0", &port));
   const std::string address = "127.0.0.1:" + std::to_string(port);
   const absl::Status asked = MeasurePeer(address, kSeconds, kImpatience).status();
@@ -209,10 +210,10 @@ TEST_CASE("The doctor says of a job what it wants and what a step will take") {
   CHECK(job.value("compute_seconds", 0.0) > 0);
   CHECK(job.value("exchange_seconds", 0.0) > 0);
   CHECK(job.value("servers_wanted", 0) >= 1);
-  // The model is so small that it has no larger blocks.
+  // The model is too small for larger blocks.
   CHECK(job.value("block_bytes_wanted", 0) == job.value("block_bytes", 1));
   CHECK(job.value("examples_per_second", 0.0) > 0);
-  // It was not only reckoned.
+  // The job was rehearsed and not only estimated.
   CHECK(job.value("rehearsed_clocks", 0) >= 9);
   CHECK(job.value("estimated_step_seconds", 0.0) > 0);
   CHECK(job.value("workers_measured", 0) == 3);
@@ -231,7 +232,7 @@ TEST_CASE("A doctor who cannot go on says what he has found, and why not more") 
   CHECK(without_servers->host.round_trip_seconds > 0);
   CHECK_FALSE(without_servers->job.has_value());
 
-  // Servers, but no workers to try the job with: the estimate stands.
+  // There are servers, but no workers to try the job with: the estimate stands.
   REQUIRE(symlink((ProgramFolder() + "/leeway-server").c_str(),
                   (folder / "leeway-server").c_str()) == 0);
   std::optional<Diagnosis> without_workers;

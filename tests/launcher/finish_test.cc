@@ -1,4 +1,4 @@
-// What a run leaves behind, and what is said of it, also where it has been started more than once.
+// What a run leaves behind and what is reported about it, even if it was started more than once.
 #include "launcher/commands/finish.h"
 
 #include "absl/strings/str_cat.h"
@@ -128,16 +128,16 @@ TEST_CASE("How a run ended is what its coordinator has on record, then what the 
   };
   const char* kSilent = "the job's processes have ended, and its coordinator.json does not say how";
   const Case cases[] = {
-      // Without a checkpoint a job that finished is one that failed, which is another matter.
+      // A job that finished without a checkpoint counts as failed, which is a different case.
       {v1::JOB_FAILED, "", false, "failed", "the coordinator's word"},
       {v1::JOB_FAILED, "worker 1 died", false, "failed", "the coordinator's word"},
       {v1::JOB_FAILED, "", true, "failed", "the coordinator's word"},
       {v1::JOB_STOPPED, "", true, "stopped", ""},
-      // Somebody else has asked for it.
+      // Another process has asked for the stop.
       {v1::JOB_STOPPED, "", false, "stopped", ""},
-      // The launcher has, because it gave the job up.
+      // The launcher has asked for the stop, because it gave the job up.
       {v1::JOB_STOPPED, "worker 1 died", false, "failed", "worker 1 died"},
-      // It was not there yet.
+      // The coordinator did not exist yet.
       {v1::JOB_STARTING, "", true, "stopped", ""},
       {v1::JOB_STARTING, "worker 1 died", true, "failed", "worker 1 died"},
       {v1::JOB_STARTING, "", false, "failed", kSilent},
@@ -145,7 +145,7 @@ TEST_CASE("How a run ended is what its coordinator has on record, then what the 
   for (const Case& each : cases) {
     CAPTURE(each.end, each.failure, each.stop_requested);
     const TempFolder run;
-    // What the metrics say of ends before is not asked.
+    // Earlier ends in the metrics are ignored.
     Write(run, kMetricsFile, kSampleMetrics);
     const RunSummary summary = Finish(run, each.end, each.failure, each.stop_requested);
     CHECK(summary.state == each.state);
@@ -156,7 +156,7 @@ TEST_CASE("How a run ended is what its coordinator has on record, then what the 
 TEST_CASE("A job that its coordinator calls finished is finished, whatever the launcher saw") {
   for (const char* failure : {"", "worker 1 failed for good"}) {
     const TempFolder run;
-    // It fails for its model, of which there is none here, and for nothing else.
+    // It fails only for its model, which is missing here.
     const RunSummary summary = Finish(run, v1::JOB_FINISHED, failure);
     CHECK_THAT(summary.message, Catch::StartsWith("reading the trained model"));
   }
@@ -190,7 +190,7 @@ TEST_CASE("A run so far differs by what was changed, not by the codec that was c
   CHECK(ToYaml(JobSoFar(newest, job)) == ToYaml(job));
   const v1::TrainingJob longer = Job({"compression.contributions.type=auto", "stop.epochs=99"});
   CHECK(ToYaml(JobSoFar(newest, longer)) == ToYaml(job));
-  // Without `auto` it is what it was.
+  // Without `auto` the compression stays as it was.
   CHECK(JobSoFar(newest, Job()).compression().contributions().has_int8());
 }
 

@@ -1,4 +1,4 @@
-// The doctor's list of GPUs, by modules made for tests.
+// The doctor's list of GPUs, with modules made for tests.
 #include <algorithm>
 #include <string>
 

@@ -1,5 +1,5 @@
-// leeway data: each kind of file is known by its content, and the part of a job that is printed
-// reads it.
+// leeway data: it knows each kind of file by its content, and the part of a job that it prints
+// reads the file.
 #include "launcher/inspect/inspect.h"
 
 #include <cstring>
@@ -32,7 +32,7 @@ void CheckHas(const std::string& text, const std::vector<std::string>& parts) {
   }
 }
 
-// The job of which the printed part is the data.
+// Returns a job whose data is the printed part.
 v1::TrainingJob JobWith(const Inspection& inspection, const std::string& loss) {
   const auto job = ParseJob(
       "apiVersion: leeway/v1\nkind: TrainingJob\nmetadata: {name: printed}\n"
@@ -46,7 +46,8 @@ v1::TrainingJob JobWith(const Inspection& inspection, const std::string& loss) {
   return *job;
 }
 
-// That the printed part reads so many examples, to train on and held out, of this shape.
+// Checks that the printed part reads this number of examples to train on and held out, of this
+// shape.
 void CheckReads(const DataFolder& folder, const Inspection& inspection, size_t train, size_t test,
                 const ImageShape& shape, const std::string& loss = "softmax_cross_entropy") {
   const v1::TrainingJob job = JobWith(inspection, loss);
@@ -128,7 +129,7 @@ TEST_CASE("Tables are known with their separator, first line, missing values and
   CHECK(GuessTable("To be, or not\nto be, that\nis it, now\nnot, so\n") == std::nullopt);
 }
 
-// What pandas, R and spreadsheets write.
+// Tables as pandas, R and spreadsheets write them.
 TEST_CASE("Tables with texts, quotes, a byte order mark, an index and names are read as printed") {
   DataFolder folder;
   const bool spreadsheet = GENERATE(false, true);
@@ -149,7 +150,7 @@ TEST_CASE("Tables with texts, quotes, a byte order mark, an index and names are 
           std::to_string(100 * i) + ".25"});
   }
   folder.Write("houses.csv", text);
-  // Which column is meant, the names do not say.
+  // The names do not say which column has the labels.
   RequireError(InspectData(folder.path(), {"houses.csv"}), StatusCode::kInvalidArgument,
                {"houses.csv: which column is the label?", "--label", "'size'", "'price'"});
   RequireError(InspectData(folder.path(), {"houses.csv"}, "cost"), StatusCode::kInvalidArgument,
@@ -178,28 +179,28 @@ TEST_CASE("A table's label is guessed only where it shows, and texts become clas
     RequireError(InspectData(folder.path(), {"t"}), StatusCode::kInvalidArgument,
                  {"t: which column is the label?", "--label, with a number from 0"});
   };
-  // Iris.
+  // The Iris data.
   write([&](int i) { return n(i) + ".5," + n(i % 7) + ".25," + (i % 3 ? "setosa" : "virginica"); });
   Inspection found = Inspected(folder, {"t"});
   CheckHas(found.summary, {"Label: column '2'; 'setosa' is 0, 'virginica' is 1", "0 to 1"});
   CheckReads(folder, found, 36, 4, {1, 1, 2});
-  // A regression of which a feature has few whole numbers, in the first column or another.
+  // A regression with a feature of few whole numbers, in the first column or another one.
   write([&](int i) { return n(i % 3) + "," + n(i) + ".5," + n(i) + ".75"; });
   asks();
   write([&](int i) { return n(100 * (i % 4)) + "," + n(i) + ".5," + n(i) + ".75"; });
   found = Inspected(folder, {"t"});
   CheckHas(found.summary, {"Label: column '2'", "loss: squared"});
-  // Classes on both sides; texts beside a last column of numbers.
+  // Classes in the first and last columns; texts beside a last column of numbers.
   write([&](int i) { return n(i % 2) + "," + n(i) + ".5," + n(i % 3); });
   asks();
   write([&](int i) { return n(7 * i + 5) + "," + (i % 2 ? "M" : "B") + "," + n(i) + ".75"; });
   asks();
-  // MNIST as a table: pixels in the last column are 0.
+  // MNIST as a table: the pixels in the last column are 0.
   write([&](int i) { return n(i % 10) + "," + n(i) + ",0"; });
   found = Inspected(folder, {"t"});
   CheckHas(found.data, {"label_column: 0"});
   CheckHas(found.summary, {"0 to 9"});
-  // -1, 0 and 1 are three classes; an index that counts is left out.
+  // -1, 0 and 1 are three classes; an index column that counts is left out.
   write([&](int i) { return n(i) + "," + n(i % 5) + ".5," + n(i % 3 - 1); });
   const auto three = InspectData(folder.path(), {"t"}, "-1");
   REQUIRE(three.ok());

@@ -106,7 +106,7 @@ std::string Printed(const KubernetesRun& run) {
 }
 
 TEST_CASE("a run's name leaves room for what begins with it, and is no other run's object") {
-  // JobSet's label has the coordinator's address: the name twice, and -server-0-0.
+  // JobSet's label contains the coordinator's address: the name twice, and -server-0-0.
   CHECK(CheckRun(RunOf(std::string(25, 'a'))).ok());
   CHECK_THAT(std::string(CheckRun(RunOf(std::string(26, 'a'))).message()),
              Catch::Contains(

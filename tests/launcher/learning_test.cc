@@ -1,4 +1,4 @@
-// When a run has learned nothing, for each kind of loss.
+// When a run counts as having learned nothing, for each kind of loss.
 #include "launcher/commands/learning.h"
 
 #include <cmath>
@@ -19,7 +19,7 @@ Learning Judge(Score model, Score constant, uint64_t examples,
   return JudgeLearning(Tested{model, constant, examples}, weights);
 }
 
-// Ten classes, ten thousand examples, of which the most frequent has 11.35 %: MNIST.
+// MNIST: ten classes and ten thousand examples; the most frequent class has 11.35 % of them.
 const Score kMnist = {.loss = 2.3009, .accuracy = 0.1135};
 
 TEST_CASE("the best constant of classes has their entropy, and the share of the most frequent") {
@@ -47,7 +47,7 @@ TEST_CASE("a network that says the same of everything has learned nothing") {
   const Learning dead = Judge({.loss = 2.3012, .accuracy = 0.1135}, kMnist, 10'000);
   CHECK(dead.learned == false);
   CHECK_THAT(dead.why, Contains("learned nothing") && Contains("11.35 %") && Contains("2.301"));
-  // Another class always: below chance.
+  // The model always answers another class: below chance.
   CHECK(Judge({.loss = 2.31, .accuracy = 0.0892}, kMnist, 10'000).learned == false);
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("three standard deviations above chance, or a loss 1 % lower, are some
   CHECK(Judge({.loss = 2.31, .accuracy = 0.1235}, kMnist, 1000).learned == false);
   CHECK(Judge({.loss = 2.28, .accuracy = 0.1135}, kMnist, 10'000).learned == false);
   CHECK(Judge({.loss = 2.27, .accuracy = 0.1135}, kMnist, 10'000).learned == true);
-  // Where one class has nearly all, its share is what a good model reaches, too.
+  // If one class has nearly all examples, its share is also what a good model reaches.
   const Score rare = {.loss = 0.056, .accuracy = 0.99};
   CHECK(Judge({.loss = 0.02, .accuracy = 0.99}, rare, 1000).learned == true);
 }
@@ -76,12 +76,12 @@ TEST_CASE("a run that has diverged has learned nothing, also without test data")
   for (const float bad : {inf, -inf, nan, 1e26f, -1e26f}) {
     INFO(bad);
     CHECK(JudgeLearning({}, std::vector<float>{0.5f, bad}).learned == false);
-    // Right by chance, or in a few signs.
+    // Right by chance, or only in a few signs.
     CHECK(Judge({.loss = 1e20, .accuracy = 0.4}, kMnist, 10'000, {bad}).learned == false);
   }
   CHECK_THAT(JudgeLearning({}, std::vector<float>{-1e26f}).why, Contains("1.0e+26"));
   CHECK(Judge({.loss = nan, .accuracy = 0.9}, kMnist, 10'000).learned == false);
-  // Numbers may be large: a regression of them needs large weights.
+  // Values may be large: a regression of large labels needs large weights.
   CHECK(
       Judge({.loss = 1e17, .accuracy = {}}, {.loss = 1e18, .accuracy = {}}, 100, {4e9f}).learned ==
       true);

@@ -25,9 +25,9 @@ TEST_CASE("a gradient worker has weights and contribution, and what else its job
   v1::Exchange exchange;
   exchange.mutable_gradient();
   CHECK(Vectors(exchange, 1, false) == 2);
-  // Batches are added up in another one.
+  // Batches are accumulated in another vector.
   CHECK(Vectors(exchange, 4, false) == 3);
-  // After the latest contribution and before it.
+  // The residual after the latest contribution, and the one before it.
   CHECK(Vectors(exchange, 1, true) == 4);
 }
 
@@ -39,7 +39,7 @@ TEST_CASE("a worker with steps of its own keeps its state twice, as it does the 
   CHECK(Vectors(exchange, 8, false) == 3 + 2 * 2);
   CHECK(Vectors(exchange, 8, true) == 3 + 2 * 2 + 2);
   delta.set_spread(true);
-  // Gradient, contribution and what has left; local weights, answers and slots, twice.
+  // Gradient, contribution and what has left; local weights, answers and slots, each twice.
   CHECK(Vectors(exchange, 8, false) == 3 + 2 * (2 + 2));
 
   v1::ElasticExchange& elastic = *exchange.mutable_elastic();

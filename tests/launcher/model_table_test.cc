@@ -20,8 +20,9 @@ TEST_CASE("A model's table has its layers in their order, with what each takes")
   REQUIRE(backend.ok());
   const auto model = Model::Build(config, {8, 8, 3}, 10, **backend);
   REQUIRE(model.ok());
-  // Counted by hand: a convolution of 3 x 3 x 3 x 3 weights and 3 biases, 2 x 81 x 64 operations,
-  // and 4 x 8 x 8 x 3 floats of a batch; the batch norm's running statistics are parameters, too.
+  // Counted by hand: a convolution with 3 x 3 x 3 x 3 weights and 3 biases, 2 x 81 x 64 operations,
+  // and 4 x 8 x 8 x 3 floats for a batch. The batch norm's running statistics also count as
+  // parameters.
   const std::string table = ModelTable(config, **model, 4);
   INFO(table);
   const std::string wanted =
@@ -49,7 +50,7 @@ TEST_CASE("A model's table says what layers that are computed again take togethe
   REQUIRE(backend.ok());
   const auto model = Model::Build(config, {1, 1, 16}, 10, **backend);
   REQUIRE(model.ok());
-  // 16 floats of each of 16 examples: what gelu gives is kept twice, what it reads is there once.
+  // 16 floats for each of 16 examples: gelu's output is kept twice, and its input is kept once.
   const std::string table = ModelTable(config, **model, 16);
   INFO(table);
   CHECK_THAT(table,

@@ -70,7 +70,7 @@ TEST_CASE("What others write is passed over, and what is no message is refused")
   const auto greeting = ParseNews("Welcome to b.");
   REQUIRE(greeting.ok());
   CHECK_FALSE(greeting->has_value());
-  // A shell's line without its end.
+  // A line of a shell that has no end.
   CHECK((*ParseNews("$ " + WithoutEnd(NewsLine({.pid = 4711}))))->pid == 4711);
   for (const char* line : {"", "[]", "{", "7", "{\"pid\": "}) {
     CAPTURE(line);
@@ -78,7 +78,7 @@ TEST_CASE("What others write is passed over, and what is no message is refused")
     CHECK(absl::IsInvalidArgument(ParseRequest(line).status()));
     CHECK(absl::IsInvalidArgument(ParseSignal(line).status()));
   }
-  // Of another type than it should have.
+  // A field of the wrong type.
   const auto odd =
       ParseNews("leeway-remote {\"pid\": \"x\", \"hello\": 7, \"ready\": [], \"exit\": {}}");
   REQUIRE(odd.ok());

@@ -28,7 +28,7 @@ ReportInput Sample() {
   return input;
 }
 
-// Every opened tag is closed, in order; void elements and the doctype excepted.
+// Whether every opened tag is closed, in order; void elements and the doctype need no end.
 bool Balanced(const std::string& html) {
   std::vector<std::string> open;
   for (size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
@@ -139,7 +139,7 @@ TEST_CASE("A loss of any size leaves the page its layout, and says that training
     input.history = history;
     const std::string html = ReportHtml(input);
     CHECK(html.find("test loss: diverged") != std::string::npos);
-    // Nobody reads twenty digits.
+    // Numbers must be short enough to read.
     size_t longest = 0, digits = 0;
     for (const char c : html) {
       digits = c >= '0' && c <= '9' ? digits + 1 : 0;

@@ -5,7 +5,7 @@
 namespace leeway::resize_watch {
 namespace {
 
-// From 2 to 3 servers, where `here` are here.
+// The status of a change from 2 to 3 servers when `here` servers are there.
 v1::JobStatus Status(v1::JobState state, uint32_t wanted, uint32_t here, uint32_t to_move = 0) {
   v1::JobStatus status;
   status.set_state(state);
@@ -66,7 +66,7 @@ TEST_CASE("A coordinator that died before the wish was on record is asked once m
     }
     CHECK(watch.OnStatus(Status(v1::JOB_RUNNING, 2, 2))->ask_again);
     CHECK(watch.OnStatus(Status(v1::JOB_RUNNING, 3, 3))->done);
-    // Now it is somebody else's wish.
+    // Another process has asked for something else.
     CHECK(absl::IsAborted(watch.OnStatus(Status(v1::JOB_RUNNING, 2, 2)).status()));
   }
 }

@@ -24,10 +24,10 @@ TEST_CASE("Each exit code has one meaning, for servers and workers") {
       {Code(kExitStopped), Action::kDone},
       {Code(kExitReplaced), Action::kReplaced},
       {Code(kExitTemporary), Action::kRestart},
-      // What nobody has promised, as of a program that could not be loaded.
+      // An undocumented code, as of a program that could not be loaded.
       {Code(127), Action::kRestart},
       {kKilled, Action::kRestart},
-      // The numbers of signals are no exit codes.
+      // Signal numbers are not exit codes.
       {{.signaled = true, .code = kExitStopped}, Action::kRestart},
       {{.signaled = true, .code = kExitUsage}, Action::kRestart},
       {Code(kExitUsage), Action::kFail},
@@ -77,11 +77,11 @@ TEST_CASE("A process that dies now and then is restarted for as long as the job 
     const auto decision = policy.OnWorkerExit(0, kKilled, now);
     REQUIRE(decision.action == Action::kRestart);
     REQUIRE(policy.OnServerExit(0, kFailed, now).action == Action::kRestart);
-    // Of the four in 603 seconds the oldest counts no more.
+    // The oldest of the four deaths in 603 seconds does not count any more.
     REQUIRE(Seconds(decision.delay) == Approx(death == 1 ? 0 : death == 2 ? 1 : 2));
   }
   CHECK(policy.worker_restarts() == Counts{1000});
-  // Its first after long is answered at once.
+  // The first death after a long time is answered at once.
   now += seconds(600);
   CHECK(policy.OnWorkerExit(0, kKilled, now).delay == Duration::zero());
 }
@@ -118,7 +118,7 @@ TEST_CASE("Where the job goes on without lost workers, one that is restarted no 
   const auto decision = policy.OnWorkerExit(1, kKilled, kNow);
   CHECK(decision.action == Action::kLeave);
   CHECK(decision.reason.find("goes on without it") != std::string::npos);
-  // One that fails for good would fail anywhere.
+  // A worker that fails for good would fail on any machine.
   CHECK(policy.OnWorkerExit(0, Code(kExitPermanent), kNow).action == Action::kFail);
 }
 

@@ -8,7 +8,7 @@
 namespace leeway::signals {
 namespace {
 
-// What the source changes of this process, which goes on to other tests.
+// Restores what the tested source changes in this process, which runs other tests afterwards.
 class SignalsAsBefore {
  public:
   SignalsAsBefore() {

@@ -18,7 +18,7 @@ class NoObserver : public RunObserver {
   void OnEvent(const std::string& text) override {}
 };
 
-// Stands for leeway-server.
+// Writes a script that stands for leeway-server.
 void WriteServer(const TempFolder& folder, const std::string& script) {
   REQUIRE(MakeFolders(folder / "logs").ok());
   REQUIRE(WriteFileAtomically(folder / "leeway-server", "#!/bin/sh\n" + script).ok());
@@ -35,7 +35,7 @@ SupervisorSpec SpecOf(const TempFolder& folder) {
 
 TEST_CASE("A server that does not listen is waited for without work, also when that is over") {
   const TempFolder folder;
-  // Takes its time to end.
+  // The script takes its time to end.
   WriteServer(folder, "trap 'kill $!; sleep 0.5; exit 1' INT\nsleep 1000 &\nwait\n");
   auto signals = SignalSource::Create();
   REQUIRE(signals.ok());
@@ -78,7 +78,7 @@ TEST_CASE("A server 0 that dies before it listens is started again, as often as 
 TEST_CASE("A program that ends in the same way twice before it joins is not started again") {
   for (const bool same : {true, false}) {
     const TempFolder folder;
-    // Listens where nobody answers.
+    // It names an address where nothing answers.
     WriteServer(folder,
                 "while [ \"$1\" != --ready-fd ]; do shift; done\n"
                 "echo 127.0.0.1:1 > /proc/self/fd/$2\n"

@@ -11,7 +11,7 @@ constexpr pid_t kServer0 = 100;
 constexpr pid_t kServer1 = 101;
 constexpr pid_t kWorker1 = 201;
 
-// A job of two servers and two workers, looked at once a second.
+// A job of two servers and two workers, which is checked once a second.
 class Rig {
  public:
   explicit Rig(Watchdog::Options options = {}) : dog_(options) {
@@ -31,7 +31,7 @@ class Rig {
   Watchdog& dog() { return dog_; }
   Time now() const { return now_; }
 
-  // After how many seconds of those somebody is found hung; 0: not within them.
+  // Returns after how many of these seconds a process is found hung; 0: no process is.
   int HungAfter(int seconds, bool answers = true) {
     for (int i = 1; i <= seconds; ++i) {
       now_ += std::chrono::seconds(1);
@@ -62,7 +62,7 @@ const Watchdog::Life kWorker{.server = false, .number = 1, .pid = kWorker1};
 TEST_CASE("Nobody hangs whom the coordinator hears, however long a job lasts") {
   Rig rig;
   CHECK(rig.HungAfter(10'000) == 0);
-  // As slow as can be, and heard.
+  // The worker is as slow as possible, but is heard.
   rig.worker(1).set_waiting("for the others");
   rig.worker(1).set_seconds_since_heartbeat(9);
   CHECK(rig.HungAfter(10'000) == 0);
@@ -77,7 +77,7 @@ TEST_CASE("Who is lost for a lease beyond the one that is over hangs") {
     REQUIRE(rig.hung().size() == 1);
     CHECK(rig.hung()[0].life == (server ? kSecond : kWorker));
     CHECK(rig.hung()[0].why == "the coordinator has not heard it for 20 s");
-    // Found again only if it stays.
+    // A process that was found is only found again if it stays hung.
     CHECK(rig.HungAfter(9) == 0);
     CHECK(rig.HungAfter(100) == 1);
   }
@@ -114,7 +114,7 @@ TEST_CASE("A server that does not come back to a coordinator that was started an
   rig.server(1).set_pid(0);
   CHECK(rig.HungAfter(100) == 11);
   CHECK(rig.hung()[0].life == kSecond);
-  // One that never was there loads.
+  // A process that was never there is still loading.
   Rig fresh;
   fresh.server(1).set_state("waiting");
   fresh.server(1).set_pid(0);
@@ -138,13 +138,13 @@ TEST_CASE("Server 0 hangs when it does not answer any more") {
   REQUIRE(rig.hung().size() == 1);
   CHECK(rig.hung()[0].life == kFirst);
   CHECK(rig.hung()[0].why == "it has not answered for 20 s");
-  // Once.
+  // It is found once.
   CHECK(rig.HungAfter(1000, false) == 0);
 }
 
 TEST_CASE("A server 0 that answers late, or has just begun, does not hang") {
   Rig rig;
-  // It loads a model: limits.start_seconds.
+  // Server 0 loads a model: limits.start_seconds applies.
   CHECK(rig.HungAfter(118, false) == 0);
   for (int i = 0; i < 100; ++i) {
     CHECK(rig.HungAfter(1) == 0);
@@ -162,7 +162,7 @@ TEST_CASE("A launcher that stood still, or a machine that was suspended, kills n
   Rig rig;
   REQUIRE(rig.HungAfter(100) == 0);
   for (int i = 0; i < 5; ++i) {
-    // Everybody slept; the first answer of all says that all are lost.
+    // The whole machine slept; the first answer after that says that all are lost.
     rig.Pause(std::chrono::hours(8));
     rig.server(1).set_state("lost");
     rig.worker(1).set_state("lost");
@@ -170,12 +170,12 @@ TEST_CASE("A launcher that stood still, or a machine that was suspended, kills n
     rig.server(1).set_state("ready");
     rig.worker(1).set_state("running");
     CHECK(rig.HungAfter(1) == 0);
-    // No answer at first.
+    // At first there is no answer.
     rig.Pause(std::chrono::hours(8));
     CHECK(rig.HungAfter(5, false) == 0);
     CHECK(rig.HungAfter(1) == 0);
   }
-  // Of what was lost before the pause the time goes on behind it.
+  // For a process that was lost before the pause, the time continues after it.
   rig.worker(1).set_state("lost");
   CHECK(rig.HungAfter(5) == 0);
   rig.Pause(std::chrono::hours(8));

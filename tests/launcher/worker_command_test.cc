@@ -99,7 +99,7 @@ TEST_CASE("a program finds the job's folder and threads in its environment") {
                            {"MALLOC_MMAP_THRESHOLD_", "33554432"},
                            {"MALLOC_TRIM_THRESHOLD_", "67108864"},
                            {"MALLOC_TOP_PAD_", "67108864"}});
-  // A person's word goes before the job's.
+  // A setting in the user's environment precedes the job's.
   CHECK(CommandEnvironment(External(), "/runs/x", "",
                            With({{"OMP_NUM_THREADS", "8"},
                                  {"PYTHONUNBUFFERED", "x"},

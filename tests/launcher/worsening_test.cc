@@ -1,4 +1,4 @@
-// When a run has become much worse while it trained.
+// When a run counts as having become much worse while it trained.
 #include "launcher/supervision/worsening.h"
 
 #include <cmath>
@@ -27,7 +27,7 @@ TEST_CASE("a model that only becomes overconfident is not much worse") {
 TEST_CASE("without classes it is a loss that has lost more than half of what was reached") {
   CHECK(Was({{100, 10, {}}, {200, 2, {}}, {300, 5, {}}}).empty());
   CHECK(Was({{100, 10, {}}, {200, 2, {}}, {300, 7, {}}}) == "test loss was 2.0000 at clock 200");
-  // A loss that wavers around its end.
+  // A loss that fluctuates around its final value.
   CHECK(Was({{100, 1.1, {}}, {200, 1.0, {}}, {300, 1.2, {}}}).empty());
   CHECK(Was({{100, 10, {}}, {200, NAN, {}}}) == "test loss was 10.0000 at clock 100");
   CHECK(Was({{100, NAN, {}}, {200, 3, {}}}).empty());

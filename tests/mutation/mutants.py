@@ -1,8 +1,7 @@
-"""Mutants of a C++ source: small slips, made token by token, that a test or the simulator must notice.
+"""Mutants of a C++ source: small changes, made token by token, that a test or the simulator must notice.
 
-A mutant replaces one piece of the text. Comments, literals of text, preprocessor lines and template brackets stay as
-they are: the tree is formatted by clang-format, so a comparison has a space on both sides and a template's bracket has
-not.
+A mutant replaces one piece of the text. Comments, text literals, preprocessor lines and template brackets stay as they
+are. The tree is formatted by clang-format, so a comparison has spaces on both sides and a template's bracket has none.
 """
 
 import dataclasses
@@ -27,7 +26,7 @@ SWAPPED_WORDS = {
     "max_element": "min_element", "front": "back", "back": "front", "true": "false", "false": "true",
     "continue": "break",
 }
-# What a statement that may be dropped does not begin with.
+# A statement that begins with one of these may not be dropped.
 DECLARES = {"return", "const", "constexpr", "auto", "static", "using", "if", "else", "for", "while", "do", "switch", "case", "default",
             "template", "struct", "class", "enum", "namespace", "public", "private", "bool", "char", "int", "float",
             "double", "size_t", "uint8_t", "uint32_t", "uint64_t", "int64_t", "typename", "friend", "explicit", "extern", "inline"}
@@ -46,8 +45,8 @@ class Mutant:
     file: str
     line: int
     rule: str
-    function: str  # whose body it is in, as "Class::Name"
-    before: str  # the line as it is
+    function: str  # in whose body it is, as "Class::Name"
+    before: str  # the original line
     after: str
     begin: int
     end: int
@@ -62,7 +61,7 @@ class Mutant:
 
 
 def tokens(text):
-    """All but blanks, comments and preprocessor lines."""
+    """Returns everything except blanks, comments and preprocessor lines."""
     return [Token(m.lastgroup, m.group(), m.start(), m.end())
             for m in TOKEN.finditer(text) if m.lastgroup != "blank"]
 
@@ -73,7 +72,7 @@ class Source:
         self.partner = self.partners()
 
     def partners(self):
-        """Index of the closing bracket of each that opens."""
+        """Returns, for each opening bracket, the index of its closing one."""
         found, open_ones = {}, []
         for i, token in enumerate(self.tokens):
             if token.kind != "sign":
@@ -85,7 +84,7 @@ class Source:
         return found
 
     def spaced(self, token):
-        """As clang-format sets binary operators."""
+        """Whether the token has spaces around it, as clang-format sets binary operators."""
         return self.text[token.begin - 1] in " \n" and self.text[token.end] in " \n"
 
     def mutant(self, rule, begin, end, put):
@@ -97,7 +96,7 @@ class Source:
         return Mutant(self.file, line, rule, self.function_at(begin), " ".join(before.split()), " ".join(after.split()), begin, end, put)
 
     def function_at(self, place):
-        """The name before the list of parameters of the last definition at the margin."""
+        """Returns the name before the parameter list of the last definition at the left margin."""
         heads = re.findall(r"^(?![ \t}/#)]|namespace|using|struct|class|template)[^\n(;={]*?([\w:~]+)\(", self.text[:place],
                            re.MULTILINE)
         return heads[-1] if heads else ""
@@ -134,7 +133,7 @@ class Source:
             if token.text not in ("if", "while") or self.tokens[i + 1].text != "(":
                 continue
             begin, end = self.tokens[i + 1].end, self.tokens[self.partner[i + 1]].begin
-            # if (T x = f(); x) has its condition last.
+            # In `if (T x = f(); x)` the condition comes last.
             semicolon = self.text.rfind(";", begin, end)
             begin = semicolon + 1 if semicolon >= 0 else begin
             condition = self.text[begin:end].strip()
@@ -165,7 +164,7 @@ class Source:
         return None
 
     def does_something(self, i, end):
-        """A call, an assignment, a step or a jump; a declaration has two words side by side."""
+        """Whether it is a call, an assignment, a step or a jump; a declaration has two words side by side."""
         if self.tokens[i].text in ("break", "continue"):
             return True
         depth = 0
@@ -178,7 +177,7 @@ class Source:
         return any(t.text in ("(", "=", "++", "--", "+=", "-=", "*=", "/=", "|=", "&=") for t in self.tokens[i:end])
 
     def of_functions(self):
-        """Returns at once, with an empty value."""
+        """Yields mutants whose function returns at once, with an empty value."""
         for i, token in enumerate(self.tokens):
             if token.text != "{" or i not in self.partner or not self.begins_function(i):
                 continue
@@ -188,7 +187,7 @@ class Source:
             yield self.mutant("return", token.end, token.end, " return;" if void else " return {};")
 
     def begins_function(self, i):
-        """A body at the level of a namespace, after a list of parameters."""
+        """Whether a body begins here: at the level of a namespace, after a parameter list."""
         around = [o for o, c in self.partner.items() if o < i < c and self.tokens[o].text == "{"]
         if any(not self.is_namespace(o) for o in around):
             return False
@@ -201,7 +200,7 @@ class Source:
 
 
 def mutants_of(file, text):
-    """All mutants of a source, in the order of the text."""
+    """Returns all mutants of a source, in the order of the text."""
     source = Source(file, text)
     found = [*source.of_signs(), *source.of_words(), *source.of_conditions(), *source.of_statements(),
              *source.of_functions()]

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What is mutated, and what is not."""
+"""Tests what is mutated, and what is not."""
 
 import pathlib
 import sys

@@ -10,8 +10,8 @@ import subprocess
 import tarfile
 import time
 
-# What covers a folder, in the order in which it is asked: a program, and which folder's tests of it (all without one);
-# and a share of what the simulator offers.
+# The tests of a folder, in the order in which they are asked: a program, and the folder whose tests in it are run
+# (None: all). WORLDS: the schedules of the simulator.
 UNITS = {
     "server/core": [("core_test", None), ("coordinator_test", None), ("server_test", "server/shard")],
     "server/coordinator/core": [("coordinator_test", None)],
@@ -25,12 +25,12 @@ APART = ["leeway_core", "leeway_coordinator_core", "leeway_arithmetic"]
 TESTS_OF = {"committed_set_book": "committed_sets", "arrival_history": "straggler_grace"}
 SIMULATED = ["server/core", "server/coordinator/core"]
 MEMORY_MAX = 6 << 30  # a mutant may ask for memory without end
-SECONDS_MIN = 5  # that a program may take at least before it counts as hanging
+SECONDS_MIN = 5  # at least, before a program counts as hanging
 
 
 @dataclasses.dataclass
 class Program:
-    """One command that passes on the tree as it is."""
+    """One command, which passes on the unchanged tree."""
     target: str
     arguments: list
     seconds: float = 0.0
@@ -41,7 +41,7 @@ class Program:
 
 
 def tests_in(files):
-    """What a test program runs the tests of these files by; all without any."""
+    """Returns the argument by which a test program runs the tests of these files; without any it runs all."""
     return ["--filenames-as-tags", ",".join(f"[#{file}]" for file in files)] if files else []
 
 
@@ -61,7 +61,7 @@ class Tree:
         if update or not self.root.exists():
             self.copy(repository)
         if not (self.build / "build.ninja").exists():
-            # A mutant is one file, compiled and linked by itself.
+            # A mutant is one file, which is compiled and linked by itself.
             subprocess.run(["cmake", "--preset", "release", "-DBUILD_TESTING=ON", "-DLEEWAY_CUDA=OFF",
                             f"-DLEEWAY_APART={';'.join(APART)}"], cwd=self.root, check=True, stdout=subprocess.DEVNULL)
         targets = sorted({"leeway_sim", *(target for units in UNITS.values() for target, _ in units)})
@@ -71,7 +71,7 @@ class Tree:
         self.links = {target: self.link_command(target) for target in targets}
 
     def copy(self, repository):
-        """What has changed only, so that little is built again."""
+        """Copies only changed files, so that little is built again."""
         archive = subprocess.run(["git", "-C", repository, "archive", "HEAD"], check=True, capture_output=True)
         gone = {path for path in self.root.rglob("*") if path.is_file() and not path.is_relative_to(self.root / "build")}
         with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
@@ -92,20 +92,20 @@ class Tree:
         return next(part for part in said.split(" && ") if f"-o bin/{target}" in part)
 
     def compile_command(self, file, source, out, more=()):
-        """Compiles `source` to `out` as `file` is compiled, but faster."""
+        """Compiles `source` to `out` with the options of `file`, but faster."""
         entry = self.compile_commands[str(self.root / file)]
         words = [w for w in shlex.split(entry["command"]) if "ccache" not in w]
         where = words.index("-o")
         del words[where:where + 2]
         where = words.index("-c")
         del words[where:where + 2]
-        # An index beyond a vector's end ends the program.
+        # An index beyond a vector's end aborts the program.
         words += ["-O1", "-g0", "-w", "-D_GLIBCXX_ASSERTIONS", *more, "-c", str(source), "-o", str(out)]
         return subprocess.run(words, cwd=entry["directory"], capture_output=True, preexec_fn=limits,
                               check=False).returncode == 0
 
     def precompiled(self, file):
-        """What `file` includes: nearly all that its compiler does."""
+        """Precompiles the includes of `file`, which take nearly all of the compile time."""
         header = self.work / (file.replace("/", "_") + ".h")
         lines = [line for line in (self.root / file).read_text().splitlines() if line.startswith("#include")]
         text = "\n".join(lines) + "\n"
@@ -117,14 +117,14 @@ class Tree:
         return header
 
     def compile(self, file, text, out):
-        """The object of `text` in place of `file`; False: it does not compile."""
-        # The same name for all mutants, so that equal programs are equal objects.
+        """Compiles `text` in place of `file`. Returns False if it does not compile."""
+        # All mutants have the same file name, so that equal programs are equal objects.
         source = self.work / pathlib.Path(file).name
         source.write_text(text)
         return self.compile_command(file, source, out, ["-include", str(self.precompiled(file))])
 
     def link(self, target, mutated, out):
-        """`target` with the mutated object: the linker takes it before it looks into the archives."""
+        """Links `target` with the mutated object, which the linker takes before it looks into the archives."""
         words = shlex.split(self.links[target])
         words[words.index("-o") + 1] = str(out)
         first = next(i for i, w in enumerate(words) if w.endswith(".o"))
@@ -132,7 +132,7 @@ class Tree:
         subprocess.run(words, cwd=self.build, check=True, capture_output=True)
 
     def run(self, program, binary, seconds):
-        """None: passed; else how it failed."""
+        """Returns None if the program passed; else how it failed."""
         command = [str(binary), *program.arguments]
         try:
             done = subprocess.run(command, cwd=self.work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -144,9 +144,9 @@ class Tree:
         return "crash" if done.returncode < 0 else "failed"
 
     def programs(self, file, schedules):
-        """What is asked about a mutant of `file`; the simulator after the unit tests."""
+        """Returns the programs that are asked about a mutant of `file`; the simulator comes after the unit tests."""
         folder, book = str(pathlib.Path(file).parent), pathlib.Path(file).stem
-        # Its own tests first: they take no time.
+        # The file's own tests come first, because they are fast.
         own = [f"{TESTS_OF.get(book, book)}_test"]
         found = [Program("coordinator_test", ["--abort", *tests_in(own)])] if folder in BOOKS else []
         for target, tests in UNITS[folder]:
@@ -157,7 +157,7 @@ class Tree:
         return found
 
     def measure(self, program, known):
-        """How long `program` takes on the tree as it is; it must pass there."""
+        """Measures how long `program` takes on the unchanged tree, on which it must pass."""
         if program.name not in known:
             began = time.monotonic()
             wrong = self.run(program, self.build / "bin" / program.target, 600)

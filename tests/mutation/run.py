@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The mutation run: makes one small slip at a time in the product's pure parts and asks their unit tests and the
-simulator. What none of them notices is a hole in the tests, or changes nothing that is promised.
+"""The mutation run makes one small change at a time in the product's pure parts, and runs their unit tests and the
+simulator. A change that none of them notices is a gap in the tests, or does not affect any promise.
 
     tests/mutation/run.py --scratch /tmp/mutation             # 400 mutants; goes on where it was interrupted
     tests/mutation/run.py --scratch /tmp/mutation --update --again   # after a new test: what lived, and what is new
@@ -8,8 +8,8 @@ simulator. What none of them notices is a hole in the tests, or changes nothing 
     tests/mutation/run.py --only server/core/held_book.cc --count 1000
 
 The tree at HEAD is copied to the scratch folder and built there; the working tree is not touched. A mutant is compiled
-alone and linked before the libraries. One whose object is the original's is no mutant. survivors.tsv says of each
-mutant that lives why it may; a run fails if one lives without a reason, or if fewer than 90 % are killed.
+alone and linked before the libraries. A mutant whose object equals the original's is not counted. survivors.tsv says
+why a mutant may survive. A run fails if one survives without a reason, or if fewer than 90 % are killed.
 """
 
 import argparse
@@ -39,14 +39,14 @@ def sources(root):
 
 
 def reasons():
-    """{name of a mutant: why it may live}."""
+    """Returns {name of a mutant: why it may survive}."""
     lines = (HERE / "survivors.tsv").read_text().splitlines()
     rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
     return {f"{file}: {function}: {before} => {after}": reason for file, function, before, after, reason in rows}
 
 
 class State:
-    """What is known of each mutant, a line each, so that an interrupted run goes on."""
+    """The result of each mutant, one line each, so that an interrupted run can continue."""
 
     def __init__(self, path):
         self.path = path
@@ -68,8 +68,8 @@ class Run:
         self.seconds, self.originals = {}, {}
 
     def drawn(self):
-        """All mutants of what is wanted, with their keys, in an order by the seed and each one's own key: a change of the
-        product leaves the others where they were."""
+        """Returns all wanted mutants with their keys. The order depends on the seed and each mutant's own key, so that
+        a change of the product does not reorder the others."""
         wanted = [f for f in self.texts if not self.options.only or f in self.options.only]
         found, named = {}, collections.Counter()
         for mutant in (m for file in wanted for m in mutants.mutants_of(file, self.texts[file])):
@@ -78,7 +78,7 @@ class Run:
         return sorted(found.items(), key=lambda each: hashlib.sha256(f"{self.options.seed} {each[0]}".encode()).digest())
 
     def original(self, file):
-        """The bytes of the original's object, compiled as a mutant's is."""
+        """Returns the bytes of the original's object, compiled in the same way as a mutant's."""
         if file not in self.originals:
             out = self.tree.work / "original.o"
             if not self.tree.compile(file, self.texts[file], out):
@@ -87,7 +87,7 @@ class Run:
         return self.originals[file]
 
     def judge(self, mutant):
-        """('killed', by whom), ('survived', ''), ('broken', '') or ('same', '')."""
+        """Returns ('killed', by which program), ('survived', ''), ('broken', '') or ('same', '')."""
         original, out = self.original(mutant.file), self.tree.work / "mutant.o"
         if not self.tree.compile(mutant.file, mutant.apply(self.texts[mutant.file]), out):
             return "broken", ""
@@ -104,7 +104,7 @@ class Run:
         return "survived", ""
 
     def go(self):
-        """The results."""
+        """Judges all drawn mutants, and returns the results."""
         counted, results = 0, []
         for key, mutant in self.drawn():
             if counted >= self.options.count:
@@ -122,7 +122,7 @@ class Run:
 
 
 def report(results):
-    """The table, what lives, and whether that will do."""
+    """Prints the table and the survivors. Returns whether the result is good enough."""
     explained = reasons()
     counts = collections.defaultdict(collections.Counter)
     for result in results:

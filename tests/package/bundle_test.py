@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A thin bundle runs where it is unpacked: on a machine, made of a bare folder, that has glibc and nothing else, its
-`leeway train` trains the quickstart job. Its list of packages (SBOM) is whole, and NVIDIA's libraries can be in it.
+"""A thin bundle runs where it is unpacked: on a machine, made of a bare folder, that has only glibc, its `leeway train`
+trains the quickstart job. Its list of packages (SBOM) is complete, and NVIDIA's libraries can be included.
 
 Usage: bundle_test.py BUILD_FOLDER"""
 
@@ -54,7 +54,7 @@ exec chroot "$root" "$@"
 
 
 def check_list_of_packages(unpacked):
-    """The SBOM names a package for each library that is in the bundle, with the version that is installed here."""
+    """Checks that the SBOM names a package for each library in the bundle, with the version that is installed here."""
     listed = json.loads((unpacked / "share/doc/leeway/sbom.spdx.json").read_text(encoding="utf-8"))
     versions = {each["name"]: each["versionInfo"] for each in listed["packages"]}
     linked = {each["relatedSpdxElement"] for each in listed["relationships"] if each["relationshipType"] == "DYNAMIC_LINK"}
@@ -71,7 +71,7 @@ def check_list_of_packages(unpacked):
 
 
 def check_nvidia(scratch):
-    """A library of NVIDIA's, which no Debian package owns, is a package with its file's version and checksum."""
+    """A library from NVIDIA, which no Debian package owns, is a package with its file's version and checksum."""
     file, link = scratch / "libcudnn_ops.so.9.1.0", scratch / "libcudnn_ops.so.9"
     file.write_bytes(b"compiled")
     link.symlink_to(file)

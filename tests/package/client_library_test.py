@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The client's library as it is installed: it shows nothing but leeway_*, the examples in C and C++ are built against it,
-and `leeway train` trains with two processes of each.
+"""The installed client library exports only leeway_*. The examples in C and C++ are built against it, and `leeway
+train` trains with two processes of each.
 
 Usage: client_library_test.py BUILD_FOLDER"""
 
@@ -23,7 +23,7 @@ def run(*command, **options):
 
 
 def declared():
-    """The functions of the header."""
+    """Returns the functions that the header declares."""
     header = (ROOT / "client/library/client.h").read_text(encoding="utf-8")
     return set(re.findall(r"^[a-z][\w *]*?\b(leeway_\w+)\(", header, re.M))
 

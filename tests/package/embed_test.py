@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What is installed is enough to embed the client: README's ten lines are built against the installed tree, by
+"""The installed files suffice to embed the client: README's ten lines are built against the installed tree, by
 find_package(leeway), and take part in a job of the installed leeway-server.
 
 Usage: embed_test.py BUILD_FOLDER"""
@@ -35,7 +35,7 @@ def run(*command):
 
 
 def readme_loop():
-    """The one C++ block of README.md."""
+    """Returns the only C++ block of README.md."""
     blocks = re.findall(r"```cpp\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
     if len(blocks) != 1:
         sys.exit(f"FAILED: {len(blocks)} C++ blocks in README.md, not one")
@@ -51,7 +51,7 @@ def start_server(prefix, folder):
 
 
 def coordinator_of(server, folder):
-    """The address that the server was given, as its log says it."""
+    """Returns the address that the server was given, from its log."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and server.poll() is None:
         said = re.search(r"listening on (\S+)", (folder / "server.log").read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""How many bytes a torch worker copies in a step, in multiples of its model: copies_test.py CASE. The gradients' copy into the
-contribution is torch's; all others, of the client and of gRPC, are calls of memcpy and memmove, which a preloaded library
-counts. A part of a clock may be under way as they are counted."""
+"""How many bytes a torch worker copies in a step, in multiples of its model: copies_test.py CASE. torch copies the
+gradients into the contribution. All other copies, by the client and by gRPC, are calls of memcpy and memmove, which a
+preloaded library counts. Part of a clock may be under way as they are counted."""
 
 import json
 import pathlib
@@ -13,7 +13,7 @@ import tempfile
 
 from jobs import check, job_of, job_yaml, main, need_torch, skip
 
-# Small copies are messages' heads.
+# Small copies are the headers of messages.
 COUNTER = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -91,7 +91,7 @@ def copies(width=500):
         library = pathlib.Path(folder) / "counter.so"
         source = pathlib.Path(folder) / "counter.c"
         source.write_text(COUNTER)
-        # Without the compiler's own idea of what a loop or a call of memcpy is.
+        # The compiler must not replace loops or calls of memcpy.
         subprocess.run([compiler, "-O1", "-fno-builtin", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
         for transport in ("shared memory", "TCP"):
             more = "" if transport == "shared memory" else "transport: {type: tcp}"

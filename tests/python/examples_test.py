@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""examples/python: what a script needs to become a worker is a few lines, and without a job it does what it did."""
+"""examples/python: a script becomes a worker by a few lines, and without a job it does what it did before."""
 
 import difflib
 import gzip
@@ -22,7 +22,7 @@ def has(module):
 
 
 def made_digits(folder, count=512):
-    """Files as MNIST's: a square whose place is the class, in noise."""
+    """Writes files like MNIST's: a square, whose position is the class, in noise."""
     (folder / "mnist").mkdir()
     draws = np.random.default_rng(1)
     for part, examples in (("train", count), ("t10k", 200)):
@@ -45,7 +45,7 @@ class Examples(unittest.TestCase):
         return done
 
     def test_four_lines(self):
-        """Three are added; the loop over epochs is the job's, and so is where a scheduler stands."""
+        """Three lines are added. The job runs the loop over epochs, and keeps the scheduler's position."""
         for name in ("torch_mnist.py", "torch_local_sgd.py"):
             before = (EXAMPLES / "before" / name).read_text().splitlines()
             after = (EXAMPLES / name).read_text()

@@ -1,4 +1,4 @@
-"""A small torch model in a job without servers: what tests of leeway.torch share. Without torch they are skipped."""
+"""A small torch model in a job without servers, shared by the tests of leeway.torch. Without torch they are skipped."""
 
 import contextlib
 import sys
@@ -30,7 +30,7 @@ def data(count=40, seed=2):
 
 @contextlib.contextmanager
 def faked(update=None, **options):
-    """leeway.torch.join over a FakeSession. `update`: the job's own, if it has one."""
+    """leeway.torch.join over a FakeSession. `update`: the job's own rule, if it has one."""
     def make(schema, initial, translated, coordinator, rank, start_seconds):
         if not translated and not update and options.get("exchange", "gradient") == "gradient":
             raise leeway.InvalidArgument("the job has no update")
@@ -60,7 +60,7 @@ def sgd(model, **options):
 
 
 def step(model, optimizer, times=1):
-    """On the same eight examples each time."""
+    """Trains on the same eight examples each time."""
     plain(model, optimizer, [data(8)] * times)
 
 

@@ -1,4 +1,4 @@
-"""A Session without servers, which is stricter than they are: memory that was not waited for or not filled is NaN."""
+"""A Session without servers, which is stricter than real ones: memory that was not waited for or not filled is NaN."""
 
 import json
 
@@ -9,8 +9,8 @@ from leeway.session import FINISHED, STOPPED, Info
 
 
 class FakeSession(AloneSession):
-    """One worker with SGD. Weights are NaN until they are waited for, contributions until they are filled; a range may
-    be final once a clock. The contribution may be written where the weights were waited for."""
+    """One worker with SGD. Weights are NaN until they are waited for, and contributions until they are filled. A range
+    may become final once a clock. The contribution may be written where the weights were waited for."""
 
     def __init__(self, schema, initial, update, clocks=10, exchange="gradient", steps_per_clock=1, batch_size=4,
                  examples=0, evaluate_every=0, workers=1, rank=0, state=None, jump=None, stop_in=None,
@@ -25,7 +25,8 @@ class FakeSession(AloneSession):
         self.true = self._weights
         self.seen = self.true.copy()
         self.state, self.saved = state, []
-        # (clock, to): after this clock the job goes to another one; the clock in which it is stopped.
+        # jump is (clock, to): after this clock the job goes to another one. stop_in is the clock in which the job is
+        # stopped.
         self.jump, self.stop_in = jump, stop_in
         if first:
             self._clock = first - 1

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The habits of the folder habits: each script as one worker gives what it gives in plain PyTorch, to 1e-5, or is refused by name.
+"""The habits of the folder habits. As one worker, each script gives the results of plain PyTorch, to 1e-5, or is
+refused by name.
 
 habits_test.py            without servers, in this process
 habits_test.py jobs       one worker and a server; and two workers, sync, beside one process with twice the batch
@@ -27,7 +28,7 @@ BATCH = 4
 
 
 class PlainJob:
-    """Of a script without Leeway."""
+    """The `job` of a script without Leeway."""
 
     def over(self, loader):
         return loader
@@ -37,7 +38,7 @@ class PlainJob:
 
 
 class Run:
-    """A script in plain PyTorch, with the batches of all workers together; a base of those with Leeway."""
+    """A script in plain PyTorch, with the batches of all workers together. The base class of runs with Leeway."""
 
     def __init__(self, exchange, rank=0, share=1, workers=1):
         self.exchange, self._rank, self._share, self._workers = exchange, rank, share, workers
@@ -56,7 +57,7 @@ class Run:
 
 
 class FakedRun(Run):
-    """A worker of a session without servers."""
+    """A worker in a session without servers."""
 
     def __init__(self, exchange, steps, stages):
         super().__init__(exchange)
@@ -68,14 +69,14 @@ class FakedRun(Run):
 
 
 class WorkerRun(Run):
-    """A worker of a job."""
+    """A worker in a job."""
 
     def join(self, model, optimizer):
         return leeway.join(model, optimizer)
 
 
 def differs(found, expected):
-    """The worst tensor and its difference, in units of its largest value."""
+    """Returns the worst tensor and its difference, in units of its largest value."""
     worst = ("", 0.0)
     for name, value in expected.items():
         if value.shape != found[name].shape:

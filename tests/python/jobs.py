@@ -1,4 +1,4 @@
-"""Starts jobs whose workers are Python programs, with servers by hand, and looks at what they leave."""
+"""Starts jobs whose workers are Python programs, with servers started by hand, and checks what they leave behind."""
 
 import atexit
 import contextlib
@@ -64,8 +64,8 @@ def job_yaml(batch_size=32, examples=640, exchange="{type: gradient}", consisten
 
 
 class Forked(multiprocessing.get_context("fork").Process):
-    """A program of this process's interpreter, with what the tests ask of a subprocess.Popen. It has what is imported here:
-    a script that needs torch starts in 0.1 s, not in 3."""
+    """A program of this process's interpreter, with the interface of subprocess.Popen that the tests need. It has the
+    imports of this process: a script that needs torch starts in 0.1 s and not in 3 s."""
 
     def wait(self, timeout=None):
         self.join(timeout)
@@ -78,7 +78,7 @@ class Forked(multiprocessing.get_context("fork").Process):
 
 
 def become(arguments, output, folder, environment):
-    """In a fork: runs a script as `python3 ARGUMENTS` does, and ends by the status that this would have."""
+    """In a fork: runs a script as `python3 ARGUMENTS` would, and exits with the status that this would have."""
     for target in (1, 2):
         os.dup2(output, target)
     os.chdir(folder)
@@ -106,7 +106,7 @@ def become(arguments, output, folder, environment):
 
 
 class Job:
-    """Servers, and workers as programs. Everything that it starts ends with it."""
+    """A job's servers, and its workers as programs. Everything that it starts ends with it."""
 
     def __init__(self, yaml, folder, servers=2):
         self.folder, self.count = folder, servers
@@ -147,7 +147,7 @@ class Job:
         return self.workers[rank]
 
     def fork_worker(self, rank, script, *arguments, **environment):
-        """The same, without the time that imports take."""
+        """Starts a worker in the same way, without the time that imports take."""
         with self._output(rank) as output:
             sys.stdout.flush()
             self.workers[rank] = Forked(target=become, args=(self._command(script, arguments), output.fileno(), self.folder,
@@ -176,7 +176,7 @@ class Job:
         return self.outputs[rank].read_text(encoding="utf-8", errors="replace")
 
     def wait(self, codes=(0,), timeout=120, servers=True):
-        """All workers end by one of these codes, and then the servers by 0."""
+        """Waits until all workers have exited with one of these codes, and then the servers with 0."""
         deadline = time.monotonic() + timeout
         everybody = {**self.workers, **({f"server {i}": s for i, s in self.servers.items()} if servers else {})}
         for name, process in everybody.items():
@@ -192,13 +192,14 @@ class Job:
         self.workers[rank].wait()
 
     def restart_server(self, index):
-        """kill -9, and its next life."""
+        """Kills a server with SIGKILL, and starts its next life."""
         self.servers[index].kill()
         self.servers[index].wait()
         self.start_server(index)
 
     def stop(self, timeout=60):
-        """SIGINT to server 0: all workers, whose loops say how they ended, stop in order, and then the servers."""
+        """Sends SIGINT to server 0. All workers, whose loops report how they ended, stop in order, and then the
+        servers."""
         self.servers[0].send_signal(signal.SIGINT)
         self.wait(timeout=timeout, servers=False)
         for rank in self.workers:
@@ -207,7 +208,7 @@ class Job:
             server.wait(timeout)
 
     def resume(self):
-        """The servers of a job that was stopped."""
+        """Starts the servers of a job that was stopped."""
         for index in range(self.count):
             self.start_server(index, *(["--resume"] if index == 0 else []))
 

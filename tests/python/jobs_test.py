@@ -21,7 +21,7 @@ def digests(job, ranks=(0, 1)):
 
 
 def equals_torch(optimizer, tolerance, model="mlp", yaml=None, clocks=50):
-    """Two workers with batches of 32 against one process with batches of 64."""
+    """Compares two workers with batches of 32 with one process with batches of 64."""
     need_torch()
     import torch
     import torch_worker
@@ -76,7 +76,7 @@ print("ended with", job.weights["w"][1], flush=True)
 
 
 def unequal():
-    """A clock's gradient is the mean over examples, not over workers; who has none counts for nothing."""
+    """A clock's gradient is the mean over examples, not over workers; a worker without examples does not count."""
     with job_of(job_yaml(workers=3, stop="{clocks: 3}")) as job:
         job.fork_worker(0, UNEQUAL, 1, 3, 0, 2)
         job.fork_worker(1, UNEQUAL, 5, 1, 0, 2)
@@ -92,7 +92,8 @@ def digits_yaml(**options):
 
 
 def seen_of(folder):
-    """What each rank read at each clock. A clock that was broken off, because the job went back, counts for nothing."""
+    """Returns what each rank read at each clock. A clock that was broken off because the job went back does not
+    count."""
     by_clock = {}
     for path in pathlib.Path(folder).glob("seen-*.txt"):
         seen = [(int(clock), digest) for clock, digest in map(str.split, path.read_text().splitlines())]
@@ -142,7 +143,7 @@ def accuracy_of(run_dir, names):
 
 
 def beside_cpp():
-    """A numpy worker beside two C++ workers, and a server is killed meanwhile."""
+    """A numpy worker beside two C++ workers. A server is killed meanwhile."""
     names = ("dense_1/weight", "dense_1/bias")
     accuracies = []
     for mixed in (False, True):
@@ -183,7 +184,7 @@ def clock_of(job, rank):
 
 
 def killed(job, folder, model, optimizer, draws):
-    """kill -9 of a random worker at a random clock, and its next life."""
+    """Kills a random worker at a random clock with SIGKILL, and starts its next life."""
     victim, clock = draws.randrange(2), draws.randrange(2, 50)
     for rank in range(2):
         job.fork_worker(rank, WORKER, model, optimizer, folder, SLOW_SECONDS="0.01")
@@ -231,7 +232,7 @@ LOCAL = {"delta": ("{type: delta, local_steps: 5}", "update: {type: sgd, learnin
 
 
 def learns(exchange, update, optimizer, mode="sync"):
-    """Loss on the training data, of untrained weights and at the end."""
+    """Returns the loss on the training data, of untrained weights and at the end."""
     import torch
     import torch_worker
     with tempfile.TemporaryDirectory() as folder, job_of(
@@ -245,7 +246,7 @@ def learns(exchange, update, optimizer, mode="sync"):
         before = float(torch.nn.functional.cross_entropy(model(x), y))
         model.load_state_dict(load(job.run_dir / "model.safetensors"), strict=False)
         after = float(torch.nn.functional.cross_entropy(model(x), y))
-        # In async mode some gradients are old.
+        # In async mode some gradients are stale.
         check(after < before / (3 if mode == "sync" else 2), f"{exchange}, {mode}, {optimizer}: the loss went from {before:.3f} to {after:.3f}")
 
 
@@ -265,7 +266,8 @@ def elastic():
 
 
 def resumed():
-    """Stopped in the middle by SIGINT to server 0, and resumed: AdamW's state comes back from the checkpoint."""
+    """The job is stopped in the middle by SIGINT to server 0, and resumed: AdamW's state comes back from the
+    checkpoint."""
     need_torch()
     for kind in ("gradient", "delta"):
         exchange, update = LOCAL.get(kind, ("{type: gradient}", ""))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Python workers whose batches the job leases: leases_test.py CASE. Each worker writes down which examples its contributions
-had; every example of every epoch is in one that counts."""
+"""Python workers whose batches the job leases: leases_test.py CASE. Each worker records which examples its
+contributions had. Every example of every epoch is in a contribution that counts."""
 
 import collections
 import json
@@ -75,13 +75,13 @@ def leased_yaml(**options):
 
 
 def seen_by(job, ranks):
-    """Of each rank, (clock, rows) of each batch."""
+    """Returns, for each rank, (clock, rows) of each batch."""
     lines = {rank: (job.folder / f"seen-{rank}.txt").read_text().splitlines() for rank in ranks}
     return {rank: [tuple(map(int, line.split())) for line in text] for rank, text in lines.items()}
 
 
 def check_whole(job, ranks, epochs=3, twice=0):
-    """Each example came as often as there are epochs; at most so many batches came once more."""
+    """Each example came once for each epoch; at most `twice` batches came once more."""
     seen = seen_by(job, ranks)
     counts = collections.Counter(row for batches in seen.values() for _, *rows in batches for row in rows)
     batches = {rank: len(each) for rank, each in seen.items()}
@@ -109,7 +109,7 @@ def numpy():
 
 
 def local_steps():
-    """Clocks of more steps than a worker has batches left: they end with those that there are."""
+    """Clocks have more steps than a worker has batches left: they end with those that there are."""
     for exchange, more in (("{type: delta, local_steps: 40}", "update: {type: sgd, learning_rate: 1}"),
                            ("{type: elastic, every: 7}", ""), ("{type: gradient, accumulation: 6}", "")):
         with job_of(leased_yaml(exchange=exchange, more=more)) as job:
@@ -125,7 +125,7 @@ def local_steps():
 
 
 def lost():
-    """A worker is killed for good; the others train on what it had."""
+    """A worker is killed for good. The others train on what it had."""
     more = "limits: {lease_seconds: 1}"
     yaml = leased_yaml(more=more).replace("workers: {count: 3}", "workers: {count: 3, on_worker_loss: continue}")
     with job_of(yaml) as job:
@@ -134,13 +134,14 @@ def lost():
         job.wait_until(lambda: (job.folder / "seen-1.txt").exists() and len(seen_by(job, [1])[1]) > 5, "some batches")
         job.workers.pop(1).send_signal(signal.SIGKILL)
         job.wait()
-        # What it had contributed in a quarter of a second and not reported.
+        # What it had contributed within a quarter of a second and not reported.
         check_whole(job, range(3), twice=60)
         epoch_done(job)
 
 
 def bounded():
-    """Every worker makes its clocks, and each pass is whole, also the last one, and where batches are left over."""
+    """Every worker makes its clocks, and each pass is complete, even the last one, and even if batches are left
+    over."""
     for workers, stop, exchange in ((3, "{clocks: 80}", "{type: gradient}"), (4, "{epochs: 1}", "{type: gradient}"),
                                     (3, "{epochs: 2}", "{type: gradient, accumulation: 4}"),
                                     (3, "{epochs: 2}", "{type: elastic, every: 5}")):
@@ -168,7 +169,7 @@ def always_late():
         job.wait(timeout=200)
         events = [json.loads(line) for line in (job.run_dir / "metrics.jsonl").read_text().splitlines()]
         done = [event["message"] for event in events if event["event"] == "epoch_done"]
-        # Four passes are made; the late one has a few batches of some.
+        # Four passes are made; the late worker has a few batches of some of them.
         check(done and int(re.search(r"epochs below (\d+)", done[-1]).group(1)) >= 2, f"epochs were whole: {done[-1:]}")
 
 
@@ -181,7 +182,7 @@ for clock, weights in job:
 
 
 def never_asks():
-    """Neither a loop without batches nor step() twice makes clocks without end."""
+    """A loop without batches does not make endless clocks, and neither does calling step() twice."""
     with job_of(leased_yaml(workers=1)) as job:
         job.start_worker(0, OWN_LOOP)
         job.wait(codes=(3,), servers=False)
@@ -200,7 +201,7 @@ def never_asks():
 
 
 def resumed():
-    """Stopped, and resumed from the checkpoint: what it has is not trained on again."""
+    """The job is stopped and resumed from the checkpoint: batches that it has are not trained on again."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name) / "job"
         yaml = leased_yaml(more="checkpoint: {every: {clocks: 20}}")
@@ -220,7 +221,7 @@ def resumed():
 
 
 def stopped_waiting():
-    """A worker that waits for another one's last batch is asked to stop, too."""
+    """A worker that waits for another worker's last batch is also asked to stop."""
     with job_of(leased_yaml(workers=2, stop="{epochs: 1}")) as job:
         job.start_worker(0, NUMPY, SLOW_SECONDS="0.001")
         job.start_worker(1, NUMPY, SLOW_SECONDS="3")
@@ -229,7 +230,7 @@ def stopped_waiting():
 
 
 def torch():
-    """A DataLoader's processes read what is leased, ahead."""
+    """A DataLoader's processes read leased batches ahead."""
     need_torch()
     for exchange, loaders in (("{type: gradient}", 2), ("{type: gradient, accumulation: 3}", 2), ("{type: gradient}", 0),
                               ("{type: delta, local_steps: 9}", 1)):

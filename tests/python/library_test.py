@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""libleeway-client.so in the wrong order and with wrong arguments: a code and a text, and the job goes on as if nothing had
-been called. client/library/client.h says what each function returns."""
+"""Calls libleeway-client.so in the wrong order and with wrong arguments: the result is a code and a text, and the job
+goes on as if the call had not been made. client/library/client.h says what each function returns."""
 
 import ctypes
 import unittest
@@ -17,7 +17,7 @@ library = native.load()
 
 
 def tensors_of(*names, **more):
-    """One of TOTAL elements, or more that share them."""
+    """Returns one tensor of TOTAL elements, or several that share them."""
     tensors = (native.Tensor * len(names))()
     for tensor, name in zip(tensors, names):
         tensor.name, tensor.dimensions = name, 1
@@ -45,7 +45,7 @@ def report(**fields):
 
 
 def rates_of(*parts):
-    """Of pairs: where the part ends, and its factor."""
+    """Makes rates of pairs: where the part ends, and its factor."""
     return (native.Rate * len(parts))(*parts)
 
 
@@ -108,7 +108,7 @@ class Join(unittest.TestCase):
                 self.assertIsNone(job.value)
 
     def test_null(self):
-        """In place of the job, and of what a call needs."""
+        """Null in place of the job, and of what a call needs."""
         self.assertEqual(library.leeway_join(None, ctypes.byref(ctypes.c_void_p())), MISUSE)
         self.assertEqual(library.leeway_join(ctypes.byref(options_of()), None), MISUSE)
         for name, arguments in native.ARGUMENTS.items():
@@ -130,7 +130,7 @@ class Join(unittest.TestCase):
 
 
 class Calls(unittest.TestCase):
-    """Of a real job of one worker."""
+    """Calls in a real job of one worker."""
 
     def start(self, *arguments, **options):
         job = one_worker(*arguments, **options)
@@ -191,7 +191,7 @@ class Calls(unittest.TestCase):
             program.gives(NOT_FOUND, "no tensor has this index", "tensor_of", index, ctypes.byref(native.Tensor()))
 
     def reads_what_the_servers_have(self, program, value):
-        """Beside what the program has written into its own."""
+        """Reads the servers' weights, whatever the program has written into its own."""
         read = ctypes.c_void_p()
         program.works("settle", 20)
         kept = program.vector("weights")[0]
@@ -225,7 +225,7 @@ class Calls(unittest.TestCase):
         self.ends_by(0)
 
     def test_final_twice(self):
-        """Elements that have left cannot be taken back: only leaving makes sense then."""
+        """Elements that have left cannot be taken back: the only sensible call is then to leave."""
         program = self.start()
         program.begin(0)
         program.vector("contribution")[:] = [1] * TOTAL
@@ -248,7 +248,7 @@ class Calls(unittest.TestCase):
         self.assertEqual(set(program.vector("weights")), {-RATE * 0.5})
 
     def test_leased_batches(self):
-        """A worker alone has every batch once: 100 of an example each."""
+        """A single worker gets every batch once: 100 batches of one example."""
         program = self.start("{type: gradient, accumulation: 7}", consistency="{mode: async}", assignment="leased",
                              stop="{epochs: 1}")
         info = native.Info(size=ctypes.sizeof(native.Info))
@@ -293,7 +293,7 @@ class Calls(unittest.TestCase):
 
 class Watch(unittest.TestCase):
     def test_before_a_read(self):
-        """And after one that found nobody."""
+        """The same after a read that found no servers."""
         watch, tensor = ctypes.c_void_p(), native.Tensor()
         self.assertEqual(library.leeway_watch_open(b"127.0.0.1:1", 0.1, None), MISUSE)
         self.assertEqual(library.leeway_watch_open(b"127.0.0.1", 0.1, ctypes.byref(watch)), INVALID_ARGUMENT)

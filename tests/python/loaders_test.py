@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A DataLoader with worker processes while the job's streams are busy: loaders_test.py fork|forkserver|spawn [RUNS]. Each run
-trains; a child that uses the job gets the typed error."""
+"""A DataLoader with worker processes while the job's streams are busy: loaders_test.py fork|forkserver|spawn [RUNS].
+Each run trains, and a child process that uses the job gets the typed error."""
 
 import sys
 import time

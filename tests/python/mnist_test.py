@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""examples/python on MNIST, five passes with two workers, in every mode, beside the same script without servers on as many
-samples: mnist_test.py [MODE...]. Each is within half a point of it; sync within 0.3."""
+"""examples/python on MNIST, five passes with two workers, in every mode, compared with the same script without servers
+on as many samples: mnist_test.py [MODE...]. Each mode is within half a point of it, and sync is within 0.3."""
 
 import pathlib
 import re
@@ -12,8 +12,8 @@ from jobs import BIN, SHARED, SOURCE, check, main, need_torch, skip
 
 EXAMPLES = SOURCE / "examples/python"
 EPOCHS = 5
-# By mode: the script, its job's settings, and how many points its accuracy may be from torch's. An update of async and
-# bounded mode is made of one worker's batch, so that is as large as torch's own.
+# By mode: the script, its job's settings, and how many points its accuracy may differ from torch's. In async and
+# bounded mode an update is made of one worker's batch, so the batch is as large as torch's own.
 MODES = {
     "sync": ("torch_mnist", [], 0.3),
     "bounded": ("torch_mnist", ["consistency={mode: bounded, staleness: 3}", "data.batch_size=64"], 0.5),

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""leeway with numpy arrays, without servers; and how a process ends by an error."""
+"""leeway with numpy arrays, without servers, and how a process ends after an error."""
 
 import dataclasses
 import json
@@ -38,9 +38,9 @@ def ones():
 
 class Batches(unittest.TestCase):
     def test_other_numbers_go_on_in_the_pass(self):
-        """The examples of a pass that is begun with three workers and ended with two of other batches: each of them once."""
+        """Three workers begin a pass, and two with other batches end it: each example comes once."""
         before = [Info(rank=rank, workers=3, batch_size=4, seed=1) for rank in range(3)]
-        # Five clocks of twelve examples are three of twenty.
+        # Five clocks of twelve examples are as many as three of twenty.
         after = [Info(rank=rank, workers=2, batch_size=10, seed=1, first_clock=5, first_step=3) for rank in range(2)]
         seen = [BatchOrder(info, 240).rows(info.step_of(clock)) for clock in range(5) for info in before]
         seen += [BatchOrder(info, 240).rows(info.step_of(clock)) for clock in range(5, 14) for info in after]
@@ -243,7 +243,7 @@ class Ends(unittest.TestCase):
         self.ends("raise SystemExit(7)", 7)
 
     def test_join(self):
-        """Another start of the process would not help, either."""
+        """Starting the process again would not help, either."""
         for text, call in {"not empty": "leeway.join({}, coordinator='a:1')",
                            "learning_rate is missing": "leeway.join({'w': 1}, update={'type': 'sgd'})"}.items():
             self.ends(call, 3, f"InvalidArgument: .*{text}", begin="import leeway\n")
@@ -256,7 +256,7 @@ class Ends(unittest.TestCase):
         self.ends(tell + "try:\n  with job: raise leeway.NotFinite('x')\nexcept leeway.Error: pass", 0, "told NotFinite: x")
 
     def test_a_mistake_of_the_script(self):
-        """Another life would make it again: at any time what is not there, and what is wrong before a clock has ended."""
+        """Another life would repeat it: a missing name at any time, and an error before a clock has ended."""
         tell = "job._session.fail = lambda message, seconds: print('told', message, file=sys.stderr)\n"
         clock = "job.begin()\njob.push_pull({'w': [1, 1]})\n"
         for mistake, said in (("import nowhere", "ModuleNotFoundError"), ("nothing", "NameError"), ("exec('(')", "SyntaxError")):

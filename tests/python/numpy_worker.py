@@ -1,5 +1,5 @@
-"""A numpy worker for tests: numpy_worker.py DATA FOLDER [named]. Softmax regression on digits; `named`: it brings no schema
-and takes the job's."""
+"""A numpy worker for tests: numpy_worker.py DATA FOLDER [named]. Softmax regression on digits. `named`: it brings no
+schema and takes the job's."""
 
 import hashlib
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The blocks of docs/python.md and docs/client.md, and a line of docs/data.md, as they stand, in a copy of the tree that shares this build: pages_test.py
-CASE. What a page leaves to the reader, such as a model, is in PRELUDES."""
+"""Runs the blocks of docs/python.md and docs/client.md, and a line of docs/data.md, as they stand, in a copy of the
+tree that shares this build: pages_test.py CASE. PRELUDES has what a page leaves to the reader, such as a model."""
 
 import os
 import pathlib
@@ -61,7 +61,7 @@ def trained(folder, script, yaml, *sets):
 
 
 def four_lines():
-    """The script alone, and by the page's job; with the page's evaluation."""
+    """The script alone, and in the page's job, with the page's evaluation."""
     need_torch()
     lines, evaluation = (block("python.md", "python", text) for text in ("for epoch in job.epochs(5):", "def evaluate(model)"))
     lines = lines.replace("...\n", TORCH)
@@ -90,7 +90,7 @@ def numpy():
 
 
 def client():
-    """The commands for a clone: the program of C trains."""
+    """The commands for a clone: the C program trains."""
     (commands,) = [block for block in blocks("client.md", "") if block.startswith("cc ")]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -101,7 +101,8 @@ def client():
 
 
 def data():
-    """docs/data.md's look at files of the data folder, from beside it; a file that is nowhere blames no flag."""
+    """docs/data.md's check of files in the data folder, from beside the folder. A missing file is not blamed on a
+    flag."""
     line = re.search(r"^\$ leeway (data .*)$", (SOURCE / "docs/data.md").read_text(encoding="utf-8"), re.M).group(1)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

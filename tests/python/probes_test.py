@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Health probes of workers in Python (LEEWAY_HEALTH): answered from the join to the end of the process, as leeway-worker
-answers them."""
+"""Health probes of Python workers (LEEWAY_HEALTH) are answered from the join to the end of the process, as
+leeway-worker answers them."""
 
 import socket
 import subprocess
@@ -9,7 +9,7 @@ import unittest
 
 from jobs import BIN, job_of, job_yaml
 
-# It stays when its part in the job is over, until it gets a signal.
+# It stays after its part in the job is over, until it gets a signal.
 WORKER = """
 import pathlib, os, time, leeway
 job = leeway.join({"w": (8,)}, {"w": [0.0] * 8}, update={"type": "sgd", "learning_rate": 1})

@@ -49,7 +49,7 @@ def started(job, script, ranks=(0, 1), **environment):
 
 
 def rates_of(job, rank):
-    """By clock; those of all lives."""
+    """Returns the rates by clock, of all lives."""
     return re.findall(CLOCK, job.said(rank), re.M)
 
 
@@ -78,7 +78,7 @@ def check_alike(job, expected, what):
 
 
 def rates_killed():
-    """A worker is killed before the first checkpoint, and after it; then a server."""
+    """A worker is killed before the first checkpoint and after it; then a server is killed."""
     need_torch()
     expected = undisturbed(COSINE, yaml_of())
     with job_of(yaml_of()) as job:
@@ -93,7 +93,8 @@ def rates_killed():
 
 
 def rates_passes():
-    """A server is killed in the first clocks of a pass of 10, and the newest checkpoint, of clock 28, is in the pass before."""
+    """A server is killed in the first clocks of a pass of 10, when the newest checkpoint, of clock 28, is in the
+    previous pass."""
     need_torch()
     for exchange, more in (("{type: gradient}", ""), ("{type: delta, local_steps: 1}", "update: {type: sgd, learning_rate: 1}")):
         yaml = yaml_of("checkpoint: {every: {clocks: 7}}\n" + more, exchange=exchange)
@@ -109,7 +110,7 @@ def rates_passes():
 
 
 def rates_resumed():
-    """Stopped by SIGINT to server 0, and resumed, with a scheduler that looks at the loss."""
+    """The job is stopped by SIGINT to server 0 and resumed, with a scheduler that looks at the loss."""
     need_torch()
     expected = undisturbed(PLATEAU, yaml_of())
     with tempfile.TemporaryDirectory() as name:
@@ -126,12 +127,12 @@ def rates_resumed():
 
 
 def rates_more():
-    """Resumed with a worker more, which has no state of its own."""
+    """The job is resumed with one more worker, which has no state of its own."""
     need_torch()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name) / "job"
         with job_of(yaml_of(), folder=folder) as job:
-            # So that it trains still when the stop comes.
+            # Slow, so that it is still training when the stop comes.
             started(job, COSINE, SLOW_SECONDS="0.1")
             job.wait_until(lambda: "clock 33 " in job.said(0), "clock 33")
             job.stop()
@@ -150,7 +151,8 @@ def rates_more():
 
 
 def rates_refused():
-    """Workers of a sync job with different rates; and one that has lost its scheduler, for there are no checkpoints."""
+    """Workers of a sync job with different rates, and a worker that has lost its scheduler because there are no
+    checkpoints."""
     need_torch()
     with job_of(yaml_of()) as job:
         started(job, COSINE, (0,))
@@ -168,8 +170,8 @@ def rates_refused():
 
 
 def rates_apart():
-    """Outside of sync nobody goes back: a worker that was killed goes on from the state that the newest checkpoint has of it,
-    which may be the state for the checkpoint before."""
+    """Outside of sync the job does not go back: a worker that was killed continues from its state in the newest
+    checkpoint, which may be its state for the checkpoint before."""
     need_torch()
     rates, _ = undisturbed(COSINE, yaml_of())
     for mode in ("{mode: bounded, staleness: 3}", "{mode: async}"):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""leeway.safetensors: files go round bit by bit; what is damaged is refused, or read as it stands."""
+"""leeway.safetensors: files are written and read back bit by bit; damaged files are refused, or read as they stand."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def entry(dtype="F32", shape=(1,), offsets=(0, 4)):
 
 
 def by_hand(data):
-    """What a file says, by the format's definition and without any check."""
+    """Reads a file by the format's definition, without any check."""
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8:8 + length])
     values = data[8 + length:]
@@ -107,7 +107,7 @@ class Files(unittest.TestCase):
                 self.assertEqual(list(tensors[name].shape), shape)
                 if dtype != "BF16":
                     self.assertEqual(tensors[name].tobytes(), values)
-        self.assertGreater(read, 32 * 9 - 1)  # The values are what they are.
+        self.assertGreater(read, 32 * 9 - 1)  # The values may be anything.
         self.assertLess(read, len(damaged) // 2)
 
     def test_nothing_large_is_allocated(self):

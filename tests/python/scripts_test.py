@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Whole jobs of scripts of a few lines, and how their processes end: scripts_test.py CASE."""
+"""Whole jobs of short scripts, and how their processes end: scripts_test.py CASE."""
 
 import itertools
 import json
@@ -32,7 +32,7 @@ optimizer = make_optimizer("momentum", model)
 
 
 def scripted(body, yaml=None, ranks=2):
-    """A job whose workers run SCRIPT and then `body`; what they said."""
+    """Runs a job whose workers run SCRIPT and then `body`. Returns their output."""
     with job_of(yaml or job_yaml()) as job:
         for rank in range(ranks):
             job.fork_worker(rank, SCRIPT + body)
@@ -47,7 +47,7 @@ print("ended", job.ended, "digest", digest(model), flush=True)
 
 
 def batches():
-    """Every kind of dataset gives the same bits; loaders of one's own run to the job's end."""
+    """Every kind of dataset gives the same bits; the user's own loaders run to the job's end."""
     need_torch()
     found = {}
     for name, data in (("tensors", "data()"), ("dataset", "TensorDataset(*data())"),
@@ -120,7 +120,7 @@ print("found", evaluate(model)["accuracy"])
 
 
 def schedulers():
-    """A worker with local steps is killed: in each life, of both ranks, every step has the rate that its schedule says."""
+    """A worker with local steps is killed: in each life of both ranks, every step has the rate of its schedule."""
     need_torch()
     body = """
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
@@ -162,7 +162,7 @@ MISUSES = {
     "an optimizer without a rule": ("optimizer = torch.optim.LBFGS(model.parameters())\n" + JOIN + LOOP, "InvalidArgument",
                                     "the servers have no rule for torch.optim.lbfgs.LBFGS"),
     "NaN": (JOIN + "    if job.clock == 3 and rank: x[0, 0] = float('nan')\n" + LOOP.lstrip("\n"), "NotFinite", NAN),
-    # A layer waits for its weights in forward(): what is written before may be overwritten by them.
+    # A layer waits for its weights in forward(), which may overwrite what was written before.
     "infinity in a parameter": (JOIN + "    if job.clock == 3:\n        model(x)\n"
                                 + "        with torch.no_grad(): model[4].bias[0] = float('inf')\n"
                                 + LOOP.lstrip("\n"), "NotFinite", NAN),
@@ -177,8 +177,8 @@ MISUSES = {
 
 
 def misuses():
-    """Each is a typed error with its text, and status 3: another start would not help. A worker without an error has been
-    stopped in order by the other's, wherever its script was."""
+    """Each misuse is a typed error with its text, and status 3: another start would not help. The other worker is
+    stopped in order, wherever its script was."""
     need_torch()
     for name, (body, kind, text) in MISUSES.items():
         with job_of(job_yaml(more="limits: {exchange_seconds: 20, start_seconds: 5}")) as job:
@@ -203,7 +203,7 @@ for x, y in job.over(job.batches(data())):
 
 
 def interrupts():
-    """Ctrl-C while a worker waits for a straggler; the interpreter's lock is free meanwhile."""
+    """Ctrl-C while a worker waits for a straggler: the wait does not hold the interpreter's lock."""
     need_torch()
     body = """
 import threading
@@ -239,7 +239,7 @@ for step_number, (x, y) in enumerate(job.over(job.batches(data()))):
 
 
 def two_models():
-    """Two jobs in one process, step by step in turns, give the bits that each gives by itself."""
+    """Two jobs in one process, step by step in turns, have the bits that each has alone."""
     need_torch()
     body = """
 models = [make_model("mlp", 1 + number) for number in range(2)]
@@ -285,14 +285,15 @@ print("ended", job.ended, weights["w"][0])
 
 
 def orders(names):
-    """Each name first and last, and each two in both orders; all permutations if the command line says so."""
+    """Yields orders in which each name is first and last, and each two come in both orders; all permutations if the
+    command line says so."""
     if sys.argv[2:] == ["all"]:
         return list(itertools.permutations(names))
     return [turned[place:] + turned[:place] for turned in (names, names[::-1]) for place in range(len(names))]
 
 
 def imports():
-    """The library, grpcio, protobuf and torch in one process, in several orders, or all."""
+    """Imports the library, grpcio, protobuf and torch in one process, in several orders, or in all."""
     need_torch()
     try:
         import grpc  # noqa: F401
@@ -328,7 +329,7 @@ def calls():
 
 
 def train(folder, yaml, *command, **environment):
-    """`leeway train JOB -- COMMAND`."""
+    """Runs `leeway train JOB -- COMMAND`."""
     (folder / "job.yaml").write_text(yaml, encoding="utf-8")
     return subprocess.Popen([str(BIN / "leeway"), "train", str(folder / "job.yaml"), "--run-dir", str(folder / "run"), "--",
                              sys.executable, *map(str, command)], stdout=open(folder / "said.txt", "w", encoding="utf-8"),
@@ -336,7 +337,7 @@ def train(folder, yaml, *command, **environment):
 
 
 def worker_processes(launcher):
-    """Of a running `leeway train`, those of its script. Beside each is the launcher's guard of its group."""
+    """Returns the script's processes of a running `leeway train`. Beside each is the launcher's guard of its group."""
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -351,7 +352,7 @@ def worker_processes(launcher):
 
 
 def launcher():
-    """`leeway train` starts the script, starts it again after a kill, and not after a permanent error."""
+    """`leeway train` starts the script, and starts it again after a kill, but not after a permanent error."""
     need_torch()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -392,7 +393,7 @@ for clock, weights in job:
 
 
 def last_words():
-    """The exception that a script ends with is in the line about its end."""
+    """The line about a script's end has the exception that ended it."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "script.py").write_text(FAILING, encoding="utf-8")

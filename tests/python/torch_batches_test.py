@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Batches of leeway.torch, without servers: which examples and random numbers a rank gets, and which loaders are refused."""
+"""Batches of leeway.torch, without servers: which examples and random numbers a rank gets, and which loaders are
+refused."""
 
 import multiprocessing
 import random
@@ -18,7 +19,7 @@ from leeway.session import Info
 
 
 class Drawn(torch.utils.data.Dataset):
-    """Each example is its number, and draws of every generator."""
+    """Each example is its number, with draws from every generator."""
 
     ready = False
 
@@ -49,7 +50,7 @@ class Batches(unittest.TestCase):
         self.assertNotEqual(orders[0].permutation(0).tolist(), orders[0].permutation(1).tolist())
 
     def rows(self, dataset, clocks=8, session=None, **options):
-        """Which examples each batch had: the first feature is the example's number."""
+        """Returns which examples each batch had: the first feature is the example's number."""
         model = mlp()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.0001)
         job = join(model, optimizer, {"clocks": clocks, **(session or {})})
@@ -88,7 +89,7 @@ class Batches(unittest.TestCase):
         self.assertEqual(ends, [("end", 1, 4), ("end", 1, 0)] * 4)
 
     def test_local_steps_without_a_batch(self):
-        """Three steps an epoch, the last one without a batch for rank 1; clocks of two steps lie across epochs."""
+        """Three steps an epoch, the last one without a batch for rank 1; clocks of two steps cross epochs."""
         x, y = self.numbered(18)
         seen, job = self.rows((x, y), clocks=3, session={"workers": 2, "rank": 1, "exchange": "delta", "steps_per_clock": 2})
         order = BatchOrder(info(workers=2, rank=1, seed=job.info.seed), 18)
@@ -133,7 +134,7 @@ class Batches(unittest.TestCase):
                 self.assertTrue(torch.equal(one, other))
 
     def test_skip_after_backward(self):
-        """Blocks may have left then."""
+        """Blocks may have left by then."""
         def trained(overlap, skipped):
             model = mlp()
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -169,8 +170,8 @@ class Batches(unittest.TestCase):
         self.assertEqual(len({*draws(0), *draws(1)}), 6)
 
     def test_random_examples_are_the_batches(self):
-        """Augmentation by any of the three generators gives the same in this process, in a loader's processes, and after a
-        restart in the middle; other values on another rank."""
+        """Augmentation by any of the three generators gives the same in this process, in a loader's processes, and
+        after a restart in the middle. Another rank gets other values."""
         order = BatchOrder(info(seed=0), 24)
         whole = {count: self.random_examples(count) for count in (0, 2)}
         self.assertEqual(whole[0], whole[2])
@@ -181,7 +182,7 @@ class Batches(unittest.TestCase):
         self.assertFalse({tuple(map(tuple, drawn)) for _, drawn, _ in other} & {tuple(map(tuple, drawn)) for _, drawn, _ in whole[0]})
 
     def random_examples(self, processes, **session):
-        """Of each batch: the rows, three draws for each row, and a draw of the step."""
+        """Returns, for each batch, the rows, three draws for each row, and a draw of the step."""
         model = mlp()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         job = join(model, optimizer, {"clocks": 6, "examples": 24, **session})
@@ -227,7 +228,7 @@ class Refused(unittest.TestCase):
                 pass
 
     def test_the_same_batches_on_all_workers(self):
-        """The line with job.batches is forgotten: before anything is trained."""
+        """The script forgets the line with job.batches: it is refused before anything is trained."""
         for exchange in ({"exchange": "gradient"}, {"exchange": "delta"}):
             model = mlp()
             optimizer = sgd(model)
@@ -249,7 +250,7 @@ class Refused(unittest.TestCase):
                 job.batches(stream)
 
     def test_loaders_that_choose(self):
-        """A loader that reads other examples than all of its dataset is refused; its batches would be others."""
+        """A loader that does not read all examples of its dataset is refused, because its batches would differ."""
         class Buckets(BatchSampler):
             pass
 

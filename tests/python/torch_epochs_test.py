@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A loop over epochs: each round is one pass, in a job as without one, and after a worker has moved to another clock."""
+"""A loop over epochs: each round is one pass, as without a job, even after a worker has moved to another clock."""
 
 import contextlib
 import io
@@ -30,7 +30,7 @@ def step(model, optimizer, batch):
 
 class Epochs(unittest.TestCase):
     def train(self, session, dataset=None, count=1, after=None):
-        """(epoch, examples' numbers) of each batch, and the job."""
+        """Returns (epoch, examples' numbers) of each batch, and the job."""
         x, y = dataset or numbered(session["examples"])
         model = mlp()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.0001)
@@ -60,7 +60,7 @@ class Epochs(unittest.TestCase):
                 self.assertEqual(sorted(sum((rows for e, rows in seen if e == epoch), [])), list(range(12)))
 
     def rates(self, session):
-        """The rate of each pass, where a scheduler steps after the pass."""
+        """Returns the rate of each pass, with a scheduler that steps after the pass."""
         x, y = numbered(12)
         model = mlp()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.8)
@@ -78,7 +78,7 @@ class Epochs(unittest.TestCase):
         return rates, job._session
 
     def test_a_scheduler_of_the_epoch_goes_on(self):
-        """What steps after a pass is in the state of the clock that ends there."""
+        """A scheduler that steps after a pass is in the state of the clock that ends there."""
         whole, _ = self.rates({"clocks": 4, "state": b""})
         self.assertEqual(whole, [0.8, 0.4, 0.2, 0.1])
         _, half = self.rates({"clocks": 2, "state": b""})
@@ -86,7 +86,7 @@ class Epochs(unittest.TestCase):
         self.assertEqual(later, whole[2:])
 
     def test_back_over_the_end_of_a_pass(self):
-        """What the script does after the pass that was left is undone: to schedulers, the optimizer and weights."""
+        """What the script does after the abandoned pass is undone: to schedulers, the optimizer and weights."""
         def everything():
             return [*(parameter.detach().clone() for parameter in model.parameters()),
                     *(slots["momentum_buffer"].clone() for slots in optimizer.state.values()),
@@ -120,7 +120,7 @@ class Epochs(unittest.TestCase):
                 self.assertEqual(rates, [(0, 0.008), (1, 0.004), (0, 0.008), (1, 0.004), (2, 0.002)])
 
     def test_between_two_passes_the_weights_are_there(self):
-        """And not only at the end: a validation, a file, a state_dict."""
+        """They are there between passes and not only at the end: for a validation, a file, or a state_dict."""
         found = []
 
         def after(job, model, epoch):
@@ -132,7 +132,7 @@ class Epochs(unittest.TestCase):
         self.assertEqual(found, [(True, 2, None), (True, 5, None)])
 
     def test_uneven_ranks(self):
-        """Five batches for two ranks: rank 1 has no third one. Its schedulers have."""
+        """Five batches for two ranks: rank 1 has no third batch, but its schedulers step."""
         for rank, own in ((0, 3), (1, 2)):
             for exchange, length in (("gradient", 3), ("delta", own)):
                 seen, job = self.train({"examples": 20, "clocks": 6, "workers": 2, "rank": rank, "exchange": exchange})
@@ -140,7 +140,7 @@ class Epochs(unittest.TestCase):
                 self.assertEqual(len(job.batches(numbered(20))), length)
 
     def one_cycle(self, rank):
-        """The rate of each clock, whose scheduler is made of the loader's length."""
+        """Returns the rate of each clock; the scheduler is made from the loader's length."""
         model = mlp()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
         job = join(model, optimizer, {"examples": 20, "clocks": 6, "workers": 2, "rank": rank})
@@ -164,7 +164,7 @@ class Epochs(unittest.TestCase):
         self.assertEqual(end, others_end)
 
     def test_begins_where_the_job_is(self):
-        """Clocks 4 to 8 of three passes of 3: what is left of pass 1, and pass 2."""
+        """Clocks 4 to 8 of three passes of 3: the rest of pass 1, and pass 2."""
         seen, job = self.train({"examples": 12, "clocks": 9, "first": 4})
         order = BatchOrder(job.info, 12)
         self.assertEqual(seen, [(step // 3, order.rows(step).tolist()) for step in range(4, 9)])
@@ -175,7 +175,7 @@ class Epochs(unittest.TestCase):
             self.assertEqual([epoch for epoch, _ in seen], epochs)
 
     def test_over_goes_by_passes_too(self):
-        """Wrapped anew in each round, once before them, in each of them what was wrapped, and batch by batch."""
+        """Wrapped anew in each round; wrapped once before all rounds; wrapped twice; and batch by batch."""
         def anew(job, own):
             while True:
                 yield job.over(own)
@@ -203,7 +203,7 @@ class Epochs(unittest.TestCase):
                     for batch in loader:
                         seen.append((epoch, int(batch[0][0, 0])))
                         step(model, optimizer, batch)
-                # The loader's own passes are longer than the job's, and none of it is left out.
+                # The loader's own passes are longer than the job's, and no part of a pass is left out.
                 self.assertEqual(seen, [(0, 0), (0, 4), (0, 8), (1, 12), (1, 0), (1, 4)])
 
     def test_a_loop_of_its_own(self):
@@ -223,7 +223,7 @@ class Epochs(unittest.TestCase):
                     body(job)
 
     def test_a_second_loop(self):
-        """In a round or after the job it would be empty, and what it counts 0 of 0."""
+        """In a round or after the job a second loop would be empty, and what it counts would be 0 of 0."""
         for exchange in ("gradient", "delta"):
             for again in (lambda job, loader: list(loader), lambda job, loader: next(iter(loader)),
                           lambda job, loader: list(job.over(loader)), lambda job, loader: list(job.over([data(4)]))):
@@ -245,7 +245,8 @@ class Epochs(unittest.TestCase):
                 self.assertEqual(job.ended, "finished")
 
     def test_an_empty_loop_that_is_right(self):
-        """Of a worker that finds the job over, as after a restart, and of a rank without a batch in what is left of a pass."""
+        """The loop of a worker that finds the job over, as after a restart, and that of a rank without a batch in the
+        rest of a pass."""
         model = mlp()
         job = join(model, torch.optim.SGD(model.parameters(), lr=0.1), {"examples": 12, "clocks": 6, "first": 6})
         self.assertEqual(list(job.over([data(4)])), [])
@@ -260,7 +261,7 @@ class Epochs(unittest.TestCase):
             self.assertEqual(bool(stderr.getvalue()), bool(said))
 
     def test_alone_the_same_code(self):
-        """Beside plain torch, with a scheduler of a pass."""
+        """Compared with plain torch, with a scheduler that steps once a pass."""
         def loop(model, epochs, loader):
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)

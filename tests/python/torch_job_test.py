@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The hooks of leeway.torch against plain torch, over a session without servers that is stricter than they are."""
+"""The hooks of leeway.torch compared with plain torch, in a session without servers that is stricter than real ones."""
 
 import functools
 import unittest
@@ -45,7 +45,7 @@ CHANGES_BY_VALUE = (clamped, doubled, doubled_in_numpy, one_element_in_numpy, cl
 
 class Steps(unittest.TestCase):
     def check(self, make=mlp, options=None, loop=None, reference=None, clocks=10, shape=None, overlap="backward"):
-        """Trains twice, as a worker and by plain torch, on the same batches."""
+        """Trains twice on the same batches, as a worker and in plain torch."""
         options = options or {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}
         x, y = data(4 * clocks)
         batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, len(x), 4)]
@@ -67,7 +67,7 @@ class Steps(unittest.TestCase):
         self.assertEqual(len(finals), 9 * 6, "blocks leave early in all clocks but the first")
 
     def test_the_hook_of_newer_torch(self):
-        """torch 2.1 has one of its own; here it stands on the older one. The same bits."""
+        """torch 2.1 has a hook of its own; here it is built on the older one. The bits are the same."""
         if hasattr(nn.Parameter, "register_post_accumulate_grad_hook"):
             self.skipTest("torch has it")
         kept = []
@@ -90,7 +90,8 @@ class Steps(unittest.TestCase):
         self.assertEqual([e for e in second if e[0] == "wait"], [("wait", 0, 35), ("wait", 35, 30), ("wait", 65, 18)])
 
     def test_what_a_script_reads_after_a_step(self):
-        """The step's weights, by whatever way: an average of its own is PyTorch's to the last bit of their difference."""
+        """The script reads the step's weights, whichever way it reads them. Its average equals PyTorch's down to the
+        last bit of the weights' difference."""
         def averaged(into):
             def loop(model, optimizer, batches):
                 for batch in batches:
@@ -104,7 +105,7 @@ class Steps(unittest.TestCase):
                 self.assertTrue(torch.allclose(a, b, rtol=1e-5, atol=1e-6), f"after step {step}: {a} and {b}")
 
     def test_reading_what_is_on_its_way(self):
-        """With overlap="forward" state_dict() waits, of a part, too, and so does wait()."""
+        """With overlap="forward" state_dict() waits, even that of a part, and so does wait()."""
         for read in (lambda m, job: m.state_dict(), lambda m, job: m[0].state_dict(), lambda m, job: job.wait()):
             def loop(model, optimizer, batches):
                 for batch in batches:
@@ -123,7 +124,7 @@ class Steps(unittest.TestCase):
             close(model, alone)
 
     def test_copies_are_not_joined(self):
-        """A copy or a pickle of the model has no part in the job: its forward passes open no clock."""
+        """A copy or a pickle of the model does not take part in the job: its forward passes begin no clock."""
         import copy
         import io
         model = mlp()
@@ -214,7 +215,7 @@ class Steps(unittest.TestCase):
         return self.check(loop=loop, reference=loop, overlap=overlap)
 
     def test_changes_that_begin_late(self):
-        """An error by name; with overlap="none" they count."""
+        """It is an error by name; with overlap="none" these changes count."""
         for change in CHANGES_BY_VALUE:
             for overlap in ("backward", "forward"):
                 with self.subTest(change.__name__, overlap=overlap):
@@ -223,7 +224,8 @@ class Steps(unittest.TestCase):
             self.changed_by(change, first=3, overlap="none")
 
     def test_one_change_in_the_first_step_holds_all_back(self):
-        """It may change others later, such as by a clip whose limit only one gradient exceeds at first."""
+        """The script may change other gradients later, for instance by a clip whose limit only one gradient exceeds at
+        first."""
         for change in CHANGES_BY_VALUE:
             with self.subTest(change.__name__):
                 steps = []
@@ -312,7 +314,7 @@ class Steps(unittest.TestCase):
         close(model, alone)
 
     def test_fewer_backward_than_before(self):
-        """The last accumulation of an epoch."""
+        """The last accumulation of an epoch is shorter."""
         model, alone = mlp(), mlp()
         optimizer, own = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, alone))
         job = join(model, optimizer)
@@ -334,7 +336,7 @@ class Steps(unittest.TestCase):
             optimizer.step()
 
     def test_parameters_without_a_gradient(self):
-        """PyTorch leaves them alone, and so does a rule without memory; one with momentum or decay is refused."""
+        """PyTorch leaves them alone, and so does a rule without state; a rule with momentum or decay is refused."""
         class Twice(nn.Module):
             def __init__(self):
                 super().__init__()

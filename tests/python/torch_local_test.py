@@ -55,7 +55,7 @@ class Local(unittest.TestCase):
         close(worker, alone, 0)
 
     def test_several_optimizers(self):
-        """Each steps by itself. A step of the job is a batch, whichever of them step in it."""
+        """Each optimizer steps by itself. A step of the job is a batch, whichever optimizers step in it."""
         def train(model, optimizers, batches):
             first, second = optimizers
             for number, (x, y) in enumerate(batches):
@@ -79,7 +79,7 @@ class Local(unittest.TestCase):
             close(worker, alone, 0)
 
     def test_several_optimizers_without_a_loader(self):
-        """A step ends with the last of them, or as one steps again."""
+        """A step ends with the last optimizer, or when one steps again."""
         model = mlp()
         first, second = (torch.optim.SGD(part.parameters(), lr=0.1) for part in (model[0], model[2:]))
         job = join(model, [first, second], {"exchange": "delta", "clocks": 5})
@@ -115,7 +115,7 @@ class Local(unittest.TestCase):
             self.assertEqual(int(second[1].num_batches_tracked), 12)
 
     def test_state_of_lbfgs(self):
-        """It has lists of tensors, all under the first parameter."""
+        """LBFGS keeps lists of tensors, all under the first parameter."""
         def train(model, optimizer, batches):
             for x, y in batches:
                 def closure():
@@ -207,7 +207,7 @@ class Local(unittest.TestCase):
 
 
 class Buffers(unittest.TestCase):
-    """Running statistics are the servers'; a step moves the worker's own copy."""
+    """The servers keep running statistics; a step changes the worker's own copy."""
 
     def test_a_step_begins_with_the_servers(self):
         model = with_norm()
@@ -264,7 +264,7 @@ class Evaluations(unittest.TestCase):
             self.assertAlmostEqual(float(loss_of(model, x, y)), losses[-1], places=5)
 
     def test_a_copy_of_a_joined_model_is_a_plain_model(self):
-        """By pickle, torch.save or deepcopy: nothing of the job is in it."""
+        """A copy by pickle, torch.save or deepcopy has no part of the job in it."""
         model = with_norm()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         job = join(model, optimizer)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What a step tells the job: its loss, which nobody need hand in, and where its time went."""
+"""What a step reports to the job: its loss, which the script need not pass, and where its time went."""
 
 import unittest
 from unittest import mock
@@ -24,7 +24,7 @@ class Losses(unittest.TestCase):
         self.assertIs(torch.autograd.backward, OWN, "torch has its own function back")
 
     def losses(self, loop, clocks=3, session=None):
-        """Of each clock as the job has it, and as the loop gave it."""
+        """Returns the loss of each clock as the job has it, and as the loop computed it."""
         model = mlp()
         optimizer = sgd(model)
         job = join(model, optimizer, {"clocks": clocks, **(session or {})})
@@ -89,7 +89,7 @@ class Losses(unittest.TestCase):
         self.same(loop)
 
     def test_said_after_the_step(self):
-        """Then it is one step late, and the first one has what backward() began from."""
+        """Then the report is one step late, and the first step reports the loss from which backward() began."""
         def loop(job, model, optimizer, x, y):
             loss = loss_of(model, x, y)
             loss.backward()
@@ -142,7 +142,7 @@ class Losses(unittest.TestCase):
 
 class Times(unittest.TestCase):
     def test_where_a_step_goes(self):
-        """By a clock that each part turns."""
+        """Measured with a clock that each part advances."""
         now = [0.0]
 
         class Slow(nn.Module):
@@ -174,7 +174,7 @@ class Times(unittest.TestCase):
                     optimizer.zero_grad()
                     loss_of(model, x, y).backward()
                     optimizer.step()
-                    now[0] += 1000  # What a script does between a step and the next batch is no step's.
+                    now[0] += 1000  # The time between a step and the next batch belongs to no step.
             for report in job._session.reports:
                 self.assertEqual((report.data_seconds, report.forward_seconds, report.backward_seconds), (1, 3, 5))
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What leeway.torch refuses, by a typed error that says what is wrong and what to do. The folder habits has more refusals."""
+"""What leeway.torch refuses, with a typed error that says what is wrong and what to do. The folder habits has more
+refusals."""
 
 import collections
 import contextlib
@@ -20,7 +21,7 @@ from leeway.torch import optimizers
 
 
 class Join(unittest.TestCase):
-    """Refused at join."""
+    """Misuses that are refused at join."""
 
     def refused(self, text, model, optimizer, kind=leeway.InvalidArgument, **options):
         with self.assertRaisesRegex(kind, text):
@@ -76,7 +77,7 @@ class Join(unittest.TestCase):
 
 
 class Optimizers(unittest.TestCase):
-    """Which become a job's update, and which are refused."""
+    """Which optimizers become a job's update, and which are refused."""
 
     def refused(self, text, make):
         with self.assertRaisesRegex(optimizers.Untranslatable, text):
@@ -99,7 +100,7 @@ class Optimizers(unittest.TestCase):
             self.refused(text, make)
 
     def test_unknown_keys(self):
-        """What a later torch or the script puts into a group is known or named, never dropped."""
+        """Keys that a later torch or the script puts into a group are known or named in an error, but never dropped."""
         for optimizer in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad):
             model = mlp()
             self.refused(f"param group 1 of .*{optimizer.__name__} has clip, which", lambda m, kind=optimizer: kind(
@@ -109,7 +110,7 @@ class Optimizers(unittest.TestCase):
             self.assertEqual(optimizers.translate([off]).update, optimizers.translate([default]).update)
 
     def test_decoupled_weight_decay(self):
-        """torch 2.7's Adam with it is AdamW; older ones take no such argument."""
+        """In torch 2.7 Adam with this argument is AdamW; older versions do not have it."""
         optimizer = torch.optim.Adam(mlp().parameters(), weight_decay=0.1)
         self.assertEqual(optimizers.translate([optimizer]).update["type"], "adam")
         optimizer.param_groups[0]["decoupled_weight_decay"] = True
@@ -146,7 +147,7 @@ class Optimizers(unittest.TestCase):
 
 
 class Steps(unittest.TestCase):
-    """Refused while it trains."""
+    """Misuses that are refused while it trains."""
 
     #: As fake sessions have no other rule than SGD.
     UPDATE = {"update": {"type": "sgd", "learning_rate": 0.1}}
@@ -172,7 +173,7 @@ class Steps(unittest.TestCase):
             step(model, optimizer)
 
     def test_weights_that_the_script_writes(self):
-        """By all ways; the servers would go on with their own."""
+        """The script writes in every possible way; the servers would continue with their own weights."""
         def no_grad(model):
             with torch.no_grad():
                 model[2].weight.clamp_(-0.05, 0.05)
@@ -195,7 +196,8 @@ class Steps(unittest.TestCase):
         self.assertEqual(job.clock, 2, "nothing was sent")
 
     def test_a_state_that_the_script_writes(self):
-        """By all ways; the moments of the servers would go on. In a delta exchange it is the script's."""
+        """The script writes in every possible way; the servers' moments would continue. In a delta exchange the state
+        is the script's."""
         def replace(optimizer, _):
             optimizer.state = collections.defaultdict(dict)
         ways = (lambda o, state: o.load_state_dict(state), lambda o, _: o.load_state_dict(o.state_dict()),
@@ -217,7 +219,7 @@ class Steps(unittest.TestCase):
                     step(model, optimizer)
 
     def test_a_state_from_before_join_comes_back(self):
-        """Adagrad has one before its first step. A copy of the optimizer is a plain one."""
+        """Adagrad has a state before its first step. A copy of the optimizer is a plain one."""
         model = mlp()
         optimizer = torch.optim.Adagrad(model.parameters(), lr=0.1)
         own = optimizer.state
@@ -231,7 +233,8 @@ class Steps(unittest.TestCase):
         self.assertIs(optimizer.state, own)
 
     def test_a_state_that_was_left_on_servers(self):
-        """What is saved of an optimizer says so, and a job that begins anew does not take it, nor a script without a job."""
+        """The saved state of an optimizer says so. A job that begins anew does not accept it, nor does a script without
+        a job."""
         def adam(model):
             return torch.optim.Adam(model.parameters(), lr=0.01)
 
@@ -278,7 +281,8 @@ class Steps(unittest.TestCase):
         step(model, optimizer)
 
     def test_numbers_of_groups(self):
-        """All of them but the rate, however they are changed; what a scheduler notes there is its own."""
+        """All numbers except the rate are refused, however they are changed; a scheduler's own notes in a group are
+        allowed."""
         def adam(model):
             return torch.optim.Adam(model.parameters(), lr=0.01, betas=[0.9, 0.999])
 
@@ -311,7 +315,7 @@ class Steps(unittest.TestCase):
         self.assertEqual(told, [0.5])
 
     def test_weights_that_are_put_back(self):
-        """As where a script evaluates with averaged weights; and what is only read is read."""
+        """As when a script evaluates with averaged weights. Reading weights is always allowed."""
         model, optimizer, _ = self.joined()
         state = {name: value.clone() for name, value in model.state_dict().items()}
         for parameter in model.parameters():
@@ -352,7 +356,8 @@ class Steps(unittest.TestCase):
         self.assertLessEqual(max(float(p.abs().max()) for p in model.parameters()), 0.0501)
 
     def test_other_tensors(self):
-        """A replaced parameter, a layer more or less, another buffer: in every exchange. habits/tensors.py has more."""
+        """A replaced parameter, an added or removed layer, another buffer: in every exchange. habits/tensors.py has
+        more."""
         def replaced(model):
             model[4].weight = nn.Parameter(torch.zeros(3, 5))
 
@@ -389,7 +394,7 @@ class Steps(unittest.TestCase):
         self.assertTrue(torch.isfinite(model.train()(data()[0])).all(), "as a script may evaluate after its loop")
 
     def test_stages(self):
-        """A job that is over lets go of the model: its trained part joins the next one, with a new head."""
+        """A finished job releases the model: its trained part joins the next job, with a new head."""
         batches = [data(4, seed) for seed in range(6)]
         models = []
         for joins in (False, True):
@@ -412,7 +417,8 @@ class Steps(unittest.TestCase):
             step(model, optimizer)
 
     def test_evaluate_raises(self):
-        """For good: a next life would go on behind the evaluation, and the job would end as if all were well."""
+        """The error is permanent: a next life would continue after the evaluation, and the job would end as if all were
+        well."""
         def evaluate(_):
             raise OSError("no test data")
         model = mlp()
@@ -424,7 +430,7 @@ class Steps(unittest.TestCase):
 
 
 class Alone(unittest.TestCase):
-    """Without a job nothing is changed, and places without a coordinator are refused."""
+    """Without a job nothing is changed. A rank without a coordinator is refused."""
 
     def test_nothing_changes(self):
         model, other = mlp(), mlp()

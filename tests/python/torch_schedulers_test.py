@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Schedulers and rates of leeway.torch, without servers: what checkpoints keep, what the servers hear, what is refused."""
+"""Schedulers and rates of leeway.torch, without servers: what checkpoints keep, what the servers are told, and what is
+refused."""
 
 import unittest
 import warnings
@@ -15,7 +16,7 @@ from leeway.torch.schedulers import Schedulers
 
 class Kept(unittest.TestCase):
     def rates(self, make, session, clocks=6):
-        """The rate of each step of a worker with a scheduler, by clock; and its session."""
+        """Returns the rate of each step of a worker with a scheduler, by clock, and its session."""
         model = mlp()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         job = join(model, optimizer, {"exchange": "delta", "steps_per_clock": 2, "clocks": clocks, "state": b"", **session})
@@ -35,8 +36,8 @@ class Kept(unittest.TestCase):
             o, [lr.ConstantLR(o, 0.1, 4), lr.ExponentialLR(o, 0.9)], [4])}
 
     def test_a_scheduler_goes_on(self):
-        """In a life that begins at a checkpoint, in one that goes back to it, and in one that goes back without one: each
-        step has the rate that it has in an undisturbed job."""
+        """In a life that begins at a checkpoint, in one that goes back to it, and in one that goes back without one,
+        each step has the rate that it has in an undisturbed job."""
         for name, make in self.SCHEDULERS.items():
             for exchange, steps, clocks in (("delta", 2, 6), ("gradient", 1, 12)):
                 options = {"exchange": exchange, "steps_per_clock": steps}
@@ -66,7 +67,8 @@ class Kept(unittest.TestCase):
             self.assertEqual(optimizer.param_groups[0]["lr"], 0.01 / 16)
 
     def test_a_gradient_worker_says_that_it_keeps_a_scheduler(self):
-        """Before the first clock; without a scheduler it keeps nothing. One that begins later without its state ends."""
+        """It says so before the first clock; without a scheduler it keeps nothing. A worker that begins later without
+        its state ends."""
         for make, saved in ((self.SCHEDULERS["steps"], 1), (None, 0)):
             model = mlp()
             optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -80,8 +82,8 @@ class Kept(unittest.TestCase):
             self.rates(self.SCHEDULERS["steps"], {"exchange": "gradient", "steps_per_clock": 1, "first": 3})
 
     def test_a_scheduler_steps_where_there_is_no_batch(self):
-        """In the last clock of a pass, where another rank has one: of each step only. The same where a life begins there, and
-        where the job goes back to it."""
+        """In the last clock of a pass, in which another rank has a batch, only schedulers that step with each step do
+        so. The same holds if a life begins there, or if the job goes back to it."""
         def seen(each_step, **session):
             model = mlp()
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -109,7 +111,8 @@ class Kept(unittest.TestCase):
             self.assertEqual(again, whole)
 
     def test_whether_one_steps_along_is_of_the_state_that_was_loaded(self):
-        """Not of the clock before the load. A checkpoint that does not say it is of a clock without a step."""
+        """It depends on the loaded state and not on the clock before the load. A checkpoint without this note is of a
+        clock without a step."""
         for load in (lambda schedulers, saved: schedulers.load(saved), lambda schedulers, _: schedulers.load_first()):
             optimizer = torch.optim.SGD(mlp().parameters(), lr=0.1)
             schedulers, scheduler = Schedulers(0, [optimizer]), lr.ExponentialLR(optimizer, 0.5)
@@ -125,7 +128,8 @@ class Kept(unittest.TestCase):
             self.assertEqual(scheduler.last_epoch, 0)
 
     def test_the_length_of_a_pass_with_accumulation(self):
-        """A scheduler that steps after optimizer.step() has a k-th of the loader's batches a pass."""
+        """A scheduler that steps after optimizer.step() makes a k-th as many steps in a pass as the loader has
+        batches."""
         model = mlp()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         job = join(model, optimizer, {"clocks": 8, "steps_per_clock": 2, "examples": 32})
@@ -142,7 +146,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(rates, [(0, 0.1)] * 4 + [(1, 0.05)] * 4)
 
     def test_a_scheduler_that_nobody_keeps(self):
-        """It is refused where it sets the first rate, also if it is made after the first step."""
+        """It is refused when it sets the first rate, even if it is made after the first step."""
         for exchange in ("gradient", "delta"):
             for what, make in (("a scheduler", lambda optimizer: lr.StepLR(optimizer, 1)),
                                ("a ReduceLROnPlateau", lambda optimizer: lr.ReduceLROnPlateau(optimizer, patience=0))):
@@ -165,7 +169,7 @@ class Kept(unittest.TestCase):
 
 class Rates(unittest.TestCase):
     def joined(self, make=sgd, **session):
-        """A worker that has done its first step."""
+        """Returns a worker that has done its first step."""
         model = mlp()
         optimizer = make(model)
         job = join(model, optimizer, session)
@@ -173,7 +177,7 @@ class Rates(unittest.TestCase):
         return model, optimizer, job
 
     def test_rates_go_with_what_they_are_of(self):
-        """Parts of the vector, in its order, of the rates that the groups had at join."""
+        """The rates apply to parts of the vector, in its order, by the groups at join."""
         model = mlp()
         optimizer = torch.optim.SGD([{"params": [p for p in model.parameters() if p.ndim > 1], "lr": 0.1},
                                      {"params": [p for p in model.parameters() if p.ndim < 2], "lr": 0.2}])
@@ -187,7 +191,8 @@ class Rates(unittest.TestCase):
         self.assertEqual(told, [(1, [(83, 0.5)]), (2, [(30, 0.5), (35, 1.0), (60, 0.5), (65, 1.0), (80, 0.5), (83, 1.0)])])
 
     def test_a_rate_that_the_jobs_update_says(self):
-        """By its schedule, or because the servers do not step as this optimizer does: the reason is the optimizer's own."""
+        """The reason is the job's schedule, or that the servers do not step as this optimizer does: then the optimizer
+        gives its own reason."""
         for make, has_schedule, remedy in (
                 (sgd, True, "remove its `schedule`"),
                 (lambda model: sgd(model, maximize=True), False, "by `update.schedule`.*maximize has no counterpart.*delta"),
@@ -206,7 +211,7 @@ class Rates(unittest.TestCase):
                 step(model, optimizer)
 
     def test_a_rate_that_comes_too_late(self):
-        """In the first step it was there before backward(), so blocks leave with it."""
+        """In the first step the rate was there before backward(), so blocks leave with it."""
         model, optimizer, _ = self.joined()
         step(model, optimizer)
         optimizer.zero_grad()

@@ -67,7 +67,7 @@ def alone(name, optimizer_name, steps, batch_size, seed=3, reseed=None):
 
 
 def furthest(one, other):
-    """The largest difference of two state dicts, relative to each tensor's largest value."""
+    """Returns the largest difference of two state dicts, relative to each tensor's largest value."""
     worst = 0.0
     for name, value in one.items():
         scale = float(other[name].abs().max())
@@ -76,7 +76,7 @@ def furthest(one, other):
 
 
 def digest(model):
-    """Of what the servers hold; counters of batches stay in the worker."""
+    """Returns a digest of what the servers hold; counters of batches stay in the worker."""
     values = [value for value in model.state_dict().values() if value.is_floating_point()]
     return hashlib.sha256(b"".join(value.detach().numpy().tobytes() for value in values)).hexdigest()
 
@@ -85,7 +85,7 @@ def main():
     import leeway.torch as leeway
     name, optimizer_name, folder = sys.argv[1:4]
     rank = int(os.environ["LEEWAY_RANK"])
-    # Other first weights on each rank: the servers' count.
+    # Each rank has different first weights: those of the servers count.
     model = make_model(name, seed=1 + rank)
     optimizer = make_optimizer(optimizer_name, model)
     job = leeway.join(model, optimizer)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""leeway.watch: the weights of a running job, read by a process that takes no part in it."""
+"""leeway.watch: a process that takes no part in a running job reads the job's weights."""
 
 import concurrent.futures
 import os
@@ -17,7 +17,7 @@ import numpy as np
 
 import leeway
 
-# Every update takes 1 from every element of `w`; `mean` is what the workers put there.
+# Every update subtracts 1 from every element of `w`; `mean` is what the workers put there.
 WORKER = """
 import sys, time, leeway
 job = leeway.join({"w": (3, 1000), "b": 7, "mean": leeway.Tensor((5,), averaged=True)},
@@ -31,19 +31,19 @@ MORE = "checkpoint: {every: {clocks: 20}}"
 
 
 class Reader:
-    """Reads as fast as it can, and looks at all that it sees."""
+    """Reads as fast as possible, and checks everything that it sees."""
 
     def __init__(self, watch, blocks):
         self.watch, self.blocks = watch, blocks
         self.borders = set()
 
     def read_until(self, version):
-        """The versions that it has seen."""
+        """Returns the versions that it has seen."""
         seen = []
         while not seen or seen[-1] < version:
             weights = self.watch.weights()
             flat = np.concatenate([weights["w"].ravel(), weights["b"]])
-            # Each block is what one update has left: values change at blocks' borders, and nowhere else.
+            # Each block is the result of one update: values change at blocks' borders, and nowhere else.
             self.borders |= set(np.flatnonzero(np.diff(flat)))
             if len(self.borders) >= self.blocks:
                 raise Failed(f"the values change at {sorted(self.borders)}: there are {self.blocks} blocks")
@@ -53,7 +53,7 @@ class Reader:
         return seen
 
     def read_during(self, work):
-        """The result of `work`, which another thread does meanwhile."""
+        """Reads while another thread does `work`. Returns the result of `work`."""
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             doing, reads = pool.submit(work), 0
             while not doing.done():
@@ -91,7 +91,8 @@ def reads():
 
 
 def servers_come_and_go():
-    """A server is killed and comes back with a checkpoint's weights, elsewhere; then the job gets a third one, and it leaves."""
+    """A server is killed and comes back elsewhere with a checkpoint's weights. Then the job gets a third server, which
+    leaves again."""
     with job_of(job_yaml(servers="2, shards: 4", stop="{clocks: 100000}", more=MORE)) as job:
         reader = Reader(leeway.watch(job.coordinator), 4)
         for rank in range(2):
@@ -136,7 +137,8 @@ print("ended", job.ended)
 
 
 def modes():
-    """In every mode each worker reads beside its own steps, and another process to the last update: that of the final model."""
+    """In every mode each worker reads beside its own steps. Another process reads up to the last update, that of the
+    final model."""
     for mode, exchange in MODES.items():
         more = "update: {type: sgd, learning_rate: 1}" if "delta" in exchange else ""
         with job_of(job_yaml(workers=3, exchange=exchange, consistency=f"{{mode: {mode}}}", stop="{clocks: 60}", more=more)) as job:
@@ -158,7 +160,7 @@ def modes():
 
 
 def roles():
-    """With mutual TLS a worker's certificate reads, and no other."""
+    """With mutual TLS a worker's certificate may read, and no other certificate may."""
     with tempfile.TemporaryDirectory() as keys:
         subprocess.run([BIN / "leeway", "certificates", keys], check=True, capture_output=True)
         os.environ["LEEWAY_TOKEN_FILE"] = f"{keys}/token"
@@ -175,7 +177,7 @@ def roles():
 
 
 def read_by(job, **environment):
-    """What a process said that reads once, and its exit status."""
+    """Returns the output of a process that reads once, and its exit status."""
     script = "import sys, leeway\nwith leeway.watch(sys.argv[1], 20) as w:\n  w.weights()\n  print('read', w.version, flush=True)\n"
     reader = subprocess.run([sys.executable, "-c", script, job.coordinator], capture_output=True, text=True, timeout=60,
                             env={**os.environ, "PYTHONPATH": str(SOURCE / "python"), **environment})
@@ -183,7 +185,7 @@ def read_by(job, **environment):
 
 
 def refusals():
-    """Nobody there; no weights yet; a wrong token; after the end; in a fork; and Ctrl-C."""
+    """No server; no weights yet; a wrong token; after the end; in a fork; and Ctrl-C."""
     watch = leeway.watch("127.0.0.1:1", start_seconds=0.5)
     began = time.monotonic()
     bad = ["", "x", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:-1", "http://127.0.0.1:1", "127.0.0.1:1\0", b"127.0.0.1:1"]
@@ -244,7 +246,7 @@ def refusals():
 
 
 def token():
-    """Who has no token reads nothing."""
+    """A process without the token cannot read."""
     os.environ["LEEWAY_TOKEN"] = TOKEN
     try:
         with job_of(job_yaml(workers=1, stop="{clocks: 100000}")) as job:

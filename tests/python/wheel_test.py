@@ -23,12 +23,12 @@ def main():
         skip(f"{error} (python3-setuptools, python3-wheel, python3-venv)")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        # By itself it takes the clone's build, and the current folder.
+        # Without arguments it takes the clone's build and the current folder.
         arguments = [] if LIBRARY == SOURCE / "build/release/lib/libleeway-client.so" else [str(LIBRARY)]
         made = subprocess.run([str(SOURCE / "python/make_wheel.py"), *arguments], cwd=folder, capture_output=True, text=True,
                               check=True).stdout.strip()
         check(re.search(r"leeway-[\d.]+-py3-none-linux_\w+\.whl$", made), f"a wheel for every Python 3: {pathlib.Path(made).name}")
-        # numpy is the distribution's; pip may be absent, and a wheel is an archive.
+        # numpy comes from the distribution. pip may be absent, but a wheel is an archive.
         venv.create(folder / "venv", system_site_packages=True)
         packages = next((folder / "venv/lib").glob("python3*/site-packages"))
         with zipfile.ZipFile(made) as archive:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""deploy/compose, deploy/systemd and deploy/slurm, as far as one can look at them without the engine: what they say is
-what the programs take, and the script for Slurm runs to its end with something that stands for srun.
+"""Tests deploy/compose, deploy/systemd and deploy/slurm as far as that is possible without the engines. The programs
+must accept the options that the files use, and the script for Slurm runs to its end with a replacement for srun.
 
     tests/services/services_test.py CASE          as ctest runs them
 """
@@ -32,12 +32,12 @@ def help_of(program, *words):
 
 
 def knows_places():
-    """Programs of before have neither a health port nor a place from the environment."""
+    """Older programs have neither a health port nor a place from the environment."""
     return "--health" in help_of("leeway-server")
 
 
 def check_variables(names, *programs):
-    """Each variable is in the help of a program, or in the tables of docs/."""
+    """Checks that each variable is in the help of a program, or in the tables of docs/."""
     known = "".join(help_of(program) for program in programs)
     known += "".join((runs.SOURCE / "docs" / name).read_text(encoding="utf-8") for name in ("operations.md", "security.md"))
     unknown = [name for name in names if name not in known]
@@ -51,7 +51,7 @@ SERVICE_KEYS = {"image", "read_only", "cap_drop", "security_opt", "networks", "s
 
 
 def compose():
-    """The keys of the compose specification; references that lead somewhere; commands and variables of the programs."""
+    """Checks the keys against the compose specification, the references, and the programs' commands and variables."""
     try:
         import yaml
     except ImportError:
@@ -88,7 +88,7 @@ UNITS_GROUP = 65532
 
 
 def check_keys():
-    """The commands of leeway.env.example put keys where the units' user can read them, and nobody else."""
+    """The commands of leeway.env.example put keys where only the units' user can read them."""
     text = (DEPLOY / "systemd/leeway.env.example").read_text(encoding="utf-8")
     commands = re.findall(r"^#   (.*)$", text, re.M)
     named = dict(re.findall(r"^(LEEWAY_T\w+)=(.*)$", text, re.M))
@@ -110,7 +110,7 @@ def check_keys():
 
 
 def systemd():
-    """systemd's own words on the units, and the exit codes and variables of the programs."""
+    """Runs systemd's own check on the units, and checks the exit codes and variables of the programs."""
     if shutil.which("systemd-analyze") is None:
         skip("systemd-analyze is not installed")
     check_keys()
@@ -121,7 +121,7 @@ def systemd():
         for role in "server", "worker":
             unit = pathlib.Path(folder) / f"leeway-{role}@0.service"
             text = (DEPLOY / f"systemd/leeway-{role}@.service").read_text(encoding="utf-8")
-            # As systemd writes a space.
+            # systemd writes a space in this way.
             programs = str(runs.BIN).replace(" ", r"\x20")
             unit.write_text(text.replace("/usr/bin/leeway-", f"{programs}/leeway-"), encoding="utf-8")
             done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
@@ -167,7 +167,7 @@ printf '127.0.0.1\\nnode2\\n'
 
 
 class Slurm(runs.RunFolder):
-    """The script in an allocation of this machine."""
+    """The script in an allocation that is this machine."""
 
     def __init__(self, **environment):
         super().__init__()
@@ -207,8 +207,8 @@ class Slurm(runs.RunFolder):
 
 
 def slurm():
-    """It trains, with mutual TLS, to the same weights as `leeway train`; a worker that is killed is started again; at the
-    end of its time the job stops in order and is continued."""
+    """The job trains, with mutual TLS, to the same weights as `leeway train`. A worker that is killed is started again.
+    At the end of its time the job stops in order, and is continued."""
     if shutil.which("shellcheck"):
         subprocess.run(["shellcheck", "-e", "SC2317,SC2329", str(DEPLOY / "slurm/leeway.sbatch")], check=True)
     digest = references.undisturbed("quickstart.yaml", [], runs.data_with("optdigits/optdigits.tra"))["weights_sha256"]
@@ -245,21 +245,22 @@ def stopped(digest):
 # ---- logs
 
 def cut(log):
-    """What logrotate does with copytruncate: what was there."""
+    """Cuts a log as logrotate does with copytruncate. Returns what was there."""
     text = log.read_text(encoding="utf-8")
     os.truncate(log, 0)
     return text
 
 
 def check_log(log, before, words):
-    """Whole lines from the file's beginning on, and all of `words` before or after it was cut."""
+    """Checks that the lines are whole from the file's beginning on, and that all of `words` are there before or after
+    the cut."""
     after = log.read_text(encoding="utf-8")
     runs.check(re.match(r"\d{4}-\d\d-\d\dT", after) and "\0" not in after, f"{log.name} goes on at its beginning")
     runs.check(all(word in before + after for word in words), f"{log.name} has {words}")
 
 
 def logs():
-    """Logs that are cut while a job runs: of `leeway train`, and of --log-file."""
+    """Logs that are cut while a job runs: that of `leeway train`, and that of --log-file."""
     sets = ["stop={clocks: 200}", "workers.emulate={step_milliseconds: 15}", "evaluation={every: {clocks: 10}}",
             "checkpoint={every: {clocks: 10}}"]
     run = runs.Run("quickstart.yaml", sets, runs.data_with("optdigits/optdigits.tra")).start()

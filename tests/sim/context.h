@@ -1,5 +1,5 @@
 // What all simulated processes share: the clock, the network with its faults, and the list of
-// broken promises. Copyable, so that the exhaustive mode can branch.
+// broken promises. It can be copied, so that the exhaustive mode can branch.
 #pragma once
 
 #include <algorithm>
@@ -22,31 +22,33 @@
 
 namespace leeway::sim {
 
-// Everything is small against them: a round trip takes half a millisecond, an update a tenth.
-inline constexpr Micros kWaitLimit = 4000;  // a server's, before it refuses who waits
+// These limits are large against the rest: a round trip takes half a millisecond, an update a
+// tenth.
+inline constexpr Micros kWaitLimit = 4000;  // a server refuses a waiting request then
 inline constexpr Micros kServerTickEvery = 2000;
 inline constexpr Micros kWorkerTickEvery = 2500;
 inline constexpr Micros kCoordinatorTickEvery = 4000;
-inline constexpr Micros kAttemptLimit = 7000;  // a worker's, before it asks again
+inline constexpr Micros kAttemptLimit = 7000;  // a worker asks again then
 inline constexpr Micros kLease = 9000;
-// Before a server tells again of what no set has come.
+// How long a server waits for a committed set before it reports its contributions again.
 inline constexpr Micros kHeldAgain = 9000;
 inline constexpr Micros kRestartAfter = 1000;
-// From healing to the end of the job.
+// How long the job may take to end, once all faults are over.
 inline constexpr Micros kFinishWithin = 400'000;
-// The coordinator waits five seconds, of any clock, for servers and workers to hear of the end.
+// The coordinator waits five seconds, by its own clock, until servers and workers have heard of the
+// end.
 inline constexpr Micros kWholeFinishWithin = 8'000'000;
 
-// Replicas: what has left servers in the newest generation.
+// With replicas: what servers of the newest generation have sent.
 struct Ledger {
   uint64_t generation = 0;
   // By shard: the newest owner's epoch.
   std::array<uint64_t, kServersMax> epochs{};
-  // By block: the newest version.
+  // By block: the newest version that was sent.
   std::array<uint64_t, kBlocksMax> versions{};
-  // By block and rank: a bit a clock.
+  // By block and rank: the acknowledged clocks, one bit each.
   std::array<std::array<uint64_t, kRanksMax>, kBlocksMax> acknowledged{};
-  // By block: what the newest owner began with.
+  // By block: the version that the newest owner began with.
   std::array<Version, kBlocksMax> taken{};
 };
 
@@ -58,17 +60,17 @@ class Context {
     if (!faults.skew) return;
     for (uint32_t node = 0; node < kNodes; ++node) {
       const auto rate = 100 + static_cast<int32_t>(draws.NextU32() % 57);
-      // A lease is a promise about two clocks: that they run alike.
+      // A lease relies on two clocks that run at the same rate.
       if (!shape.moves() || node < kServer0) rates_[node] = rate;
       offsets_[node] = static_cast<Micros>(draws.NextU32() % 1'000'000);
     }
   }
 
   // ---- time
-  // What the node's clock shows.
+  // The time that the node's clock shows.
   Micros LocalNow(NodeId node) const { return offsets_[node] + now * rates_[node] / 128; }
   Time LocalTime(NodeId node) const { return Time() + std::chrono::microseconds(LocalNow(node)); }
-  // In true time, by the node's clock.
+  // Sets a timer for `local`, measured by the node's clock.
   void After(NodeId node, Micros local, Message timer) {
     timer.from = timer.to = node;
     Push(now + local * 128 / rates_[node], timer);
@@ -87,8 +89,8 @@ class Context {
       Push(now + 100 + draws.NextU32() % (slow ? 20'000 : 1000), message);
     }
   }
-  // On a stream, where what is lost breaks it: whoever has begun it, the shard's owner, hears of
-  // that a while later.
+  // Sends on a stream. A lost message breaks the stream, and the owner of the shard, which opened
+  // the stream, hears of that a while later.
   void SendInOrder(const Message& message) {
     const uint32_t dice = draws.NextU32();
     const bool lost =
@@ -108,7 +110,8 @@ class Context {
     broken.from = broken.to;
     Push(now + 500, broken);
   }
-  // The process's connections are cut; of three networks of four the coordinator's is, too.
+  // The connections of the server's process are cut. In three networks of four the coordinator
+  // notices.
   void SeeGone(uint32_t server, uint32_t boot) {
     const uint64_t dice = Mix(static_cast<uint64_t>(now), server);
     if (shape.replicas < 2 || dice % 4 == 0) return;
@@ -119,7 +122,7 @@ class Context {
     Push(now + 100 + static_cast<Micros>(dice >> 8 & 0x7ff), gone);
   }
   void Cut(NodeId from, NodeId to, Micros until) { cut_until_[from][to] = until; }
-  // What the server sends to its replicas then arrives all at once.
+  // Everything that the server sends to its replicas in this time arrives at once.
   struct Belated {
     NodeId from = 0;
     Micros begins = 0;
@@ -128,11 +131,11 @@ class Context {
   };
   void Delay(const Belated& belated) { belated_ = belated; }
 
-  // ---- events, earliest first; by choice, those that may happen next
+  // ---- events, earliest first; by choice, all that may happen next
   void Push(Micros at, const Message& message) {
     by_choice ? events.Append(message) : events.Push(at, message);
   }
-  // Its place among the events, until it is given back.
+  // Returns the event's slot, which the caller has to give back.
   uint32_t Pop() {
     const EventQueue::Next next = events.Pop();
     now = std::max(now, next.at);
@@ -140,7 +143,7 @@ class Context {
   }
 
   // ---- promises
-  // The first one counts.
+  // Only the first broken promise is kept.
   template <typename Text>
   void Violate(const char* promise, const Text& text) {
     if (!violation.empty()) return;
@@ -155,35 +158,36 @@ class Context {
   EventQueue events;
   Micros now = 0;
   bool healed = false;
-  // Exhaustive: nothing has a time; whatever is pending may be next.
+  // Exhaustive mode: events have no time, and each pending one may be next.
   bool by_choice = false;
   std::string violation;
-  // By rank: the newest incarnation given out.
+  // By rank: the newest incarnation that the coordinator has given out.
   std::array<uint64_t, kRanksMax> newest{};
-  // The newest that the coordinator has begun, and by generation where it began.
+  // The newest generation that the coordinator has begun, and the clock at which each one began.
   uint64_t generation = 0;
   std::map<uint64_t, uint64_t> began_at;
-  // What commands refer to.
+  // The placements that commands refer to.
   std::vector<v1::Placement> placements;
-  // By generation and epoch.
+  // By generation and epoch: the owner of each shard.
   std::map<std::pair<uint64_t, uint64_t>, std::array<uint32_t, kServersMax>> owners;
-  // By clock and shard, of the files in complete checkpoints.
+  // By clock and shard: the hashes of the files in complete checkpoints.
   std::map<std::pair<uint64_t, uint32_t>, uint64_t> cut_hashes;
-  // What replicas that are new were sent beside their first state; a message has the index + 1.
+  // The previous versions that new replicas were sent with their first state. A message holds the
+  // index + 1.
   std::vector<Version> versions_before;
   uint32_t instances = 0;
-  // By server: of the process that lives now, or comes next.
+  // By server: the number of the process that lives now, or that comes next.
   std::array<uint32_t, kServersMax> boots{};
   Ledger ledger;
   Counts counts;
-  // Committed sets only.
+  // With committed sets only.
   SetHistory sets;
 
  private:
   std::array<int32_t, kNodes> rates_{};
   std::array<Micros, kNodes> offsets_{};
   std::array<std::array<Micros, kNodes>, kNodes> cut_until_{};
-  // By stream and direction: when the last message of it arrives.
+  // By stream and direction: when the last message arrives.
   std::map<std::pair<uint32_t, Kind>, Micros> last_on_;
   Belated belated_;
 };

@@ -103,7 +103,7 @@ class LightControl : public SimControl {
 
   void OnTick(Context& context) override {
     const Time now = context.LocalTime(kCoordinator);
-    // As CoordinatorCore::Tick: nobody could be heard while this process stood still.
+    // Like CoordinatorCore::Tick: while this process stood still it could hear nobody.
     if (now - last_tick_ > std::chrono::microseconds(kLease / 2)) ranks_.Forgive(now);
     last_tick_ = now;
     if (context.bug != Bug::kNeverExpire) {
@@ -151,7 +151,7 @@ class LightControl : public SimControl {
       if (message.kind == Kind::kLeave) {
         ranks_.Leave(rank, message.flag ? RankState::kFinished : RankState::kLost, message.clock,
                      now);
-        // In sync mode the others need nothing of one that has finished.
+        // In sync mode the others need nothing from a finished worker.
         if (!message.flag || !context.shape.sync()) SetLive(context, rank, false);
       } else {
         ranks_.Report(rank, message.clock);

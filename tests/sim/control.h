@@ -1,5 +1,5 @@
-// The coordinator of a simulated world: its membership alone, or the whole core; and its ordered
-// links to the servers.
+// The coordinator of a simulated world, either its membership alone or the whole core, and its
+// ordered links to the servers.
 #pragma once
 
 #include <array>
@@ -12,15 +12,15 @@
 
 namespace leeway::sim {
 
-// What server/coordinator/control_link.h does: commands to one server in order, one at a time,
-// until each is answered.
+// Does what server/coordinator/control_link.h does: it sends commands to one server in order, each
+// after the answer to the previous one.
 class SimLink {
  public:
   void Add(Context& context, NodeId server, Message command);
-  // The server has carried out the front command; false: this is an answer from before.
+  // The server has carried out the front command. False: this is the answer to an earlier command.
   bool OnDone(Context& context, NodeId server, uint32_t sequence);
   void OnTick(Context& context, NodeId server);
-  // To another process from now on; what waited for the one before is forgotten.
+  // Sends to another process from now on, and forgets what waits for the previous one.
   void Connect(uint32_t boot) {
     waiting_.clear();
     boot_ = boot;
@@ -39,13 +39,13 @@ class SimControl {
   virtual ~SimControl() = default;
   virtual void OnMessage(Context& context, const Message& message) = 0;
   virtual void OnTick(Context& context) = 0;
-  // The process is killed, and started again at once.
+  // The coordinator's process is killed, and started again at once.
   virtual void Restart(Context& context) {}
-  // The server's process asks whether it may leave: others hold what it held.
+  // The server's process asks whether it may leave. True: others hold what it held.
   virtual bool Drain(Context& context, uint32_t server, uint32_t boot) { return false; }
-  // The job is to have the server, and runs.
+  // Whether the job is running and is to have this server.
   virtual bool Wants(Context& context, uint32_t server) const { return true; }
-  // Whatever the job's end needs of it has happened.
+  // Whether everything has happened that the job's end needs from the coordinator.
   virtual bool over() const = 0;
   // Why the job failed; empty if it did not.
   virtual std::string Failure(Context& context) const { return ""; }
@@ -58,7 +58,7 @@ class SimControl {
   bool Done(Context& context, const Message& message);
   void TickLinks(Context& context);
   void ScheduleTick(Context& context);
-  // A rank's life has its incarnation: nobody else may ever have had it.
+  // Checks that no other life has ever had the incarnation that this life of the rank has.
   void CheckLife(Context& context, uint32_t rank, uint64_t incarnation, uint32_t life);
 
  private:
@@ -66,10 +66,11 @@ class SimControl {
   std::map<std::pair<uint32_t, uint64_t>, uint32_t> lives_;
 };
 
-// Membership of server/coordinator/core/membership.h, with as much around it as the data plane
-// sees.
+// Makes a coordinator that is Membership (server/coordinator/core/membership.h) with what the data
+// plane sees of the rest.
 std::unique_ptr<SimControl> MakeLightControl(Context& context);
-// server/coordinator/core/coordinator_core.h, whole.
+// Makes a coordinator that is the whole CoordinatorCore
+// (server/coordinator/core/coordinator_core.h).
 std::unique_ptr<SimControl> MakeWholeControl(Context& context);
 
 }  // namespace leeway::sim

@@ -1,4 +1,4 @@
-// What happened in schedules, so that a run can show that it reached what it is about.
+// Counts of what happened in schedules, so that a run can show that it reached its subject.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Counts {
   uint64_t resizes = 0, resized = 0, servers_removed = 0, drained = 0;
   uint64_t sets = 0, smaller_sets = 0, sets_again = 0, late = 0, dropped = 0, rejoined = 0;
 
-  // Each, with what it counts.
+  // Each counter, with the name of what it counts.
   struct Each {
     const char* what;
     uint64_t Counts::*count;

@@ -1,5 +1,5 @@
-// What is to happen in a simulated world, earliest first, and what was begun earlier first among
-// equals. Copyable, so that the exhaustive mode can branch.
+// The events of a simulated world: the earliest first, and among equals the one that was pushed
+// first. It can be copied, so that the exhaustive mode can branch.
 #pragma once
 
 #include <algorithm>
@@ -19,17 +19,18 @@ class EventQueue {
     free_.reserve(64);
   }
 
-  // In time before kEnd.
+  // `at` is below kEnd.
   void Push(Micros at, const Message& message);
-  // As of what has no time: it stays in the order of beginning.
+  // Adds an event that has no time. Such events keep the order in which they were appended.
   void Append(const Message& message);
   bool empty() const { return heap_.empty(); }
   size_t size() const { return heap_.size(); }
-  // More was pushed, or waited at once, than there are numbers for: the order says nothing any
-  // more.
+  // More events were pushed in all, or waited at once, than there are numbers for. The order is
+  // then meaningless.
   bool overflown() const { return sequence_ > kSequenceMax || slots_ > kSlotsMax; }
 
-  // The next one's time and place. Its message stays where it is until it is given back.
+  // The next event's time and slot. Its message stays in the slot until the caller gives the slot
+  // back.
   struct Next {
     Micros at = 0;
     uint32_t slot = 0;
@@ -38,14 +39,14 @@ class EventQueue {
   const Message& At(uint32_t slot) const { return slab_[slot / kChunk][slot % kChunk]; }
   void GiveBack(uint32_t slot) { free_.push_back(slot); }
 
-  // Of what was appended.
+  // The event that was appended at this index.
   const Message& operator[](size_t index) const { return At(SlotOf(heap_[index])); }
   Message Take(size_t index);
 
  private:
   static constexpr uint32_t kChunk = 32;
-  // The time, then the order of beginning, then where the message is: one number, so that an entry
-  // is moved and compared at once.
+  // The time, then the order of pushing, then the message's slot, in one number, so that an entry
+  // is moved and compared in one operation.
   using Entry = uint64_t;
   static constexpr uint32_t kSlotBits = 12;
   static constexpr uint32_t kSequenceBits = 24;
@@ -60,7 +61,7 @@ class EventQueue {
 
   uint32_t Keep(const Message& message);
 
-  // A binary heap, and the messages' memory, which does not move.
+  // A binary heap, and the memory of the messages, which do not move.
   std::vector<Entry> heap_;
   std::deque<std::array<Message, kChunk>> slab_;
   std::vector<uint32_t> free_;
@@ -92,8 +93,8 @@ inline void EventQueue::Push(Micros at, const Message& message) {
   heap_[hole] = entry;
 }
 
-// Half of a schedule's choices between two children go either way: chosen without a branch, and
-// the last entry goes up from the bottom, where most of the time it belongs.
+// Half of the choices between two children go either way, so the child is chosen without a branch.
+// The last entry then rises from the bottom, where it mostly belongs.
 inline EventQueue::Next EventQueue::Pop() {
   const Entry next = heap_.front();
   const Entry last = heap_.back();

@@ -22,7 +22,7 @@ Shape SmallShape(const Wanted& wanted) {
   return shape;
 }
 
-// What may happen next: a pending event arrives, or is repeated; a worker crashes.
+// What may happen next: a pending event arrives or is repeated, or a worker crashes.
 struct Choice {
   enum Kind { kArrive, kRepeat, kCrash } kind = kArrive;
   uint32_t which = 0;
@@ -50,7 +50,7 @@ class SmallWorld {
     std::vector<Choice> choices;
     std::unordered_set<uint64_t> seen;
     for (uint32_t i = 0; i < context_.events.size(); ++i) {
-      // Two copies of a message are one choice.
+      // Two copies of one message are the same choice.
       if (!seen.insert(HashOf(context_.events[i])).second) continue;
       choices.push_back({Choice::kArrive, i});
       const bool message = context_.events[i].kind != Kind::kApplied;
@@ -103,7 +103,7 @@ class SmallWorld {
     return Mix(hash, Mix(m.duplicate ? 1 : 0, m.version.number));
   }
 
-  // They change nothing any more, whenever they arrive.
+  // Removes replies that change nothing any more, whenever they arrive.
   void ForgetLateReplies() {
     for (size_t i = context_.events.size(); i-- > 0;) {
       const Message& message = context_.events[i];
@@ -113,7 +113,7 @@ class SmallWorld {
     }
   }
 
-  // The next life is registered at once: its messages are what matters here.
+  // The next life is registered at once: the subject here is its messages.
   std::string Crash(uint32_t rank) {
     crashed_ = true;
     workers_[rank].emplace(rank, 10 + rank);
@@ -155,7 +155,7 @@ class Search {
  public:
   explicit Search(uint64_t states_max) : states_max_(states_max) {}
 
-  // Depth first. False: enough is known.
+  // Searches depth first. False: the search may end.
   bool Visit(const SmallWorld& world) {
     if (found_.states >= states_max_) return false;
     const std::vector<Choice> choices = world.Choices();
@@ -192,7 +192,7 @@ class Search {
     return world.violation().empty() || Broken(world, "nothing more can happen");
   }
 
-  // Tells the way again, from the beginning.
+  // Describes the path again, from its beginning.
   bool Broken(const SmallWorld& world, const std::string& last) {
     found_.violation = world.violation();
     if (first_) {

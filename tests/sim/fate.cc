@@ -1,4 +1,5 @@
-// What befalls a world's processes, drawn beforehand, and the launcher that starts them again.
+// The faults of a world's processes, which are drawn in advance, and the launcher that restarts the
+// processes.
 #include "tests/sim/world.h"
 
 namespace leeway::sim {
@@ -68,8 +69,8 @@ void World::PlanRelay() {
   Plan(wakes + Between(150, 1500), Kind::kKillServer, server(2), Between(1, 12'000));
 }
 
-// A worker stands still all the while, so that the others do not get far: what is on its way is
-// not older than what they do meanwhile.
+// A worker stands still all the while and keeps the others from going far. So the delayed messages
+// are not older than what the others do meanwhile.
 void World::PlanBelated() {
   const auto owner =
       static_cast<NodeId>(kServer0 + context_.draws.NextU32() % context_.shape.servers);
@@ -121,8 +122,8 @@ void World::Fate(const Message& event) {
 void World::Crash(uint32_t rank) {
   Rank& place = ranks_[rank];
   if (!place.worker) return;
-  // The job waits for everybody to come once; of those who then go for good the last rank is the
-  // example.
+  // The job waits until each worker has come once. A worker that goes for good after that is always
+  // the last rank.
   const bool last = rank + 1 == context_.shape.workers;
   place.gone = context_.faults.gone && last && place.worker->registered();
   place.worker.reset();
@@ -144,7 +145,7 @@ void World::StartRank(uint32_t rank) {
   place.worker->Start(context_);
 }
 
-// A second process for a rank whose first one still runs, or stands still.
+// Starts a second process for a rank whose first process still runs, or stands still.
 void World::Replace(uint32_t rank) {
   Rank& place = ranks_[rank];
   if (!place.worker || place.left) return;
@@ -172,7 +173,7 @@ void World::Partition() {
   const auto from = static_cast<NodeId>(context_.draws.NextU32() % kNodes);
   const auto to = static_cast<NodeId>(context_.draws.NextU32() % kNodes);
   const Micros until = context_.now + context_.draws.NextU32() % 15'000;
-  // Its connections are cut, and it lives: whoever checks that is not refused.
+  // The server's connections are cut, but it lives. A coordinator that checks this finds it alive.
   const bool hint =
       from >= kServer0 && from < kServer0 + context_.shape.servers && to == kCoordinator;
   if (hint && context_.bug == Bug::kHintBelieved) {
@@ -194,7 +195,7 @@ void World::Hush() {
   }
 }
 
-// It ends once it may, as a process does that got SIGTERM, or stays if that takes too long.
+// The server ends once it may, like a process that got SIGTERM. It stays if that takes too long.
 void World::Drain(const Message& event) {
   constexpr uint64_t kAsksMax = 40;
   constexpr Micros kAskAgain = 100;
@@ -210,7 +211,7 @@ void World::Drain(const Message& event) {
   }
 }
 
-// All but its checkpoints is lost.
+// Everything but the server's checkpoints is lost.
 void World::KillServer(uint32_t index, Micros comes_after) {
   ServerProcess& process = processes_[index];
   if (process.down || process.shut_down) return;
@@ -227,7 +228,8 @@ void World::KillServer(uint32_t index, Micros comes_after) {
   Plan(context_.now + comes_after, Kind::kStartServer, node);
 }
 
-// It has ended in order, and its launcher begins another when it is wanted again.
+// The server has ended in order. Its launcher starts another process when the server is wanted
+// again.
 void World::EndServer(uint32_t index) {
   ++context_.counts.servers_removed;
   const uint32_t boot = processes_[index].boot + 1;
@@ -254,7 +256,7 @@ void World::KillCoordinator() {
   ++context_.counts.coordinator_kills;
   paused_until_[kCoordinator] = 0;
   control_->Restart(context_);
-  // It is part of server 0's process.
+  // The coordinator is part of server 0's process.
   if (context_.shape.replicas > 1) KillServer(0);
 }
 

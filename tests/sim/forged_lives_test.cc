@@ -1,7 +1,7 @@
-// Who attaches with an incarnation that nobody was given, in seeded schedules: processes die and
-// come back, the coordinator and servers too, what the coordinator tells is late, lost or
-// overtaken, and somebody says incarnations at random. Around the product's Membership, LifeBook
-// and BlockCore.
+// Workers that attach with an incarnation that nobody was given, in seeded schedules. Processes die
+// and come back, among them the coordinator and servers. What the coordinator says is late, lost or
+// overtaken, and forgers claim incarnations at random. The real Membership, LifeBook and BlockCore
+// decide.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -23,14 +23,14 @@ constexpr int kSteps = 200;
 
 class ForgedLives {
  public:
-  // `believes`: servers take every incarnation for given out.
+  // `believes`: the servers accept every incarnation as one that was given out.
   ForgedLives(uint64_t seed, bool believes)
       : draws_(seed, RandomPurpose::kGenerate), believes_(believes) {
     for (uint32_t rank = 0; rank < kRanks; ++rank) Begin(rank);
     for (Server& server : servers_) Restart(server);
   }
 
-  // The first broken promise; empty if none is.
+  // Returns the first broken promise; empty if every promise holds.
   std::string Run() {
     for (int step = 0; step < kSteps && violation_.empty(); ++step) Step();
     for (uint32_t rank = 0; rank < kRanks && violation_.empty(); ++rank) {
@@ -83,7 +83,7 @@ class ForgedLives {
     recorded_ = std::max(recorded_, workers_[rank].incarnation);
   }
 
-  // It has on record what it has given out, and nothing else.
+  // The new coordinator knows the recorded incarnations that were given out, and nothing else.
   void RestartCoordinator() { membership_.emplace(kRanks, recorded_, Duration(1)); }
 
   void Restart(Server& server) {
@@ -91,7 +91,7 @@ class ForgedLives {
     server.core.emplace(0, ConsistencyRules{.mode = Consistency::kAsync, .workers = kRanks});
   }
 
-  // Late, out of order, twice or never.
+  // Delivers a message late, out of order, twice or never.
   void Deliver() {
     if (told_.empty()) return;
     const size_t which = draws_.Below(told_.size());

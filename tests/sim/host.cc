@@ -154,7 +154,7 @@ void SimHost::Fill(const Context& context, Message& message) const {
   }
 }
 
-// ---- what is held
+// ---- committed sets and cuts
 
 absl::StatusCode SimHost::Configure(Context& context, const Message& command, const Disks& disks) {
   const v1::Placement& placement = context.placements[command.value];
@@ -176,7 +176,7 @@ absl::StatusCode SimHost::Configure(Context& context, const Message& command, co
   CheckOwners(context, placement);
   const absl::StatusCode placed = Place(context, command, placement, disks);
   if (placed == absl::StatusCode::kOk) return placed;
-  // What it has is not what it should have; the coordinator decides what comes now.
+  // The process holds something else than it should. The coordinator decides what happens next.
   for (uint32_t shard = 0; shard < context.shape.servers; ++shard) GiveUp(context, shard);
   made_ = false;
   return placed;

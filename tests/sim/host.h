@@ -1,5 +1,5 @@
-// A server process: the shards that it owns, the replicas that it keeps, its lease. What
-// server/node/server_node.cc, parameter_service.cc and held_model.cc are in the product.
+// A server process: the shards that it owns, the replicas that it keeps, and its lease. In the
+// product these are server/node/server_node.cc, parameter_service.cc and held_model.cc.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace leeway::sim {
 
-// What ReplicaStore (server/replica/replica_store.h) keeps, and its rule.
+// What ReplicaStore (server/replica/replica_store.h) keeps, under the same rule.
 class SimReplica {
  public:
   struct Slot {
@@ -25,7 +25,8 @@ class SimReplica {
 
   uint64_t since_epoch() const { return since_epoch_; }
   absl::StatusCode Take(const Context& context, const Message& message);
-  // Nothing: one has never come. Nothing is taken any more.
+  // Ends the replica, which takes no message any more. Returns nothing if a block never had a
+  // version.
   std::optional<std::vector<Slot>> TakeOver();
 
  private:
@@ -46,11 +47,11 @@ class SimHost {
   absl::StatusCode OnCommitted(Context& context, const Message& command);
   void OnHeldHeard(Context& context, const Message& reply);
   absl::StatusOr<uint64_t> Hold(const Context& context, const Message& command, Disks& disks) const;
-  // A heartbeat sent at `sent`, by this process's clock, was heard.
+  // The coordinator has heard the heartbeat that this process sent at `sent`, by its own clock.
   void OnHeard(Micros sent);
-  // It holds what the coordinator's placement said.
+  // Whether it holds what the coordinator's placement of `epoch` said.
   bool IsCurrent(uint64_t epoch) const { return !made_ || epoch_ == epoch; }
-  // What a registration or a heartbeat says of what is here.
+  // Fills in what a registration or a heartbeat reports about the shards here.
   void Fill(const Context& context, Message& message) const;
 
   // ---- from workers and other servers, and timers
@@ -78,7 +79,7 @@ class SimHost {
   const uint32_t server_;
   const NodeId node_;
   const uint32_t boot_;
-  // Of what is served; `made_`: there is a model.
+  // The generation that is served. `made_`: there is a model.
   uint64_t generation_ = 0;
   bool made_ = false;
   uint64_t epoch_ = 0;

@@ -1,4 +1,4 @@
-// leeway_sim: many schedules of a simulated job, or one of them line by line.
+// leeway_sim: runs many schedules of a simulated job, or prints one of them line by line.
 #include <cstdio>
 #include <ctime>
 #include <map>
@@ -44,7 +44,7 @@ int Trace(uint64_t seed, const Wanted& wanted) {
 
 int RunMany(const Command& command, const Wanted& wanted) {
   Counts sum;
-  // What all of them came to: the same for whoever simulates them.
+  // A hash over the outcomes of all schedules, which does not depend on the machine.
   uint64_t outcomes = 0;
   const std::clock_t began = std::clock();
   for (uint64_t i = 0; i < command.schedules; ++i) {

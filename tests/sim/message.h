@@ -1,4 +1,5 @@
-// Everything that can happen in a simulated world, as one plain struct: messages, timers, faults.
+// Everything that can happen in a simulated world, as one plain struct: a message, a timer or a
+// fault.
 #pragma once
 
 #include <array>
@@ -10,17 +11,17 @@
 
 namespace leeway::sim {
 
-// A version of a block, as the exact set of contributions in it and one number that stands for the
+// A version of a block: the exact set of its contributions, and one number that stands for its
 // values.
 struct Version {
   uint64_t number = 0;
   uint64_t values = 0;
-  // By rank: bit c is the contribution of clock c.
+  // By rank: bit c stands for the contribution of clock c.
   std::array<uint64_t, kRanksMax> clocks{};
   bool operator==(const Version&) const = default;
 };
 
-// Clocks below `clock`.
+// The set of clocks below `clock`.
 inline uint64_t Below(uint64_t clock) {
   return clock >= 64 ? ~uint64_t{0} : (uint64_t{1} << clock) - 1;
 }
@@ -31,7 +32,7 @@ inline uint64_t Mix(uint64_t a, uint64_t b) {
   return z ^ (z >> 31);
 }
 
-// Who sends and receives: rank, then servers, then the coordinator.
+// Names a sender or receiver: first the ranks, then the servers, then the coordinator.
 using NodeId = uint8_t;
 inline constexpr NodeId kServer0 = kRanksMax;
 inline constexpr NodeId kCoordinator = kServer0 + kServersMax;
@@ -39,14 +40,15 @@ inline constexpr uint32_t kNodes = kCoordinator + 1;
 std::string NodeName(NodeId node);
 
 enum class Kind : uint8_t {
-  // A worker to a server; answered by kReply.
+  // From a worker to a server, which answers with kReply.
   kAttach,
   kInitialize,
   kPush,
   kPushPull,
   kPull,
   kLatest,
-  // A worker to the coordinator; answered by kReply, but for kHeartbeat by kHeartbeatReply.
+  // From a worker to the coordinator, which answers kHeartbeat with kHeartbeatReply and the others
+  // with kReply.
   kRegister,
   kStopAt,
   kLeave,
@@ -54,18 +56,18 @@ enum class Kind : uint8_t {
   kHeartbeat,
   kReply,
   kHeartbeatReply,
-  // A server to the coordinator.
+  // From a server to the coordinator.
   kServerRegister,
   kServerHeartbeat,
   kShardSaved,
   kHeld,
   kCommandDone,
-  // To the coordinator from the system of a server that was killed: nobody listens there any more.
+  // From the system of a killed server to the coordinator: nobody listens there any more.
   kGone,
-  // The coordinator to a server.
+  // From the coordinator to a server.
   kCommand,
-  // A shard's owner to its replica, and back, in order (Context::SendInOrder); and to the owner
-  // that its stream has broken.
+  // From a shard's owner to its replica and back, in order (Context::SendInOrder). kBroken tells
+  // the owner that its stream has broken.
   kReplicate,
   kReplicated,
   kBroken,
@@ -76,7 +78,7 @@ enum class Kind : uint8_t {
   kCoordinatorTick,
   kManifest,
   kWake,
-  // Fate.
+  // Faults, and other events from outside.
   kStart,
   kCrash,
   kReplace,
@@ -88,11 +90,12 @@ enum class Kind : uint8_t {
   kKillServer,
   kStartServer,
   kKillCoordinator,
-  // Of so many servers as `clock` says.
+  // The job is to have `clock` servers.
   kResize,
-  // A server is to leave in order; `clock`: how often it has asked.
+  // A server is to leave in order. `clock`: how often it has asked.
   kDrain,
-  // The coordinator hears nobody for a while; all but server 0 and the coordinator stand still.
+  // kDeaf: the coordinator hears nobody for a while. kHush: all but server 0 and the coordinator
+  // stand still.
   kDeaf,
   kHush,
 };
@@ -105,41 +108,44 @@ enum class Order : uint8_t { kConfigure, kSetLive, kCommit, kSave, kShutdown };
 
 struct Message {
   Kind kind{};
-  // kReply: to what.
+  // kReply: the kind of the request.
   Kind answers{};
   NodeId from = 0;
   NodeId to = 0;
   uint8_t rank = 0;
   uint8_t block = 0;
-  // Of the request that it is or answers: its place among the worker's calls, and which attempt.
+  // Which of the worker's calls the request belongs to, and which attempt it is. A reply repeats
+  // both.
   uint8_t call = 0;
   uint16_t attempt = 0;
   absl::StatusCode code = absl::StatusCode::kOk;
   bool duplicate = false;
   // kReply to kAttach: a block waits for its first version. kHeartbeatReply: a stop was asked for.
-  // kSetLive: it lives. kHeld: told before. kReply that is UNAVAILABLE: the request waits on.
+  // kSetLive: the rank lives. kHeld: it was reported before. kReply that is UNAVAILABLE: the
+  // request goes on waiting.
   bool flag = false;
   Order order{};
-  // Of a worker's process: messages for another life are lost. kServerRegister: of the coordinator.
+  // The life of the worker's process: messages for another life are lost. kServerRegister: the
+  // coordinator's life.
   uint32_t life = 0;
-  // kCommand, kCommandDone: its place in the link. Timers: of the life they belong to.
+  // kCommand, kCommandDone: the command's number on its link. Timers: the life that they belong to.
   uint32_t sequence = 0;
-  // Of the server's or the coordinator's process: what belongs to one that was killed is lost.
+  // The number of the server's or coordinator's process. Messages of a killed process are lost.
   uint32_t boot = 0;
   uint64_t incarnation = 0;
   uint64_t generation = 0;
   uint64_t clock = 0;
-  // A contribution's values; kHeld, kCommit: ranks, a bit each, and of kHeld those refused from
-  // kRefusedShift on; kReply to kAttach: contributions counted.
+  // A contribution's values. kHeld, kCommit: one bit for each rank; kHeld has refused ranks from
+  // bit kRefusedShift on. kReply to kAttach: the number of counted contributions.
   uint64_t value = 0;
-  // Where all stop, if has_stop.
+  // The clock at which all workers stop, if has_stop.
   uint64_t stop_at = 0;
   bool has_stop = false;
   Version version;
 };
 
 Message Timer(Kind kind, NodeId node);
-// From whom it went to, to whom it came from.
+// Swaps sender and receiver of the request.
 Message ReplyTo(const Message& request, absl::StatusCode code);
 
 std::string Describe(const Message& message);

@@ -44,7 +44,7 @@ void SimServer::Begin(Context& context, uint64_t clock, const Disk& disk) {
   }
 }
 
-// As Shard::Close: nobody waits any more.
+// Like Shard::Close: ends every wait.
 void SimServer::Close(Context& context) {
   for (Block& block : blocks_) {
     for (const Reader& reader : block.readers) {
@@ -86,7 +86,7 @@ void SimServer::Load(Context& context, uint64_t clock, const Disk& disk) {
 BlockProgress SimServer::ProgressOf(const Context& context, const Version& version) const {
   BlockProgress progress{version.number, {}};
   for (uint32_t r = 0; r < context.shape.workers; ++r) {
-    // In sync mode a clock is over for everybody.
+    // In sync mode a clock is over for all ranks.
     progress.clocks.push_back(context.shape.sync()
                                   ? version.number
                                   : static_cast<uint64_t>(std::popcount(version.clocks[r])));
@@ -188,7 +188,7 @@ void SimServer::Attach(Context& context, const Message& request) {
     reply.flag |= !block.core.initialized();
     block.newest[request.rank] = std::max(block.newest[request.rank], request.incarnation);
   }
-  // A refusal says nothing that a successor would have to know.
+  // A successor need not know of a refusal, so it does not wait for the replica.
   if (reply.code != absl::StatusCode::kOk) return context.Send(reply);
   LeaveNow(context, blocks_.front(), reply);
 }
@@ -300,7 +300,7 @@ void SimServer::DoAnswer(Context& context, Block& block, const Answer& answer) {
     Apply(context, block, {0, reply.rank, reply.clock, reply.value});
   }
   block.readers.erase(found);
-  // A block's first version is no contribution: without it a replica is not synced.
+  // A block's first version is not a contribution: a replica without it is not synced.
   if (kind == Kind::kInitialize) return LeaveNow(context, block, reply);
   Leave(context, block, reply);
 }
@@ -317,7 +317,7 @@ Version SimServer::Shown(Context& context, const Block& block, const Reader& rea
 // ---- time, membership
 
 void SimServer::ScheduleTick(Context& context) {
-  // In the whole world the process ticks.
+  // In the whole world the process ticks instead.
   if (tick_scheduled_ || context.by_choice || context.shape.whole) return;
   for (const Block& block : blocks_) {
     if (block.readers.empty()) continue;
@@ -337,7 +337,7 @@ void SimServer::OnTick(Context& context) {
     if (!block.gated.empty()) GiveUpGated(context, block, since, false);
     if (replica_) Replicate(context, block);
     if (block.core.has_waiters() && since > 0 && context.bug != Bug::kNoTick) {
-      // A stream's request waits on; one of a call of its own is refused.
+      // A request on a stream goes on waiting. A unary request is refused.
       const auto stays = [&](RequestId request) {
         const auto found = Find(block, request);
         return found != block.readers.end() && found->message.attempt % 2 == 1;
@@ -398,7 +398,7 @@ uint64_t SimServer::Hash() const {
     for (const Contribution& kept : block.kept) {
       hash = Mix(hash, Mix(kept.rank, kept.clock));
     }
-    // Whoever waits is answered at the same time as the others: their order says nothing.
+    // All waiting requests are answered at the same time, so their order means nothing.
     uint64_t readers = 0;
     for (const Reader& reader : block.readers) {
       const Message& message = reader.message;

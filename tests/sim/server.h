@@ -1,5 +1,6 @@
-// A server's shard: real BlockCores and ReplicaGates, and in place of the values what is in them.
-// It is the driver that server/shard/shard.cc is in the product, and it checks every decision.
+// A server's shard: real BlockCores and ReplicaGates, with the set of applied contributions in
+// place of values. It drives them as server/shard/shard.cc does in the product, and checks every
+// decision.
 #pragma once
 
 #include <array>
@@ -21,62 +22,62 @@ namespace leeway::sim {
 
 class SimServer {
  public:
-  // Cuts by clock, a version a block: what survives the process.
-  // By clock and by who wrote it: two owners of a shard may write the same cut, each its own file.
+  // What survives the process: cuts by clock and writer, one version for each block. Two owners of
+  // a shard may write the same cut, each to a file of its own.
   using Disk = std::map<std::pair<uint64_t, uint64_t>, std::vector<Version>>;
 
-  // Where and since when it is owned.
+  // Which process owns the shard, and since when.
   struct Place {
     uint32_t boot = 0;
     uint64_t generation = 0;
     uint64_t epoch = 0;
-    // Of all that ever were: what is on its way for another is lost.
+    // A number that no other instance has. Messages for another instance are lost.
     uint32_t instance = 0;
   };
   SimServer(uint32_t index, NodeId node, const Shape& shape, const Place& place);
 
-  // Whole world: with the cut at `clock`, or empty.
+  // Whole world: begins with the cut at `clock`, or with no versions.
   void Begin(Context& context, uint64_t clock, const Disk& disk);
-  // Nobody waits any more.
+  // Ends every wait.
   void Close(Context& context);
-  // What stands for what is in the file.
+  // Writes the cut at `clock`, and returns a hash that stands for the file.
   uint64_t Write(uint64_t clock, Disk& disk) const;
-  // Stands for what a file holds.
+  // A hash that stands for a file with these versions.
   static uint64_t HashOf(const std::vector<Version>& versions);
 
   // ---- committed sets: server_sets.cc
   void OnCommitted(Context& context, uint64_t clock, uint64_t ranks);
-  // The coordinator has answered what this shard has told it.
+  // The coordinator has answered this shard's report.
   void OnHeldHeard(Context& context, const Message& reply);
 
   // ---- replicas: server_replica.cc
   void SetReplica(Context& context, std::optional<NodeId> replica, uint64_t since_epoch);
-  // The epoch of its replica if that is synced, else 0.
+  // The epoch since which its replica is synced; 0: the replica is not synced.
   uint64_t synced_since(const Context& context) const;
   void TakeOver(Context& context, size_t place, const Version& current,
                 const std::optional<Version>& previous);
   void OnReplicated(Context& context, const Message& message);
   void OnBroken(Context& context, const Message& message);
 
-  // By this process's clock: from then on nothing leaves any more.
+  // From `until` on, by this process's clock, the shard sends no answers.
   void SetLease(Micros until) { lease_ = until; }
   void OnRequest(Context& context, const Message& request);
   void OnApplied(Context& context, const Message& timer);
   void OnTick(Context& context);
   void OnSetLive(Context& context, uint32_t rank, bool live);
-  // What Shard::Hold says: every block as it stands, for the job's last cut.
+  // Does what Shard::Hold does: writes every block as it stands, for the job's last cut.
   absl::StatusOr<uint64_t> Hold(const Context& context, uint64_t clock, Disk& disk) const;
 
-  // Every acknowledged contribution is in the values, and the values are what the cores say.
+  // Checks that the values have every acknowledged contribution, and are what the cores say.
   void CheckAtEnd(Context& context) const;
-  // The cut at `clock` is a legal state of this server's blocks.
+  // Checks that the cut at `clock` is a legal state of this server's blocks.
   void CheckCut(Context& context, uint64_t clock) const;
   bool HasCut(uint64_t clock) const;
-  // A cut that all blocks have reached and nobody was told of.
+  // Returns a cut that all blocks have reached and that was not reported yet.
   std::optional<uint64_t> TakeCompleteCut();
   uint64_t Hash() const;
   uint64_t version(uint32_t block) const;
-  // Exhaustive: the first version is there.
+  // Exhaustive mode: gives every block its first version.
   void Initialize(Context& context);
 
  private:
@@ -89,9 +90,9 @@ class SimServer {
   struct Reader {
     RequestId request = 0;
     Message message;
-    // By this server's clock.
+    // When it began to wait, by this server's clock.
     Micros since = 0;
-    // Elastic: the state before the contribution that it brought.
+    // Elastic exchange: the state before the contribution that this request brought.
     std::optional<Version> before;
   };
   // An answer that waits for the replica.
@@ -110,15 +111,15 @@ class SimServer {
     std::vector<Contribution> kept;
     std::vector<Reader> readers;
     std::optional<Update> running;
-    // By rank: the newest incarnation heard.
+    // By rank: the newest incarnation that has attached.
     std::array<uint64_t, kRanksMax> newest{};
-    // By rank: clocks whose contribution was acknowledged.
+    // By rank: the clocks whose contributions were acknowledged.
     std::array<uint64_t, kRanksMax> acknowledged{};
     ReplicaGate gate;
-    // By rank: contributions applied to what the replica has; absent while it has nothing.
+    // By rank: the contributions in the replica's version; absent while it has no version.
     std::optional<std::array<uint64_t, kRanksMax>> replicated;
     std::deque<Gated> gated;
-    // There is none before it.
+    // The version that this owner began with if no previous one came with it, else UINT64_MAX.
     uint64_t first_version = 0;
     uint64_t last_cut = 0;
     std::map<uint64_t, Version> cuts;
@@ -141,7 +142,7 @@ class SimServer {
   void CheckTakenOver(Context& context, const Block& block, const Version& current) const;
   void Load(Context& context, uint64_t clock, const Disk& disk);
   const std::vector<Version>* FindPart(Context& context, uint64_t clock, const Disk& disk) const;
-  // Of a file's name.
+  // Names the writer of a file.
   uint64_t owner() const { return place_.generation << 32 | place_.epoch; }
   void Attach(Context& context, const Message& request);
   void Contribute(Context& context, Block& block, const Message& request, const Sender& sender);
@@ -164,7 +165,7 @@ class SimServer {
   void CheckFreshness(Context& context, const Block& block, const Sender& reader,
                       const Answer& answer);
   void CheckProgress(Context& context, const Block& block) const;
-  // `acknowledged`: of the rank, a bit a clock.
+  // `acknowledged`: the rank's acknowledged clocks, one bit each.
   static void CheckApplied(Context& context, const Block& block, uint32_t rank,
                            uint64_t acknowledged);
   void ScheduleTick(Context& context);
@@ -178,11 +179,11 @@ class SimServer {
   uint64_t since_epoch_ = 0;
   uint32_t stream_ = 0;
   std::vector<Block> blocks_;
-  // Committed sets: what the coordinator is to hear, and what of it is under way since when.
+  // Committed sets: what the coordinator has to hear, and since when a report of it is under way.
   std::optional<HeldBook> held_;
   uint32_t telling_ = 0;
   Micros told_ = 0;
-  // As this server was told.
+  // Which ranks live, as the coordinator told this server.
   std::array<bool, kRanksMax> live_;
   RequestId last_request_ = 0;
   bool tick_scheduled_ = false;

@@ -1,4 +1,4 @@
-// What a server promises, checked at each of its decisions.
+// A server's promises, which are checked at each of its decisions.
 #include <algorithm>
 #include <bit>
 
@@ -163,7 +163,7 @@ void SimServer::CheckFreshness(Context& context, const Block& block, const Sende
 
 void SimServer::CheckAtEnd(Context& context) const {
   const Ledger& ledger = context.ledger;
-  // What any owner has answered the newest one has.
+  // The newest owner has everything that any owner has acknowledged.
   const bool newest =
       ledger.generation == place_.generation && place_.epoch >= ledger.epochs[index_];
   for (const Block& block : blocks_) {

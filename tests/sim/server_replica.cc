@@ -1,5 +1,5 @@
-// What a shard does for its replica (server/shard/shard_replica.cc), around the real ReplicaGate,
-// and what it promises.
+// What a shard does for its replica (server/shard/shard_replica.cc) and what it promises, around
+// the real ReplicaGate.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -46,13 +46,13 @@ void SimServer::Replicate(Context& context, Block& block) {
   message.generation = place_.generation;
   message.stop_at = since_epoch_;
   message.version = block.current;
-  // A replica that is new gets the version before, too, if there is one.
+  // A new replica also gets the previous version, if there is one.
   const bool first = block.current.number == block.first_version;
   if (context.shape.sync() && block.gate.NeedsPrevious(block.current.number) && !first) {
     context.versions_before.push_back(block.previous);
     message.value = context.versions_before.size();
   }
-  // Not what is being written: the version that is there.
+  // The version that is there, and not the one that is being written.
   context.SendInOrder(message);
 }
 
@@ -70,7 +70,7 @@ void SimServer::OnReplicated(Context& context, const Message& message) {
     }
   }
   LeaveOpen(context, block);
-  // What failed is tried again by the tick, or there will be another replica.
+  // If the stream broke, the tick tries again, or the coordinator names another replica.
   if (arrived) Replicate(context, block);
 }
 
@@ -107,7 +107,7 @@ void SimServer::GiveUpGated(Context& context, Block& block, Micros since, bool c
   });
 }
 
-// An answer leaves: from now on it must stay true.
+// Sends an answer, which must stay true from now on.
 void SimServer::LeaveNow(Context& context, const Block& block, const Message& reply, bool held) {
   if (context.LocalNow(node_) >= lease_ && context.bug != Bug::kLeaseIgnored) {
     ++context.counts.leases_over;
@@ -122,7 +122,8 @@ void SimServer::LeaveNow(Context& context, const Block& block, const Message& re
   if (place_.generation < ledger.generation) return;
   if (place_.generation > ledger.generation) ledger = Ledger{place_.generation, {}, {}, {}, {}};
   uint64_t& epoch = ledger.epochs[index_];
-  // Held back until the replica had it, which has then taken over: late, but true.
+  // The answer was held back until the replica had the version, and the replica has taken over
+  // since: the answer is late, but true.
   const Version& taken = ledger.taken[block.number];
   const bool known = held && reply.version.number <= taken.number;
   if (place_.epoch < epoch && !known) {
@@ -132,7 +133,7 @@ void SimServer::LeaveNow(Context& context, const Block& block, const Message& re
     });
   }
   epoch = std::max(epoch, place_.epoch);
-  // Who attaches or brings the first version gets none.
+  // An attaching worker, and one that brings the first version, get no version.
   if (reply.answers == Kind::kAttach || reply.answers == Kind::kInitialize) return;
   const bool pushes = reply.answers == Kind::kPush || reply.answers == Kind::kPushPull;
   if (pushes) ledger.acknowledged[block.number][reply.rank] |= uint64_t{1} << reply.clock;
@@ -147,7 +148,7 @@ void SimServer::TakeOver(Context& context, size_t place, const Version& current,
   if (context.ledger.generation == place_.generation) context.ledger.taken[block.number] = current;
   block.current = current;
   block.previous = previous.value_or(Version());
-  // With a version before it, none is the first.
+  // Where a previous version came with it, no version counts as the first.
   block.first_version = previous ? UINT64_MAX : current.number;
   block.acknowledged = current.clocks;
   if (context.shape.cut_every > 0) {

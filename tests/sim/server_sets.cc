@@ -1,5 +1,5 @@
-// Committed sets on a server: what server/node/quorum_reporter.cc and Shard::CommitSet do in the
-// product, around the real HeldBook.
+// Committed sets on a server, around the real HeldBook: server/node/quorum_reporter.cc and
+// Shard::CommitSet do the same in the product.
 #include <algorithm>
 #include <vector>
 
@@ -19,7 +19,7 @@ void SimServer::OnCommitted(Context& context, uint64_t clock, uint64_t ranks) {
   TellHeld(context);
 }
 
-// One message at a time.
+// Sends one report at a time.
 void SimServer::TellHeld(Context& context) {
   if (!held_ || telling_ > 0) return;
   const auto held = held_->Take();
@@ -54,7 +54,7 @@ void SimServer::TellRefused(Context& context, const Block& block, RequestId requ
 void SimServer::OnHeldHeard(Context& context, const Message& reply) {
   if (reply.life != place_.instance || reply.sequence != telling_) return;
   telling_ = 0;
-  // The generation is over.
+  // The coordinator has begun another generation.
   if (reply.code == absl::StatusCode::kFailedPrecondition) return held_.reset();
   if (reply.code != absl::StatusCode::kOk) held_->TellAgain();
   TellHeld(context);
@@ -70,7 +70,7 @@ void SimServer::TickHeld(Context& context) {
   TellHeld(context);
 }
 
-// Contributions that will be in no update.
+// Drops contributions that no update will have.
 void SimServer::Drop(Context& context, Block& block, const RequestIds& dropped) {
   context.counts.dropped += dropped.size();
   std::erase_if(block.kept, [&](const Contribution& kept) {

@@ -1,4 +1,4 @@
-// Updates of a simulated shard: what Shard::Run and Reject are in the product.
+// The updates of a simulated shard: Shard::Run and Shard::Reject do the same in the product.
 #include <algorithm>
 #include <utility>
 
@@ -36,7 +36,7 @@ void SimServer::BeginUpdate(Context& context, Block& block, const Update& update
 
 void SimServer::Apply(Context& context, Block& block, const Contribution& contribution) {
   uint64_t& clocks = block.current.clocks[contribution.rank];
-  // With committed sets clocks are left out.
+  // With committed sets some clocks are left out.
   const bool right = context.shape.sets() ? clocks >> contribution.clock == 0
                                           : clocks == Below(contribution.clock);
   if (!right) {
@@ -46,7 +46,7 @@ void SimServer::Apply(Context& context, Block& block, const Contribution& contri
     });
   }
   clocks |= uint64_t{1} << contribution.clock;
-  // Outside of sync the order says nothing.
+  // Outside of sync mode the order means nothing.
   const uint64_t value = contribution.value;
   block.current.values =
       context.shape.sync() ? Mix(block.current.values, value) : block.current.values + 2 * value;

@@ -1,5 +1,5 @@
-// Committed sets: what every block is at each clock, by nothing but the sets that the coordinator
-// has committed. Servers and workers are held to it.
+// Committed sets: the state of every block at each clock, computed from nothing but the sets that
+// the coordinator has committed. Servers and workers are checked against it.
 #pragma once
 
 #include <array>
@@ -13,20 +13,21 @@ namespace leeway::sim {
 
 class SetHistory {
  public:
-  // From now on this generation, which goes on from the cut at `clock` of those before it.
+  // Begins a generation, which continues from the cut at `clock` of an earlier generation.
   void Begin(const Shape& shape, uint64_t generation, uint64_t clock);
-  // A bit a rank. False: the clock has another set already, or is not the one after the last.
+  // Adds the set of a clock, one bit for each rank. False: the clock has another set already, or
+  // does not follow the last one.
   bool Commit(const Shape& shape, uint64_t generation, uint64_t clock, uint64_t ranks);
 
-  // The clock's set; nothing: it has none yet.
+  // The clock's set; nothing if no set is committed yet.
   std::optional<uint64_t> SetOf(uint64_t generation, uint64_t clock) const;
-  // The block as `version`, in this generation.
+  // Whether `version` is a state that the block has in this generation.
   bool Is(uint64_t generation, uint32_t block, const Version& version) const;
 
  private:
   struct State {
     std::array<Version, kBlocksMax> blocks;
-    // Of the clock that begins with it.
+    // The committed set of the clock that begins with this state.
     std::optional<uint64_t> set;
   };
   struct Generation {
@@ -34,9 +35,9 @@ class SetHistory {
     // By clock.
     std::vector<State> states;
   };
-  // Among them; their number: it has not begun.
+  // The generation's index in the list; the list's size if the generation has not begun.
   size_t IndexOf(uint64_t generation) const;
-  // Null: there is none at that clock.
+  // The state at that clock; null if no state is known.
   const State* StateAt(uint64_t generation, uint64_t clock) const;
   std::vector<Generation> generations_;
 };

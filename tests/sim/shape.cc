@@ -60,7 +60,7 @@ constexpr std::array<BugInfo, kBugs> kInfos = {{
     {"hand_over_unheard", "who hands a shard over hears of it no sooner than others", kResizes},
 }};
 
-// Half of the schedules have none of it.
+// Half of the schedules have no fault of this kind.
 uint32_t Some(RandomStream& draws, uint32_t most) {
   if (draws.NextU32() & 1) return 0;
   return 1 + static_cast<uint32_t>(draws.Below(most));
@@ -97,7 +97,7 @@ Shape DrawShape(uint64_t seed, const Wanted& wanted) {
   shape.whole = wanted.whole || wanted.replicas || wanted.sets || wanted.resizes;
   if (wanted.replicas) {
     shape.replicas = 2;
-    // Three where the third can take a lost one's place.
+    // Three servers, if the third can replace a lost one.
     const bool one = shape.servers == 1;
     const bool three = shape.servers == 2 && draws.NextU32() % 2 == 0;
     if (one) shape.servers = 2;
@@ -147,7 +147,7 @@ Faults DrawFaults(uint64_t seed, const Shape& shape) {
       faults.relay = shape.servers == 3 && draws.NextU32() % 8 == 0;
     }
   }
-  // Nobody can be asked for it again who is gone for good.
+  // A worker that is gone for good cannot be asked for a rejected contribution again.
   if (faults.gone && shape.sets()) faults.reject = 0;
   faults.heal_at = 3000 + static_cast<Micros>(draws.Below(9000));
   if (faults.relay) faults.heal_at += 30'000;

@@ -1,4 +1,4 @@
-// What a schedule is about: the job, which faults it has, and which rule is broken on purpose.
+// What a schedule is about: the job, its faults, and the rule that is broken on purpose.
 #pragma once
 
 #include <cstdint>
@@ -27,30 +27,32 @@ struct Shape {
   // Block b lives on server b % servers.
   uint32_t blocks = 2;
   uint32_t clocks = 3;
-  // Servers that have each block; above 1 only in the whole world.
+  // How many servers have each block. Values above 1 need the whole world.
   uint32_t replicas = 1;
-  // Somebody asks for other numbers of servers; it begins with so many of `servers`. Whole world.
+  // The number of servers changes on request; the job begins with `begins` of the `servers`. Whole
+  // world only.
   bool resizes = false;
   uint32_t begins = 0;
   // The whole coordinator instead of its membership alone.
   bool whole = false;
-  // Committed sets: a clock can do without so many; and without who is lost. Sync, whole world.
+  // Committed sets: a clock can do without `backup` contributions; `continues`: and without a lost
+  // worker. Sync mode, whole world.
   uint32_t backup = 0;
   bool continues = false;
 
   bool sync() const { return mode == Consistency::kSync; }
-  // Shards change hands while the job goes on.
+  // Shards change their owner while the job goes on.
   bool moves() const { return replicas > 1 || resizes; }
   bool sets() const { return backup > 0 || continues; }
   ConsistencyRules Rules() const { return {mode, staleness, workers, elastic, cut_every, sets()}; }
 };
 
-// Of a message: in 256. Of a whole schedule: how many.
+// Rates are in 256 of the messages. Counts are for the whole schedule.
 struct Faults {
   uint32_t drop = 0;
   uint32_t duplicate = 0;
   uint32_t slow = 0;
-  // Of an update: one of its contributions is not finite.
+  // In 256 of the updates: one of the contributions is not finite.
   uint32_t reject = 0;
   uint32_t crashes = 0;
   uint32_t replacements = 0;
@@ -62,32 +64,34 @@ struct Faults {
   uint32_t coordinator_kills = 0;
   bool skew = false;
   bool late_start = false;
-  // A worker that crashes and never comes back. Never where a clock waits for it.
+  // A worker crashes and never comes back. Never true where a clock waits for that worker.
   bool gone = false;
-  // Somebody asks for an early end. Whole world only.
+  // The job is asked to stop early. Whole world only.
   bool stop = false;
-  // Three servers with replicas, one after the other: the first stands still for longer than its
-  // lease, the one that takes over is killed and comes back, and so is the third as the first
-  // wakes.
+  // Three servers with replicas, which take over one after the other. The first stands still for
+  // longer than its lease. The second, which takes over, is killed and comes back. The third is
+  // killed and comes back as the first wakes.
   bool relay = false;
-  // With replicas: what an owner sends to its replica is long on its way. Meanwhile it is killed,
-  // comes back and owns its shard again; when that arrives it is killed once more.
+  // With replicas: what an owner sends to its replica is delayed for long. Meanwhile the owner is
+  // killed, comes back and owns its shard again. When the delayed messages arrive, it is killed
+  // once more.
   bool belated = false;
-  // How often another number of servers is asked for.
+  // How often the number of servers changes.
   uint32_t resizes = 0;
-  // With resizes: servers that are to leave in order, and come back.
+  // With resizes: how many servers leave in order and come back.
   uint32_t drains = 0;
-  // For longer than a lease, and in half of the cases than two: the coordinator hears nobody, or
-  // all but it and server 0 stand still together. Whole world only.
+  // `deaf`: the coordinator hears nobody. `hush`: all but it and server 0 stand still together.
+  // Both last longer than a lease, and in half of the cases longer than two. Whole world only.
   bool deaf = false;
   bool hush = false;
-  // Push and Pull in place of PushPull at every clock that this divides; 0: never.
+  // Every clock that this divides uses Push and Pull in place of PushPull; 0: no clock does.
   uint32_t split = 0;
-  // When all of it ends.
+  // When all faults end.
   Micros heal_at = 0;
 };
 
-// Each breaks one promise in the driver around a core, which stays as it is.
+// Bugs on purpose. Each breaks one promise in the driver around a core; the core itself stays as it
+// is.
 enum class Bug : uint8_t {
   kNone,
   kApplyTwice,
@@ -138,16 +142,16 @@ enum class Bug : uint8_t {
 };
 inline constexpr uint32_t kBugs = 42;
 
-// What may be drawn.
+// Restricts what may be drawn.
 struct Wanted {
   std::optional<Consistency> mode = std::nullopt;
   std::optional<bool> elastic = std::nullopt;
   bool whole = false;
-  // Whole, with a replica of each block.
+  // The whole world, with a replica of each block.
   bool replicas = false;
-  // Whole, with committed sets.
+  // The whole world, with committed sets.
   bool sets = false;
-  // Whole, and the number of servers changes.
+  // The whole world, with a changing number of servers.
   bool resizes = false;
   Bug bug = Bug::kNone;
 };
@@ -155,13 +159,13 @@ struct Wanted {
 struct BugInfo {
   const char* name;
   const char* what;
-  // Where it shows.
+  // The schedules in which the bug shows.
   Wanted where = {};
 };
 const BugInfo& InfoOf(Bug bug);
 std::optional<Bug> BugNamed(const std::string& name);
 
-// A pure function of both arguments.
+// A pure function of its two arguments.
 Shape DrawShape(uint64_t seed, const Wanted& wanted);
 Faults DrawFaults(uint64_t seed, const Shape& shape);
 std::string Describe(const Shape& shape, const Faults& faults);

@@ -1,5 +1,5 @@
-// A few thousand schedules in every run; a million by leeway_sim (README.md). And for each promise
-// a driver that breaks it, which must be found.
+// Runs a few thousand schedules each time; leeway_sim runs a million (README.md). For each promise
+// there is also a driver that breaks it, and the simulator must find that bug.
 #include <string>
 
 #include "tests/catch.h"
@@ -9,10 +9,10 @@
 namespace leeway::sim {
 namespace {
 
-// Of the schedules that a bug is given, when it is looked for: ten times what the rarest needs, so
-// that another draw of faults is no reason to fail. They cost nothing where it is found.
+// How many schedules the search for a bug may try: ten times what the rarest bug needs, so that
+// other draws do not fail the test. The search ends at the first find.
 constexpr uint64_t kUntilFound = 20'000;
-// A server must die at the right moment, sometimes two.
+// These bugs need a server that dies at the right moment, sometimes two.
 constexpr uint64_t kUntilFoundWithReplicas = 500'000;
 
 Counts RunAll(uint64_t schedules, const Wanted& wanted, uint64_t first = 0) {
@@ -30,7 +30,7 @@ Counts RunAll(uint64_t schedules, const Wanted& wanted, uint64_t first = 0) {
 
 TEST_CASE("no schedule of servers and workers breaks a promise") {
   const Counts sum = RunAll(150'000, {});
-  // The schedules reach what they are about.
+  // The schedules reach the situations that they are for.
   CHECK(sum.duplicates > 10'000);
   CHECK(sum.fenced > 10'000);
   CHECK(sum.waits_refused > 10'000);
@@ -86,7 +86,7 @@ TEST_CASE("no schedule with another number of servers breaks a promise") {
   }
 }
 
-// Found among hundreds of thousands; README.md says what each was.
+// Each was found among hundreds of thousands of schedules; README.md says what it showed.
 TEST_CASE("schedules that broke a promise once keep it") {
   RunAll(1, {.whole = true}, 1'045'427);
   RunAll(1, {.whole = true, .replicas = true, .resizes = true}, 1'043'991);
@@ -104,9 +104,9 @@ TEST_CASE("the same seed is the same schedule") {
   }
 }
 
-// Where the search for a bug begins: at the first schedule that shows it, if that is a late one.
-// When the simulator draws other schedules, the search goes on from there; `leeway_sim --bug` says
-// which one is the first then.
+// Where the search for a bug begins: at the first schedule that shows it, if that one is late. If
+// the simulator's draws change, the search goes on from there, and `leeway_sim --bug` prints the
+// new first schedule.
 uint64_t FirstOf(Bug bug) {
   switch (bug) {
     case Bug::kForgetBegun:
@@ -161,7 +161,7 @@ TEST_CASE("no order of events of a small world breaks a promise") {
   CHECK(sync.complete);
   CHECK(sync.states > 100'000);
   for (const Consistency mode : {Consistency::kBounded, Consistency::kAsync}) {
-    // The first so many of more.
+    // Visits only the first 50,000 of the states.
     CHECK(Exhaust({.mode = mode}, 50'000).violation.empty());
   }
 }

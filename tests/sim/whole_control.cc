@@ -31,7 +31,7 @@ CoordinatorOptions OptionsOf(const Shape& shape) {
   return options;
 }
 
-// Owners by shard, and the epoch; 0: nothing new.
+// Copies the owner of each shard and the epoch into the reply; epoch 0: nothing is new.
 template <typename Reply>
 void PackServers(const Reply& from, Message& reply) {
   reply.version = Version();
@@ -43,7 +43,7 @@ void PackServers(const Reply& from, Message& reply) {
   }
 }
 
-// What a life of a worker says, at a clock.
+// Fills in the fields that identify a worker's life, at a clock.
 template <typename Request>
 Request OfWorker(const Message& message) {
   Request request;
@@ -61,7 +61,7 @@ WholeControl::WholeControl(Context& context)
     : core_(std::in_place, OptionsOf(context.shape), context.LocalTime(kCoordinator)) {
   live_.fill(true);
   ScheduleTick(context);
-  // As ServerProcess::StartCoordinator.
+  // Like ServerProcess::StartCoordinator.
   record_.set_job_id(kJob);
 }
 
@@ -72,7 +72,7 @@ void WholeControl::Restart(Context& context) {
   options.generation = context.bug == Bug::kForgetRecord ? 0 : record_.generation() + 1;
   ++boot_;
   options.incarnation_base = record_.incarnations();
-  // Of what is not on record nobody has heard.
+  // Nobody has heard of an incarnation that is not on record.
   for (uint64_t& newest : context.newest) newest = std::min(newest, record_.incarnations());
   options.before = record_;
   if (manifest_.clock() > 0) options.resumed = {manifest_, "checkpoint"};
@@ -173,11 +173,11 @@ std::string WholeControl::Where(Context& context) const {
 void WholeControl::Register(Context& context, const Message& message, Time now) {
   auto request = WorkerRequest(message.rank, message.life);
   request.set_steps_per_epoch(1);
-  // Enough for a block on every server.
+  // Large enough for one block on every server.
   *request.mutable_schema() = TestSchema(1000);
   const auto answer = core_->RegisterWorker(request, now);
   Message reply = ReplyTo(message, answer.status().code());
-  // Claimed, if not answered yet.
+  // The worker's stop request is claimed, even if it was not answered yet.
   const v1::JobStatus status = core_->Status(now);
   for (const v1::WorkerStatus& each : status.workers()) {
     if (each.rank() != message.rank) continue;

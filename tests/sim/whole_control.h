@@ -1,5 +1,5 @@
-// The whole CoordinatorCore in a simulated world, with the service's part around it: commands go
-// out over ordered links, manifests take their time.
+// The whole CoordinatorCore in a simulated world, with what the service does around it: commands go
+// out on ordered links, and writing a manifest takes time.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ class WholeControl : public SimControl {
  public:
   explicit WholeControl(Context& context);
 
-  // As ServerProcess::GoOnAfter: with its record and the newest checkpoint.
+  // Like ServerProcess::GoOnAfter: continues with its record and the newest checkpoint.
   void Restart(Context& context) override;
   void OnMessage(Context& context, const Message& message) override;
   void OnTick(Context& context) override;
@@ -55,7 +55,7 @@ class WholeControl : public SimControl {
   void Do(Context& context, const ConnectServer& command);
   void Do(Context& context, const DisconnectServer& command);
   void Do(Context& context, const WriteRecord& command);
-  // It is durable.
+  // Makes the record durable.
   void Keep(Context& context, const v1::CoordinatorRecord& record);
   void Do(Context& context, const SetLive& command);
   void Do(Context& context, const CommitSet& command);
@@ -65,30 +65,32 @@ class WholeControl : public SimControl {
   void Do(Context& context, const Event& event);
   template <typename Other>
   void Do(Context&, const Other&) {}
-  // Wakes the core when it wants to be.
+  // Wakes the core at the time that it asks for.
   void SetAlarm(Context& context);
-  // The job goes back only if something is lost; and who was granted a lease has it.
+  // Checks that the job goes back only if something is lost, and that a server with a valid lease
+  // keeps it.
   void CheckPatience(Context& context, const Event& event);
-  // A bug: what a server is not heard for is believed to be its end.
+  // A bug on purpose: a silent server is believed to have ended.
   void BelieveSilence(Context& context);
   void CheckSet(Context& context, const CommitSet& command, uint64_t ranks);
 
   std::optional<CoordinatorCore> core_;
-  // What survives the process.
+  // The record, which survives the process.
   v1::CoordinatorRecord record_;
-  // One that nothing follows from, until there is time; goes with the process.
+  // A record that nothing depends on yet. It is written when there is time, and is lost with the
+  // process.
   std::optional<v1::CoordinatorRecord> owed_;
   v1::CheckpointManifest manifest_;
   v1::Placement last_placement_;
   std::map<uint64_t, v1::CheckpointManifest> writing_;
   uint32_t boot_ = 0;
   std::optional<Time> alarm_;
-  // By server; and when one more lease was granted to all.
+  // By server: when it was last heard, and when all servers were last granted one more lease.
   std::array<Time, kServersMax> heard_{};
   std::optional<Time> extended_;
-  // The process that the coordinator heard last, of those that are servers.
+  // The server process that the coordinator has heard last.
   uint32_t speaker_ = 0;
-  // As the servers were told.
+  // Which ranks live, as the servers were told.
   std::array<bool, kRanksMax> live_;
 };
 

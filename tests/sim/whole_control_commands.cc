@@ -1,4 +1,4 @@
-// What a simulated coordinator's core wants done.
+// Carries out the commands of a simulated coordinator's core.
 #include <algorithm>
 #include <utility>
 
@@ -25,12 +25,12 @@ void WholeControl::SetAlarm(Context& context) {
   timer.boot = boot_;
   const Duration left = *alarm_ - context.LocalTime(kCoordinator);
   const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(left).count();
-  // At it or after it, whatever is rounded.
+  // The timer rings at that time or later, however it is rounded.
   context.After(kCoordinator, std::max<Micros>(0, micros) + 2, timer);
 }
 
 void WholeControl::Do(Context& context, const ConfigureServer& command) {
-  // A process of before may still answer: only what it is told now counts.
+  // An earlier process may still answer: only the answer to this command counts.
   const std::string& folder = command.request.checkpoint();
   uint64_t clock = 0;
   if (!folder.empty())
@@ -54,7 +54,7 @@ void WholeControl::Do(Context& context, const ConfigureServer& command) {
 
 void WholeControl::Do(Context& context, const ConnectServer& command) {
   Connect(command.server, speaker_);
-  // What it said outlived it.
+  // The process has died since it registered.
   if (speaker_ != context.boots[command.server]) context.SeeGone(command.server, speaker_);
 }
 
@@ -62,7 +62,7 @@ void WholeControl::Do(Context& context, const DisconnectServer& command) {
   if (context.shape.resizes) Connect(command.server, UINT32_MAX);
 }
 
-// Durable at once, if anything follows from it.
+// The record is durable at once if anything depends on it.
 void WholeControl::Do(Context& context, const WriteRecord& command) {
   owed_.reset();
   if (command.awaited) return Keep(context, command.record);
@@ -73,7 +73,7 @@ void WholeControl::Keep(Context& context, const v1::CoordinatorRecord& record) {
   const v1::Placement before = record_.placement();
   const bool over = record.outcome() != v1::JOB_STARTING;
   if (!over || context.bug != Bug::kEndForgotten) record_ = record;
-  // What it says of who holds what is that of the time before.
+  // The record on disk has the previous placement.
   const bool late = context.bug == Bug::kRecordLate && before.shards_size() > 0;
   if (late) *record_.mutable_placement() = std::exchange(last_placement_, record_.placement());
   if (!late) last_placement_ = record_.placement();
@@ -161,7 +161,7 @@ void WholeControl::Do(Context& context, const WriteManifest& command) {
 
 void WholeControl::CheckPatience(Context& context, const Event& event) {
   const Time now = context.LocalTime(kCoordinator);
-  // Else something may be lost with a process, or with what a worker keeps.
+  // Otherwise something may be lost with a process, or with the state that a worker keeps.
   const bool whole = context.counts.server_kills == 0 && context.counts.coordinator_kills == 0 &&
                      !context.shape.elastic && !context.shape.sets();
   if (event.name == "going_back" && whole) {

@@ -12,12 +12,12 @@ namespace {
 
 v1::SavedShard PartOf(uint32_t shard, uint64_t hash) {
   v1::SavedShard part = TestFile(absl::StrCat("shard-", shard));
-  // As long as a digest, and read back as a number.
+  // The hash as a number of a digest's length, which can be read back.
   part.set_sha256(absl::StrFormat("%064d", hash));
   return part;
 }
 
-// What is said of a shard, at a clock.
+// Fills in the fields that identify a shard, at a clock.
 template <typename Request>
 Request OfShard(const Message& message) {
   Request request;
@@ -63,7 +63,7 @@ void WholeControl::ServerHeartbeat(Context& context, const Message& message, Tim
   speaker_ = message.boot;
   heard_[message.from - kServer0] = now;
   const auto heard = core_->ServerHeartbeat(request, now);
-  // The job goes on without one that was lost: it ends.
+  // The job goes on without a server that was lost, and the server ends.
   const bool heeded =
       absl::IsFailedPrecondition(heard.status()) || absl::IsAlreadyExists(heard.status());
   if (!heard.ok() && !heeded) return;
@@ -73,7 +73,7 @@ void WholeControl::ServerHeartbeat(Context& context, const Message& message, Tim
 }
 
 void WholeControl::ServerRegister(Context& context, const Message& message, Time now) {
-  // To a coordinator that is dead: its connections are, too.
+  // The message is for a coordinator that has died, and its connections with it.
   if (message.life != context.counts.coordinator_kills) return;
   const uint32_t index = message.from - kServer0;
   v1::RegisterServerRequest request;
@@ -92,12 +92,12 @@ void WholeControl::ShardSaved(Context& context, const Message& message, Time now
   *request.mutable_shard() = PartOf(message.block, message.value);
   const absl::Status heard = core_->ShardSaved(request, now);
   const bool older = message.generation < context.generation;
-  // The cut has failed, for this is another part than its owner before had written.
+  // The cut has failed, because an earlier owner has written a different part.
   const bool two = context.shape.moves() && absl::IsFailedPrecondition(heard);
   if (heard.ok() || older || two) {
     return context.Send(ReplyTo(message, absl::StatusCode::kOk));
   }
-  // It is not known yet what job it is part of.
+  // The restarted coordinator does not know yet which job the part belongs to.
   if (absl::IsInvalidArgument(heard) && boot_ > 0) return;
   context.Violate("a server's part of a cut is welcome", [&] { return heard.ToString(); });
 }
@@ -127,7 +127,7 @@ void WholeControl::BelieveSilence(Context& context) {
   }
 }
 
-// As server_watch.h; its connections end with the coordinator.
+// Like server_watch.h; the watching connections end with the coordinator.
 void WholeControl::Gone(Context& context, const Message& message, Time now) {
   if (message.life != context.counts.coordinator_kills) return;
   const uint32_t index = message.from - kServer0;

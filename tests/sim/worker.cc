@@ -36,8 +36,8 @@ void SimWorker::StartAgain(Context& context) {
   OpenOne(context, Phase::kRegister, Kind::kRegister);
 }
 
-// As Trainer::Rejoin; where the exchange cannot be abandoned a new one is made, as after going
-// back.
+// Like Trainer::Rejoin. An exchange that cannot be abandoned is replaced by a new one, as after
+// going back.
 void SimWorker::Rejoin(Context& context) {
   ++context.counts.rejoined;
   if (context.shape.elastic) return StartAgain(context);
@@ -83,7 +83,7 @@ void SimWorker::Take(Context& context, const Call& call, const Message& reply) {
   }
 }
 
-// All calls of the phase are answered.
+// All calls of the phase are answered; begins the next phase.
 void SimWorker::Next(Context& context) {
   switch (phase_) {
     case Phase::kRegister:
@@ -122,7 +122,7 @@ void SimWorker::Next(Context& context) {
 }
 
 void SimWorker::Registered(Context& context) {
-  // A life before this one has done all there was to do: stands by until the job is sealed.
+  // An earlier life has done all the work: this one stands by until the job is sealed.
   if (left_at_) {
     clock_ = *left_at_;
     return Leave(context);
@@ -175,15 +175,16 @@ void SimWorker::TakeStop(Context& context, const Message& reply) {
   stop_at_ = reply.stop_at;
   stop_requested_ = true;
   const bool between = phase_ == Phase::kRegister || phase_ >= Phase::kStopAt;
-  // What the stop gate breaks off; it knows clock 0 until the worker knows where it goes on.
+  // What the stop gate breaks off. The gate knows clock 0 until the worker knows where it
+  // continues.
   const bool first = phase_ <= Phase::kInitialize;
   if (between || (first ? 0 : clock_) < *stop_at_) return;
-  // Nothing is completed yet.
+  // The worker has not completed a clock yet.
   if (first) clock_ = 0;
   BreakOff(context);
 }
 
-// What is under way never ends: the others stop before it.
+// The exchange under way would never end: the others stop before it.
 void SimWorker::BreakOff(Context& context) {
   for (Call& call : calls_) call.open = call.in_flight = false;
   ++context.counts.stopped;

@@ -1,5 +1,5 @@
-// One life of a worker: what worker/trainer.cc and the client below it do, with the real RetryCore
-// for every call. A life that is replaced may go on for a while beside the newer one.
+// One life of a worker: does what worker/trainer.cc and the client below it do, with the real
+// RetryCore for every call. A life that is replaced may go on for a while beside the newer one.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class SimWorker {
 
   void Start(Context& context);
   void OnReply(Context& context, const Message& reply);
-  // It is the answer to what is asked now; others change nothing.
+  // Whether this reply answers the current attempt. All other replies are ignored.
   bool Expects(const Message& reply) const {
     const Call& call = calls_[reply.call];
     return end_ == End::kNone && reply.life == life_ && call.open && call.in_flight &&
@@ -27,17 +27,17 @@ class SimWorker {
   }
   void OnHeartbeatReply(Context& context, const Message& reply);
   void OnTick(Context& context);
-  // Goes before its time, as soon as it is between two exchanges.
+  // Makes the worker leave early, as soon as it is between two exchanges.
   void AskToLeave() { leaving_ = true; }
   void Pause(Micros until) { paused_until_ = until; }
-  // Exhaustive: registered, with the first version in hand.
+  // Exhaustive mode: the worker is registered and has the first version.
   void StartTraining(Context& context, uint64_t incarnation);
 
   enum class End : uint8_t {
     kNone,
     // The launcher starts the rank again.
     kDied,
-    // Went before its time; the launcher may start the rank again.
+    // It left early; the launcher may start the rank again.
     kWentEarly,
     kLeft,
   };
@@ -74,7 +74,7 @@ class SimWorker {
     uint16_t attempt = 0;
     uint64_t clock = 0;
     uint64_t value = 0;
-    // By this worker's clock.
+    // When the first attempt began, by this worker's clock.
     Micros first = 0;
     Micros began = 0;
     Micros again = 0;
@@ -94,9 +94,9 @@ class SimWorker {
 
   // ---- the walk
   void Take(Context& context, const Call& call, const Message& reply);
-  // The job has gone back: registers again, to learn from where it goes on.
+  // The job has gone back: the worker registers again, and learns where to continue.
   void StartAgain(Context& context);
-  // Committed sets: the others have gone on without it.
+  // Committed sets: the others have gone on without this worker.
   void Rejoin(Context& context);
   void CheckCounted(Context& context);
   void Next(Context& context);
@@ -122,17 +122,18 @@ class SimWorker {
   uint64_t incarnation_ = 0;
   uint64_t generation_ = 0;
   uint64_t clock_ = 0;
-  // Who owns each shard, and since which epoch that is so.
+  // The owner of each shard, and the epoch since which it is the owner.
   std::array<NodeId, kServersMax> owners_{};
   uint64_t epoch_ = 0;
   bool needs_initialize_ = false;
-  // The servers have said where it goes on.
+  // The servers have said at which clock the worker continues.
   bool knows_clock_ = false;
   std::optional<uint64_t> left_at_;
-  // Committed sets: the clock that it has given up, and how many of its contributions count.
+  // Committed sets: the clock that the worker has given up, and how many of that clock's
+  // contributions count.
   std::optional<uint64_t> given_up_;
   uint64_t counted_ = 0;
-  // What was read with which the clock started, and what is read in it.
+  // The versions with which the clock started, and those that were read in it.
   std::array<Version, kBlocksMax> read_{};
   std::array<Version, kBlocksMax> reading_{};
   bool leaving_ = false;

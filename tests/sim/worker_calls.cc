@@ -1,4 +1,4 @@
-// A worker's calls, each with its attempts, as client makes them around RetryCore.
+// A worker's calls, each with its attempts, made as the client makes them around RetryCore.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -79,7 +79,7 @@ void SimWorker::Retry(Context& context, Call& call, absl::StatusCode code) {
   call.again = now + std::chrono::duration_cast<std::chrono::microseconds>(decision.delay).count();
 }
 
-// A status that is no answer is either worth trying again, or the end of this life.
+// An error status either causes another attempt or ends this life.
 void SimWorker::Fail(Context& context, size_t index, absl::StatusCode code) {
   Call& call = calls_[index];
   if (IsRetryable(code)) {
@@ -88,7 +88,7 @@ void SimWorker::Fail(Context& context, size_t index, absl::StatusCode code) {
     return;
   }
   if (code == absl::StatusCode::kAlreadyExists && call.to != kCoordinator) return Rejoin(context);
-  // Nothing is left to do for this rank.
+  // This rank has no work left.
   const bool failed = code == absl::StatusCode::kFailedPrecondition && call.kind == Kind::kRegister;
   const bool over = code == absl::StatusCode::kAlreadyExists;
   if (over || failed) return Finish(End::kLeft);
@@ -101,7 +101,7 @@ void SimWorker::Fail(Context& context, size_t index, absl::StatusCode code) {
 }
 
 void SimWorker::CheckRefused(Context& context, const Call& call, absl::StatusCode code) {
-  // A newer life exists, or is about to.
+  // A newer life exists, or will soon.
   const bool replaced = incarnation_ == 0 || context.newest[rank_] > incarnation_;
   if (code == absl::StatusCode::kAborted && replaced) return;
   const bool old = replaced || call.to == kCoordinator;
@@ -139,7 +139,7 @@ void SimWorker::OnReply(Context& context, const Message& reply) {
     call.began = context.LocalNow(static_cast<NodeId>(rank_));
     return;
   }
-  // A contribution that made no sense: it is computed and handed in again.
+  // The contribution was not finite: the worker computes it and sends it again.
   const bool pushes = call.kind == Kind::kPushPull || call.kind == Kind::kPush;
   if (pushes && reply.code == absl::StatusCode::kInvalidArgument) {
     return Attempt(context, reply.call);
@@ -151,7 +151,7 @@ void SimWorker::OnReply(Context& context, const Message& reply) {
                     [&] { return Describe(reply); });
   }
   if (reply.code != absl::StatusCode::kOk) return Fail(context, reply.call, reply.code);
-  // Nothing will be done again only when the job is sealed: until then it may be needed.
+  // No clock is computed again only once the job is sealed: until then the worker may be needed.
   if (call.kind == Kind::kLeave && context.shape.whole && !reply.flag) {
     call.in_flight = false;
     call.again = context.LocalNow(static_cast<NodeId>(rank_)) + kWorkerTickEvery;
@@ -186,7 +186,7 @@ void SimWorker::OnTick(Context& context) {
   beat.to = kCoordinator;
   beat.incarnation = incarnation_;
   beat.generation = generation_;
-  // Known once all servers have said where it goes on.
+  // The clock is known once all servers have said where the worker continues.
   beat.clock = phase_ <= Phase::kInitialize ? 0 : clock_;
   beat.version.number = epoch_;
   context.Send(beat);

@@ -1,4 +1,4 @@
-// What a worker may see, and where it stands.
+// What a worker may read, and at which clock it stands.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,12 +39,13 @@ void SimWorker::CheckSeen(Context& context, const Call& call, const Message& rep
   });
 }
 
-// What is reported as dropped is in no version, and the other way round.
+// Checks that a contribution that was reported as dropped is in no version, and that every other
+// one is.
 void SimWorker::CheckCounted(Context& context) {
   if (!given_up_) return;
   const uint64_t clock = *std::exchange(given_up_, std::nullopt);
   const auto set = context.sets.SetOf(generation_, clock);
-  // A shard that has changed hands does not know what counted before; nor what is not applied yet.
+  // After a change of owner a shard does not know what counted before, nor what is not applied yet.
   if (!set || context.shape.moves() || clock_ <= clock) return;
   const bool counts = counted_ > clock;
   if (counts == ((*set >> rank_ & 1) != 0)) return;

@@ -33,7 +33,7 @@ SimWorker* World::Find(uint32_t rank, uint32_t life) {
   return nullptr;
 }
 
-// Ends of processes, as the launcher sees them.
+// Ends processes, as the launcher sees it.
 void World::Reap(uint32_t rank) {
   Rank& place = ranks_[rank];
   for (std::optional<SimWorker>* each : {&place.old, &place.worker}) {
@@ -86,7 +86,7 @@ void World::ToServer(const Message& event) {
   }
 }
 
-// What the coordinator answers to a server.
+// The coordinator has answered a server.
 void World::Heard(const Message& reply) {
   ServerProcess& process = processes_[reply.to - kServer0];
   SimHost& server = *servers_[reply.to - kServer0];
@@ -98,7 +98,7 @@ void World::Heard(const Message& reply) {
     });
     return;
   }
-  // A coordinator that was started again knows nobody.
+  // A restarted coordinator knows no server.
   const bool joins = reply.answers == Kind::kServerRegister && reply.code == absl::StatusCode::kOk;
   if (joins && !process.joined) server.OnHeard(static_cast<Micros>(reply.stop_at));
   process.joined |= joins;
@@ -109,9 +109,10 @@ void World::Heard(const Message& reply) {
     return EndServer(reply.to - kServer0);
   }
   if (reply.code == absl::StatusCode::kAlreadyExists) process.shut_down = true;
-  // Taken for one that was replaced: it ends, and its launcher begins another.
+  // The coordinator takes this process for one that was replaced: it ends, and its launcher starts
+  // another.
   if (reply.code == absl::StatusCode::kAborted) return KillServer(reply.to - kServer0);
-  // Who does not know the placement yet may not count on its lease.
+  // A server that does not know the current placement may not rely on its lease.
   const bool heard = reply.answers == Kind::kServerHeartbeat && reply.code == absl::StatusCode::kOk;
   if (heard && server.IsCurrent(reply.clock)) server.OnHeard(static_cast<Micros>(reply.stop_at));
 }
@@ -137,7 +138,7 @@ void World::Carry(const Message& command) {
       process.last_part = held.value_or(0);
     }
     if (command.order == Order::kShutdown) process.shut_down = true;
-    // The link asks again.
+    // The link sends the command again.
     if (code == absl::StatusCode::kUnavailable) return;
     process.commands_done = command.sequence;
     process.last_code = code;
@@ -151,7 +152,8 @@ void World::Carry(const Message& command) {
   context_.Send(done);
 }
 
-// Whole world: registers, then heartbeats, and tells of cuts until that is heard.
+// Whole world: the server registers, sends heartbeats, and reports each part of a cut until the
+// coordinator has heard it.
 void World::ServerLoop(uint32_t index) {
   ServerProcess& process = processes_[index];
   if (process.shut_down || process.down) return;

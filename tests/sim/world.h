@@ -1,5 +1,5 @@
-// One schedule, from a seed: servers, workers, coordinator, launcher and fate. First everything may
-// fail, then all is well, and the job must come to its end.
+// One schedule, which a seed determines: servers, workers, coordinator, launcher and faults. At
+// first everything may fail; then all faults end, and the job must complete.
 #pragma once
 
 #include <array>
@@ -20,35 +20,36 @@ class World {
  public:
   World(uint64_t seed, const Wanted& wanted, std::FILE* trace = nullptr);
 
-  // The first broken promise; empty if none is.
+  // Runs the schedule. Returns the first broken promise; empty if every promise holds.
   const std::string& Run();
   const Context& context() const { return context_; }
 
  private:
-  // Of a rank: the newest process, and one that it has replaced without ending it.
+  // The processes of a rank: the newest one, and one that it has replaced without ending it.
   struct Rank {
     std::optional<SimWorker> worker;
     std::optional<SimWorker> old;
-    // The launcher will start one.
+    // The launcher will start a process.
     bool start_due = false;
     bool gone = false;
     bool left = false;
   };
-  // A server process beside its data plane.
+  // The state of a server process, except for its data plane.
   struct ServerProcess {
     uint32_t boot = 0;
     bool down = false;
     bool registered = false;
     bool joined = false;
     bool shut_down = false;
-    // In order, while the job goes on.
+    // It has ended in order, while the job goes on.
     bool ended = false;
-    // The last command carried out, and how it went: a repeated one is only answered again.
+    // The last command that was carried out, and its result: a repeated command is only answered
+    // again.
     uint32_t commands_done = 0;
     absl::StatusCode last_code = absl::StatusCode::kOk;
-    // What stands for the file that was written for it.
+    // A hash that stands for the file that was written for that command.
     uint64_t last_part = 0;
-    // Parts of cuts of which the coordinator may not have heard.
+    // Parts of cuts that the coordinator may not have heard of.
     struct Part {
       uint32_t shard = 0;
       uint64_t clock = 0;
@@ -62,7 +63,7 @@ class World {
   void PlanFaults();
   void PlanRelay();
   void PlanBelated();
-  // `lasts`: how long what happens to the node; 0: a moment of the draw.
+  // `lasts`: how long the fault lasts; 0: the length is drawn.
   void Plan(Micros at, Kind kind, NodeId node, Micros lasts = 0);
   Micros Between(Micros from, Micros to);
   void Dispatch(const Message& event);
@@ -77,12 +78,12 @@ class World {
   void StartLater(uint32_t rank);
   void Crash(uint32_t rank);
   void Replace(uint32_t rank);
-  // For so long; 0: a moment of the draw.
+  // `lasts`: how long; 0: the length is drawn.
   void Pause(NodeId node, Micros lasts);
   void Partition();
   void Deafen();
   void Hush();
-  // 0: it comes back at a moment of the draw.
+  // A length of 0: the time of its return is drawn.
   void Drain(const Message& event);
   void KillServer(uint32_t server, Micros comes_after = 0);
   void EndServer(uint32_t server);
@@ -98,7 +99,7 @@ class World {
   Context context_;
   std::FILE* const trace_;
   std::array<std::optional<SimHost>, kServersMax> servers_;
-  // By shard: what survives every process.
+  // By shard: the files, which survive every process.
   SimHost::Disks disks_;
   std::array<ServerProcess, kServersMax> processes_;
   std::array<Rank, kRanksMax> ranks_;

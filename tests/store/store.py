@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""An object store to test with: s3rver, of npm, and before it a gate of ours that does what s3rver leaves out. The gate
-checks each signature and each checksum, hands a request on only when all of it is there, knows which uploads are
-unfinished, and puts faults in where a test asks for them.
+"""An object store to test with: s3rver, from npm, behind a gate of ours that does what s3rver leaves out. The gate
+checks each signature and each checksum, passes a request on only when all of it has arrived, knows which uploads are
+unfinished, and injects the faults that a test asks for.
 
     tests/store/store.py FOLDER      serves the bucket "bucket" from a folder; prints the endpoint, ends with its input
     tests/store/store.py --install   installs s3rver into the build folder, where it is not yet
@@ -40,11 +40,11 @@ ENVIRONMENT = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_R
 
 
 class Missing(Exception):
-    """What keeps the store from starting on this machine."""
+    """Says what keeps the store from starting on this machine."""
 
 
 def installed():
-    """The folder with s3rver, below the build folder. It is installed there once."""
+    """Returns the folder with s3rver, below the build folder. It is installed there once."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         raise Missing("node or npm is not installed (nodejs, npm)")
     build = pathlib.Path(os.environ.get("LEEWAY_BIN", HERE.parents[1] / "build/release/bin")).parent
@@ -56,7 +56,7 @@ def installed():
             return folder
         for name in ("package.json", "package-lock.json"):
             shutil.copy(HERE / name, folder / name)
-        # Not for minutes where there is no registry.
+        # npm must not try for minutes if there is no registry.
         done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--fetch-retries", "1", "--fetch-timeout", "10000"],
                               cwd=folder, check=False, capture_output=True, text=True)
         if done.returncode != 0:
@@ -67,7 +67,7 @@ def installed():
 
 @dataclasses.dataclass
 class Request:
-    """What a fault decides by. `number` counts from 0."""
+    """The request that a fault function decides about. `number` counts from 0."""
     number: int
     method: str
     key: str
@@ -75,7 +75,7 @@ class Request:
 
     @property
     def operation(self):
-        """As S3 calls it."""
+        """Returns the operation by S3's name."""
         if "uploadId" in self.query:
             return {"PUT": "UploadPart", "POST": "CompleteMultipartUpload", "DELETE": "AbortMultipartUpload"}[self.method]
         if "uploads" in self.query:
@@ -85,9 +85,9 @@ class Request:
         return {"PUT": "PutObject", "GET": "GetObject", "HEAD": "HeadObject", "DELETE": "DeleteObject"}[self.method]
 
 
-# What a fault function returns: None, or one of these. A Status answers in the store's place. A Cut closes the
-# connection: in the middle of the body, before the store hears of the request, or after it has carried it out. A Slow
-# waits, and goes on.
+# What a fault function returns: None, or one of these. A Status is the answer in the store's place. A Cut closes the
+# connection: in the middle of the body, before the store receives the request, or after it has carried the request out.
+# A Slow waits, and then passes the request on.
 @dataclasses.dataclass
 class Status:
     code: int
@@ -105,7 +105,7 @@ class Slow:
 
 
 def die_with_parent():
-    """In the child: however this process ends, it ends with it."""
+    """Runs in the child: however this process ends, the child ends with it."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -114,7 +114,7 @@ def encode(text):
 
 
 def signature_of(handler, secret):
-    """The signature that the request must have, by the rules of AWS (version 4), from what arrived."""
+    """Returns the signature that the request must have, by the rules of AWS (version 4), computed from what arrived."""
     fields = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=([^,]+), *SignedHeaders=([^,]+), *Signature=([0-9a-f]+)",
                           handler.headers.get("Authorization", ""))
     if fields is None:
@@ -165,7 +165,7 @@ class Gate(http.server.BaseHTTPRequestHandler):
         self.connection.close()
 
     def wrong(self, body):
-        """The name of what is wrong with the request; None if nothing is."""
+        """Returns the name of what is wrong with the request; None if nothing is."""
         found = re.search(r"Credential=([^/,]+)/", self.headers.get("Authorization", ""))
         secret, wrong = self.secret_of(found.group(1)) if found else (SECRET, None)
         if wrong:
@@ -183,7 +183,7 @@ class Gate(http.server.BaseHTTPRequestHandler):
         return None
 
     def secret_of(self, name):
-        """Of a key; and what is wrong with it."""
+        """Returns the secret of a key, and what is wrong with the key."""
         self.store.keys_used.add(name)
         service = self.store.service
         if service is None or name == KEY:
@@ -225,7 +225,7 @@ class Gate(http.server.BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_request
 
     def carry_out(self, request, body):
-        """What s3rver does not know is answered here: uploads that are unfinished, and aborting them."""
+        """Answers what s3rver does not support: unfinished uploads, and aborting them."""
         store, upload = self.store, request.query.get("uploadId")
         if request.operation == "ListMultipartUploads":
             return 200, {}, store.uploads_text(request.query.get("prefix", ""))
@@ -250,7 +250,8 @@ class Gate(http.server.BaseHTTPRequestHandler):
 
 
 class Store:
-    """A store in a folder. A context. `fault(request)` may be set to a function that says what happens to it."""
+    """A store in a folder. A context. `fault(request)` may be set to a function that says what happens to the
+    request."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -259,10 +260,10 @@ class Store:
         self.requests = []
         # {id: key}
         self.uploads = {}
-        # A TokenService of sts.py whose keys are taken, too; the keys that requests came with, and how many of those had
-        # expired.
+        # A TokenService of sts.py whose keys are accepted, too; the keys that requests came with; and how many of those
+        # keys had expired.
         self.service, self.keys_used, self.expired = None, set(), 0
-        # One at a time for each key: s3rver writes over an object in its place.
+        # One request at a time for each key, because s3rver overwrites an object in place.
         self.keys = {}
 
     def __enter__(self):
@@ -281,7 +282,7 @@ class Store:
         handler = type("Handler", (Gate,), {"store": self})
         self.gate = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.gate.daemon_threads = True
-        # Of clients that were killed.
+        # Errors of clients that were killed.
         self.gate.handle_error = lambda *_: None
         threading.Thread(target=self.gate.serve_forever, daemon=True).start()
         return self
@@ -298,7 +299,7 @@ class Store:
 
     @property
     def behind_endpoint(self):
-        """Of s3rver itself, past the gate."""
+        """The endpoint of s3rver itself, past the gate."""
         return f"http://{self.behind[0]}:{self.behind[1]}"
 
     def environment(self):
@@ -314,7 +315,7 @@ class Store:
         with self.lock:
             key_lock = self.keys.setdefault(path.partition("?")[0], threading.Lock())
         headers.pop("Expect", None)
-        # It knows one key, and takes what is not signed; the gate has checked the signature.
+        # s3rver knows one key, and accepts unsigned requests; the gate has checked the signature.
         headers = {name: value for name, value in headers.items()
                    if name.lower() not in ("authorization", "x-amz-security-token")}
         with key_lock:
@@ -340,7 +341,7 @@ class Store:
                 "</ListMultipartUploadsResult>").encode()
 
     def with_prefixes(self, query, answer):
-        """s3rver leaves out folders that hold folders only."""
+        """Adds folders that contain only folders, which s3rver leaves out."""
         if query.get("delimiter") != "/" or "continuation-token" in query or b"<IsTruncated>true" in answer:
             return answer
         prefix = query.get("prefix", "")
@@ -351,9 +352,9 @@ class Store:
         return answer.replace(b"</ListBucketResult>", more + b"</ListBucketResult>")
 
     def keys_below(self, prefix=""):
-        """Of all objects, from s3rver's own folder."""
+        """Returns the keys of all objects, from s3rver's own folder."""
         root, end = self.folder / BUCKET, "._S3rver_object"
-        # Not by rglob: folders of uploads go while one looks.
+        # Not with rglob, because folders of uploads disappear while one looks.
         files = [pathlib.Path(folder) / name for folder, _, names in os.walk(root) for name in names if name.endswith(end)]
         found = [file.relative_to(root).as_posix()[:-len(end)] for file in files]
         return sorted(key for key in found if key.startswith(prefix))

@@ -1,5 +1,5 @@
-"""What gives temporary credentials to test with: a security token service, which knows one role and one token, and the
-agent beside a container. A Store that is told of it takes its keys."""
+"""Issues temporary credentials for tests: a security token service, which knows one role and one token, and the agent
+beside a container. A Store that is given this service accepts its keys."""
 
 import dataclasses
 import http.server
@@ -19,7 +19,7 @@ class Key:
     expires: float
 
 
-# What `trouble` may be set to: a refusal by name, or one of these.
+# What `trouble` may be set to: the name of a refusal, or one of these.
 GARBAGE, SILENCE = "<garbage>", "<silence>"
 
 
@@ -49,7 +49,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return bool(trouble)
 
     def do_POST(self):
-        """AssumeRoleWithWebIdentity."""
+        """Answers AssumeRoleWithWebIdentity."""
         form = dict(urllib.parse.parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
         self.service.requests.append(form)
 
@@ -71,7 +71,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     "</AssumeRoleWithWebIdentityResponse>")
 
     def do_GET(self):
-        """The agent beside a container."""
+        """Answers as the agent beside a container does."""
         self.service.requests.append(dict(self.headers))
         if self.in_trouble(lambda name: json.dumps({"code": name, "message": f"{name} by the test"})):
             return
@@ -83,12 +83,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def date(key):
-    """In whole seconds, as STS has it."""
+    """Returns the key's date in whole seconds, as STS does."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(key.expires))
 
 
 class TokenService:
-    """A context. `life` is that of its keys, in seconds."""
+    """A context. `life` is the life of its keys, in seconds."""
 
     def __init__(self, folder, life):
         self.file, self.life = pathlib.Path(folder) / "token", life
@@ -97,14 +97,14 @@ class TokenService:
         self.rotate("first.token")
 
     def rotate(self, token):
-        """As a kubelet does it. The older token is not taken any more."""
+        """Rotates the token as a kubelet does. The older token is not accepted any more."""
         self.token = token
         new = self.file.with_suffix(".new")
         new.write_text(token + "\n")
         new.replace(self.file)
 
     def give(self):
-        # Expirations are in whole seconds: it is not to be later than the key's end here.
+        # Expirations are in whole seconds. The reported one must not be later than the key's end here.
         number = len(self.keys) + 1
         key = Key(f"secret{number}", f"session{number}/+=", int(time.time() + self.life))
         self.keys[f"ASIA{number}"] = key

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Accuracies on real data, each reached by a job that ships in config/jobs."""
+"""Accuracies on real data, each reached by a job from config/jobs."""
 
 import promised
 import runs
@@ -8,7 +8,7 @@ MLP = ["servers.count=2", "workers.count=3"]
 
 
 def reaches(job, accuracy, data, sets=()):
-    """`accuracy`: of other settings than the job's own; None: what docs/guide.md promises."""
+    """`accuracy`: the one to reach with settings other than the job's own; None: what docs/guide.md promises."""
     accuracy = promised.least(job.removesuffix(".yaml")) if accuracy is None else accuracy
     run = runs.Run(job, sets, runs.data_with(data))
     summary = run.train()
@@ -29,8 +29,8 @@ def cnn(seed, job="mnist-cnn.yaml"):
 
 
 def compressed(seed, shares):
-    """The plain CNN, and those that differ from it in compression only: {job: how many times its bytes at most}. Their
-    accuracy may be so much lower as docs/guide.md says."""
+    """Compares the plain CNN with jobs that differ from it in compression only. `shares` is {job: the largest share of
+    its bytes}. docs/guide.md says how much lower their accuracy may be."""
     full = cnn(seed)
     runs.check(full["test_accuracy"] >= promised.least("mnist-cnn"),
                f"mnist-cnn, seed {seed}: test accuracy {full['test_accuracy']:.4f}")
@@ -46,7 +46,7 @@ def compressed(seed, shares):
 
 
 def learns_nothing(job, sets, why, data):
-    """A finished run that says so: on the terminal, in summary.json and in the report."""
+    """A run that has learned nothing says so: on the terminal, in summary.json and in the report."""
     run = runs.Run(job, sets, runs.data_with(data))
     run.learns = False
     summary = run.train()
@@ -58,7 +58,7 @@ def learns_nothing(job, sets, why, data):
     run.clean()
 
 
-# Weights that decay by three quarters a step, so that the network says the same of everything.
+# Weights decay by three quarters a step, so that the network gives the same answer for every example.
 DECAYED = ["update.momentum=0", "update.weight_decay=50", "stop.epochs=1"]
 
 MNIST = "mnist/train-images-idx3-ubyte.gz"

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Some sixty models and files that cannot be trained: `leeway plan` refuses each with the place in the job, the cause, and
-what helps."""
+"""Some sixty models and files that cannot be trained. `leeway plan` refuses each with the place in the job, the cause,
+and a remedy."""
 
 import pathlib
 import re
@@ -46,7 +46,7 @@ def text(*layers):
     return {"layers": layers, "source": TEXT}
 
 
-# Name: the job, and the words that the error must have, the first of which is where.
+# Name: the job, and the words that the error must have. The first words are the place.
 MODELS = {
     "a window larger than what is left": (pictures("{max_pool: {size: 4}}", "{conv2d: {filters: 4, kernel: 3}}", DENSE),
                                           "model.layers.1", "kernel 3 is larger than the 2 x 2 input"),
@@ -148,7 +148,7 @@ def npy(array, fortran=False):
 
 
 def write_files(folder):
-    """Each bad in its own way, but for good.txt and good.npy."""
+    """Each file is bad in a way of its own, except for good.txt and good.npy."""
     (folder / "good.txt").write_text("abcdefghi" * 20)
     (folder / "empty.txt").write_text("")
     (folder / "short.txt").write_text("abc")
@@ -233,7 +233,7 @@ def refuse(cases):
         ended = subprocess.run([runs.BIN / "leeway", "plan", path, "--data", folder], capture_output=True, text=True,
                                timeout=60, check=False)
         missing = [word for word in wanted if word not in ended.stderr]
-        # A place in the job, whatever file is at fault.
+        # The error must name a place in the job, whichever file is wrong.
         placed = re.search(r"job\.yaml:\d+(:\d+)?: ", ended.stderr) is not None
         if missing or not placed or ended.returncode not in (runs.TEMPORARY, runs.USAGE, runs.PERMANENT):
             wrong.append(f"{name}: exit code {ended.returncode}, without {missing}: {ended.stderr.strip()[-400:]}")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Workers of one host that combine their contributions (workers.per_host: combine): what they send is that of one
-worker, and what comes of it is what comes of workers that hand in for themselves. tests/chaos/kills.py kills some.
+"""Workers of one host that combine their contributions (workers.per_host: combine): together they send as much as one
+worker, and the result is that of workers that contribute separately. tests/chaos/kills.py kills some of them.
 
 Usage: combine.py CASE; `measure` prints one line for each number of workers and exchange. The programs are those of
 LEEWAY_BIN, so that the same cases run with a worker that computes on another device."""
@@ -9,7 +9,7 @@ import runs
 
 DATA = "optdigits/optdigits.tra"
 TOLERANCE = 1e-6
-# Headers and the others' notes go to the servers all the same.
+# Headers and the notes of the other workers still go to the servers.
 OVERHEAD = 0.05
 RANKS = (2, 4)
 SETS = ["consistency.mode=sync", "transport.type=tcp", "servers.count=2", "stop={epochs: 4}",
@@ -27,7 +27,7 @@ EXCHANGES = {
 
 
 def trained(exchange, ranks, per_host):
-    """The summary of a run, and its model."""
+    """Returns the summary of a run, and its model."""
     sets = [*SETS, *EXCHANGES[exchange], f"workers.count={ranks}", f"workers.per_host={per_host}"]
     run = runs.Run("quickstart.yaml", sets, runs.data_with(DATA))
     summary, model = run.train(), run.model()
@@ -36,7 +36,7 @@ def trained(exchange, ranks, per_host):
 
 
 def difference(model, other):
-    """The largest, relative to the largest value of its tensor."""
+    """Returns the largest difference, relative to the largest value of its tensor."""
     return max(max(abs(a - b) for a, b in zip(model[name], other[name])) / max(map(abs, other[name])) for name in other)
 
 

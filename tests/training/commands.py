@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the commands refuse before they start anything, and what they tell.
+"""What the commands refuse before they start anything, and what they print.
 
     tests/training/commands.py CASE"""
 
@@ -29,7 +29,8 @@ def leeway(*arguments, timeout=120):
 
 
 def checked_first():
-    """Whatever `plan` refuses, `train` refuses in the same words, before it has made a folder or started a process."""
+    """`train` refuses everything that `plan` refuses, in the same words, before it makes a folder or starts a
+    process."""
     run = digits()
     run.parent.mkdir(exist_ok=True)
     rows = (run.data / DATA).read_text().splitlines()
@@ -56,7 +57,8 @@ def checked_first():
 
 
 def used_again():
-    """A folder of a run without a checkpoint serves another run, aloud; one with a checkpoint does not."""
+    """A run folder without a checkpoint is used for another run, with a message. A folder with a checkpoint is
+    refused."""
     run = digits(["workers.emulate={step_milliseconds: 20}", "stop={clocks: 2000}"])
     run.start()
     run.wait_for(lambda r: r.max_clock() >= 1)
@@ -73,7 +75,7 @@ def used_again():
 
 
 def stop_in_the_past():
-    """Whatever the mode and the unit of `stop`; a run that stays where it ended is none."""
+    """In every mode and unit of `stop`: a run that cannot go further is refused."""
     for mode in ("sync", "async", "bounded"):
         run = digits([f"consistency={{mode: {mode}" + (", staleness: 2}" if mode == "bounded" else "}")])
         first = run.train()
@@ -101,7 +103,7 @@ def only_run_folders():
 
 
 def idle_workers():
-    """Workers without any example are warned of, by plan and by train; the job is none the worse."""
+    """plan and train warn of workers without any example; the job still trains."""
     sets = ["workers.count=4", "data.batch_size=2000"]
     run = digits(sets)
     plan = leeway("plan", run.job, "--data", run.data, *[a for one in [*SMALL, *sets] for a in ("--set", one)])
@@ -120,8 +122,8 @@ def idle_workers():
 
 
 def unequal_files():
-    """By file, with one worker's data ten times another's, a third that has but two batches, and one without any: each
-    mode trains on its epochs, no less, and in async each exchange has a batch."""
+    """The data is divided by file. One worker has ten times another's data, a third has only two batches, and one has
+    no data. Each mode trains its epochs completely, and in async mode each exchange has a batch."""
     rows = (runs.data_with(DATA) / DATA).read_text().splitlines()
     place = runs.RunFolder().parent
     for name, count in {"a.csv": 2000, "b.csv": 200, "c.csv": 60}.items():
@@ -145,7 +147,7 @@ def unequal_files():
 
 
 def nothing_to_do():
-    """In async who has no data finishes at once, also rank 0, and the others train all epochs."""
+    """In async mode a worker without data finishes at once, even rank 0, and the others train all epochs."""
     for count, batch in ((4, 2000), (3, 3823)):
         run = digits([f"workers.count={count}", f"data.batch_size={batch}", "consistency.mode=async", "stop={epochs: 8}"])
         summary = run.train()
@@ -156,7 +158,7 @@ def nothing_to_do():
 
 
 def lost_checkpoints():
-    """A run whose checkpoints are gone is not begun anew over its results; one that never had any is."""
+    """A run whose checkpoints are gone is not begun anew over its results. A run that never had a checkpoint is."""
     for lose in (["checkpoints"], ["checkpoints", "coordinator.json"], ["checkpoints", "model.safetensors"]):
         run = digits()
         run.train()
@@ -182,7 +184,7 @@ def lost_checkpoints():
 
 
 def lost_metrics():
-    """A run whose metrics.jsonl was lost half-way is told as what it is, by summary and report."""
+    """The summary and the report of a run that has lost half of its metrics.jsonl say so."""
     run = digits(["stop={clocks: 20}"])
     run.train()
     (run.dir / "metrics.jsonl").write_text("")
@@ -197,7 +199,8 @@ def lost_metrics():
 
 
 def private_files():
-    """metadata.private keeps every file of a run from other users: the launcher's, the processes', the servers'."""
+    """metadata.private keeps every file of a run from other users: those of the launcher, the processes and the
+    servers."""
     run = digits(["metadata.private=true"])
     run.train()
     found = [run.dir, *run.dir.rglob("*")]
@@ -228,7 +231,7 @@ stop: {epochs: 20}
 
 
 def regression():
-    """MAE and R2 of labels that are far from zero and hardly differ, by numpy from the exported model."""
+    """MAE and R2 of labels that are far from zero and almost equal, compared with numpy on the exported model."""
     draws = np.random.default_rng(16)
     run = runs.RunFolder()
     for name, count in (("train.csv", 900), ("test.csv", 1031)):
@@ -255,7 +258,7 @@ def regression():
 
 
 def bench_quick():
-    """Rows come as they are measured, where no terminal is, and all within seconds."""
+    """Rows are printed as they are measured if there is no terminal, and all of them within seconds."""
     began = time.monotonic()
     process = subprocess.Popen([str(runs.BIN / "leeway"), "bench", "transport", "--quick"], stdout=subprocess.PIPE,
                                text=True, env={**os.environ, "TERM": "dumb"})
@@ -269,7 +272,7 @@ def bench_quick():
 
 
 def bench():
-    """One row of each of its subcommands, beside the limit of the same run."""
+    """Each subcommand prints one row, beside the limit of the same run."""
     for words in (["transport", "--transfers-only", "--transports", "shm", "--methods", "push", "--sizes", "64K", "--rounds",
                    "1", "--seconds", "0.01"], ["update", "--rules", "adam", "--shard", "4M", "--rounds", "1"]):
         done = leeway("bench", *words)
@@ -277,7 +280,7 @@ def bench():
 
 
 def scaled_rates():
-    """`plan` says the rates that scaling makes, and the metrics have them."""
+    """`plan` prints the rates after scaling, and the metrics have the same rates."""
     local = "{type: sgd, learning_rate: 0.01, scaling: square_root, schedule: {type: constant, warm_up: {clocks: 4}}}"
     update = "update={type: sgd, learning_rate: 0.5, scaling: linear}"
     sets = [f"exchange={{type: delta, local_steps: 2, optimizer: {local}}}", update, "workers.count=4"]

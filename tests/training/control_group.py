@@ -5,7 +5,7 @@ import os
 import pathlib
 import time
 
-# {what is limited: [(where a group is made, its file)]}.
+# {resource: [(where a group is made, the file of its limit)]}.
 PLACES = {
     "processes": [("/sys/fs/cgroup/pids", "pids.max"), ("/sys/fs/cgroup", "pids.max")],
     "memory": [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")],
@@ -13,7 +13,7 @@ PLACES = {
 
 
 def made(what, most):
-    """The folder of a new group that may have so much; None: the system lets none be made."""
+    """Returns the folder of a new group with this limit; None: the system permits no group."""
     for place, limit in PLACES[what]:
         folder = pathlib.Path(place, f"leeway-test-{os.getpid()}")
         try:
@@ -28,7 +28,7 @@ def made(what, most):
 
 @contextlib.contextmanager
 def group_of(what, most):
-    """Yields the folder of a group, or None; afterwards waits until its processes have ended."""
+    """Yields the folder of a group, or None. Afterwards waits until its processes have ended."""
     folder = made(what, most)
     try:
         yield folder
@@ -41,13 +41,13 @@ def group_of(what, most):
 
 
 def enter(folder):
-    """Moves this process into the group; what it starts begins there."""
+    """Moves this process into the group; the processes that it starts begin there."""
     (folder / "cgroup.procs").write_text(str(os.getpid()))
 
 
 @contextlib.contextmanager
 def inside(folder):
-    """What is started within it begins in the group."""
+    """Processes that are started within this context begin in the group."""
     enter(folder)
     try:
         yield
@@ -56,7 +56,7 @@ def inside(folder):
 
 
 def kills_for_memory(folder):
-    """How many processes of the group the system has killed."""
+    """Returns how many processes of the group the system has killed for memory."""
     told = next(path for path in (folder / "memory.oom_control", folder / "memory.events") if path.exists())
     words = dict(line.split() for line in told.read_text().splitlines())
     return int(words["oom_kill"])

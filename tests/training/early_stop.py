@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Jobs that end because they no longer get better: when, with which exit code, and what they say of it."""
+"""Jobs that end because they no longer improve: when they end, their exit code, and their messages."""
 
 import os
 import re
@@ -20,7 +20,7 @@ def early(patience, min_change, metric="test_loss"):
             f"metric: {metric}}}}}")
 
 
-# Nothing is better than the first evaluation by so much.
+# No evaluation is better than the first one by this much.
 PATIENT = early(6, 10)
 ENDS_AT = 7 * EVERY + 1
 
@@ -30,12 +30,12 @@ def job(sets, mode="sync"):
 
 
 def whole_run():
-    """The summary of one that nothing disturbs."""
+    """Returns the summary of an undisturbed run."""
     return references.undisturbed("quickstart.yaml", [*SETS, "consistency.mode=sync", PATIENT], runs.data_with(DATA))
 
 
 def expected(evaluations, patience, min_change):
-    """The evaluation that decides and the best one, by the definition."""
+    """Returns the evaluation that decides and the best one, by the definition."""
     best, since = None, 0
     for one in evaluations:
         if best is None or best["test_loss"] - one["test_loss"] > min_change:
@@ -48,7 +48,8 @@ def expected(evaluations, patience, min_change):
 
 
 def finishes():
-    """Exit code 0, a summary and a report that say why, and at the clock that the definition says."""
+    """The run ends with exit code 0, a summary and a report that say why, and at the clock that the definition
+    gives."""
     patience, min_change = 2, 0.05
     run = job([early(patience, min_change)])
     summary = run.train()
@@ -67,7 +68,8 @@ def finishes():
 
 
 def goes_on():
-    """With more patience a run goes on where it ended, and is what it would have been with it from the beginning."""
+    """With more patience a run continues where it ended, and has the result that this patience gives from the
+    beginning."""
     run = job([early(2, 10)])
     first = run.train()
     runs.check(first["clock"] == 3 * EVERY + 1, f"ended at clock {first['clock']}")
@@ -81,7 +83,7 @@ def goes_on():
 
 
 def killed():
-    """Worker 0, which evaluates, and server 0, which decides, are killed: the same end, the same bits."""
+    """Worker 0, which evaluates, and server 0, which decides, are killed: the end and the bits are the same."""
     undisturbed = whole_run()
     runs.check(undisturbed["clock"] == ENDS_AT, f"undisturbed it ends at clock {ENDS_AT}")
     run = job([PATIENT])
@@ -100,7 +102,7 @@ def killed():
 
 
 def asynchronous():
-    """Each worker stops where it is; the job has finished. By accuracy."""
+    """Each worker stops where it is, and the job has finished. It goes by accuracy."""
     run = job([early(3, 0.9, "test_accuracy"), SLOWLY, "update={type: sgd, learning_rate: 0.01}"], "async")
     summary = run.train()
     runs.check(summary["state"] == "finished" and "test_accuracy" in summary["message"], summary["message"])

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The transformer of config/jobs/shakespeare-gpt.yaml in every mode: 1,500 steps of two workers reach a loss of 2.0 nats
-a character or less on text that it has not seen, as PyTorch does."""
+"""The transformer of config/jobs/shakespeare-gpt.yaml in every mode. With 1,500 steps of two workers it reaches a loss
+of at most 2.0 nats a character on unseen text, as PyTorch does."""
 
 import tempfile
 
@@ -8,12 +8,12 @@ import runs
 
 JOB, TEXT = "shakespeare-gpt.yaml", "tinyshakespeare/input.txt"
 LOSS_MAX = 2.0
-# Nesterov's momentum outside makes up for the local steps (Douillard et al. 2023, arXiv:2311.08105).
+# The outer Nesterov momentum makes up for the local steps (Douillard et al. 2023, arXiv:2311.08105).
 BESIDE_SYNC = 1.02
 
 
 def local(exchange, rate, warm_up):
-    """An exchange of workers that train by AdamW on their own; a warm-up in local steps is in clocks of the job."""
+    """An exchange whose workers each train by AdamW. A warm-up in local steps is converted to clocks of the job."""
     return (f"exchange={{{exchange}, optimizer: {{type: adamw, learning_rate: {rate}, beta2: 0.99, weight_decay: 0.1, "
             "factors: {biases: {weight_decay: 0}, norms: {weight_decay: 0}}, "
             f"schedule: {{type: cosine, final_factor: 0.1, warm_up: {{clocks: {warm_up}}}}}}}}}")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""In sync mode the same seed gives the same bits: whatever the number of servers, in a second run,
-stopped and resumed, and with a worker killed. Without real data these run on optdigits, which ships."""
+"""In sync mode the same seed gives the same bits: with any number of servers, in a second run, after a stop and
+resumption, and with a worker killed. Without real data these tests run on optdigits, which ships with Leeway."""
 
 import os
 import random
@@ -10,24 +10,24 @@ import time
 import references
 import runs
 
-# Momentum, dropout and batch norm: everything that could be forgotten by a checkpoint.
+# Momentum, dropout and batch norm: each has state that a checkpoint could lose.
 SETS = ["servers.count=2", "workers.count=3", "update={type: sgd, learning_rate: 0.05, momentum: 0.9}",
         "stop={epochs: 8}", "checkpoint={every: {clocks: 50}, keep: 100}",
         "model.layers=[{flatten: {}}, {dense: {units: 32}}, {batch_norm: {}}, {relu: {}}, "
         "{dropout: {rate: 0.2}}, {dense: {units: 10}}]"]
-# Change how long the run takes, so that there is time to stop it, and nothing else. One that is broken off has no end
-# of its own, so that it is broken off on any machine.
+# Makes the run last long enough to stop it, and changes nothing else. A run that will be interrupted has no end of its
+# own, so that it is interrupted on any machine.
 SLOWLY = "workers.emulate={step_milliseconds: 3}"
 ENDLESS = "stop={epochs: 3000}"
-# From a resumption to the end.
+# Clocks from a resumption to the end.
 CLOCKS_MORE = 100
-# Of an orderly stop, with others on the machine: the processes' own deadlines are longer.
+# The longest time of an orderly stop on a busy machine: the processes' own deadlines are longer.
 STOP_SECONDS_MAX = 8
 DATA = "optdigits/optdigits.tra"
 MNIST = "mnist/train-images-idx3-ubyte.gz"
 
 
-# Everything of a tree that has weights or running statistics, of branches that share what they read.
+# A tree with every layer that has weights or running statistics, and with branches that read the same value.
 TREE = ("model.layers=[{conv2d: {filters: 8, kernel: 3, padding: 1}}, {repeat: {times: 2, layers: [{residual: {layers: "
         "[{conv2d: {filters: 8, kernel: 3, padding: 1, groups: 8}}, {batch_norm: {}}, {relu: {}}, "
         "{dropout: {rate: 0.2}}], shortcut: [{conv2d: {filters: 8, kernel: 1, groups: 2}}, "
@@ -36,14 +36,14 @@ TREE = ("model.layers=[{conv2d: {filters: 8, kernel: 3, padding: 1}}, {repeat: {
         "{dense: {units: 10}}]")
 
 
-# A transformer of characters, whose text are the digits' rows.
+# A transformer of characters, whose text is the rows of the digits.
 GPT = ["model.layers=[{gpt: {vocabulary: 12, layers: 2, width: 16, heads: 2, dropout: 0.1}}]",
        f"data={{train: {{type: text, files: {DATA}, context: 16}}, holdout: 0.1, batch_size: 8}}",
        "update={type: adamw, learning_rate: 0.001}"]
 
 
 def digest(sets=()):
-    """Of a run."""
+    """Returns the digest of a run's weights."""
     run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync", *sets], runs.data_with(DATA))
     sha = run.train()["weights_sha256"]
     run.clean()
@@ -51,7 +51,7 @@ def digest(sets=()):
 
 
 def reference(sets=()):
-    """Of an unbroken run, which trains once for all."""
+    """Returns the digest of an uninterrupted run, which is trained once for all tests."""
     sets = [*SETS, "consistency.mode=sync", *sets]
     return references.undisturbed("quickstart.yaml", sets, runs.data_with(DATA))["weights_sha256"]
 
@@ -66,7 +66,7 @@ def servers(sets=(), others=(["servers.count=2"], ["servers.count=1"], ["servers
 
 
 def stopped(sets, clock=60):
-    """A run that was stopped in order, some clocks after its beginning, and at which one."""
+    """Returns a run that was stopped in order, some clocks after its beginning, and its clock."""
     run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync", *sets], runs.data_with(DATA))
     run.start(more=[SLOWLY, ENDLESS])
     run.wait_for(lambda r: r.max_clock() >= clock)
@@ -77,7 +77,7 @@ def stopped(sets, clock=60):
 
 
 def resumed(sets=(), then=()):
-    """With `then` the run goes on, and ends as one that was never broken off."""
+    """The run is resumed, with the settings `then`, and ends as one that was never interrupted."""
     run, clock = stopped(sets)
     end = f"stop={{clocks: {references.round_up(clock + CLOCKS_MORE)}}}"
     sha, whole = run.train(resume=True, more=[end, *then])["weights_sha256"], reference([*sets, end])
@@ -113,7 +113,7 @@ def resumed_delta():
 
 
 def resumed_spread():
-    """Blocks that leave spread over the steps: both exchanges, more than one group of blocks."""
+    """Blocks leave spread over the steps: both exchanges, more than one group of blocks."""
     resumed_exchange("exchange={type: delta, local_steps: 5, spread: true, optimizer: "
                      "{type: adam, learning_rate: 0.002}}",
                      ["update={type: sgd, learning_rate: 1}", "servers.block_bytes=1024"])
@@ -121,12 +121,13 @@ def resumed_spread():
 
 
 def resumed_compressed(contributions, weights, sets=()):
-    """So are the residuals of compressed contributions, and what the workers have where servers answer changes."""
+    """The residuals of compressed contributions are in the checkpoint, and so is what the workers have when servers
+    answer with changes."""
     resumed_exchange(f"compression={{contributions: {contributions}, weights: {weights}}}", sets)
 
 
 def other_exchange():
-    """A job goes on with another exchange or optimizer: what its workers kept is not taken for something else."""
+    """A job continues with another exchange or optimizer: the state that its workers kept is not misread."""
     momentum = "{type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 0.05, momentum: 0.9}}"
     adagrad = "{type: delta, local_steps: 2, optimizer: {type: adagrad, learning_rate: 0.01}}"
     run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync", "compression.contributions={type: int8}"],
@@ -153,7 +154,7 @@ DELTA = ["exchange={type: delta, local_steps: 5, optimizer: {type: sgd, learning
 
 
 def finished_async():
-    """A finished async job is finished, also for a resume; and its model is what was trained last."""
+    """A finished async job stays finished when it is resumed, and its model is the last one."""
     slow = "workers.emulate={slow: [{ranks: [2], factor: 10}], step_milliseconds: 1}"
     run = runs.Run("quickstart.yaml", [*SETS, "stop={epochs: 20}", "consistency.mode=async", slow,
                                        "update={type: sgd, learning_rate: 0.01}"], runs.data_with(DATA))
@@ -167,7 +168,7 @@ def finished_async():
 
 
 def stopped_early():
-    """Ctrl-C at any moment of the start is a stop, and takes no time."""
+    """Ctrl-C at any moment of the start stops the job quickly."""
     for delay in (0.01, 0.05, 0.1, 0.15, 0.2, 0.3):
         run = runs.Run("quickstart.yaml", [*SETS, SLOWLY], runs.data_with(DATA))
         run.start()
@@ -178,7 +179,7 @@ def stopped_early():
         took = time.monotonic() - began
         code = run.process.returncode
         runs.check(took < STOP_SECONDS_MAX, f"Ctrl-C after {delay} s ends it in {took:.1f} s")
-        # Before the launcher can be told, the signal ends it as it ends any program.
+        # Before the launcher handles the signal, the signal ends it like any program.
         summary = {"state": "no run"} if code == -signal.SIGINT else run.summary()
         expected = runs.TEMPORARY if summary.get("clock") is None else runs.STOPPED
         runs.check((code, summary["state"]) in ((expected, "stopped"), (-signal.SIGINT, "no run")),
@@ -210,7 +211,7 @@ def killed_worker(job="mnist-sync.yaml", sets=("update={type: sgd, learning_rate
 
 
 def batches():
-    """4 workers of batch 32 do what one worker of batch 128 does."""
+    """4 workers of batch 32 do the same as one worker of batch 128."""
     data = runs.data_with(MNIST)
     base = ["update={type: sgd, learning_rate: 0.1}", "stop={clocks: 50}", "servers.count=2"]
     models = []

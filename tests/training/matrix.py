@@ -1,13 +1,14 @@
 #!/usr/bin/python3
-"""Every mode with every other: exchange x consistency x workers x model x rule, on the digits of data/optdigits. Each job
-is held against the one that it should equal: outside of sync the same in sync, in sync the same with one worker.
+"""Combines every mode with every other: exchange x consistency x workers x model x rule, on the digits of
+data/optdigits. Each job is compared with the one that it should equal: outside of sync with the same job in sync, in
+sync with one worker.
 
-The rates follow one rule, so that a job that fails is at fault, not its rate:
+The rates follow a few rules, so that the job, and not its rate, is at fault if it fails:
 - All workers' batches together are 64 examples, so that one worker or eight take the same steps.
 - A rate means the same in every mode, so the mode is the one word that differs.
-- An elastic worker's rate is its own, whatever the others do; its rule is the worker's optimizer, for the servers' is
-  the centre's own.
-No combination of these is refused by the product, so none is left out.
+- An elastic worker's rate is its own, whatever the others do. Its rule is the worker's optimizer, because the servers'
+  rule is the centre's own.
+The product refuses no combination of these, so all are tested.
 """
 
 import itertools
@@ -63,12 +64,12 @@ stop: {{epochs: {epochs}}}
 
 
 def knobs(case):
-    """The exchange and, where it has one, the servers' rule."""
+    """Returns the exchange and, where it has one, the servers' rule."""
     if case.exchange == "elastic":
         local = (SGD if case.rule == "sgd" else ADAM).format(0.05 if case.rule == "sgd" else 0.003)
         return f"{{type: elastic, every: 5, optimizer: {{{local}}}}}", ""
     if case.exchange == "delta":
-        # Local SGD; with adam on the servers FedAdam.
+        # Local SGD; with adam on the servers this is FedAdam.
         rule = "type: sgd, learning_rate: {}" if case.rule == "sgd" else ADAM + ", beta2: 0.99, epsilon: 0.001"
         rate = 1.0 if case.rule == "sgd" else 0.02
         exchange = f"{{type: delta, local_steps: {LOCAL_STEPS}, optimizer: {{{SGD.format(0.05)}}}}}"
@@ -79,7 +80,7 @@ def knobs(case):
 
 
 class Matrix:
-    """Trains each case once, and remembers."""
+    """Trains each case once, and keeps the result."""
 
     def __init__(self, epochs=10, examples=EXAMPLES, seed=7):
         self.epochs, self.examples, self.seed = epochs, examples, seed
@@ -100,7 +101,7 @@ class Matrix:
                                       batch=max(self.examples // case.workers, 1), epochs=self.epochs,
                                       consistency=case.consistency, workers=case.workers))
             run = runs.Run(job, data=self.data, parent=Path(folder) / "runs")
-            # Over before it has told of its first steps: its accuracy says what it has learned.
+            # The run ends before it has reported its first steps: its accuracy shows what it has learned.
             run.learns = False
             summary = run.train(timeout=300)
             runs.check(summary["state"] == "finished" and (run.dir / "model.safetensors").exists(),
@@ -138,7 +139,8 @@ def pairs(case):
 
 
 def covering():
-    """Cases that have each two values of different kinds together in one of them, chosen greedily, always the same."""
+    """Returns cases in which every two values of different kinds occur together. They are chosen greedily and are
+    always the same."""
     cases = [Case(*values) for values in itertools.product(*VALUES)]
     missing = set().union(*map(pairs, cases))
     chosen = []
@@ -173,7 +175,7 @@ def statistics():
         raise runs.Failed("\n".join(failures))
 
 
-# Of each exchange what asks the most of it.
+# The most demanding case of each exchange.
 HARDEST = [Case("gradient", "async", 4, "batch_norm", "adam"), Case("delta", "bounded", 4, "dropout", "adam"),
            Case("elastic", "async", 4, "batch_norm", "sgd")]
 

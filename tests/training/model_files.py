@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Weights from PyTorch into a job and out again, and models as ONNX: the outputs must be PyTorch's. Skipped aloud where
-PyTorch, or what runs ONNX, is not installed."""
+"""Weights from PyTorch into a job and out again, and models as ONNX: the outputs must be PyTorch's. Without PyTorch, or
+a program that runs ONNX, the test is skipped and says so."""
 
 import json
 import pathlib
@@ -14,7 +14,7 @@ import numpy
 
 import runs
 
-# Of outputs that are about 1; both sides compute in float32.
+# For outputs of about 1; both sides compute in float32.
 TOLERANCE = 1e-4
 
 JOB = """apiVersion: leeway/v1
@@ -55,7 +55,7 @@ def modules():
 
 
 def write_safetensors(path, tensors):
-    """{name: array}, by the format's definition."""
+    """Returns {name: array}, by the format's definition."""
     header, values = {}, b""
     for name, array in tensors.items():
         dtype = {"float32": "F32", "float64": "F64", "float16": "F16", "int64": "I64"}[str(array.dtype)]
@@ -76,7 +76,7 @@ def read_safetensors(path):
 
 
 def randomize(torch, module):
-    """Weights that tell all axes apart and leave outputs of about 1; statistics that are none of 0 and 1."""
+    """Draws weights that tell all axes apart and give outputs of about 1, and statistics that are neither 0 nor 1."""
     for name, value in module.state_dict().items():
         if "running_mean" in name or name.endswith("bias"):
             value.copy_(torch.randn(value.shape) * 0.2)
@@ -87,7 +87,7 @@ def randomize(torch, module):
 
 
 def leeway(*arguments, expect=0):
-    """What it says."""
+    """Runs the command and returns its output."""
     done = subprocess.run([str(runs.BIN / "leeway"), *map(str, arguments)], capture_output=True, text=True, check=False)
     if done.returncode != expect:
         raise runs.Failed(f"leeway {' '.join(map(str, arguments))}: {done.returncode}\n{done.stdout}{done.stderr}")
@@ -95,7 +95,7 @@ def leeway(*arguments, expect=0):
 
 
 class World:
-    """A module of PyTorch, a job of the same model, and examples."""
+    """A PyTorch module, a job with the same model, and examples."""
 
     def __init__(self, name):
         self.torch, torch_modules = modules()
@@ -128,7 +128,7 @@ class World:
         runs.check(abs(ours - theirs) <= TOLERANCE * max(1, theirs), f"{what}: loss {ours:.6f}, PyTorch {theirs:.6f}")
 
     def train(self, file):
-        """From this file, a step that only running statistics notice; here as there."""
+        """Trains from this file one step, which changes only running statistics, in Leeway and in PyTorch."""
         run = runs.Run(self.job, data=self.folder, sets=[f"model.initial={file.name}"], parent=self.folder)
         run.start().wait(whole=False)
         self.module.train()
@@ -162,7 +162,7 @@ def round_trip(name):
 
 
 def sequential():
-    """Of an nn.Sequential, whose names are numbers; in other dtypes."""
+    """Weights of an nn.Sequential, whose names are numbers, and in other dtypes."""
     world = World("lenet")
     module = world.module = modules()[1].sequential_lenet().eval()
     world.check_loss("numbered", module, world.job, "--model", world.write("numbered.safetensors", module))
@@ -177,7 +177,7 @@ def sequential():
 
 
 def resumed():
-    """A job that goes on from a checkpoint does not begin from the file again, nor need it."""
+    """A job that continues from a checkpoint does not read the file again, nor need it."""
     world = World("lenet")
     theirs = world.write("theirs.safetensors", world.module)
     sets = [f"model.initial={theirs.name}", "checkpoint.every={clocks: 1}", "update.learning_rate=0.1"]
@@ -194,7 +194,7 @@ def resumed():
 
 
 def refused():
-    """Before anything is started, and without a run folder."""
+    """Mistakes are refused before anything is started, and without a run folder."""
     world = World("lenet")
     module = world.module
     cases = {"missing": ({"fc3.bias"}, {}, "1 tensor is missing: fc3.bias"),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The jobs of config/jobs with one word changed, `consistency.mode`: a learning rate means the same in every mode
-(docs/algorithms.md, A rate in every mode), so each ends within two points of itself in sync mode.
+"""The jobs of config/jobs with one word changed, `consistency.mode`. A learning rate means the same in every mode
+(docs/algorithms.md, A rate in every mode), so each job ends within two points of its result in sync mode.
 
     tests/training/one_word.py CASE                       as ctest runs them
     tests/training/one_word.py table JOB... [--workers 2 4 8] [--modes bounded async] [--set KEY=VALUE]
@@ -16,7 +16,7 @@ MNIST, DIGITS = "mnist/train-images-idx3-ubyte.gz", "optdigits/optdigits.tra"
 CIFAR = "cifar10/data_batch_1.first4000.bin.gz"
 DATA = {"quickstart": DIGITS, "a9a-logistic": "libsvm/a9a.gz", "heart-federated": "heart-disease/processed.cleveland.data",
         "shakespeare-gpt": "tinyshakespeare/input.txt"}
-# Weights that travel as differences are a matter of sync mode (config/combinations.cc).
+# Only sync mode can send weights as differences (config/combinations.cc).
 SYNC_ONLY = {"mnist-cnn-top-k": ["compression.weights={type: bf16}"]}
 
 
@@ -35,7 +35,7 @@ def accuracy(job, mode, workers, sets=()):
 
 
 def holds(job, workers, modes=("bounded", "async"), sets=()):
-    """False: some mode ends more than two points below sync."""
+    """Returns False if some mode ends more than two points below sync."""
     sets = [*SYNC_ONLY.get(job, ()), *sets]
     wanted = accuracy(job, "sync", workers, sets)
     reached = {mode: accuracy(job, mode, workers, sets) for mode in modes}
@@ -48,7 +48,7 @@ def case(job, workers, sets=()):
     runs.check(holds(job, workers, sets=sets), f"{job}, {workers} workers: every mode within {100 * POINTS:.0f} points of sync")
 
 
-# A fifth of the length, which is enough for a rate that is too high to show.
+# A fifth of the length, which is enough to show a rate that is too high.
 SHORT = ["stop.epochs=2"]
 CASES = {
     "quickstart": lambda: case("quickstart", 8),

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Models of text, and other models that OpenCV cannot run, as ONNX: well formed by python3-onnx, with the weights that
-PyTorch gets, and with the scores that Leeway and PyTorch have. Skipped aloud where python3-onnx is not installed."""
+"""Models of text, and other models that OpenCV cannot run, as ONNX. python3-onnx finds them well formed; they have the
+weights that PyTorch gets, and the scores of Leeway and PyTorch. Without python3-onnx the test is skipped and says
+so."""
 
 import json
 import pathlib
@@ -18,7 +19,7 @@ VOCABULARY = 30
 
 
 class Arrays:
-    """Examples of numbers, in .npy files."""
+    """Examples that are numbers, in .npy files."""
 
     def __init__(self, *shape, classes=2):
         self.shape, self.classes = shape, classes
@@ -51,7 +52,7 @@ BOTH_WAYS = sequence(
     f"{{name: words, embedding: {{vocabulary: {VOCABULARY}, width: 16}}}}",
     "{residual: {layers: [{attention: {heads: 2, causal: false, rotary: true}}]}}", "{layer_norm: {}}",
     "{tied_dense: {embedding: words}}")
-# Pictures as rows of pixels, and back.
+# Turns pictures into rows of pixels, and back.
 PIXELS = sequence(
     "{conv2d: {filters: 8, kernel: 1}}", "{position_embedding: {}}",
     "{residual: {layers: [{attention: {heads: 2, causal: false}}], shortcut: [{conv2d: {filters: 8, kernel: 1}}]}}",
@@ -59,7 +60,7 @@ PIXELS = sequence(
 
 INPUTS_FIRST = sequence("{conv2d: {filters: 2, kernel: 1}}", "{name: c_proj, dense: {units: 3}}")
 
-# By name: the layer in the job, the examples, the loss.
+# By name: the layer in the job, the examples, and the loss.
 SOFTMAX = "softmax_cross_entropy"
 MODELS = {
     "gpt": (gpt(), Characters(24, VOCABULARY), SOFTMAX),
@@ -86,7 +87,8 @@ def onnx_package():
 
 
 def drawn(tensors):
-    """Weights that tell all axes apart, of outputs of about 1; {name: array} by Leeway's names and shapes."""
+    """Returns weights that tell all axes apart and give outputs of about 1: {name: array} with Leeway's names and
+    shapes."""
     random = numpy.random.default_rng(9)
 
     def of(name, array):
@@ -98,7 +100,7 @@ def drawn(tensors):
 
 
 def loss_of(scores, labels, loss):
-    """The mean over the labels."""
+    """Returns the mean over the labels."""
     if loss == "logistic":
         return float(numpy.logaddexp(0, -scores.ravel() * (2 * labels.ravel() - 1)).mean())
     rows = scores.reshape(-1, scores.shape[-1])
@@ -108,7 +110,7 @@ def loss_of(scores, labels, loss):
 
 
 class World:
-    """A run whose model has weights that were drawn here."""
+    """A run whose model has weights that the test has drawn."""
 
     def __init__(self, name):
         layer, examples, self.loss = MODELS[name]
@@ -146,14 +148,15 @@ def check_shapes(model, x):
 
 
 def check_weights(model, theirs):
-    """Those of the export for PyTorch, each once; but a pointwise layer may be a convolution."""
+    """Checks that the weights are those of the export for PyTorch, each once; but a pointwise layer may be a
+    convolution."""
     ours = {name: array for name, array in model.constants.items() if name in theirs}
     same = all(numpy.array_equal(array.ravel(), theirs[name].ravel()) for name, array in ours.items())
     runs.check(same and set(ours) == set(theirs), f"{len(theirs)} tensors are PyTorch's, each once: {', '.join(theirs)}")
 
 
 def check_blind(model, x):
-    """A causal model's scores do not depend on what follows."""
+    """Checks that a causal model's scores do not depend on what follows."""
     other = x.copy()
     other[:, -1] = (other[:, -1] + 1) % VOCABULARY
     before, after = model.scores(x), model.scores(other)
@@ -162,7 +165,7 @@ def check_blind(model, x):
 
 
 def check_opencv(path, x, scores):
-    """OpenCV's are the same, where it is installed."""
+    """Checks that OpenCV has the same scores, if it is installed."""
     try:
         import cv2
     except ImportError:

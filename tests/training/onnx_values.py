@@ -1,5 +1,5 @@
-"""ONNX files by their definition: github.com/onnx/onnx, docs/Operators.md, as of opset 10. The distribution has nothing
-that runs transformers, so this computes the operators that they are written with, in float64."""
+"""Computes ONNX files by their definition: github.com/onnx/onnx, docs/Operators.md, as of opset 10. The distribution
+has no program that runs transformers, so this computes their operators, in float64."""
 
 import math
 
@@ -9,12 +9,12 @@ erf = numpy.vectorize(math.erf, otypes=["f8"])
 
 
 def reshaped(x, shape):
-    """0: as many as the input has; -1: what is left."""
+    """A 0 keeps the input's size; -1 is what is left."""
     return x.reshape([x.shape[i] if side == 0 else side for i, side in enumerate(int(side) for side in shape)])
 
 
 def softmax(x, axis=1):
-    """Before opset 13: over everything from the axis on."""
+    """Before opset 13 the softmax is over all axes from `axis` on."""
     rows = x.reshape(math.prod(x.shape[:axis]), -1)
     shares = numpy.exp(rows - rows.max(1, keepdims=True))
     return (shares / shares.sum(1, keepdims=True)).reshape(x.shape)
@@ -34,7 +34,7 @@ def flatten(x, axis=1):
 
 
 def conv(x, weight, bias=None, kernel_shape=(1, 1), strides=(1, 1), pads=(0, 0, 0, 0), group=1):
-    """Of 1 x 1 only."""
+    """Supports 1 x 1 filters only."""
     assert (list(kernel_shape), list(strides), any(pads), group) == ([1, 1], [1, 1], False, 1)
     y = numpy.einsum("nchw,oc->nohw", x, weight[:, :, 0, 0])
     return y if bias is None else y + bias[:, None, None]
@@ -66,7 +66,7 @@ OPERATORS = {
 
 
 class Model:
-    """A file that the checker of ONNX has found well formed."""
+    """A file that ONNX's checker has found well formed."""
 
     def __init__(self, onnx, path):
         self.onnx, self.document = onnx, onnx.load(str(path))
@@ -87,7 +87,7 @@ class Model:
         return self.declared(self.graph.output[0])
 
     def inferred_output(self):
-        """What the shapes of input and weights make of the output."""
+        """Returns the output's shape, inferred from the shapes of the input and the weights."""
         bare = self.onnx.ModelProto()
         bare.CopyFrom(self.document)
         bare.graph.output[0].type.tensor_type.ClearField("shape")

@@ -1,5 +1,5 @@
-"""A loopback interface of the test's own. Tests run at the same time, and a server that is started again needs the
-port that it had: here nobody else can take it meanwhile."""
+"""Gives the test a loopback interface of its own. Tests run at the same time, and a restarted server needs its previous
+port: here no other test can take it meanwhile."""
 
 import ctypes
 import fcntl
@@ -12,8 +12,8 @@ IFF_UP = 1
 
 
 def enter():
-    """Moves this process, before it has threads, and all that it starts into a network namespace of its own. Where
-    the system does not permit that (it takes root) everything stays as it is."""
+    """Moves this process, before it has threads, and all that it starts into a network namespace of its own. If the
+    system does not permit that (it needs root), nothing changes."""
     if ctypes.CDLL(None).unshare(CLONE_NEWNET) != 0:
         return
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:

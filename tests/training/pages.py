@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The commands and job files of README.md and docs, as they stand there. Commands run in a copy of the tree that shares
-this build, in a network of their own, for they name ports.
+"""Runs the commands and job files of README.md and docs as they stand there. Commands run in a copy of the tree that
+shares this build. They have a network of their own, because they name ports.
 
     tests/training/pages.py CASE"""
 
@@ -19,11 +19,11 @@ import own_network
 import runs
 import yaml
 
-# It runs this test; what it does otherwise is all the others.
+# This command runs this test; apart from this test it only runs the others.
 OURSELVES = "./run-tests"
 TREE = ["config", "data", "quickstart", "scripts", "CMakePresets.json"]
 YAML_PAGES = ["guide", "algorithms", "models", "checkpoint", "data", "python"]
-# Files of a page's own that are not in the tree: all else of its job has been read by then.
+# The page's job names files that are not in the tree: everything else in the job has been read by then.
 ABSENT = re.compile(r"No such file or directory|files of the job are not there")
 
 
@@ -34,7 +34,8 @@ def blocks(page, language=""):
 
 @contextlib.contextmanager
 def copy_of_tree():
-    """What the commands need, and programs that are built: nothing is built again, no run is left behind."""
+    """Copies what the commands need, with the programs that are built: nothing is built again, and no run is left
+    behind."""
     own_network.enter()
     with tempfile.TemporaryDirectory(prefix="leeway-pages-") as folder:
         for name in TREE:
@@ -52,7 +53,8 @@ def copy_of_tree():
 
 @contextlib.contextmanager
 def shell(command, folder):
-    """The command, begun; ended with all that it started, which is a session of its own."""
+    """Starts the command. At the end of the context it and everything that it started, which is a session of its own,
+    are ended."""
     environment = {**os.environ, "PATH": f"{folder}/build/release/bin:{os.environ['PATH']}"}
     with tempfile.TemporaryFile("w+") as said, \
             subprocess.Popen(["bash", "-e", "-c", command], cwd=folder, stdout=said, stderr=subprocess.STDOUT,
@@ -65,7 +67,7 @@ def shell(command, folder):
 
 
 def ended(command, process, said, timeout=300):
-    """What it said; its end is to be 0."""
+    """Returns the command's output; it must exit with 0."""
     code = process.wait(timeout)
     if code:
         raise runs.Failed(f"{command}: exit status {code}\n{said()[-6000:]}")
@@ -110,7 +112,7 @@ def guide():
                 run(command, folder)
             ended(commands[at], process, said)
         rest = commands[at + 3:]
-        # A model of another program, which the reader brings: what the page's next line exports.
+        # The reader brings another program's model: here it is what the page's next line exports.
         exports = next(i for i, command in enumerate(rest) if command.startswith("leeway export"))
         brought = next(i for i, command in enumerate(rest) if "--model digits.safetensors" in command)
         rest.insert(brought, rest.pop(exports))
@@ -128,7 +130,7 @@ def trains(run_dir, process, said):
 
 
 def by_hand():
-    """docs/operations.md: servers and workers, each started by itself."""
+    """docs/operations.md: servers and workers, each started by hand."""
     (block,) = [each for each in blocks("docs/operations.md") if "--rank 2" in each]
     with copy_of_tree() as folder:
         said = run(block, folder)
@@ -137,7 +139,7 @@ def by_hand():
 
 
 def base(fragment):
-    """(the job of config/jobs that a part of a job goes into, what changes there with it)."""
+    """Returns (the job of config/jobs that a part of a job is inserted into, what changes there with it)."""
     text = json.dumps(fragment)
     if "embedding" in text:
         return "quickstart", {"data": {"train": {"type": "text", "files": "tinyshakespeare/input.txt", "context": 32},
@@ -150,7 +152,7 @@ def base(fragment):
 
 
 def settings(fragment):
-    """--set of each key that a part of a job has."""
+    """Yields --set for each key that a part of a job has."""
     for key, value in fragment.items():
         if key in ("evaluation", "checkpoint") or key == "data" and "train" not in value:
             yield from (f"{key}.{each}={json.dumps(part)}" for each, part in value.items())
@@ -161,7 +163,7 @@ def settings(fragment):
 
 
 def planned(block, folder):
-    """None: `leeway plan` takes the block, a job or a part of one; else what it says."""
+    """Returns None if `leeway plan` accepts the block, a job or a part of one; else plan's output."""
     fragment = yaml.safe_load(block)
     job, sets = folder / "job.yaml", []
     if {"model", "data", "stop"} <= set(fragment):
@@ -182,7 +184,7 @@ def planned(block, folder):
 
 
 def job_files():
-    """Each block of YAML is a job, or a part of one that goes into a job of config/jobs."""
+    """Each YAML block is a job, or a part of one that fits into a job of config/jobs."""
     runs.data_with("cifar10/data_batch_1.first4000.bin.gz")
     with tempfile.TemporaryDirectory(prefix="leeway-pages-") as name:
         for page in YAML_PAGES:

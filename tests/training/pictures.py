@@ -44,7 +44,7 @@ stop: {stop}
 
 
 def make_pictures(folder, count, sides, classes, seed=1):
-    """JPEGs of coloured noise on slopes, about as hard to decode as photographs, and some PNGs."""
+    """Writes JPEGs of coloured noise on slopes, which are about as hard to decode as photographs, and some PNGs."""
     random = numpy.random.default_rng(seed)
     for i in range(count):
         height, width = random.integers(*sides, 2)
@@ -112,7 +112,7 @@ def wait(count=10_000):
             run.learns = False
             run.start().wait(1200)
             steps = [e for e in run.events("step") if e["clock"] > 4]
-            # The first clocks fill what is loaded ahead.
+            # In the first clocks the batches ahead are still being loaded.
             data, compute, exchange = (sum(e[f"{part}_seconds"] for e in steps)
                                        for part in ("data", "compute", "exchange"))
             print(f"{threads} loader threads: waits for data {100 * data / (data + compute + exchange):.2f} % of a step "

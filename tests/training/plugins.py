@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The example of a plugin, compiled as a user compiles it: it trains, goes on after a kill with the same bits, trains
-workers that take steps of their own, and is exported; what a job asks of it in vain has its place in the job."""
+"""The example plugin, compiled as a user compiles it. It trains, continues after a kill with the same bits, trains
+workers that take local steps, and is exported. A wrong request in a job is refused with its place in the job."""
 
 import pathlib
 import re
@@ -23,7 +23,7 @@ ELASTIC = [f"exchange={{type: elastic, alpha: 0.4, every: 5, optimizer: {SIGNUM}
 
 
 def compiled():
-    """The example's library, which is compiled once for all tests."""
+    """Returns the example's library, which is compiled once for all tests."""
     sources = [str(references.state_of(path)) for path in (EXAMPLE / "example.cc", *sorted(EXAMPLE.parent.glob("*.h")))]
     key = f"plugin-{references.digest_of(str(EXAMPLE), *sources)}"
     folder = references.place(runs.BIN) / key
@@ -52,7 +52,7 @@ class Example:
                                                *sets], runs.data_with(DATA), name)
 
     def plan(self, *sets, plugin=None, env=None):
-        """What `leeway plan` says, and its exit status."""
+        """Returns the output of `leeway plan`, and its exit status."""
         command = [str(runs.BIN / "leeway"), "plan", str(EXAMPLE / "job.yaml"), "--data", str(runs.data_with(DATA)),
                    "--set", f"model.plugins={plugin or self.library}"]
         for one in sets:
@@ -80,7 +80,7 @@ def trains():
 
 
 def documented():
-    """The first plugin of docs/plugins.md, compiled and named as it is written there."""
+    """The first plugin of docs/plugins.md, compiled and named as the page says."""
     text = (runs.SOURCE / "docs/plugins.md").read_text()
     code, layers = (re.search(rf"```{kind}\n(.*?)```", text, re.DOTALL)[1] for kind in ("cpp", "yaml"))
     folder = pathlib.Path(tempfile.mkdtemp(prefix="leeway-test-plugin-"))
@@ -109,7 +109,7 @@ def exported(run):
 
 
 def same_bits(sets):
-    """A run that is killed, all of it, and resumed on another number of servers ends as one that never was."""
+    """A run that is killed as a whole and resumed on another number of servers ends like an undisturbed one."""
     example = Example()
     run = example.run(sets)
     run.start(more=[SLOWLY, ENDLESS])
@@ -130,7 +130,7 @@ def same_bits(sets):
 
 
 def replicas():
-    """The rule's slots are in the replica: a killed server changes no bit."""
+    """The replica has the rule's slots: a killed server changes no bit."""
     example = Example()
     run = example.run([*CONSTANT, "servers={count: 2, replicas: 2}"])
     run.start(more=[SLOWLY, ENDLESS])
@@ -151,7 +151,7 @@ def replicas():
 
 
 def refused():
-    """Place in the job, cause and remedy, before anything is started."""
+    """Errors give the place in the job, the cause and a remedy, before anything is started."""
     example = Example()
     nowhere = "/nowhere/libmine.so"
     table = [

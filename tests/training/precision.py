@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Jobs in the precisions of workers.precision: as accurate as in fp32, and in fp16 what overflows is left out, counted,
-and the same in every life of a worker. The programs in LEEWAY_BIN may be those whose worker computes on a fake device."""
+"""Jobs in the precisions of workers.precision are as accurate as in fp32. In fp16, steps that overflow are left out and
+counted, in the same way in every life of a worker. LEEWAY_BIN may have programs whose worker computes on a fake
+device."""
 
 import os
 import signal
@@ -9,7 +10,7 @@ import runs
 
 MNIST = "mnist/train-images-idx3-ubyte.gz"
 DATA = "optdigits/optdigits.tra"
-# Of the test accuracy.
+# How much lower the test accuracy may be.
 LESS_AT_MOST = 0.003
 # The digits as numbers from 0 to 9, two at a time: their errors are too large for the first scales.
 OVERFLOWS = ["workers.precision=fp16", "model.layers=[{flatten: {}}, {dense: {units: 32}}, {relu: {}}, {dense: {units: 1}}]",
@@ -47,7 +48,7 @@ def as_accurate(job, sets=()):
 
 def job_that_overflows(sets=(), name="run"):
     run = runs.Run("quickstart.yaml", [*OVERFLOWS, "consistency.mode=sync", *sets], runs.data_with(DATA), name)
-    # Its labels are no classes, and it is stopped where it has hardly begun.
+    # Its labels are not classes, and it is stopped shortly after its beginning.
     run.learns = False
     return run
 
@@ -57,8 +58,8 @@ SERVER = (["checkpoint={every: {clocks: 20}}"], [("worker", 2, 3), ("server", 0,
 
 
 def killed(*deaths):
-    """kill -9 of workers in the clocks that overflow and behind them, and of server 0, which has the scales on record:
-    the bits of an undisturbed run."""
+    """Workers are killed with SIGKILL in the clocks that overflow and after them, and so is server 0, which has the
+    scales on record: the bits are those of an undisturbed run."""
     clocks = "stop={clocks: 120}"
     whole = job_that_overflows([clocks])
     expected = whole.train()["weights_sha256"]
@@ -81,7 +82,8 @@ def killed(*deaths):
 
 
 def local_steps():
-    """What delta and elastic workers keep of the scale is in the checkpoint: stopped and resumed, the same bits."""
+    """The part of the scale that delta and elastic workers keep is in the checkpoint: a stopped and resumed run has the
+    same bits."""
     delta = ["exchange={type: delta, local_steps: 4, optimizer: {type: sgd, learning_rate: 0.002}}",
              "update={type: sgd, learning_rate: 1}"]
     whole = job_that_overflows([*delta, "stop={clocks: 60}"])
@@ -97,7 +99,7 @@ def local_steps():
 
 CASES = {"mnist-mlp": lambda: as_accurate("mnist-sync.yaml", ["stop={epochs: 3}"]),
          "mnist-cnn": lambda: as_accurate("mnist-cnn.yaml", ["stop={epochs: 1}"]),
-         # Not of the tests: as long as the jobs are.
+         # Not part of the tests, because the jobs are long.
          "mnist-mlp-whole": lambda: as_accurate("mnist-sync.yaml"),
          "mnist-cnn-whole": lambda: as_accurate("mnist-cnn.yaml"),
          "killed": lambda: killed(WORKERS, SERVER), "killed-server": lambda: killed(SERVER), "local-steps": local_steps}

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The accuracies that docs/guide.md promises of the jobs in config/jobs: its table is their one place. Run as a program,
-it checks that the table has every job, and no other."""
+"""The accuracies that docs/guide.md promises for the jobs in config/jobs; only its table has them. Run as a program,
+this checks that the table has exactly the jobs there are."""
 
 import re
 import sys
@@ -12,7 +12,7 @@ HEAD = "| config/jobs/ | what it shows | test accuracy at least |"
 
 
 def table(text):
-    """{job: share of right classes}, and {job: how much less than the job above it may have}."""
+    """Returns {job: share of right classes}, and {job: how much less it may have than the job above it}."""
     rows = text[text.index(HEAD):].split("\n\n")[0].splitlines()[2:]
     least, less = {}, {}
     for row in rows:
@@ -31,7 +31,7 @@ LEAST, LESS = table(GUIDE.read_text())
 
 
 def least(job):
-    """What `job` reaches, as a share."""
+    """Returns what `job` must reach, as a share."""
     if job in LEAST:
         return LEAST[job]
     plain, points = LESS[job]

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""What undisturbed jobs end with. Most tests of trouble compare with one, and many with the same: it trains once, and its
-summary is kept in the build folder for as long as the programs are the same. In sync mode that loses nothing, for the
-same job has the same bits each time (tests/training/identity.py).
+"""The results of undisturbed jobs. Most tests of trouble compare with one, and many with the same one: it is trained
+once, and its summary is kept in the build folder as long as the programs are the same. In sync mode that is safe,
+because the same job has the same bits each time (tests/training/identity.py).
 
     references.py self-test      that a value is made once for all who ask at once, and anew for other programs
 """
@@ -19,8 +19,8 @@ import tempfile
 import runs
 
 PROGRAMS = ("leeway", "leeway-server", "leeway-worker")
-# They change how long a job takes and what it survives, and no bit of a sync job. (servers.shards cuts a small model finer,
-# and so changes what codecs round.)
+# These settings change how long a job takes and what it survives, but no bit of a sync job. (servers.shards is not
+# among them: it cuts a small model finer, which changes what codecs round.)
 CHANGES_NOTHING = re.compile(r"servers\.replicas=|limits\.|workers\.emulate=|checkpoint[.=]")
 
 
@@ -29,7 +29,7 @@ def digest_of(*parts):
 
 
 def state_of(path):
-    """Another one after each change of the file."""
+    """The state is different after each change of the file."""
     if not path.exists():
         return None
     state = path.stat()
@@ -37,7 +37,7 @@ def state_of(path):
 
 
 def place(programs):
-    """The folder of what these programs have made. Those of programs that are gone are removed."""
+    """Returns the folder of these programs' results, and removes the folders of programs that are gone."""
     parent = programs.parent / "references"
     folder = parent / digest_of(str(programs), [state_of(programs / name) for name in PROGRAMS])
     with open(programs.parent / "references.lock", "w", encoding="utf-8") as lock:
@@ -49,13 +49,14 @@ def place(programs):
 
 
 def kept(key, make, programs=runs.BIN):
-    """What make() returns, a value of JSON; of all tests that want it, also at once, the first one makes it."""
+    """Returns what make() returns, a JSON value. Of all tests that want it, even at the same time, only the first one
+    makes it."""
     folder = place(programs)
     path = folder / f"{key}.json"
     with open(folder / f"{key}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.exists():
-            # Whole or absent, also where the test is killed meanwhile.
+            # The file is whole or absent, even if the test is killed meanwhile.
             fresh = folder / f"{key}.{os.getpid()}"
             fresh.write_text(json.dumps(make()), encoding="utf-8")
             fresh.rename(path)
@@ -63,13 +64,13 @@ def kept(key, make, programs=runs.BIN):
 
 
 def files_of(words, data):
-    """The states of the data files that they name."""
+    """Returns the states of the data files that the words name."""
     names = sorted({name for word in words for name in re.findall(r"[\w./-]+", word) if (data / name).is_file()})
     return [[name, state_of(data / name)] for name in names]
 
 
 def undisturbed(job, sets, data, learns=True, programs=runs.BIN):
-    """The summary of `leeway train` with this job, which must be a sync one for its bits to be meant."""
+    """Returns the summary of `leeway train` with this job. Its bits mean something only if it is a sync job."""
     sets = [one for one in sets if not CHANGES_NOTHING.match(one)]
     text = (runs.JOBS / job if isinstance(job, str) else job).read_text(encoding="utf-8")
 
@@ -83,14 +84,14 @@ def undisturbed(job, sets, data, learns=True, programs=runs.BIN):
 
 
 def round_up(clocks, step=200):
-    """Where a job that was disturbed ends, so that others of its kind end there, too."""
+    """Rounds up to the clock at which a disturbed job ends, so that others of its kind end there, too."""
     return -(-clocks // step) * step
 
 
 # ---- self-test
 
 def ask(folder, key, value):
-    """Says in a file of its own that it has made the value."""
+    """Makes the value, and records that in a file of its own."""
     def make():
         with tempfile.NamedTemporaryFile(dir=folder / "made", delete=False):
             return value

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A run that is stopped in the middle and resumed with other workers, batches, local steps or modes goes on from the
-examples that were seen.
+"""A run that is stopped in the middle and resumed with other workers, batches, local steps or modes continues after the
+examples that were already seen.
 
     tests/training/renumbered.py CASE"""
 
@@ -19,7 +19,7 @@ LOCAL = "exchange={type: delta, local_steps: 5, optimizer: {type: sgd, learning_
 
 
 def goes_on(before, after, workers, batch, per_clock=1):
-    """`workers`, `batch`, `per_clock`: the larger ones of before and after."""
+    """`workers`, `batch` and `per_clock` are the larger values of before and after."""
     run = runs.Run("quickstart.yaml", [*SMALL, *before], runs.data_with(DATA))
     run.train()
     first = run.events("step")
@@ -27,11 +27,11 @@ def goes_on(before, after, workers, batch, per_clock=1):
     state = run.train(resume=True, more=[*after, f"stop={{epochs: {EPOCHS}}}"])["state"]
     steps = run.events("step")[len(first):]
     total = seen + sum(e["examples"] for e in steps)
-    # A clock of all workers at the border, and in async what was under way at each end.
+    # One clock of all workers at the border, and in async mode what was under way at each end.
     one = 3 * workers * batch * per_clock
     says = f"{' '.join(after)}: {seen} examples, then {total - seen}, of {EPOCHS * EXAMPLES}"
     runs.check(state == "finished" and abs(total - EPOCHS * EXAMPLES) <= one, says)
-    # In async a fast worker makes more of them than a slow one.
+    # In async mode a fast worker makes more of them than a slow one.
     last = {e["rank"]: e["epoch"] for e in steps}
     mean = sum(last.values()) / len(last)
     runs.check(min(e["epoch"] for e in steps) > MIDDLE and abs(mean - EPOCHS) < 0.2, f"epochs go on, and end at {mean:.2f}")
@@ -62,7 +62,8 @@ def local_steps():
 
 
 def leased():
-    """Batches have numbers: other workers go on with them, and another size is refused by name."""
+    """Batches have numbers: another number of workers continues with them, and another batch size is refused by
+    name."""
     sets = ["consistency={mode: async}", "data.assignment=leased"]
     goes_on(sets, ["workers.count=5"], 5, 16)
     run = runs.Run("quickstart.yaml", [*SMALL, *sets], runs.data_with(DATA))
@@ -82,7 +83,8 @@ with open(f"{sys.argv[1]}-{job.rank}", "a", encoding="utf-8") as seen:
 
 
 def program():
-    """A program of one's own: a pass that two workers begin and three with other batches end has each example once."""
+    """The user's own program: a pass that two workers begin and three workers with other batches end has each example
+    once."""
     run = runs.RunFolder()
     (run.parent / "job.yaml").write_text("model: {type: external}\ndata: {type: external, batch_size: 10, examples: 600}\n"
                                          "workers: {count: 2}\nstop: {epochs: 0.5}\n")
@@ -103,7 +105,7 @@ def program():
 
 
 def hardest():
-    """More workers, larger batches and another mode at once; and fewer."""
+    """More workers, larger batches and another mode at once; and then fewer."""
     goes_on([], ["workers.count=5", "data.batch_size=32", "consistency={mode: async}"], 5, 32)
 
 

@@ -21,7 +21,7 @@ import own_network
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE
 # common/exit_code.h
 TEMPORARY, USAGE, PERMANENT, STOPPED, REPLACED = 1, 2, 3, 4, 5
-# The launcher's words for a process that no test has killed.
+# The launcher's message about a process that was not killed by a test.
 CRASHED = re.compile(r"crashed with signal (?!9\b)\d+")
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -31,12 +31,12 @@ JOBS = SOURCE / "config/jobs"
 
 
 def heed_interrupts():
-    """In the child: a shell without job control has what it starts in the background ignore them."""
+    """Runs in the child: a shell without job control makes background processes ignore interrupts."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def data_with(name):
-    """The data folder that has `name`, or the test is skipped aloud."""
+    """Returns the data folder that has `name`. Without it the test is skipped and says so."""
     for folder in (SHARED, SOURCE / "data"):
         if (folder / name).exists():
             return folder
@@ -49,8 +49,8 @@ class Failed(Exception):
 
 
 def is_alive(pid):
-    """Whether it still has files open. One that has died and that nobody has asked for its status has none, when its
-    other threads have ended, too."""
+    """Whether the process still has files open. A dead process whose status was not collected has no open files, once
+    its other threads have ended, too."""
     try:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
@@ -67,7 +67,8 @@ def is_torn(line):
 
 
 def preloadable(library):
-    """A path of the library that LD_PRELOAD takes whole: it ends a path at a space or a colon, and goes on without it."""
+    """Returns a path of the library that LD_PRELOAD accepts: LD_PRELOAD ends a path at a space or a colon, and silently
+    ignores the rest."""
     if not re.search(r"[\s:]", str(library)):
         return str(library)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="leeway-preload-"))
@@ -77,7 +78,7 @@ def preloadable(library):
 
 
 class RunFolder:
-    """What a run leaves behind, in a folder of its own below `parent`, which is removed when it passed."""
+    """What a run leaves behind, in a folder of its own below `parent`. The folder is removed if the test passed."""
 
     def __init__(self, name="run", parent=None):
         self.parent = pathlib.Path(parent or tempfile.mkdtemp(prefix="leeway-test-"))
@@ -86,7 +87,7 @@ class RunFolder:
         self.torn = False
 
     def power_was_cut(self):
-        """metrics.jsonl, which nobody makes durable, may be shorter than it was and hold what is no line."""
+        """metrics.jsonl, which is not made durable, may be shorter than before and contain damaged lines."""
         self.read_events, self.read_to = [], 0
         self.torn = True
 
@@ -94,7 +95,7 @@ class RunFolder:
         return json.loads((self.dir / "summary.json").read_text())
 
     def events(self, kind=None):
-        """The whole lines of metrics.jsonl, of one kind or all."""
+        """Returns the whole lines of metrics.jsonl, of one kind or all."""
         path = self.dir / "metrics.jsonl"
         if path.exists():
             with open(path, "rb") as file:
@@ -109,16 +110,16 @@ class RunFolder:
         return max((e["clock"] for e in self.events("step")), default=0)
 
     def clock_of(self, rank):
-        """The newest of worker `rank` that it has told of, which it does twice a second."""
+        """Returns the newest clock of worker `rank`, which reports twice a second."""
         return max((e["clock"] for e in self.events("step") if e["rank"] == rank), default=0)
 
     def model(self):
         return read_safetensors(self.dir / "model.safetensors")
 
     def check_whole(self, report=True, learned=True):
-        """That a run has left all that it promises, whatever its exit status: a model of finite numbers that is the
-        summary's, a summary without a warning, a report, metrics without a bad line; and that a finished one has
-        learned something."""
+        """Checks that a run has left everything that it promises, whatever its exit status: a model of finite numbers
+        that matches the summary, a summary without a warning, a report, and metrics without a bad line. A finished run
+        must also have learned something."""
         summary = self.summary()
         wrong = [f"the summary warns: {warning}" for warning in summary["warnings"]
                  if not (self.torn and "metrics.jsonl" in warning)]
@@ -138,7 +139,8 @@ class RunFolder:
         return "assignment: leased" in (self.dir / "job.yaml").read_text()
 
     def wrong_with_model(self, summary):
-        """The weights' digest is that of the flat vector; tensors are in the file in its order."""
+        """Checks that the weights' digest is that of the flat vector, and that the tensors in the file have its
+        order."""
         blob = (self.dir / "model.safetensors").read_bytes()
         length = struct.unpack("<Q", blob[:8])[0]
         values = blob[8 + length:]
@@ -150,9 +152,9 @@ class RunFolder:
         return [] if digest == summary["weights_sha256"] else ["the model is not the summary's: " + digest]
 
     def not_learned(self, summary):
-        """What tells a trained model from an untrained one: what the run says of itself, which it knows by its test
-        data; without any, that its loss is below what its first half began with. Workers tell twice a second: a job
-        that is over sooner has no such loss."""
+        """What tells a trained model from an untrained one. A run with test data says it itself. Without test data the
+        loss must be below the first one of the run's first half. Workers report twice a second: a job that ends sooner
+        has no such loss."""
         if summary["learned"] is not None:
             return [] if summary["learned"] else [summary["why_not_learned"]]
         told = [(e["clock"], e["train_loss"]) for e in self.events("step")
@@ -169,7 +171,7 @@ class RunFolder:
 
 
 class Run(RunFolder):
-    """One run of `leeway train`, by the programs in a folder."""
+    """One run of `leeway train`, with the programs in a folder."""
 
     def __init__(self, job, sets=(), data=None, name="run", parent=None, programs=BIN):
         super().__init__(name, parent)
@@ -178,7 +180,7 @@ class Run(RunFolder):
         self.sets = list(sets)
         self.data = data
         self.process = None
-        # Not where a test trains too little to learn anything.
+        # False if a test trains too little to learn anything.
         self.learns = True
 
     def command(self, resume=False, more=(), options=()):
@@ -195,12 +197,13 @@ class Run(RunFolder):
         self.process = subprocess.Popen(self.command(resume, more, options), stdout=self.output,
                                         stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                         preexec_fn=heed_interrupts)
-        # A test that fails leaves nothing running; with the launcher its children die.
+        # A failing test leaves nothing running; the launcher's children die with it.
         atexit.register(self.process.kill)
         return self
 
     def wait(self, timeout=600, expect=0, whole=True):
-        """To its end; the summary. `whole`: what it leaves must be whole, which an exit status does not tell."""
+        """Waits for the run's end, and returns the summary. `whole`: the files that it leaves must be whole, which an
+        exit status does not tell."""
         try:
             code = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -208,7 +211,7 @@ class Run(RunFolder):
             raise Failed(f"no end after {timeout} s\n{self.tail()}")
         if code != expect:
             raise Failed(f"exit status {code}, expected {expect}\n{self.tail()}")
-        # That the job survives them does not make them good.
+        # A crash is an error even if the job survives it.
         crashes = [line for line in self.said().splitlines() if CRASHED.search(line)]
         if crashes:
             raise Failed("a process has died of itself:\n" + "\n".join(crashes))
@@ -225,7 +228,7 @@ class Run(RunFolder):
         return self.said()[-6000:]
 
     def wait_for(self, condition, timeout=120):
-        """Until condition(self) is true; the run must go on meanwhile."""
+        """Waits until condition(self) is true; the run must go on meanwhile."""
         deadline = time.monotonic() + timeout
         while not condition(self):
             if self.process.poll() is not None:
@@ -238,7 +241,7 @@ class Run(RunFolder):
         self.process.send_signal(signal.SIGINT)
 
     def kill(self):
-        """The launcher, and with it its children: until nothing of them is left."""
+        """Kills the launcher, and with it its children, and waits until all of them are gone."""
         children = [pid for role in ("leeway-server", "leeway-worker") for pid, _ in self.children(role)]
         self.process.kill()
         self.process.wait()
@@ -247,7 +250,7 @@ class Run(RunFolder):
             time.sleep(0.01)
 
     def process_of(self, role, number):
-        """The process id of 'server' or 'worker' `number`, once it is there."""
+        """Returns the process id of 'server' or 'worker' `number`, once the process is there."""
         option = "--index" if role == "server" else "--rank"
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
@@ -258,7 +261,8 @@ class Run(RunFolder):
         raise Failed(f"{role} {number} does not run\n{self.tail()}")
 
     def children(self, role):
-        """Process ids of this run's servers or workers ('leeway-worker', rank order not promised)."""
+        """Returns the process ids of this run's servers or workers ('leeway-worker'), not necessarily in the order of
+        ranks."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():
@@ -274,7 +278,7 @@ class Run(RunFolder):
 
 
 def read_safetensors(path):
-    """{name: list of floats}, by the format's definition."""
+    """Returns {name: list of floats}, by the format's definition."""
     blob = path.read_bytes()
     length = struct.unpack("<Q", blob[:8])[0]
     header = json.loads(blob[8:8 + length])
@@ -290,7 +294,7 @@ def read_safetensors(path):
 
 
 def without_update(job, folder):
-    """A copy for an elastic exchange, which brings its own server rule."""
+    """Makes a copy for an elastic exchange, which brings its own server rule."""
     copy = pathlib.Path(folder) / f"elastic-{job.name}"
     copy.write_text(re.sub(r"^update:\n(  .*\n)+", "", job.read_text(), flags=re.MULTILINE))
     return copy
@@ -307,8 +311,8 @@ def check(condition, text):
 
 
 def shows(compare, attempts=3):
-    """Runs `compare`, which checks a ratio of two rates, until it holds: other work on the machine can hide such a
-    ratio from one run, not from `attempts` of them."""
+    """Runs `compare`, which checks a ratio of two rates, until it holds. Other work on the machine can spoil such a
+    ratio in one run, but not in all `attempts`."""
     for attempt in range(attempts):
         try:
             return compare()
@@ -319,7 +323,7 @@ def shows(compare, attempts=3):
 
 
 def ends_with(test):
-    """Ends the program with what `test()` returns, an exit code or nothing; what it finds is printed."""
+    """Ends the program with what `test()` returns, an exit code or nothing. Its findings are printed."""
     try:
         sys.exit(test())
     except Failed as failure:

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""The same epochs of ResNet-20 by 1, 2 and 4 workers on machines that are equal by emulation: each step takes as long as
-on a machine of its own. The rate grows with the workers, after a warm-up (Goyal et al. 2017, arXiv:1706.02677).
+"""The same epochs of ResNet-20 with 1, 2 and 4 workers on equal machines, which are emulated: each step takes as long
+as on a machine of its own. The learning rate grows with the workers, after a warm-up (Goyal et al. 2017,
+arXiv:1706.02677).
 
 scaling.py cifar10 [EPOCHS]"""
 
@@ -9,7 +10,7 @@ import sys
 import runs
 
 JOB, DATA = "cifar10-resnet20.yaml", "cifar10/data_batch_1.first4000.bin.gz"
-# Four workers' steps fit into it on two cores.
+# Long enough for four workers' steps on two cores.
 STEP_MILLISECONDS = 400
 COUNTS = 1, 2, 4
 LINEAR_MIN, POINTS_MAX = 0.9, 1

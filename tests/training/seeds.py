@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Every job of config/jobs with many seeds: all must reach what docs/guide.md promises. Hours; goes on where it was
-interrupted.
+"""Runs every job of config/jobs with many seeds: all must reach what docs/guide.md promises. Takes hours, and continues
+where it was interrupted.
 
     tests/training/seeds.py --results seeds.jsonl                                  # all jobs
     tests/training/seeds.py --results seeds.jsonl --jobs mnist-cnn --seeds 1-20,105
@@ -16,13 +16,13 @@ import sys
 import promised
 import runs
 
-# A job of minutes gets half of the seeds.
+# A job that takes minutes gets half of the seeds.
 LONG = ["mnist-cnn", "mnist-cnn-int8", "mnist-cnn-top-k", "cifar10-cnn"]
 SEEDS, SEEDS_OF_LONG = range(1, 21), range(1, 11)
 
 
 def seeds_of(text):
-    """"1-3,105": [1, 2, 3, 105]."""
+    """Turns "1-3,105" into [1, 2, 3, 105]."""
     found = []
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -35,13 +35,13 @@ def all_jobs():
 
 
 def data_of(job):
-    """The folder with the first file that the job names."""
+    """Returns the folder with the first file that the job names."""
     text = (runs.JOBS / f"{job}.yaml").read_text()
     return runs.data_with(re.search(r"^[^#\n]*?\b((mnist|cifar10|optdigits|libsvm|heart-disease)/[\w.-]+)", text, re.MULTILINE)[1])
 
 
 class Results:
-    """A line for each run: job, seed, settings, and what came of it."""
+    """One line for each run: job, seed, settings, and result."""
 
     def __init__(self, path):
         self.path = path
@@ -62,7 +62,7 @@ class Results:
 
 
 def train(job, seed, sets, data, timeout):
-    """One run; a failed one counts as one that has not learned."""
+    """Makes one run. A failed run counts as one that has not learned."""
     run = runs.Run(f"{job}.yaml", [f"metadata.seed={seed}", *sets], data)
     try:
         summary = run.train(timeout)
@@ -74,7 +74,8 @@ def train(job, seed, sets, data, timeout):
 
 
 def wanted(job, seed, results, sets):
-    """A compressed job is held to the plain one of the same seed, where that has been run."""
+    """Returns the accuracy to reach. A compressed job is compared with the plain one of the same seed, if that has been
+    run."""
     if job in promised.LESS:
         plain, points = promised.LESS[job]
         beside = results.of(plain, sets).get(seed)
@@ -84,7 +85,7 @@ def wanted(job, seed, results, sets):
 
 
 def report(results, jobs, sets):
-    """The table; whether all have reached what is promised."""
+    """Prints the table. Returns whether all jobs have reached what is promised."""
     print(f"{'job':22}{'promised':>9}{'runs':>6}{'reached':>9}{'lowest':>9}{'median':>9}{'seconds':>9}  below")
     good = True
     for job in jobs:
@@ -93,7 +94,7 @@ def report(results, jobs, sets):
             print(f"{job:22}{100 * promised.least(job):8.1f}%{0:6}")
             good = False
             continue
-        # As the table rounds: two digits of a percentage.
+        # Rounds as the table does, to two digits of a percentage.
         below = {seed: r for seed, r in done.items()
                  if r["accuracy"] is None or round(r["accuracy"], 4) < round(wanted(job, seed, results, sets), 4)}
         found = sorted(r["accuracy"] or 0 for r in done.values())

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What a consistency mode does about slow workers. Steps are padded to a fixed length, so that the
-ratios do not hang on how many cores the machine has."""
+"""What each consistency mode does about slow workers. Steps are padded to a fixed length, so that the ratios do not
+depend on the number of cores."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ import signal
 import runs
 
 DATA = "optdigits/optdigits.tra"
-# Of a leased job's workers.
+# The length of a step in jobs with leased data.
 STEP_SECONDS = 0.02
 BASE = ["servers.count=2", "workers.count=4", "stop={clocks: 150}", "evaluation={}"]
 
@@ -92,7 +92,7 @@ def lost_and_back():
 
 
 def equal_workers():
-    """Of workers that are alike, one is always last: without grace its work is dropped."""
+    """When workers are equally fast, one of them is always the last: without a grace its work is dropped."""
     shares = []
     for deviations in (0, 3):
         summary = train(["workers.emulate={step_milliseconds: 20}", "stop={clocks: 100}",
@@ -104,7 +104,7 @@ def equal_workers():
 
 
 def leased():
-    """A worker is killed for good; the others train on what it had leased, and every epoch is whole."""
+    """A worker is killed for good. The others train on what it had leased, and every epoch is complete."""
     sets = ["data.assignment=leased", "stop={epochs: 3}", "limits.lease_seconds=1",
             "consistency.mode=async", "workers={on_worker_loss: continue, max_restarts: 0, count: 4, "
             "emulate: {step_milliseconds: 20, slow: [{ranks: [3], factor: 5}]}}"]
@@ -125,7 +125,7 @@ def leased():
 
 
 def leased_rewind():
-    """A server is killed: what the newest checkpoint has not of the data is trained on again, and no more."""
+    """A server is killed: only data that the newest checkpoint does not have is trained on again."""
     workers = 3
     sets = ["data.assignment=leased", "stop={epochs: 3}", "checkpoint={every: {clocks: 10}}", f"workers.count={workers}",
             "servers.count=2", "consistency.mode=async", "evaluation={}",
@@ -141,10 +141,12 @@ def leased_rewind():
     events = run.events()
     back = next(i for i, e in enumerate(events) if e["event"] == "went_back")
     again = sum(e["steps"] for e in events[back:] if e["event"] == "step")
-    # A cut's clock is the mean of its workers': it has at most that many contributions of each, of a batch each.
+    # A cut's clock is the mean of its workers' clocks: the cut has at most that number of contributions from each, of
+    # one batch each.
     most = workers * events[back]["clock"]
-    # It counts as open what a worker had not reported when its manifest was made (it does so every quarter of a
-    # second, and when it wants more), and what was on its way to one server and not yet to the other.
+    # The cut counts batches as open that a worker had not reported when the cut's manifest was made: a worker reports
+    # every quarter of a second, and when it wants more. It also counts contributions that had reached only one of the
+    # servers.
     unsure = workers * (0.3 / STEP_SECONDS + 2)
     runs.check(717 - most <= again <= 717 - most + unsure,
                f"the checkpoint has at most {most} of 717 batches; {again} steps after it was gone back to")
@@ -152,14 +154,15 @@ def leased_rewind():
 
 
 def leased_long_clocks():
-    """Clocks of more steps than there are batches: everybody gets a share, and none is trained on twice or left over."""
+    """A clock has more steps than there are batches: each worker gets a share, no batch is trained on twice, and none
+    is left over."""
     for exchange in ("{type: delta, local_steps: 500, optimizer: {type: sgd, learning_rate: 0.05}}",
                      "{type: gradient, accumulation: 100}"):
         sets = ["data.assignment=leased", "stop={epochs: 3}", "workers.count=4", "servers.count=2",
                 "consistency.mode=async", "evaluation={}", f"exchange={exchange}",
                 f"workers.emulate={{step_milliseconds: {1000 * STEP_SECONDS:g}}}"]
         run = runs.Run("quickstart.yaml", sets, runs.data_with(DATA))
-        run.learns = False  # Eight updates, each with a quarter of the rate.
+        run.learns = False  # There are eight updates, each with a quarter of the rate.
         run.train(timeout=120)
         steps = [sum(e["steps"] for e in run.events("step") if e["rank"] == rank) for rank in range(4)]
         runs.check(sum(steps) == 717 and min(steps) > 717 / 4 / 2, f"{exchange}: of 717 batches {steps}")

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""ResNet-20 on CIFAR-10 by two workers, beside one PyTorch process on the same batches: the curves of the test loss.
+"""Compares ResNet-20 on CIFAR-10 by two workers with one PyTorch process on the same batches: the curves of the test
+loss.
 
 PyTorch's process computes what the two workers do: each batch by itself, so that batch norm sees one worker's examples,
-and the mean of both gradients by examples. The order of the examples is Leeway's, from the definition of its draws
-(common/philox.h), written here a second time."""
+and the mean of both gradients weighted by examples. The order of the examples is Leeway's, from the definition of its
+draws (common/philox.h), which this file implements a second time."""
 
 import gzip
 import pathlib
@@ -52,7 +53,7 @@ def draws(seed, purpose, *keys):
 
 
 def shuffled(count, seed, epoch):
-    """The order of an epoch: Fisher and Yates, with the purpose 1."""
+    """Returns the order of an epoch: Fisher and Yates, with the purpose 1."""
     order, numbers = list(range(count)), draws(seed, 1, epoch)
     for i in range(count, 1, -1):
         product = next(numbers) * i
@@ -64,14 +65,14 @@ def shuffled(count, seed, epoch):
 
 
 def read(data, file):
-    """Images [n, 3, 32, 32], normalised, and labels."""
+    """Returns images [n, 3, 32, 32], normalised, and labels."""
     records = numpy.frombuffer(gzip.decompress((pathlib.Path(data) / file).read_bytes()), numpy.uint8).reshape(-1, 3073)
     images = records[:, 1:].reshape(-1, 3, 32, 32).astype(numpy.float32) / 255
     return (images - MEAN[:, None, None]) / STD[:, None, None], records[:, 0].astype(numpy.int64)
 
 
 def batches(count):
-    """By clock, the rows of each worker: every batch of an epoch in turn, to the workers in turn."""
+    """Returns by clock the rows of each worker: the batches of an epoch go to the workers in turn."""
     a_epoch = -(-count // BATCH)
     clocks = -(-a_epoch // WORKERS)
     for step in range(STEPS):
@@ -81,8 +82,8 @@ def batches(count):
 
 
 def train(torch, first, data, turn=1):
-    """By clock, the test loss. With a `turn` of -1 each batch's examples come in reverse: the same sums, rounded
-    otherwise."""
+    """Returns the test loss by clock. With a `turn` of -1 each batch's examples come in reverse: the same sums, rounded
+    differently."""
     (images, labels), (test_images, test_labels) = (map(torch.tensor, read(data, file)) for file in (TRAIN, TEST))
     model, forward = Torch(torch, first, torch.float32), MODELS["resnet20-a"][2]
     optimizer = torch.optim.SGD(model.parameters(), RATE, momentum=0.9, weight_decay=0.0001)
@@ -119,7 +120,7 @@ def curves():
         run.train()
         return run
 
-    # A rate at which no weight changes shows the first weights; running statistics begin at 0 and 1.
+    # A rate at which no weight changes shows the first weights. Running statistics begin at 0 and 1.
     start = run_of("start", "update.learning_rate=1e-30", "stop={clocks: 1}")
     first = read_model(start.dir / "model.safetensors")
     for name, values in first.items():

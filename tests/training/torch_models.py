@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Models by name beside the same models in PyTorch: the same first weights, the same examples, some steps. Weights and
-running statistics must come out the same but for rounding: PyTorch computes them in float64, too, and Leeway may be
-about as far from that as PyTorch's float32 is, which ReLUs and batch norm make grow with the steps. Skipped aloud where
-PyTorch is not installed."""
+"""Compares named models with the same models in PyTorch: the same first weights, the same examples, some steps. Weights
+and running statistics must be equal except for rounding. PyTorch also computes them in float64, and Leeway may be about
+as far from that as PyTorch's float32 is, a distance that ReLUs and batch norm increase with the steps. Without PyTorch
+the test is skipped and says so."""
 
 import contextlib
 import json
@@ -16,16 +16,16 @@ import numpy
 import runs
 
 STEPS = 20
-# After more steps of MobileNetV2, PyTorch's own float32 has little to do with its float64.
+# After more steps of MobileNetV2, PyTorch's own float32 is far from its float64.
 STEPS_DEEP = 2
 EXAMPLES = 16
-# Relative, of all weights together, and of all running statistics together.
+# Relative, over all weights together, and over all running statistics together.
 TOLERANCE = 1e-4
-# With batch norm over a few examples of noise, rounding grows until it says nothing at any larger rate.
+# Batch norm over a few noisy examples amplifies rounding: at a larger rate the comparison would mean nothing.
 BATCH_NORM_RATE = 0.05
-# Times PyTorch's own greatest distance from float64, over so many orders of the batch's examples; and what any order
-# of additions may make. One order alone says too little: where rounding grows, distances of 2e-6 and of 1e-5 are
-# equally likely, on one machine and between two.
+# The limit is AS_FAR times the largest distance of PyTorch's own float32 from float64, over ORDERS orders of the
+# batch's examples, plus ROUNDING, which any order of additions may cause. One order alone is too little: where rounding
+# grows, distances of 2e-6 and of 1e-5 are equally likely, on one machine and between two.
 AS_FAR, ORDERS, ROUNDING = 2, 5, 1e-6
 
 
@@ -40,7 +40,7 @@ def torch_module():
 
 
 class Torch:
-    """A model's tensors under Leeway's names, in PyTorch's layout, and layers that read them."""
+    """A model's tensors with Leeway's names and PyTorch's layout, and the layers that read them."""
 
     def __init__(self, torch, tensors, dtype):
         self.torch, self.functional = torch, torch.nn.functional
@@ -52,7 +52,7 @@ class Torch:
 
     @staticmethod
     def is_table(name):
-        """Embeddings are [rows, width] in both."""
+        """Embeddings are [rows, width] in both programs."""
         return name in ("wte/weight", "wpe/weight")
 
     @classmethod
@@ -74,7 +74,7 @@ class Torch:
         return [tensor for tensor in self.tensors.values() if tensor.requires_grad]
 
     def groups(self):
-        """The same, by the kinds that Leeway has factors for: weights, biases, norms."""
+        """Returns the tensors by the kinds for which Leeway has factors: weights, biases, norms."""
         kinds = ([], [], [])
         for name, tensor in self.tensors.items():
             layer, last = name.rsplit("/", 1)
@@ -94,7 +94,7 @@ class Torch:
 
     @contextlib.contextmanager
     def evaluation(self):
-        """By the running statistics."""
+        """Evaluates with the running statistics."""
         self.training = False
         yield
         self.training = True
@@ -107,7 +107,7 @@ class Torch:
         return self.functional.layer_norm(x, weight.shape, weight, bias, 1e-5)
 
     def attention(self, name, x, heads):
-        """Causal."""
+        """Computes causal attention."""
         examples, positions, channels = x.shape
         parts = self.dense(name, x, "qkv_").view(examples, positions, 3, heads, channels // heads)
         q, k, v = parts.permute(2, 0, 3, 1, 4)
@@ -148,7 +148,7 @@ def resnet(model, x, blocks, widths):
 
 
 def mobilenet(model, x):
-    """From the names: a block has as many parts as tensors say."""
+    """Builds the model from the names: a block has as many parts as the tensors show."""
     relu6 = model.functional.relu6
     stages = [(1, 16, 1, 1), (6, 24, 2, 1), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
     x = relu6(model.norm("features.0.1", model.conv("features.0.0", x)))
@@ -177,12 +177,12 @@ def gpt(model, tokens, layers, heads):
         y = model.functional.gelu(model.dense(f"{part}.c_fc", model.layer_norm(f"{part}.ln_2", x)))
         x = x + model.dense(f"{part}.c_proj", y)
     x = model.functional.linear(model.layer_norm("ln_f", x), model.tensors["wte/weight"])
-    # Scores of all positions, example behind example.
+    # Returns the scores of all positions, one example after the other.
     return x.flatten(0, 1)
 
 
 class Pictures:
-    """Examples of an image's shape, in a text that holds their values exactly."""
+    """Examples with an image's shape, in a text file that has their exact values."""
 
     def __init__(self, *image):
         self.image = image
@@ -202,7 +202,7 @@ class Pictures:
 
 
 class Characters:
-    """Windows of a text, each of which is an example."""
+    """Windows of a text; each window is an example."""
 
     def __init__(self, context, vocabulary):
         self.context, self.vocabulary = context, vocabulary
@@ -230,7 +230,7 @@ MODELS = {
 }
 
 def lion_class(torch):
-    """Algorithm 2 of arXiv:2302.06675; PyTorch has none."""
+    """Algorithm 2 of arXiv:2302.06675; PyTorch does not have it."""
 
     class Lion(torch.optim.Optimizer):
         def __init__(self, params, lr, decay):
@@ -252,7 +252,7 @@ FACTORS = "factors: {biases: {weight_decay: 0, learning_rate: 2}, norms: {weight
 
 
 def with_factors(model, rate):
-    """PyTorch's groups that are as FACTORS."""
+    """Returns PyTorch's parameter groups that correspond to FACTORS."""
     weights, biases, norms = model.groups()
     return [{"params": weights}, {"params": biases, "weight_decay": 0, "lr": 2 * rate},
             {"params": norms, "weight_decay": 0}]
@@ -264,7 +264,7 @@ RULES = {
     "adam": ("type: adam, learning_rate: ", 0.0001, lambda torch, m, rate: torch.optim.Adam(m.parameters(), rate)),
     "adamw": ("type: adamw, weight_decay: 0.01, learning_rate: ", 0.0001,
               lambda torch, m, rate: torch.optim.AdamW(m.parameters(), rate, weight_decay=0.01)),
-    # Decays that a few steps show.
+    # Decays that are large enough to show in a few steps.
     "sgd-factors": (FACTORS + "type: sgd, momentum: 0.9, weight_decay: 0.1, learning_rate: ", 0.01,
                     lambda torch, m, rate: torch.optim.SGD(with_factors(m, rate), rate, momentum=0.9,
                                                            weight_decay=0.1)),
@@ -294,7 +294,7 @@ stop: {{clocks: {steps}}}
 
 
 def read_model(path):
-    """{name: array} of a safetensors file."""
+    """Returns the {name: array} of a safetensors file."""
     blob = path.read_bytes()
     length = int.from_bytes(blob[:8], "little")
     header = json.loads(blob[8:8 + length])
@@ -305,7 +305,7 @@ def read_model(path):
 
 
 def leeway(folder, layer, data, rule, steps, workers):
-    """The weights after so many steps of all examples."""
+    """Returns the weights after this number of steps on all examples."""
     job = folder / f"torch-{steps}.yaml"
     job.write_text(JOB.format(layer=layer, source=data.source, rule=rule, steps=steps, batch=EXAMPLES // workers,
                               workers=workers))
@@ -315,7 +315,7 @@ def leeway(folder, layer, data, rule, steps, workers):
 
 
 def distance(a, b):
-    """Relative, of all tensors together."""
+    """Returns the relative distance, over all tensors together."""
     apart = sum(float(numpy.square(a[name].astype("f8") - b[name]).sum()) for name in a)
     return (apart / sum(float(numpy.square(values.astype("f8")).sum()) for values in b.values())) ** 0.5
 
@@ -336,7 +336,7 @@ def compare(name, rule_name, workers):
     rule, rate, optimizer_of = RULES[rule_name]
     folder = pathlib.Path(tempfile.mkdtemp(prefix="leeway-test-"))
     x, labels = data.write(folder)
-    # A rate at which no weight changes shows the first weights; running statistics begin at 0 and 1.
+    # A rate at which no weight changes shows the first weights. Running statistics begin at 0 and 1.
     first = leeway(folder, layer, data, "type: sgd, learning_rate: 1e-30", 1, 1)
     for tensor, values in first.items():
         if "running" in tensor:

@@ -1,5 +1,5 @@
-"""Models as they are written in PyTorch, with torchvision's names: what users bring weights of. torchvision itself is not
-in the distribution."""
+"""Models written in PyTorch, with torchvision's names, as users bring them with their weights. torchvision itself is
+not in the distribution."""
 
 import torch
 from torch import nn
@@ -99,7 +99,7 @@ def sequential_lenet():
 
 
 class Mlp(nn.Sequential):
-    """Without an nn.Flatten, which has a number of its own."""
+    """Without an nn.Flatten, which would have a number of its own."""
 
     def __init__(self):
         super().__init__(nn.Linear(784, 32), nn.ReLU(), nn.Linear(32, 10))
@@ -109,14 +109,14 @@ class Mlp(nn.Sequential):
 
 
 class PixelNorm(nn.LayerNorm):
-    """Over the channels of each pixel."""
+    """Normalises over the channels of each pixel."""
 
     def forward(self, x):
         return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
 class PixelLinear(nn.Linear):
-    """Of the channels of each pixel."""
+    """A linear layer over the channels of each pixel."""
 
     def forward(self, x):
         return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
@@ -203,8 +203,8 @@ class Gpt2Block(nn.Module):
 
 
 class Gpt2(nn.Module):
-    """With the names and layouts of Hugging Face's GPT2Model, and scores by the embedding. Of all positions, text behind
-    text."""
+    """Has the names and layouts of Hugging Face's GPT2Model, and the embedding computes the scores. Returns those of
+    all positions, one text after the other."""
 
     def __init__(self, vocabulary=30, context=24, layers=2, width=32, heads=4):
         super().__init__()
@@ -221,7 +221,7 @@ class Gpt2(nn.Module):
         return functional.linear(self.ln_f(x), self.wte.weight).flatten(0, 1)
 
 
-# By name: the layer in the job, its examples, the module.
+# By name: the layer in the job, its examples, and the module.
 MODELS = {
     "lenet": ("lenet: {}", Pictures(28, 28, 1), LeNet),
     "mlp": ("mlp: {hidden: 32}", Pictures(28, 28, 1), Mlp),

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The moving average of the weights: what it is of, that it is evaluated and exported, and that nothing disturbs it."""
+"""The moving average of the weights: how it is computed, that it is evaluated and exported, and that nothing disturbs
+it."""
 
 import json
 import os
@@ -53,7 +54,7 @@ def formula():
 
 
 def evaluated():
-    """Evaluations are of the average: in training, at the end, and by `leeway evaluate`."""
+    """Evaluations use the average: during training, at the end, and in `leeway evaluate`."""
     run = job([EVALUATED, "stop={clocks: 60}", "checkpoint={every: {clocks: 20}, keep: 99}"])
     summary = run.train()
     for event in run.events("evaluation"):
@@ -80,7 +81,7 @@ def average(run):
 
 
 def same(run, whole):
-    """Both have come to the same, to the bit."""
+    """Checks that both runs have the same result, to the bit."""
     runs.check(run.model() == whole.model(), "the same weights")
     runs.check(average(run) == average(whole), "and the same average")
     for each in run, whole:
@@ -88,7 +89,7 @@ def same(run, whole):
 
 
 def resumed():
-    """The same bits after a resume on another number of servers."""
+    """A run that is resumed on another number of servers has the same bits."""
     whole = job(["stop={clocks: 80}"])
     whole.train()
     run = job(["stop={clocks: 40}"])
@@ -121,7 +122,8 @@ def killed():
 
 
 def begun_later():
-    """A run that kept none goes on with one, which begins with the weights of that moment; and without it again."""
+    """A run that had no average continues with one, which begins with the weights of that moment; and then without it
+    again."""
     plain = "update={type: sgd, learning_rate: 0.05, momentum: 0.9}"
     run = job([plain, "stop={clocks: 20}", "checkpoint={every: {clocks: 10}, keep: 99}"])
     run.learns = False

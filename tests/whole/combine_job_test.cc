@@ -1,4 +1,4 @@
-// Whole jobs whose workers combine their contributions, on hosts of several shapes.
+// Whole jobs whose workers combine their contributions, on several arrangements of hosts.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ using testing::MustTrain;
 constexpr char kDelta[] =
     "exchange={type: delta, local_steps: 4, optimizer: {type: sgd, learning_rate: 0.05}}";
 
-// Each rank's host, as a letter.
+// `hosts` has one letter for each rank, which names the rank's host.
 JobResult Train(const std::string& hosts, const std::string& per_host,
                 std::vector<std::string> sets) {
   sets.push_back("workers.count=" + std::to_string(hosts.size()));
@@ -26,7 +26,7 @@ JobResult Train(const std::string& hosts, const std::string& per_host,
   return MustTrain(rig);
 }
 
-// The largest difference, relative to the largest weight.
+// Returns the largest difference, relative to the largest weight.
 double Apart(const JobResult& a, const JobResult& b) {
   REQUIRE(a.weights.size() == b.weights.size());
   double most = 0, largest = 0;

@@ -1,4 +1,4 @@
-// Compression through whole jobs.
+// Compression in whole jobs.
 #include "server/node/listening.h"
 #include "tests/skip.h"
 #include "tests/whole/job_rig.h"
@@ -14,7 +14,7 @@ TEST_CASE("auto is none where workers find that they are on their servers' host"
   JobRig plain(DigitsJob({"stop.clocks=20"}));
   JobRig compressed(DigitsJob(
       {"stop.clocks=20", "compression={contributions: {type: auto}, weights: {type: auto}}"}));
-  // Nobody can know before they are here.
+  // The ports cannot be known before the servers listen.
   const auto own = AddressForOthers({.listen = "0.0.0.0:0", .coordinator = "192.0.2.1:1"});
   if (!own.ok()) SKIP("this machine has no address but loopback");
   compressed.listen = *own;

@@ -24,7 +24,7 @@ JobResult OnDevices(const v1::TrainingJob& job, uint64_t seed) {
   return MustTrain(rig);
 }
 
-// An elastic exchange has no update of the servers', which --set cannot take away.
+// An elastic exchange has no update on the servers, and --set cannot remove the key.
 void MakeElastic(v1::TrainingJob& job) {
   v1::ElasticExchange& elastic = *job.mutable_exchange()->mutable_elastic();
   elastic.set_alpha(0.2);
@@ -33,7 +33,7 @@ void MakeElastic(v1::TrainingJob& job) {
   job.clear_update();
 }
 
-// The job with this exchange, with so many seeds of the devices' schedulers.
+// Checks the job with this exchange, with this number of seeds of the devices' schedulers.
 void CheckBits(const std::string& exchange, uint64_t seeds) {
   std::vector<std::string> sets = {"stop.clocks=8"};
   const bool elastic = exchange == "elastic";
@@ -61,8 +61,9 @@ std::string AnyExchange() {
       std::string("elastic"));
 }
 
-// Every exchange, for each has events of its own; few seeds, for a missing event shows in most
-// schedules (mistakes_test), and a job takes half a second. The nightly test has ten times as many.
+// Every exchange is tested, because each has events of its own. A few seeds suffice, because a
+// missing event shows in most schedules (mistakes_test), and a job takes half a second. The nightly
+// test has ten times as many seeds.
 TEST_CASE("Sync jobs on devices have the bits that they have on CPUs") {
   CheckBits(AnyExchange(), 2);
 }
@@ -71,7 +72,8 @@ TEST_CASE("Sync jobs on devices have those bits with 20 seeds", "[.nightly]") {
   CheckBits(AnyExchange(), 20);
 }
 
-// A module whose GPU is the host: what crosses its border is the real backend, and its kernels.
+// A module whose GPU is the host: the real backend and its kernels run behind the module's
+// interface.
 absl::StatusOr<std::unique_ptr<Backend>> ThroughModule(const std::string& device) {
   v1::Workers workers;
   workers.set_device(device);
@@ -83,8 +85,8 @@ absl::StatusOr<std::unique_ptr<Backend>> ThroughModule(const std::string& device
 }
 
 TEST_CASE("A job trains through a module as it does on CPUs, and twice with the same bits") {
-  // The bias before a batch norm has no slope but rounding. Adam would make whole steps of that,
-  // and CPU and device round in another order: its epsilon is well above.
+  // The bias before a batch norm has no gradient except for rounding. Adam would turn the rounding,
+  // which differs between CPU and device, into whole steps: its epsilon is well above it.
   const std::string exchange =
       GENERATE(as<std::string>(), "exchange={type: gradient}",
                "exchange={type: delta, local_steps: 4, "
@@ -114,14 +116,14 @@ TEST_CASE("A job trains through a module as it does on CPUs, and twice with the 
 }
 
 TEST_CASE("A worker that cannot have its device is started again only where that helps") {
-  // What is wrong before the registration ends a worker for good unless it is retryable.
+  // An error before the registration ends a worker for good unless the error is retryable.
   const auto helps = [](const std::string& device) {
     return IsRetryable(ThroughModule(device).status().code());
   };
   CHECK(helps("cuda:1"));        // Busy.
-  CHECK_FALSE(helps("cuda:2"));  // No memory left.
+  CHECK_FALSE(helps("cuda:2"));  // Not enough memory left.
   CHECK_FALSE(helps("cuda:3"));  // Too old.
-  CHECK_FALSE(helps("cuda:9"));  // Not there.
+  CHECK_FALSE(helps("cuda:9"));  // Does not exist.
 }
 
 TEST_CASE("A worker whose device has failed is to be started anew") {

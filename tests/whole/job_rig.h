@@ -1,4 +1,4 @@
-// A whole job in one process: servers and workers over real gRPC, in threads, so that a test can
+// A whole job in one process: servers and workers in threads, over real gRPC, so that a test can
 // put faults between them.
 #pragma once
 
@@ -21,22 +21,22 @@
 
 namespace leeway::testing {
 
-// What a job left behind.
+// The results of a job.
 struct JobResult {
   std::vector<absl::Status> servers;
   std::vector<ByteBudget::Load> loads;
   std::vector<WorkerEnd> workers;
-  // Of the final weights; empty if there is no checkpoint.
+  // The digest of the final weights; empty without a checkpoint.
   std::string sha256;
   std::vector<float> weights;
-  // Of the newest checkpoint.
+  // The clock of the newest checkpoint.
   uint64_t clock = 0;
 };
 
 class JobRig {
  public:
   explicit JobRig(const v1::TrainingJob& job) : job_(job) {}
-  // Also in the middle of a test that has failed: servers go at once, and workers miss them.
+  // This also ends a test that has failed: the servers end at once, and the workers lose them.
   virtual ~JobRig() {
     for (auto& [index, server] : servers_) EndServer(server);
     for (Life& life : lives_) life.thread.join();
@@ -46,35 +46,37 @@ class JobRig {
 
   // The transport of every worker's data plane; null: gRPC.
   TransportFactory transport;
-  // What the worker of a rank computes on; null: as the job says.
+  // Makes the backend that the worker of a rank computes on; null: the job decides.
   std::function<absl::StatusOr<std::unique_ptr<Backend>>(uint32_t rank)> make_backend;
-  // How a worker lives.
+  // Runs one life of a worker.
   std::function<WorkerEnd(const WorkerOptions&)> run_worker = RunWorker;
 
-  // Which workers of a rank's host may combine their contributions; null: all.
+  // Returns a key: workers of a rank's host with the same key may combine their contributions.
+  // Null: all of them may.
   std::function<std::string(uint32_t rank)> memory_host;
 
   // What every server listens on.
   std::string listen = ServerOptions().listen;
-  // Where others reach a server; null: where it listens, which `on_listening` hears.
+  // Returns where others reach a server; null: where it listens. `on_listening` is told that
+  // address.
   std::function<std::string(uint32_t index)> reached_at;
   std::function<void(uint32_t index, const std::string& address)> on_listening;
-  // Once the workers have begun to come.
+  // Called once the workers have begun to come.
   std::function<void(const std::string& coordinator)> meanwhile;
 
-  // Goes on from that job's newest checkpoint.
+  // Continues from that job's newest checkpoint.
   void Resume(const JobRig& before) {
     folder_ = before.folder_;
     resume_ = true;
   }
 
-  // Starts the servers; the coordinator's address.
+  // Starts the servers, and returns the coordinator's address.
   std::string StartServers() {
     for (uint32_t index = 0; index < job_.servers().count(); ++index) StartServer(index);
     return servers_[0].process->address();
   }
 
-  // Runs the workers to their ends, and the servers after them.
+  // Runs the workers to their ends, and then the servers to theirs. Returns the results.
   JobResult Finish() {
     for (uint32_t rank = 0; rank < job_.workers().count(); ++rank) StartWorker(rank);
     if (meanwhile) meanwhile(servers_[0].process->address());
@@ -83,7 +85,7 @@ class JobRig {
       if (server.process != nullptr) server.thread.join();
     }
     result_.workers.resize(job_.workers().count());
-    // The newest life of a rank is the last.
+    // The newest life of a rank comes last.
     for (Life& life : lives_) result_.workers[life.rank] = std::move(life.end);
     lives_.clear();
     for (auto& [index, server] : servers_) {
@@ -100,11 +102,11 @@ class JobRig {
     return Finish();
   }
 
-  // Of the run.
+  // The run folder.
   virtual const std::string& folder() const { return folder_->path(); }
 
  protected:
-  // A place among the servers, and the process there; null: nobody.
+  // An index among the servers, and the process there; null: there is no process.
   struct Server {
     std::unique_ptr<ServerProcess> process;
     std::thread thread;
@@ -173,7 +175,7 @@ class JobRig {
 
   const v1::TrainingJob job_;
   std::map<uint32_t, Server> servers_;
-  // In the order of their beginnings.
+  // In the order in which they began.
   std::list<Life> lives_;
 
  private:
@@ -196,7 +198,7 @@ class JobRig {
   JobResult result_;
 };
 
-// Every server and worker has done all its work, and there are weights.
+// Runs the job, whose servers and workers must all finish and leave weights.
 inline JobResult MustTrain(JobRig& rig) {
   JobResult result = rig.Run();
   for (const auto& server : result.servers) {

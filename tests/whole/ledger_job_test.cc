@@ -1,5 +1,6 @@
-// What workers were told against what is in the weights, while servers die, leave and come and a
-// worker's next life begins. The same with real processes and drawn blows: tests/chaos/ledger.py.
+// Compares what workers were told with what is in the weights, while servers die, leave and come,
+// and a worker's next life begins. tests/chaos/ledger.py does the same with real processes and
+// random kills.
 #include <optional>
 #include <set>
 #include <utility>
@@ -20,16 +21,17 @@ using testing::TroubleRig;
 constexpr uint64_t kBlocks = 4;
 constexpr uint64_t kClocks = 300;
 
-// (rank, clock) of contributions.
+// Contributions by (rank, clock).
 using Contributions = std::set<std::pair<uint32_t, uint64_t>>;
 struct Verdict {
-  // Told, and not in each block once, or told of more than once; in one more than once.
+  // Lost: acknowledged, but not exactly once in each block, or acknowledged more than once. Twice:
+  // more than once in a block.
   Contributions lost, twice;
-  // In some block, where the worker's life ended before it was told.
+  // In some block, but the worker's life ended before it was told.
   Contributions untold;
 };
 
-// Workers with a book. Once the trouble is over their steps take no time.
+// Workers with a ledger. Once the trouble is over their steps take no time.
 class LedgerRig : public TroubleRig {
  public:
   explicit LedgerRig(const v1::TrainingJob& job) : TroubleRig(job) {
@@ -66,7 +68,7 @@ class LedgerRig : public TroubleRig {
                         .unary = true,
                         .forget_at = forget_at,
                         .repeat_at = repeat_at};
-    // No trouble outlasts the job.
+    // The job must outlast every trouble.
     worker.compute = [this](uint64_t clock) {
       if (!over) Step();
       if (!over && clock > kClocks / 3) Pause(std::chrono::milliseconds(100));
@@ -86,7 +88,7 @@ class LedgerRig : public TroubleRig {
   }
 
   Mutex mutex_;
-  // How often. Not guarded once the workers are over.
+  // How often each contribution was acknowledged. Not guarded once the workers have ended.
   std::map<std::pair<uint32_t, uint64_t>, int> told_;
 };
 
@@ -101,12 +103,12 @@ void CheckEnds(const JobResult& result) {
   for (const auto& server : result.servers) CHECK(server == absl::OkStatus());
   for (const auto& worker : result.workers) {
     INFO(worker.status.ToString());
-    // Of two lives of a rank the one that registers last stays.
+    // When two lives of a rank run, the one that registers last stays.
     CHECK((worker.exit == WorkerExit::kDone || worker.exit == WorkerExit::kReplaced));
   }
 }
 
-// With two holders of everything before each blow.
+// Before each kill every block has two holders.
 void Trouble(TroubleRig& rig) {
   rig.Kill(1);
   rig.StartAgain(1);

@@ -1,5 +1,4 @@
-// Bounds on what servers hold, and on gradients, change how long a job takes, never what it
-// computes.
+// Bounds on what servers hold, and on gradients, change how long a job takes, but never its result.
 #include "tests/whole/job_rig.h"
 
 namespace leeway::limits {
@@ -42,12 +41,12 @@ TEST_CASE("sync: of two workers that are ahead of the third a server holds what 
   job.push_back("limits.held_bytes=4194304");
   const JobResult bounded = Train(job);
   CHECK(bounded.sha256 == unbounded.sha256);
-  // Where nothing is refused that is what there is to hold.
+  // Without refusals the servers hold everything that there is to hold.
   CHECK(unbounded.loads[0].refused_contributions == 0);
   CHECK(unbounded.loads[0].held_bytes_max > 32 * kBlock);
   CHECK(bounded.loads[0].refused_contributions > 0);
   // The bound, one contribution of each worker to the oldest block, and on each stream a frame of
-  // at most two blocks that is being looked at.
+  // at most two blocks that is being examined.
   CHECK(bounded.loads[0].held_bytes_max <= (16 + 3 + 3 * 2 * 2) * kBlock);
 }
 
@@ -66,7 +65,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a job that leaves out what is too long goes on, with whoever's gradient is not") {
-  // At first nothing is; every clock is made all the same.
+  // At first nothing is complete; still every clock is made.
   const JobResult result =
       Train({"exchange={type: gradient, on_bad_gradient: skip, max_norm: 0.001}", "stop.clocks=5"});
   CHECK(result.workers.size() == 3);

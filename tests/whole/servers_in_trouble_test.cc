@@ -1,5 +1,6 @@
-// Servers that die, leave, come and are cut off while a job trains: what is promised of each, once,
-// with servers as objects. The same with real processes: tests/chaos/kills.py, drain.py, resize.py.
+// Servers that die, leave, come and are cut off while a job trains: each promise is tested once,
+// with servers as objects. tests/chaos/kills.py, drain.py and resize.py do the same with real
+// processes.
 #include "tests/whole/trouble_rig.h"
 
 namespace leeway::servers_in_trouble {
@@ -60,7 +61,7 @@ TEST_CASE("A server is killed while shards move from it: the same bits") {
   });
 }
 
-// With one holder: what a server does not hand over is lost.
+// Blocks have one holder: what a server does not hand over is lost.
 TEST_CASE("Servers that leave in order, the coordinator's too: nothing goes back, the same bits") {
   CheckSameBits({kOneHolder}, [](TroubleRig& rig) {
     for (const uint32_t leaver : {1U, 0U}) {
@@ -80,7 +81,7 @@ TEST_CASE("Servers that leave in order, the coordinator's too: nothing goes back
 TEST_CASE("A server that is cut off for a lease: its replica goes on, and it comes back") {
   CheckSameBits({kTwoHolders}, [](TroubleRig& rig) {
     rig.Hold(1);
-    // Each time all others are heard, and the lease of 30 s is over after some.
+    // The others are heard each time, and the lease of 30 s ends after some rounds.
     for (int i = 0; i < 8 && rig.Events("server_lost") == 0; ++i) {
       rig.clock().Add(std::chrono::seconds(5));
       rig.WaitFor("the workers' heartbeats", [&rig] {

@@ -1,4 +1,4 @@
-// What need not be sent is not.
+// Data that need not be sent is not sent.
 #include <atomic>
 
 #include "client/transport/stream_transport.h"
@@ -12,7 +12,7 @@ using testing::DigitsJob;
 using testing::JobRig;
 using testing::MustTrain;
 
-// Answers to reads of whatever is current.
+// Counts the answers to reads of the latest version.
 struct LatestReads {
   std::atomic<uint64_t> answers{0}, bytes{0};
 };
@@ -51,7 +51,7 @@ TEST_CASE("sync: the last read of weights that a worker already has brings no va
       {{"exchange={type: gradient}", false},
        {"exchange={type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 0.05}}",
         false},
-       // What the exchange answers is the centre before the contributions.
+       // The exchange's answer is the centre before the contributions.
        {"exchange={type: elastic, alpha: 0.3, every: 2}", true}}));
   LatestReads reads;
   JobRig rig(DigitsJob({exchange, "stop.clocks=5"}));

@@ -1,5 +1,5 @@
-// A run folder in an object store whose writes fail while the job trains. The same with real
-// processes and requests: tests/chaos/stores.py.
+// A run folder in an object store whose writes fail while the job trains. tests/chaos/stores.py
+// does the same with real processes and requests.
 #include "absl/strings/match.h"
 #include "server/checkpoint/manifest.h"
 #include "tests/common/storage/memory_storage.h"
@@ -26,7 +26,8 @@ class StoredRig : public TroubleRig {
   }
 
   const std::string& folder() const override { return folder_; }
-  // Of what is written, every 40th operation, and each manifest: no checkpoint is complete.
+  // While `fails` is set, every 40th write operation fails, and so does each manifest: no
+  // checkpoint is completed.
   void Fail(bool fails) { fails_ = fails; }
 
  private:
@@ -40,7 +41,7 @@ TEST_CASE("A store that loses writes costs checkpoints and no bits, and the job 
   const std::vector<std::string> sets = {"servers={count: 2, shards: 4, block_bytes: 1024}",
                                          "checkpoint={every: {clocks: 10}}"};
   StoredRig rig(DigitsJob(InTrouble(sets)));
-  // By its status: the lines of metrics come to a store seconds later.
+  // Uses the job's status, because lines of metrics reach a store seconds later.
   const auto newest = [&rig] { return rig.Status().checkpoint_clock(); };
   const auto went_back = [&rig](uint64_t times) {
     rig.WaitFor("going back", [&] { return rig.Status().generation() >= times; });
@@ -49,7 +50,7 @@ TEST_CASE("A store that loses writes costs checkpoints and no bits, and the job 
   CheckSameBits(rig, sets, [&](TroubleRig&) {
     rig.WaitFor("a checkpoint", [&] { return newest() > 0; });
     rig.Fail(true);
-    // What was under way may be complete.
+    // A checkpoint that was under way may be complete.
     rig.Forward(40);
     const uint64_t last = newest();
     rig.Forward(80);

@@ -24,7 +24,7 @@
 
 namespace leeway::testing {
 
-// The system's clocks and what a test adds to them. Thread-safe.
+// Adds to the system's clocks what a test asks for. Thread-safe.
 class PutForward {
  public:
   void Add(Duration more) { added_ += more.count(); }
@@ -35,8 +35,8 @@ class PutForward {
   std::atomic<Duration::rep> added_{0};
 };
 
-// Each server has a wire that leads to it, and one on which it reaches server 0. Trouble is made in
-// Run's thread, by `meanwhile`; a step takes 2 ms, so that the job is not over before.
+// Each server has a wire that leads to it, and one on which it reaches server 0. `meanwhile` makes
+// the trouble, in Run's thread. A step takes 2 ms, so that the job does not end before.
 class TroubleRig : public JobRig {
  public:
   explicit TroubleRig(const v1::TrainingJob& job) : JobRig(job) {
@@ -46,13 +46,13 @@ class TroubleRig : public JobRig {
     };
   }
 
-  // SIGKILL: whoever is connected sees the connection reset, and nobody listens there. What it was
-  // told of before counts, and nothing that it says in ending.
+  // Like SIGKILL: connected processes see a reset, and nothing listens there. What the server was
+  // told before counts, and nothing that it says while it ends.
   void Kill(uint32_t index) {
     Unplug(index);
     EndServer(servers_[index]);
   }
-  // SIGTERM: others have what it held before it ends.
+  // Like SIGTERM: others have what it held before it ends.
   void Drain(uint32_t index) {
     Server& server = servers_[index];
     INFO("server " << index);
@@ -62,9 +62,9 @@ class TroubleRig : public JobRig {
     Unplug(index);
     server.process.reset();
   }
-  // A server that is new, or its next life.
+  // Starts a new server, or its next life.
   void Start(uint32_t index) { StartServer(index); }
-  // Its next life, until each block has two holders again.
+  // Starts its next life, and waits until each block has two holders again.
   void StartAgain(uint32_t index) {
     const int registered = Events("server_registered"), started = Events("job_started");
     Start(index);
@@ -73,7 +73,7 @@ class TroubleRig : public JobRig {
     Forward();
     WaitFor("two holders of each block", [this] { return Whole(); });
   }
-  // Nothing reaches it or leaves it by its wires, until Release.
+  // Nothing reaches or leaves the server by its wires, until Release.
   void Hold(uint32_t index) {
     WiresOf(index).in.Hold();
     WiresOf(index).out.Hold();
@@ -82,7 +82,7 @@ class TroubleRig : public JobRig {
     WiresOf(index).in.Release();
     WiresOf(index).out.Release();
   }
-  // The rank's next life begins while the one before still lives.
+  // The rank's next life begins while the previous one is still alive.
   void ReplaceWorker(uint32_t rank) { StartWorker(rank); }
 
   void Resize(uint32_t servers) {
@@ -95,19 +95,19 @@ class TroubleRig : public JobRig {
     return Ask(&v1::Coordinator::Stub::GetJobStatus, v1::GetJobStatusRequest());
   }
 
-  // The lines of the run's metrics.
+  // Returns the lines of the run's metrics.
   virtual std::string Metrics() const {
     std::ifstream file(folder() + "/metrics.jsonl");
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // How often they have the event.
+  // Returns how many of these lines have the event.
   int Events(const std::string& kind) const {
     std::istringstream file(Metrics());
     int found = 0;
     for (std::string line; std::getline(file, line);) found += Is(line, kind);
     return found;
   }
-  // Every shard is where it is to be, and so is its replica, if it has one.
+  // Whether every shard and its replica, if it has one, are where they are to be.
   bool Whole() const {
     std::istringstream file(Metrics());
     bool whole = true;
@@ -117,7 +117,7 @@ class TroubleRig : public JobRig {
     }
     return whole;
   }
-  // Until condition(); `what` is said where that does not come.
+  // Waits until condition(). If that does not come, the failure says `what`.
   template <typename Condition>
   void WaitFor(const std::string& what, Condition condition) {
     const Time end = SteadyNow() + kPatience;
@@ -130,7 +130,7 @@ class TroubleRig : public JobRig {
   void WaitForEvents(const std::string& kind, int count) {
     WaitFor(absl::StrCat(count, " times ", kind), [&] { return Events(kind) >= count; });
   }
-  // All workers together make so many steps more.
+  // Waits until all workers together have made this number of further steps.
   void Forward(uint64_t steps = 20) {
     const uint64_t until = steps_ + steps;
     WaitFor("the workers' steps", [&] { return steps_ >= until; });
@@ -138,7 +138,7 @@ class TroubleRig : public JobRig {
   PutForward& clock() { return clock_; }
 
  protected:
-  // What a worker's step takes besides.
+  // The additional time of a worker's step.
   void Step() {
     ++steps_;
     Pause(std::chrono::milliseconds(2));
@@ -176,7 +176,7 @@ class TroubleRig : public JobRig {
     return line.find(absl::StrCat("\"event\":\"", kind, "\"")) != std::string::npos;
   }
 
-  // Of any thread.
+  // May be called from any thread.
   Wires& WiresOf(uint32_t index) {
     MutexLock lock(mutex_);
     auto& wires = wires_[index];
@@ -209,7 +209,7 @@ class TroubleRig : public JobRig {
   std::atomic<uint64_t> steps_{0};
 };
 
-// A sync job with so much in it that could be forgotten, and without an end of its own.
+// The settings of a sync job that has much state to lose, and that does not end by itself.
 inline std::vector<std::string> InTrouble(std::vector<std::string> more) {
   std::vector<std::string> sets = {
       "workers={count: 2, emulate: {step_milliseconds: 2}}",
@@ -222,8 +222,8 @@ inline std::vector<std::string> InTrouble(std::vector<std::string> more) {
   return sets;
 }
 
-// The rig's job, of InTrouble(sets), goes through the trouble, is then stopped in order, and has
-// the bits of one that ends there undisturbed.
+// Runs the rig's job, which must have the settings InTrouble(sets), through the trouble, and then
+// stops it in order. It must have the bits of a job that ends there undisturbed.
 inline void CheckSameBits(TroubleRig& rig, const std::vector<std::string>& sets,
                           const std::function<void(TroubleRig&)>& trouble) {
   rig.meanwhile = [&](const std::string&) {

@@ -1,5 +1,5 @@
-// The way to a server, over real gRPC: passes on calls of any service, and answers some of them
-// itself, as a connection or a proxy in trouble does.
+// The way to a server, over real gRPC. It passes on calls of any service, and answers some of them
+// itself, like a connection or a proxy in trouble.
 #pragma once
 
 #include <functional>
@@ -24,9 +24,9 @@ namespace leeway::testing {
 // What the way does to one call.
 enum class WayFault {
   kNone,
-  // Answered at once: the other side never hears of it.
+  // Answered at once: the other side does not receive it.
   kBefore,
-  // Carried out by the other side, whose answer is lost.
+  // The other side carries it out, but its answer is lost.
   kAfter,
 };
 
@@ -43,7 +43,7 @@ class Way : public grpc::CallbackGenericService {
   ~Way() override { server_->Shutdown(std::chrono::system_clock::now()); }
 
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
-  // Where calls go from now on; before, there is nobody.
+  // Sets where calls go from now on. Until then they reach no server.
   void LeadTo(const std::string& address) {
     MutexLock lock(mutex_);
     channel_ = MakeChannel(address);
@@ -63,7 +63,7 @@ class Way : public grpc::CallbackGenericService {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// One call that is passed on; message by message, in each direction. Deletes itself.
+// One call that is passed on, message by message, in each direction. Deletes itself.
 class Way::Passage final : public grpc::ServerGenericBidiReactor {
  public:
   Passage(grpc::GenericCallbackServerContext* context, std::shared_ptr<grpc::Channel> channel,
@@ -78,7 +78,7 @@ class Way::Passage final : public grpc::ServerGenericBidiReactor {
     client_.set_deadline(context->deadline());
     HandOver(this);
     stub_.PrepareBidiStreamingCall(&client_, context->method(), grpc::StubOptions(), &onward_);
-    // Its operations are begun from here, too, until the other side has nothing more to say.
+    // Operations are also begun from here, until the other side has nothing more to send.
     onward_.AddHold();
     onward_.StartCall();
     onward_.StartRead(&answer_);

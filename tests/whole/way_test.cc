@@ -1,5 +1,5 @@
-// Whatever the way answers in a server's place, and whichever call it is, the job is none the
-// worse.
+// Whichever call the way answers in a server's place, and with whichever code, the job comes to the
+// same result.
 #include "tests/whole/way.h"
 
 #include <map>
@@ -24,10 +24,10 @@ using testing::JobRig;
 using testing::Way;
 using testing::WayFault;
 
-// What the first tier tries, of 16: one for each way in which a status could be taken for a
-// server's word. As a network says it; as one that says when to come again; as if a newer life had
-// replaced this one, at which a worker leaves without a word; as if the secret were wrong. The
-// nightly test has them all.
+// The codes that the first tier tries, out of 16: one for each way in which a status could be
+// mistaken for a server's word. One as a network reports it; one that says when to come again; one
+// as if a newer life had replaced this one, at which a worker leaves without a word; one as if the
+// secret were wrong. The nightly test tries all codes.
 const std::vector<int> kHardest = {grpc::UNAVAILABLE, grpc::RESOURCE_EXHAUSTED, grpc::ABORTED,
                                    grpc::UNAUTHENTICATED};
 
@@ -37,7 +37,7 @@ std::vector<int> AllCodes() {
   return codes;
 }
 
-// Of every service that a program of ours serves, as the wire names them: those with one answer.
+// Returns the unary methods of every service that our programs serve, by their names on the wire.
 std::set<std::string> Methods() {
   std::set<std::string> methods;
   for (const auto* file :
@@ -54,7 +54,7 @@ std::set<std::string> Methods() {
   return methods;
 }
 
-// Why no job of these calls a method; whoever adds one that jobs call need not say it here.
+// Why no job of these tests calls a method. A new method that jobs do call need not be listed here.
 const std::map<std::string, std::string>& NotCalled() {
   static const std::map<std::string, std::string> reasons = {
       {"/leeway.v1.Coordinator/GetJobStatus", "a person asks"},
@@ -70,8 +70,8 @@ const std::map<std::string, std::string>& NotCalled() {
   return reasons;
 }
 
-// The ways to all servers of a job, which answer the first call of each method with `code`, and
-// let the second be carried out before they do.
+// The ways to all servers of a job. They answer the first call of each method with `code`, and the
+// second in the same way after it was carried out.
 class Trouble {
  public:
   Trouble(grpc::StatusCode code, uint32_t servers) : code_(code) {
@@ -87,7 +87,7 @@ class Trouble {
       ways_[index]->LeadTo(address);
     };
   }
-  // Of methods that were called often enough.
+  // The methods that were called often enough.
   std::set<std::string> done() const {
     MutexLock lock(mutex_);
     std::set<std::string> done;
@@ -121,8 +121,8 @@ JobResult Clean(const v1::TrainingJob& job) {
   return testing::MustTrain(rig);
 }
 
-// The job's weights are those that it has on a good way, for each of the codes; how many codes each
-// method was answered with.
+// Checks that with each of the codes the job has the weights that it has on a good way. Returns
+// with how many codes each method was answered.
 std::map<std::string, int> TrainThrough(const v1::TrainingJob& job, const std::vector<int>& codes) {
   std::map<std::string, int> disturbed;
   const std::string clean = Clean(job).sha256;
@@ -150,7 +150,8 @@ v1::TrainingJob Elastic(int clocks) {
              "stop.clocks=" + std::to_string(clocks)}));
 }
 
-// A job that is stopped while it trains, on a good way or through trouble; its clock, too.
+// Trains a job that is stopped while it trains, on a good way or through trouble. Its clock is
+// compared, too.
 JobResult TrainUntilStopped(Trouble* trouble) {
   JobRig rig(DigitsJob(Small({"stop.clocks=1000000"})));
   if (trouble != nullptr) trouble->Into(rig);
@@ -173,7 +174,7 @@ JobResult TrainUntilStopped(Trouble* trouble) {
   return result;
 }
 
-// A job that begins with what workers kept, through trouble.
+// Runs a job that begins with the states that workers kept, through trouble.
 void ResumeThrough(const std::vector<int>& codes, std::map<std::string, int>& disturbed) {
   const std::string clean = Clean(Elastic(12)).sha256;
   for (const int code : codes) {
@@ -189,7 +190,7 @@ void ResumeThrough(const std::vector<int>& codes, std::map<std::string, int>& di
   }
 }
 
-// Workers ask where to stop.
+// Workers ask at which clock to stop.
 void StopThrough(const std::vector<int>& codes, std::map<std::string, int>& disturbed) {
   for (const int code : codes) {
     INFO("code " << code);
@@ -208,11 +209,12 @@ void AnswerEachCallWith(const std::vector<int>& codes) {
       disturbed[method] = std::max(disturbed[method], count);
     }
   };
-  // Contributions are reported, and the coordinator says which count.
+  // Contributions are reported, and the coordinator says which of them count.
   most(TrainThrough(
       DigitsJob(Small({"workers.on_worker_loss=continue", "checkpoint={every: {clocks: 4}}"})),
       codes));
-  // A worker that leaves is told to the servers; one worker, for the others' order is chance.
+  // The servers are told of a worker that leaves. There is one worker, because the order of several
+  // is random.
   most(TrainThrough(
       DigitsJob(Small({"workers.count=1", "consistency.mode=async", "data.assignment=leased"})),
       codes));

@@ -28,7 +28,7 @@ sockaddr_in Loopback(int port) {
   return address;
 }
 
-// On the port, which others of ours may have bound; -1: it cannot be had.
+// Binds to the port, which other sockets of this process may have bound. Returns -1 if it is taken.
 int Bind(int port) {
   const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
@@ -39,7 +39,7 @@ int Bind(int port) {
   return -1;
 }
 
-// The other end hears a reset.
+// The other end sees a reset.
 void Reset(int file) {
   const linger now{.l_onoff = 1, .l_linger = 0};
   setsockopt(file, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
@@ -57,7 +57,7 @@ struct Half {
   int to = -1;
   std::array<char, 1 << 16> bytes{};
   size_t begin = 0, end = 0;
-  // Nothing more comes, which the other end has heard.
+  // Nothing more comes, and the other end has been told so.
   bool closed = false;
 
   pollfd Wants() const {
@@ -65,7 +65,7 @@ struct Half {
     return begin < end ? pollfd{.fd = to, .events = POLLOUT, .revents = 0}
                        : pollfd{.fd = from, .events = POLLIN, .revents = 0};
   }
-  // False: the connection is broken.
+  // Returns false if the connection is broken.
   bool Pass() {
     if (begin == end) {
       const ssize_t got = recv(from, bytes.data(), bytes.size(), MSG_DONTWAIT);

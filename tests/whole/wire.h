@@ -1,6 +1,6 @@
-// The wire to a server, byte by byte, whatever goes over it: it can be cut, as by the end of the
-// process at its end, or passes nothing on for a while, as a network in trouble does. (way.h is for
-// what is said in single calls.)
+// The wire to a server, byte by byte, for any protocol. It can be cut, as when the process at its
+// end dies, or it passes nothing on for a while, like a network in trouble. (way.h works on single
+// calls.)
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace leeway::testing {
 
-// Thread-safe. Has a port of loopback's from beginning to end.
+// Thread-safe. Has one port of loopback from beginning to end.
 class Wire {
  public:
   Wire();
@@ -21,34 +21,34 @@ class Wire {
   Wire& operator=(const Wire&) = delete;
 
   const std::string& address() const { return address_; }
-  // Connections are accepted and lead there from now on, host:port; before that, and after Cut,
-  // they are refused.
+  // Accepts connections from now on, and leads them to host:port. Before that, and after Cut,
+  // connections are refused.
   void LeadTo(const std::string& address);
   // When it returns, both ends of each connection have been reset.
   void Cut();
-  // Passes on no byte and no connection until Release; the system accepts connections all the same.
+  // Passes on no byte and no connection until Release. The system still accepts connections.
   void Hold();
   void Release();
 
  private:
   struct Link;
 
-  // Has the thread do it, and waits.
+  // Has the thread do it, and waits for it.
   void Do(std::function<void()> action) EXCLUDES(mutex_);
   void Run();
   void Listen();
   void Refuse();
   void Accept();
-  // Waits until there is something to do; false: at the end.
+  // Waits until there is something to do. Returns false at the end.
   bool Step();
 
   std::string address_;
   int port_ = 0;
-  // Keeps the port.
+  // Keeps the port reserved.
   int holder_ = -1;
   int wake_ = -1;
 
-  // Of the thread alone.
+  // Used by the thread alone.
   std::string target_;
   int listener_ = -1;
   bool held_ = false;

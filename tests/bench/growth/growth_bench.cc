@@ -53,7 +53,7 @@ Json JsonOf(const LightRound& round) {
           {"release_seconds", PercentilesOf(round.release_seconds)}};
 }
 
-// Does the phase that it is told.
+// A process that runs the phase that it is told to run.
 BenchService Simulator(const LightOptions& options) {
   auto* const workers = new LightWorkers(options);
   auto handle = [workers](const Json& request) -> absl::StatusOr<Json> {
@@ -74,7 +74,7 @@ absl::StatusOr<double> Timed(BenchProcess& process, const char* phase) {
   return Seconds(std::chrono::steady_clock::now() - began);
 }
 
-// KiB for each worker, over all servers.
+// The growth in KiB for each worker, over all servers.
 double GrowthKib(const std::vector<uint64_t>& from, const std::vector<uint64_t>& to,
                  uint32_t workers) {
   const auto sum = [](const std::vector<uint64_t>& bytes) {
@@ -83,7 +83,7 @@ double GrowthKib(const std::vector<uint64_t>& from, const std::vector<uint64_t>&
   return (sum(to) - sum(from)) / workers / 1024;
 }
 
-// The servers, and the process that is all their workers.
+// The servers, and the process that simulates all workers.
 struct Setting {
   std::unique_ptr<RealServers> servers;
   std::unique_ptr<BenchProcess> process;
@@ -113,7 +113,7 @@ absl::StatusOr<Json> Exchanges(const Flags& flags, const std::string& mode, uint
   const auto registered = servers.MemoryBytes();
   ASSIGN_OR_RETURN(const double connect_seconds, Timed(process, "connect"));
   const auto connected = servers.MemoryBytes();
-  // The first clock finds cold pages everywhere.
+  // In the first clock all memory pages are cold.
   RETURN_IF_ERROR(process.Call({{"clocks", 1}}).status());
   const double cpu = servers.CpuSeconds();
   ASSIGN_OR_RETURN(Json row, process.Call({{"clocks", flags.clocks}}));
@@ -150,7 +150,7 @@ absl::StatusOr<Json> Registrations(const Flags& flags, uint32_t workers) {
       {"kib_per_worker", kib}};
 }
 
-// "51.2/90.1", in milliseconds.
+// Formats milliseconds as "51.2/90.1".
 std::string Times(const Json& row, const char* key) {
   const Json seconds = row.value(key, Json::object());
   return absl::StrFormat("%.0f/%.0f", 1e3 * seconds.value("p50", 0.0),
@@ -206,7 +206,7 @@ absl::Status RunAll(const Flags& flags) {
   return WriteFileAtomically(flags.json, document.dump(2) + "\n");
 }
 
-// A connection is a descriptor here and one in its server.
+// Each connection takes a descriptor here and another in its server.
 void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

@@ -20,7 +20,7 @@
 namespace leeway {
 namespace {
 
-// As a worker pauses between attempts to register.
+// A worker pauses as long between attempts to register.
 constexpr Duration kBackoffMax = std::chrono::seconds(1);
 constexpr Duration kCallWithin = std::chrono::seconds(60);
 
@@ -100,7 +100,7 @@ class LightWorker::Link {
                     nullptr);
   }
 
-  // What was added goes out as one frame.
+  // Sends what was added as one frame.
   void Flush() {
     if (writing_ || head_.requests().empty()) return;
     writing_ = true;

@@ -1,4 +1,4 @@
-// One of many workers in a process (light_workers.h).
+// One of the many workers in a process (light_workers.h).
 #pragma once
 
 #include <functional>
@@ -21,13 +21,13 @@ namespace leeway {
 // Calls `what` on the queue's thread after `delay`.
 void CallOn(grpc::CompletionQueue* queue, Duration delay, std::function<void()> what);
 
-// Of its queue's thread.
+// Belongs to its queue's thread.
 class LightWorker {
  public:
   LightWorker(LightWorkers* all, uint32_t number, grpc::CompletionQueue* queue);
   ~LightWorker();
 
-  // Each ends in LightWorkers::Done.
+  // Each ends with a call of LightWorkers::Done.
   void Register();
   void Connect();
   void Initialize();
@@ -37,11 +37,11 @@ class LightWorker {
 
   grpc::CompletionQueue* queue() const { return queue_; }
 
-  // ---- between phases: of the last Exchange
+  // ---- between phases: results of the last Exchange
   void SetClocks(uint64_t clocks) { clocks_ = clocks; }
   uint64_t blocks() const { return layout_->blocks(); }
   uint64_t repeated() const { return repeated_; }
-  // By clock: when its last frame was handed over, when all was there.
+  // By clock: when its last frame was handed over, and when all its blocks had come.
   const std::vector<Time>& sent() const { return sent_; }
   const std::vector<Time>& received() const { return received_; }
 
@@ -65,7 +65,7 @@ class LightWorker {
   uint64_t incarnation_ = 0;
   std::vector<std::string> servers_;
   std::optional<BlockLayout> layout_;
-  // By server.
+  // By server: the link to it.
   std::vector<std::unique_ptr<Link>> links_;
 
   v1::ExchangeMethod method_ = v1::EXCHANGE_METHOD_PUSH_PULL;

@@ -11,12 +11,12 @@
 namespace leeway {
 namespace {
 
-// As a worker does (worker/trainer.cc): a lease outlives several.
+// A worker's period (worker/trainer.cc): a lease lasts for several heartbeats.
 constexpr Duration kBeatEvery = std::chrono::seconds(2);
 constexpr size_t kSlices = 20;
-// Not even processes started by one command come all at once.
+// Even processes that one command starts do not all come at once.
 constexpr Duration kComeApart = std::chrono::microseconds(200);
-// What all share for the control plane: a few connections to the coordinator.
+// All workers share a few connections to the coordinator for the control plane.
 constexpr uint32_t kCoordinatorChannels = 8;
 
 void Loop(grpc::CompletionQueue* queue) {

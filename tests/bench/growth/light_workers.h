@@ -1,6 +1,6 @@
-// Many workers in one process: each a small state machine with its own identity, its own connection
-// to each server and a stream on it; all of them on a few threads and completion queues. To the
-// servers they are workers like any other; they compute nothing and keep no weights.
+// Many workers in one process. Each is a small state machine with its own identity and its own
+// connection and stream to each server. All of them run on a few threads and completion queues.
+// Servers cannot tell them from other workers, but they compute nothing and keep no weights.
 #pragma once
 
 #include <cstdint>
@@ -20,38 +20,38 @@ namespace leeway {
 struct LightOptions {
   std::string coordinator;
   uint32_t workers = 100;
-  // Of the model.
+  // The model's size.
   uint64_t floats = 1 << 14;
   uint32_t threads = 2;
 };
 
-// What a run of clocks came to.
+// The results of a run of clocks.
 struct LightRound {
   double seconds = 0;
   // Blocks that were pushed and pulled.
   uint64_t requests = 0;
-  // Answers "still waiting, send again".
+  // Answers that say "still waiting, send again".
   uint64_t repeated = 0;
-  // By worker and clock: from its own contribution until it had all its blocks.
+  // By worker and clock: the time from the worker's own contribution until it had all its blocks.
   std::vector<double> answer_seconds;
-  // The same from the last contribution to that clock, whoever sent it: what sync mode adds.
+  // The same time from the last worker's contribution to that clock: what sync mode adds.
   std::vector<double> release_seconds;
 };
 
 class LightWorker;
 
-// The phases are called in this order, on one thread; each ends when every worker has done its
-// part, or with the first error. Lives until its process ends.
+// The phases are called in this order, on one thread. Each ends when every worker has done its
+// part, or with the first error. The object lives until its process ends.
 class LightWorkers {
  public:
   explicit LightWorkers(const LightOptions& options);
   ~LightWorkers() = delete;
 
-  // Every worker has a rank, the next free one, and the job has begun.
+  // Registers every worker at the next free rank, until the job has begun.
   absl::Status Register();
-  // Every worker has its streams; the first has brought the weights.
+  // Opens every worker's streams. The first worker brings the weights.
   absl::Status Connect();
-  // Every worker exchanges the whole model so many times.
+  // Every worker exchanges the whole model `clocks` times.
   absl::Status Run(uint64_t clocks, LightRound* round);
   absl::Status Leave();
 
@@ -59,16 +59,16 @@ class LightWorkers {
   v1::Coordinator::Stub& coordinator(uint32_t worker) {
     return *coordinators_[worker % coordinators_.size()];
   }
-  // What every contribution says, and the first weights.
+  // The values of every contribution and of the first weights.
   const std::vector<float>& values() const { return values_; }
   void Done(const absl::Status& status) EXCLUDES(mutex_);
 
  private:
-  // Calls it for each of the first `count` workers, on its own queue's thread, the next one `apart`
-  // from the last, and waits.
+  // Calls `begin` for each of the first `count` workers, on the worker's own queue's thread,
+  // `apart` from one to the next, and waits.
   absl::Status ForEach(uint32_t count, void (LightWorker::*begin)(),
                        Duration apart = Duration::zero()) EXCLUDES(mutex_);
-  // A heartbeat of every worker each kBeatEvery, in slices.
+  // Sends a heartbeat of every worker once in each kBeatEvery, slice by slice.
   void BeatFrom(grpc::CompletionQueue* queue, size_t slice);
 
   const LightOptions options_;

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""All-reduce of a float vector between two processes by PyTorch's gloo: seconds of each, from rank 0.
+"""All-reduce of a float vector between two processes by PyTorch's gloo: rank 0 prints the seconds of each one.
 
 Usage: allreduce_gloo.py FLOATS REPEATS
 """
@@ -23,7 +23,7 @@ def run(rank, port, floats, repeats):
         began = time.perf_counter()
         dist.all_reduce(vector)
         seconds = time.perf_counter() - began
-        if rank == 0 and i >= 2:  # two to warm up
+        if rank == 0 and i >= 2:  # after two to warm up
             print(f"{seconds:.6f}", flush=True)
         vector.fill_(1)
     dist.destroy_process_group()

@@ -5,7 +5,7 @@ import subprocess
 
 from commands import PYTHON
 
-# Ends with its parent, also where that was killed.
+# Ends with its parent, even if the parent was killed.
 SPIN = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    sum(range(100_000))"
 
 

@@ -1,11 +1,11 @@
-"""How the programs of a comparison are run, and how it says that one is left out."""
+"""How the programs of a comparison are run, and how a comparison says that a subject is left out."""
 
 import os
 import subprocess
 import sys
 
-PYTHON = "/usr/bin/python3"  # the distribution's, which has the distribution's torch
-# One thread a process, wherever threads hide.
+PYTHON = "/usr/bin/python3"  # the distribution's Python, which has the distribution's torch
+# Limits each process to one thread in every library.
 ONE_THREAD = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 

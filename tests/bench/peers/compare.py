@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Leeway beside all-reduce (OpenMPI, gloo), PyTorch's DistributedDataParallel and ps-lite, in one run.
+"""Compares Leeway with all-reduce (OpenMPI, gloo), PyTorch's DistributedDataParallel and ps-lite, in one run.
 
-The subjects take turns; medians of the rounds are printed, and the medians of the ratios of neighbours.
-Whatever is not installed is skipped, aloud. What would be unfair is refused before anything is measured: a PyTorch
-on the reference BLAS, ps-lite under BBR.
+The subjects take turns. Prints the medians of the rounds, and the medians of the ratios of neighbouring rounds. Says so
+and skips what is not installed. An unfair comparison is refused before anything is measured: a PyTorch on the reference
+BLAS, or ps-lite under BBR.
 """
 
 import argparse
@@ -28,7 +28,7 @@ SIZES = {"64K": 64 << 10, "1M": 1 << 20, "4M": 4 << 20}
 
 
 class AllReduce:
-    """Seconds to bring a vector of floats of two processes to its sum, the same for all subjects."""
+    """Measures the seconds that summing a vector of floats of two processes takes, the same vector for all subjects."""
 
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
@@ -63,7 +63,7 @@ class AllReduce:
 
 
 class Training:
-    """Samples a second of two workers."""
+    """Measures the samples a second of two workers."""
 
     def __init__(self, options, folder, model):
         self.options, self.folder, self.model = options, folder, model
@@ -92,11 +92,11 @@ class Training:
 
 
 class Transfers:
-    """GB/s of payload between one worker and one server over TCP loopback, both directions added."""
+    """Measures the GB/s of payload between one worker and one server over TCP loopback, both directions added."""
 
     def __init__(self, options, folder, peer, method, size):
         self.options, self.out, self.peer, self.method, self.size = options, folder / "transport.json", peer, method, size
-        # ps-lite keeps as many messages in flight, in as many blocks. Fewer make it slower.
+        # ps-lite keeps as many messages in flight and has as many blocks. Fewer make it slower.
         self.plan = self.leeway_row(0.05)
         self.subjects = {"leeway": self.leeway, "ps-lite": self.pslite}
 
@@ -181,7 +181,7 @@ def parse():
 
 
 def settle(options, folder):
-    """Refuses what would be unfair, and leaves out what cannot be measured, before anything is."""
+    """Before anything is measured, refuses unfair subjects and leaves out those that cannot be measured."""
     if "pslite" in options.what and not pslite.can_be_measured(options.pslite):
         options.what.remove("pslite")
     why = congestion.refusal(congestion.current())

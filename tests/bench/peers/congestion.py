@@ -1,14 +1,15 @@
-"""Under which TCP congestion control two programs may be compared."""
+"""Decides under which TCP congestion control two programs may be compared."""
 
 import pathlib
 
 SETTING = pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control")
-# These send as fast as the receiver reads. Leeway's connections within a host leave BBR for Reno by themselves.
+# These algorithms send as fast as the receiver reads. Leeway's connections within a host change from BBR to Reno by
+# themselves.
 FAIR = ("reno", "cubic")
 
 
 def refusal(control):
-    """Why ps-lite would not be measured fairly under this one; "" where it would."""
+    """Returns why ps-lite would not be measured fairly under this congestion control; "" if it would be."""
     if control in FAIR:
         return ""
     return (f"TCP congestion control is {control}, which may pace ps-lite's connections within this host and not "

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Samples a second of DistributedDataParallel over gloo, two processes of one thread, SGD with momentum.
+"""Measures DistributedDataParallel over gloo: two processes of one thread, SGD with momentum.
 
-Usage: ddp.py mlp|cnn SECONDS; prints one number, of both processes together.
+Usage: ddp.py mlp|cnn SECONDS; prints one number: the samples a second of both processes together.
 """
 
 import sys
@@ -28,7 +28,7 @@ def make_model(name):
 
 
 def steps(model, name, seconds, rank):
-    """Trains for about as long; both ranks must make as many steps."""
+    """Trains for about this number of seconds. Both ranks must make the same number of steps."""
     generator = torch.Generator().manual_seed(rank)
     images = torch.randn(EXAMPLES, 1, 28, 28, generator=generator)
     labels = torch.randint(0, 10, (EXAMPLES,), generator=generator)
@@ -44,7 +44,7 @@ def steps(model, name, seconds, rank):
         loss(model(images[chosen]), labels[chosen]).backward()
         optimizer.step()
         counted += 1
-        if began is None and counted == 20:  # to warm up
+        if began is None and counted == 20:  # after the warm-up
             began, counted = time.perf_counter(), 0
         if began is not None and counted % 50 == 0:
             over = torch.tensor([float(time.perf_counter() - began >= seconds)])

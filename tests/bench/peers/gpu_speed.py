@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Workers on a GPU beside PyTorch on the same GPU, in one run.
+"""Compares workers on a GPU with PyTorch on the same GPU, in one run.
 
 Usage: gpu_speed.py [--programs build/release/bin] [--device cuda:0] [--parts local,gradient] [--minutes 10] [--json FILE]
 
@@ -8,9 +8,10 @@ Usage: gpu_speed.py [--programs build/release/bin] [--device cuda:0] [--parts lo
 - compressed: the gradient exchange once more, its contributions encoded on the GPU in int8 and sign;
 - hidden: of 12 equal layers, how much of the shorter of compute and exchange a step hides;
 - several: workers on the one GPU.
-PyTorch takes each batch from pinned memory, copied beside the step before. Examples are made by the seed: no file is
-read. Rows run in the order of their worth. Each is appended to FILE as a line of JSON when it ends, also if it failed.
-Exits with 0 if all rows were measured, 1 if one failed, 77 if none failed but the time or PyTorch was missing.
+PyTorch takes each batch from pinned memory and copies it during the step before. The seed makes the examples, so no
+file is read. The most valuable rows run first. Each row is appended to FILE as a line of JSON when it ends, even if it
+failed.
+Exits with 0 if all rows were measured, 1 if one failed, 77 if none failed but time or PyTorch was missing.
 """
 
 import argparse
@@ -68,11 +69,12 @@ SHAPES = {"mlp": "[28, 28, 1]", "cnn": "[28, 28, 1]", "twelve": "[64]"}
 
 
 class Failure(Exception):
-    """Of one row: the others go on."""
+    """One row failed; the others go on."""
 
 
 class Missing(Exception):
-    """A row is not whole: something that it compares with is not here. It has what was measured, and why."""
+    """A row is incomplete, because something that it compares with is missing. The exception has what was measured, and
+    why."""
 
     def __init__(self, figures, why):
         super().__init__(why)
@@ -85,7 +87,7 @@ class Bench:
         self.bytes_per_second = None
 
     def run(self, what, command, deadline, env=None):
-        """What a program printed. deadline: of all programs of a job together."""
+        """Runs a program and returns what it printed. The deadline is for all programs of a job together."""
         self.runs += 1
         ended = limited.run(command, self.folder / f"{self.runs}.log", min(deadline.left(), self.budget.left()), env)
         if ended.code is None:
@@ -101,7 +103,7 @@ class Bench:
         return head + EXCHANGES[exchange].format(steps=steps)
 
     def train(self, model, exchange, precision, batch=BATCH, steps=20, workers=1, servers=1, env=None):
-        """Samples a second of all workers, and what a step takes by its parts, in ms."""
+        """Returns the samples a second of all workers, and the time of each part of a step, in ms."""
         epochs = 2
         deadline = limited.Budget(self.flags.job_seconds)
         while True:
@@ -120,21 +122,21 @@ class Bench:
             epochs = min(int(epochs * max(2, growth)), 100000)
 
     def torch(self, model, precision):
-        """Samples a second."""
+        """Returns PyTorch's samples a second."""
         command = [sys.executable, HERE / "torch_gpu.py", "--json", "--momentum", "0.9", "--model", model,
                    "--precision", precision, "--batch", BATCH, "--seconds", "0.7", "--device", self.flags.device]
         text = self.run("PyTorch", command, limited.Budget(self.flags.job_seconds))
         return next(iter(json.loads(limited.last_line(text)).values()))
 
     def report(self, *command):
-        """What a command of leeway's writes by --json."""
+        """Returns what a command of leeway writes by --json."""
         path = self.folder / f"report-{self.runs}.json"
         self.run(command[0], [self.flags.programs / "leeway", *command, "--json", path],
                  limited.Budget(self.flags.job_seconds))
         return json.loads(path.read_text())
 
     def bus_ms(self, parameters):
-        """Of so many parameters, one way; 0: not known."""
+        """Returns the time that these parameters take on the bus, one way; 0 if it is not known."""
         if self.bytes_per_second is None:
             found = self.report("doctor", "--seconds", "0.05").get("gpus", {}).get("devices", [])
             self.bytes_per_second = min((gpu[f"bytes_per_second_{way}"] for gpu in found[:1] for way in ["up", "down"]),
@@ -142,14 +144,15 @@ class Bench:
         return 1e3 * parameters * 4 / self.bytes_per_second if self.bytes_per_second else 0.0
 
     def exchange_ms(self, parameters):
-        """Of an exchange of so many parameters by itself."""
+        """Returns the time of an exchange of these parameters alone."""
         found = self.report("bench", "exchange", "--parameters", parameters, "--transports", "auto", "--workers", "1",
                             "--servers", str(self.flags.servers), "--rounds", "3", "--seconds", "0.3", "--no-raw")
         return 1e3 * found["results"]["rows"][0]["leeway"]["step_seconds"]["p50"]
 
 
 def measure(rows):
-    """Of metrics.jsonl, from the second report of a worker on: the first has its start in it. None: too few."""
+    """Computes the rates from metrics.jsonl, from a worker's second report on: the first report includes its start.
+    Returns None if there are too few reports."""
     by_rank = collections.defaultdict(list)
     for row in rows:
         if row["event"] == "step":
@@ -206,7 +209,8 @@ def several(bench, workers):
     return {"gradient": bench.train("cnn", "gradient", "tf32", workers=workers, servers=bench.flags.servers)}
 
 
-# (kind, name, what measures it), in the order of their worth. LEEWAY_CUDA_CUDNN 0: no cuDNN; 1: wherever it can.
+# (kind, name, what measures it), the most valuable first. LEEWAY_CUDA_CUDNN 0: no cuDNN; 1: cuDNN wherever it can be
+# used.
 def table(servers):
     rows = [("local", f"{model} {precision}", lambda b, m=model, p=precision: local(b, m, p))
             for model, precision in [("mlp", "tf32"), ("cnn", "tf32")]]
@@ -225,7 +229,7 @@ def table(servers):
 
 
 def line(figures):
-    """The figures of a row, for people."""
+    """Formats the figures of a row for people."""
     said = []
     for kind in ["local", "gradient"]:
         if kind in figures:
@@ -237,7 +241,7 @@ def line(figures):
 
 
 def measure_row(bench, measuring):
-    """(state, why, figures). A figure that is not there, or a file, is this row's failure alone."""
+    """Returns (state, why, figures). A missing figure or file fails this row alone."""
     if bench.budget.left() < bench.flags.row_seconds_min:
         return limited.NOT_RUN, "the time was over", {}
     try:
@@ -246,7 +250,7 @@ def measure_row(bench, measuring):
     except Missing as missing:
         return limited.NOT_RUN, str(missing), missing.figures
     except (Failure, OSError, ValueError, LookupError, TypeError, ArithmeticError) as error:
-        # Cut off by the total limit: it says nothing of the row.
+        # The total limit cut the row off, which says nothing about the row.
         state = limited.NOT_RUN if bench.budget.left() == 0 else limited.FAILED
         return state, f"{type(error).__name__}: {error}", {}
 

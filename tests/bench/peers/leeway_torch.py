@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""leeway.torch beside DistributedDataParallel over gloo and beside torch alone, one thread a process.
+"""Compares leeway.torch with DistributedDataParallel over gloo and with torch alone, one thread a process.
 
 Usage: leeway_torch.py ddp|alone|python [REPEATS] [OVERLAP]; prints each ratio with its two rates, and the median. OVERLAP is
 that of leeway.torch.join.
@@ -36,7 +36,7 @@ def batches(name, rank):
 
 
 def train(name, overlap):
-    """Samples a second, after 20 steps to warm up."""
+    """Returns samples a second, after 20 steps to warm up."""
     import torch
     from torch import nn
     from ddp import BATCH, make_model

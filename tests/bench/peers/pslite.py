@@ -1,4 +1,4 @@
-"""dmlc/ps-lite: built from a copy of its sources in a temporary folder, and one round of transfers through it."""
+"""Builds dmlc/ps-lite from a copy of its sources in a temporary folder, and runs one round of transfers through it."""
 
 import contextlib
 import pathlib
@@ -13,7 +13,7 @@ from rendezvous import free_port
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-# Program or header, and the package that has it.
+# Each program or header, and the package that has it.
 TOOLS = {"g++": "g++", "protoc": "protobuf-compiler", "git": "git"}
 HEADERS = {"zmq.h": "libzmq3-dev", "google/protobuf/message_lite.h": "libprotobuf-dev"}
 # ps-lite waits without a limit. A start takes a second; none of 451 hung on a machine with other work.
@@ -31,7 +31,7 @@ def missing_packages():
 
 
 def can_be_measured(sources):
-    """Whether there are sources and all they need; says what is missing."""
+    """Whether the sources and all that they need are here; if not, prints what is missing."""
     if sources is None:
         skip("ps-lite", "no --pslite DIR, a checkout or git directory of github.com/dmlc/ps-lite")
     elif missing := missing_packages():
@@ -42,7 +42,7 @@ def can_be_measured(sources):
 
 
 def architecture(programs):
-    """The -march that the programs were built with: their build folder's, else the project's default."""
+    """The -march that the programs were built with: that of their build folder, else the project's default."""
     cache = programs.parent / "CMakeCache.txt"
     if cache.exists() and (set_to := re.search(r"^LEEWAY_ARCH:\w+=(\S+)$", cache.read_text(), re.M)):
         return set_to.group(1)
@@ -78,12 +78,12 @@ class PsLite:
         self.march = architecture(programs)
         run(["protoc", "--cpp_out=src", "-Isrc", "src/meta.proto"], cwd=tree)
         parts = ["src/customer.cc", "src/postoffice.cc", "src/van.cc", "src/meta.pb.cc", HERE / "pslite_bench.cc"]
-        # As cmake/LeewayBuild.cmake has them. ps-lite's own code is not ours to warn about.
+        # The flags of cmake/LeewayBuild.cmake, without warnings: ps-lite's code is not ours.
         run(["g++", "-std=c++20", "-O3", "-DNDEBUG", f"-march={self.march}", "-mtune=generic", "-w", "-Iinclude", "-Isrc",
              f"-I{ROOT}", *parts, "-o", self.program, "-lzmq", "-lprotobuf", "-pthread"], cwd=tree)
 
     def gigabytes_per_second(self, method, block_bytes, blocks, in_flight, seconds):
-        """Of payload, both directions added."""
+        """Returns the GB/s of payload, both directions added."""
         arguments = [method, block_bytes, blocks, in_flight, seconds]
         limit = HUNG_AFTER_S + 4 * seconds
         for _ in range(ATTEMPTS):
@@ -95,7 +95,8 @@ class PsLite:
         sys.exit(f"ps-lite hung {ATTEMPTS} times: {' '.join(map(str, arguments))}")
 
     def attempt(self, arguments, limit):
-        """What the worker printed; "" if it hung before. A hang after that changes nothing measured."""
+        """Returns what the worker printed; "" if it hung before. A hang after the output does not change the
+        measurement."""
         port = free_port()
         processes = {role: self.start(role, arguments, port) for role in ("worker", "server", "scheduler")}
         deadline = time.monotonic() + limit
@@ -111,7 +112,7 @@ class PsLite:
         return printed["worker"][0]
 
     def start(self, role, arguments, port):
-        # Settings of another ps-lite job on this machine are not for this one.
+        # Removes the settings of any other ps-lite job on this machine.
         own = {k: v for k, v in ONE_THREAD.items() if k != "PORT" and not k.startswith(("DMLC_", "PS_"))}
         own |= {"DMLC_ROLE": role, "DMLC_NUM_WORKER": "1", "DMLC_NUM_SERVER": "1", "DMLC_NODE_HOST": "127.0.0.1",
                 "DMLC_PS_ROOT_URI": "127.0.0.1", "DMLC_PS_ROOT_PORT": str(port)}

@@ -34,7 +34,7 @@ struct Plan {
 };
 
 // The server's parameters. Replies are sent out of them without a copy, which is ps-lite at its
-// fastest: a reply may be half of one update and half of the next.
+// fastest: one half of a reply may be from before an update and the other from after it.
 class Parameters {
  public:
   explicit Parameters(const Plan& plan) : blocks_(plan.blocks) {
@@ -94,7 +94,7 @@ class Worker {
     return round;
   }
 
-  // Whether every push was added, once, to all of its block, and every pull has brought its block.
+  // Whether every push was added once to its whole block, and every pull has brought its block.
   bool EverythingArrived() {
     if (missing_ > 0) return false;
     for (size_t i = 0; i < plan_.blocks; ++i) {
@@ -144,7 +144,7 @@ class Worker {
   size_t missing_ = 0;
 };
 
-// False where the arguments make no plan.
+// Returns false if the arguments are not a valid plan.
 bool Parse(int argc, char** argv, Plan& plan) {
   if (argc != 6) return false;
   const std::string method = argv[1];
@@ -154,7 +154,7 @@ bool Parse(int argc, char** argv, Plan& plan) {
   plan.blocks = strtoull(argv[3], nullptr, 10);
   plan.in_flight = strtoull(argv[4], nullptr, 10);
   plan.seconds = strtod(argv[5], nullptr);
-  // A block has one message on its way at most.
+  // A block has at most one message in flight.
   return (plan.push || plan.pull) && plan.floats > 0 && plan.in_flight > 0 &&
          plan.in_flight <= plan.blocks && plan.seconds > 0;
 }
@@ -168,7 +168,7 @@ bool Measure(const Plan& plan) {
     return false;
   }
   printf("%zu %.6f\n", round.messages, round.seconds);
-  // Nothing that happens while ps-lite ends may take it back.
+  // Flushed now: ps-lite may crash as it ends, and the result must not be lost.
   fflush(stdout);
   return true;
 }
@@ -194,8 +194,8 @@ int main(int argc, char** argv) {
     });
     ps::RegisterExitCallback([server] { delete server; });
   }
-  // Start() has a barrier, but after it the server has no handler yet: an early request would kill
-  // it.
+  // Start() has a barrier, but the server has no handler yet after it: an early request would kill
+  // the server.
   if (!ps::IsScheduler()) {
     ps::Postoffice::Get()->Barrier(0, ps::kWorkerGroup + ps::kServerGroup);
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Under which congestion control ps-lite is refused, and for which processor it is built."""
+"""Tests under which congestion control ps-lite is refused, and for which processor it is built."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""Which BLAS the distribution's PyTorch computes with, from what it has mapped into memory."""
+"""Finds which BLAS the distribution's PyTorch computes with, from what it has mapped into memory."""
 
 import pathlib
 import subprocess
@@ -6,9 +6,9 @@ import sys
 
 from commands import PYTHON
 
-# How the files of each begin; libmkldnn is oneDNN's old name, and no BLAS.
+# How the file names of each one begin. libmkldnn is oneDNN's old name, and oneDNN is not a BLAS.
 FAST = {"openblas": "libopenblas", "mkl": "libmkl_", "blis": "libblis", "atlas": "libatlas"}
-# Without NumPy, which brings a BLAS of its own and is not what is measured.
+# Without NumPy, which brings a BLAS of its own that is not measured.
 PROBE = """
 import importlib.util, sys, warnings
 if importlib.util.find_spec("torch") is None: sys.exit(3)
@@ -23,8 +23,8 @@ NO_TORCH = 3
 def blas_in(maps):
     """(name, path) of the BLAS in the text of a /proc/PID/maps: one of FAST, "reference", or "built in" without a path.
 
-    The reference BLAS counts before any other: whoever maps it, computes with it. Debian's OpenBLAS and BLIS are
-    called libblas, too, each in a folder of its name.
+    The reference BLAS takes precedence: a process that has mapped it computes with it. Debian's OpenBLAS and BLIS are
+    also called libblas, each in a folder of its name.
     """
     found = ("built in", "")
     for line in maps.splitlines():
@@ -42,7 +42,7 @@ def blas_in(maps):
 
 
 def refusal(blas, path):
-    """Why no figure of a PyTorch with this BLAS would be fair; "" where one is."""
+    """Returns why no figure of a PyTorch with this BLAS would be fair; "" if one would be."""
     if blas != "reference":
         return ""
     return (f"{PYTHON}: its PyTorch computes with the reference BLAS ({path}), up to twenty times slower than it can "
@@ -51,7 +51,7 @@ def refusal(blas, path):
 
 
 def installed_torch():
-    """The BLAS of the PyTorch that is installed, None where there is none. Exits where the comparison would be unfair."""
+    """Returns the BLAS of the installed PyTorch; None without PyTorch. Exits if the comparison would be unfair."""
     probe = subprocess.run([PYTHON, "-c", PROBE], capture_output=True, text=True)
     if probe.returncode == NO_TORCH:
         return None

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Which BLAS is read out of a process's maps, and which one a comparison refuses."""
+"""Tests which BLAS is found in a process's maps, and which one a comparison refuses."""
 
 import pathlib
 import sys
@@ -12,7 +12,7 @@ LIB = "/usr/lib/x86_64-linux-gnu"
 
 
 def maps(*paths):
-    """As the kernel writes them, between a heap and a library that is no BLAS."""
+    """Writes maps as the kernel does, between a heap and a library that is unrelated to BLAS."""
     mapped = ["", "[heap]", f"{LIB}/libc.so.6", "/home/openblas/notes.txt", *paths]
     return "".join(f"7f2af4400000-7f2af4424000 r-xp 00000000 fe:01 1311{i:02} {'':20}{p}\n" for i, p in enumerate(mapped))
 

@@ -79,7 +79,7 @@ class Trainer:
         while time.perf_counter() - began < seconds:
             for _ in range(20):
                 self.step()
-            # As a clock of 20 local steps ends: its loss is read.
+            # The end of a clock of 20 local steps: the loss is read.
             torch.cuda.synchronize()
             count += 20
         return count * batch / (time.perf_counter() - began)

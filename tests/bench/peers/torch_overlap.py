@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""How much of its exchange a torch worker hides behind its compute, over a link of 1 Gb/s: an MLP of 10 M parameters, one
-worker and one server in two network namespaces. Needs root.
+"""Measures how much of its exchange a torch worker hides behind its compute, over a link of 1 Gb/s: an MLP of 10 M
+parameters, one worker and one server in two network namespaces. Needs root.
 
-Usage: torch_overlap.py [BATCH ...]; a line for each size of batch. Three times are measured: of a step of torch alone, of a
-clock that computes nothing, and of a clock that does both. Hidden is the sum of the first two less the third, as a share of
-the smaller one of them."""
+Usage: torch_overlap.py [BATCH ...]; prints a line for each batch size. Three times are measured: a step of torch alone,
+a clock that computes nothing, and a clock that does both. Hidden is the sum of the first two minus the third, as a
+share of the smaller of them."""
 
 import os
 import pathlib
@@ -62,7 +62,7 @@ def train(batch, joined):
 
 
 def exchange():
-    """A worker that hands in what its contribution happens to hold."""
+    """A worker that sends whatever its contribution happens to hold."""
     from leeway import Tensor
     from leeway.session import LibrarySession, Report
     import numpy as np
@@ -83,7 +83,7 @@ def exchange():
 
 
 def over_a_link(batch, *arguments):
-    """Milliseconds of a clock."""
+    """Returns the milliseconds of a clock."""
     import network
     from cluster import Cluster, runs
     with network.Network(["servers", "workers"]) as link:

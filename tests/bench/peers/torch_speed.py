@@ -18,12 +18,12 @@ import torch_blas
 from commands import PYTHON, run
 
 HERE = pathlib.Path(__file__).resolve().parent
-# PyTorch's name, and that of training_bench.
+# The name in PyTorch, and that in training_bench.
 MODELS = {"mlp": "mlp-512", "cnn": "cnn-128", "lenet": "lenet", "resnet20": "resnet20", "mobilenet_v2": "mobilenet_v2",
           "gpt": "gpt"}
 LAYOUTS = ("nchw", "nhwc")
-# PyTorch allocates its tensors anew in each step. Without these glibc gives their pages back to the system each time,
-# and where page faults are slow, as on virtual machines, little else is measured.
+# PyTorch allocates its tensors anew in each step. Without these settings glibc returns their pages to the system each
+# time. Where page faults are slow, as on virtual machines, little else would be measured.
 KEEP_PAGES = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(4 << 30),
               "MALLOC_TOP_PAD_": str(64 << 20)}
 
@@ -54,7 +54,7 @@ def leeway(options, model):
 
 
 def batch_of(options, model):
-    """Examples of gpt are 64 characters each."""
+    """The batch of the model: an example of gpt has 64 characters."""
     return options.batch // 4 if model == "gpt" else options.batch
 
 

@@ -48,7 +48,7 @@ class Residual(nn.Module):
 
 
 def subsampled(more):
-    """ResNet's shortcut A: every second pixel, and zeros for the channels that are new."""
+    """ResNet's shortcut A: every second pixel, and zeros for the new channels."""
     return lambda x: nn.functional.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, more // 2, more // 2))
 
 
@@ -81,7 +81,7 @@ def mobilenet_v2():
 
 
 class Block(nn.Module):
-    """GPT-2's, with layer norm before each part."""
+    """A block of GPT-2, with layer norm before each part."""
 
     def __init__(self, width, heads):
         super().__init__()

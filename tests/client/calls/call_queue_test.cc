@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 
 constexpr uint64_t kMiB = 1 << 20;
 
-// A network of which the test says what arrives, and when.
+// A network on which the test decides what arrives, and when.
 class SlowTransport : public Transport {
  public:
   struct Sent {
@@ -48,7 +48,7 @@ class SlowTransport : public Transport {
   std::deque<std::function<void()>> timers_;
 };
 
-// One call to server 0; blocks go in their order.
+// One call to server 0; blocks are sent in their order.
 class BlockCall : public Operation {
  public:
   BlockCall(uint32_t block, uint64_t bytes) : block_(block), bytes_(bytes) {}
@@ -99,7 +99,7 @@ struct Rig {
 TEST_CASE("Who was refused by a full server makes room for the block that it waits for") {
   Rig rig;
   rig.MakeSlow();
-  // As backward finishes layers: what the server wants first comes last.
+  // In the order in which backward finishes layers: what the server wants first comes last.
   for (uint32_t block = 10; block-- > 0;) rig.Start(block, kMiB);
   bool sent_first = false;
   for (int round = 0; round < 3 && !sent_first; ++round) {
@@ -122,7 +122,7 @@ TEST_CASE("Who is told what is missing waits on, until the limit or the operatio
   REQUIRE(sent.size() == 2);
   CHECK(*sent[0].call->OnMissing("waiting for worker 2") == std::chrono::seconds(40));
   CHECK(rig.queue.Waiting() == "waiting for worker 2");
-  // Nothing is known of it, but the link is busy: what was said stands.
+  // The call is not answered, but the link is busy: the last answer stands.
   rig.transport->Pass(std::chrono::seconds(590));
   CHECK(*sent[0].call->OnMissing("") == std::chrono::seconds(10));
   CHECK(rig.queue.Waiting() == "waiting for worker 2");
@@ -132,7 +132,7 @@ TEST_CASE("Who is told what is missing waits on, until the limit or the operatio
   const absl::Status given_up = rig.queue.Wait(ticket, Time::max());
   CHECK(absl::IsDeadlineExceeded(given_up));
   CHECK_THAT(std::string(given_up.message()), Catch::Contains("waiting for worker 3"));
-  // Who was broken off waits no longer, and is not sent again.
+  // A call that was broken off does not wait any more, and is not sent again.
   rig.queue.Cancel();
   CHECK_FALSE(sent[1].call->OnMissing("waiting for worker 2").has_value());
   sent[1].call->OnDone(absl::UnavailableError("waiting for worker 2"), {});
@@ -150,7 +150,7 @@ TEST_CASE("Who waits for somebody that is heard waits on beyond the limit, and n
     rig.transport->Pass(std::chrono::seconds(590));
     CHECK(*sent[0].call->OnMissing("waiting for worker 2") == std::chrono::seconds(40));
   }
-  // Where its server does not say whom it is for, nobody knows that the wait is for them.
+  // If the server does not say for whom a call waits, it is not known to wait for other workers.
   rig.transport->Pass(std::chrono::seconds(590));
   CHECK(*sent[0].call->OnMissing("") == std::chrono::seconds(10));
   heard = false;
@@ -161,7 +161,7 @@ TEST_CASE("Who waits for somebody that is heard waits on beyond the limit, and n
 }
 
 TEST_CASE("More calls than the window are in flight where a link takes more to be full") {
-  // A message takes 8 ms of the link, and a tenth of a second there and back, or none.
+  // A message takes 8 ms of the link, and a tenth of a second there and back, or no time.
   const Duration round_trip = milliseconds(GENERATE(0, 100));
   const uint32_t window_max = GENERATE(8, 512);
   Rig rig(8, window_max);
@@ -179,7 +179,7 @@ TEST_CASE("More calls than the window are in flight where a link takes more to b
       link.push_back({free + round_trip, std::move(sent.call)});
     }
     REQUIRE_FALSE(link.empty());
-    // All are sent at once before the link is known.
+    // Before the link's rate is known all calls are sent at once.
     if (answered > 100) most = std::max(most, link.size());
     const OnLink first = std::move(link.front());
     link.pop_front();
@@ -198,7 +198,7 @@ TEST_CASE("More calls than the window are in flight where a link takes more to b
 
 TEST_CASE("What brings no values does not count as being under way") {
   Rig rig;
-  // It took a while and moved nothing: as if the link moved nothing.
+  // This call took a while and moved nothing, as if the link were dead.
   rig.Start(5, 0);
   rig.transport->Pass(milliseconds(100));
   rig.AnswerAll();

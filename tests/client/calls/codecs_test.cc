@@ -17,7 +17,7 @@ namespace {
 
 using testing::FakeModel;
 
-// Three blocks of 256 elements but the last, on two servers.
+// Three blocks of 256 elements, the last one shorter, on two servers.
 constexpr uint64_t kTotal = 600;
 
 BlockLayout Layout() { return *BlockLayout::FromWire(kTotal, 2, 256); }
@@ -82,7 +82,7 @@ TEST_CASE("what encodings lose is the residual: nothing is lost for good") {
   for (uint64_t clock = 0; clock < 4; ++clock) {
     REQUIRE(client->Wait(client->Push(clock, 1, contribution)).ok());
   }
-  // Headers included.
+  // This includes the headers.
   CHECK(client->traffic().sent < 4 * kTotal * sizeof(float) / 5);
   std::vector<float> residual(kTotal);
   REQUIRE(client->ReadResidual(4, residual).ok());
@@ -168,7 +168,7 @@ TEST_CASE("a client asks for changes since what its vector holds, and for all el
     CHECK(request.header.reply_encoding() ==
           (request.reads == ReadKind::kLatest ? v1::ENCODING_RAW : v1::ENCODING_TOP_K));
   }
-  // The fake's version is the clock and one.
+  // The fake's version is the clock plus one.
   const std::vector<std::optional<uint64_t>> expected = {
       std::nullopt, 5, std::nullopt, std::nullopt, std::nullopt, std::nullopt};
   CHECK(have == expected);
@@ -203,7 +203,7 @@ TEST_CASE("where weights stay, who reads names the version that it has, and keep
     CHECK(VersionNamed(codecs, target.data(), Kind::kPull, again) == held);
     CHECK(VersionNamed(codecs, other.data(), Kind::kPull, again) == std::nullopt);
   }
-  // What follows a contribution is another version.
+  // The version after a contribution is another one.
   CHECK(VersionNamed(codecs, target.data(), Kind::kPushPull) == std::nullopt);
 
   TransportReply unchanged;
@@ -211,9 +211,9 @@ TEST_CASE("where weights stay, who reads names the version that it has, and keep
   unchanged.version.set_unchanged(true);
   CHECK(codecs.Take(unchanged, reads, target).ok() == stay);
   CHECK(target == weights);
-  // Where another call has brought it elsewhere meanwhile, it is to be asked for again.
+  // If another call has changed the version meanwhile, the block must be asked for again.
   CHECK(absl::IsUnavailable(codecs.Take(unchanged, reads, other)) == stay);
-  // An answer that does not fit leaves nothing that could be named.
+  // An answer that does not fit leaves no version that could be named.
   full.payload = FloatPayload::Of(std::span(weights).first(3));
   CHECK(absl::IsInvalidArgument(codecs.Take(full, reads, target)));
   CHECK(VersionNamed(codecs, target.data(), Kind::kPull) == std::nullopt);

@@ -1,4 +1,4 @@
-// What may lie in the memory of the other workers of a host, or keep it from being read.
+// What the shared memory of a host's other workers may contain, or what may prevent reading it.
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -13,7 +13,7 @@ namespace {
 TEST_CASE("memory that cannot be mapped is an error, once its owner is certainly alive") {
   Two two;
   v1::HostGroup group = GroupOf({&two.leader, &two.other});
-  // That of another container: it is there, and not what was offered.
+  // The memory of another container: it exists, but it is not the one that was offered.
   group.mutable_members(1)->mutable_contributions()->set_nonce(99);
   two.leader.Open(group);
   REQUIRE(two.leader.group->Refresh().ok());
@@ -44,7 +44,7 @@ TEST_CASE("a process that is gone is waited for") {
   CHECK(two.leader.Combine(0, 0, 1).outcome == Outcome::kCombined);
 }
 
-// A worker whose memory says what it likes.
+// A worker whose shared memory has arbitrary contents.
 struct Liar {
   explicit Liar(uint64_t bytes) : arena(*SharedArena::Create(bytes)) {
     memory = *arena->Allocate(bytes);
@@ -66,7 +66,7 @@ TEST_CASE("a control page may say anything") {
   Worker leader(1);
   leader.Open(liar.GroupWith(leader));
   leader.Fill(1);
-  // Generation, beginnings; then the word and the examples of block 0.
+  // The generation and the beginnings, and then the word and the examples of block 0.
   liar.words[0] = 1;
   const auto combine = [&](uint64_t word, uint64_t examples) {
     liar.words[2] = word;
@@ -80,7 +80,7 @@ TEST_CASE("a control page may say anything") {
   CHECK(absl::IsInvalidArgument(many.status()));
   CHECK_THAT(std::string(many.status().message()), Catch::Contains("the memory of worker 9"));
   CHECK(leader.vector.data()[0] == 1);
-  // No number at all.
+  // A value that is not a number.
   std::memset(liar.memory.get() + kSharedPageBytes, 0xFF, kSharedPageBytes);
   const auto none = combine(1, 1);
   CHECK(absl::IsInvalidArgument(none.status()));
@@ -98,7 +98,7 @@ TEST_CASE("memory that is too small for the model is refused") {
 }
 
 TEST_CASE("a sum of values that change meanwhile is never used") {
-  // So long that a sum takes longer than to change the values.
+  // So long that a sum takes longer than changing the values.
   constexpr uint64_t kMany = 1 << 20;
   Two two;
   for (Worker* worker : {&two.leader, &two.other}) {
@@ -111,13 +111,13 @@ TEST_CASE("a sum of values that change meanwhile is never used") {
   std::atomic<size_t> combined{0};
   std::thread writer([&] {
     for (uint64_t i = 1; !ends; ++i) {
-      // The same clock once more, which only a worker that has registered again computes.
+      // The same clock again, which only a worker that has registered again computes.
       two.other.group->Withdraw();
       two.other.memory->Begin(two.other.layout, 1).IgnoreError();
       two.other.Fill(static_cast<float>(i));
       two.other.group->Publish(0, 1, {0, 1});
-      // Every other time the values stay until they are added up, or else change in the middle of
-      // it.
+      // Every other time the values stay until they are added up; otherwise they change in the
+      // middle of the sum.
       for (const size_t before = combined; i % 2 == 0 && !ends && combined == before;) {
         std::this_thread::yield();
       }
@@ -155,7 +155,7 @@ TEST_CASE("memory for contributions keeps its place, and starts afresh") {
   CHECK(view->Stands(found, 0, 0));
   REQUIRE(memory->Begin(layout, 3).ok());
   memory->Publish(0, 1, {0, 3});
-  // The same words, but of another beginning.
+  // The same words, but with another beginning.
   CHECK_FALSE(view->Stands(found, 0, 0));
   CHECK(memory->Vector().data() == vector.data());
   CHECK(vector.data()[0] == 0);

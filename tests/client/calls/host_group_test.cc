@@ -1,4 +1,5 @@
-// Workers of one host that combine: what is added up, of which lives, and who is waited for.
+// Workers of one host that combine: what is added up, from which lives, and which workers are
+// waited for.
 #include "client/calls/host_group.h"
 
 #include <limits>
@@ -65,13 +66,13 @@ TEST_CASE("four workers are added up in rank order, whatever came first") {
 }
 
 TEST_CASE("averaged elements move as far as by the single contributions") {
-  // Of 10 examples a batch and 3 steps a clock: 25 examples are 3 batches, 20 are 2, 5 are 1.
+  // With 10 examples a batch and 3 steps a clock, 25 examples are 3 batches, 20 are 2, and 5 are 1.
   const uint64_t others = GENERATE(0, 5, 20, 25);
   const uint64_t clock = GENERATE(0, 4);
   Two two;
   const double momentum = 0.2;
   two.leader.averaged = {{{60, 30}, 0.5}, {{90, 10}, momentum}};
-  // The last clock has one step; a job that has no more of them has none of its contributions.
+  // The last clock has one step. A job that has no steps left has no contributions in the sum.
   two.leader.batches = {10, LengthOf(3, 13)};
   two.Open(1);
   two.leader.Fill(1);
@@ -93,7 +94,7 @@ TEST_CASE("averaged elements move as far as by the single contributions") {
   CHECK(made(0.5, 89) == Approx(moved(0.5)).epsilon(1e-6));
   CHECK(made(momentum, 90) == Approx(moved(momentum)).epsilon(1e-6));
   CHECK(made(momentum, 99) == Approx(moved(momentum)).epsilon(1e-6));
-  // A trained one.
+  // A trained element.
   const double mean = (25 + 2 * static_cast<double>(others)) / all;
   CHECK(two.leader.vector.data()[59] == Approx(mean).epsilon(1e-6));
 }
@@ -112,7 +113,7 @@ TEST_CASE("a contribution that is not finite is refused, and its worker is named
   const auto [value, examples] =
       GENERATE(std::pair(std::numeric_limits<float>::quiet_NaN(), uint64_t{10}),
                std::pair(std::numeric_limits<float>::infinity(), uint64_t{10}),
-               // What weighs nothing spoils the sum, too.
+               // A value without weight also spoils the sum.
                std::pair(std::numeric_limits<float>::quiet_NaN(), uint64_t{0}));
   Two two;
   two.leader.Fill(1);
@@ -125,9 +126,9 @@ TEST_CASE("a contribution that is not finite is refused, and its worker is named
   CHECK(absl::IsInvalidArgument(refused));
   CHECK_THAT(std::string(refused.message()),
              Catch::Contains("value 3 of the contribution of worker 3 of this host"));
-  // The leader's own is as it was.
+  // The leader's own contribution is unchanged.
   for (const float own : two.leader.vector.span()) CHECK(own == 1);
-  // Another block is not concerned.
+  // The other block is not affected.
   CHECK(two.leader.Combine(0, 1, 10).outcome == Outcome::kCombined);
 }
 
@@ -136,12 +137,12 @@ TEST_CASE("what is withdrawn, of another clock or of another generation is not a
   two.leader.Fill(1);
   two.other.Publish(6, 3, 10);
   CHECK(two.leader.Combine(7, 0, 10).outcome == Outcome::kMissing);
-  // The servers have applied clock 5, for this worker has gone on.
+  // The servers have applied clock 5, because this worker has gone on.
   CHECK(two.leader.Combine(5, 0, 10).outcome == Outcome::kPassed);
   two.other.group->Withdraw();
   CHECK(two.leader.Combine(6, 0, 10).outcome == Outcome::kMissing);
   two.other.Publish(6, 3, 10);
-  // The job has gone back: the other worker has registered again, and then the leader.
+  // The job has gone back: first the other worker has registered again, and then the leader.
   two.other.Open(GroupOf({&two.leader, &two.other}), 5);
   CHECK(two.leader.Combine(6, 0, 10).outcome == Outcome::kMissing);
   two.other.Publish(6, 3, 10);

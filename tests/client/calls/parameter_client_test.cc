@@ -18,7 +18,7 @@ using std::chrono::seconds;
 using testing::FakeModel;
 using testing::FakeRequest;
 
-// 10 blocks of 16 elements but the last, on 3 servers.
+// 10 blocks of 16 elements, the last one shorter, on 3 servers.
 constexpr uint64_t kTotal = 150;
 
 ParameterClientOptions Options() {
@@ -162,7 +162,7 @@ TEST_CASE("Wrong ranges and vectors are refused before anything is sent") {
   CHECK(!ParameterClient::Open(none, testing::Reach(model)).ok());
 }
 
-// Calls are kept, and answered by the test.
+// Keeps the calls, which the test answers.
 struct Kept {
   uint32_t block;
   std::shared_ptr<TransportCall> call;
@@ -197,7 +197,7 @@ TEST_CASE("Blocks go out ascending, with a window of them in flight per server")
   CHECK(blocks(0) == std::vector<uint32_t>{0, 3});
   CHECK(blocks(1) == std::vector<uint32_t>{1, 4});
   CHECK(blocks(2) == std::vector<uint32_t>{2, 5});
-  // The second answer of a server makes room as well as the first.
+  // A server's second answer makes room just as the first does.
   kept[0][1].Answer();
   CHECK(blocks(0) == std::vector<uint32_t>{0, 3, 6});
   kept[0][0].Answer();
@@ -293,7 +293,7 @@ TEST_CASE("After a refusal Settle waits for what is under way, and the rest is n
   client->Settle(ticket);
   const size_t requests = model->requests().size();
   CHECK(requests < 10);
-  // The vectors are the caller's again: another clock.
+  // The vectors are the caller's again: another clock may begin.
   CHECK(client->Wait(client->Pull(9, weights)).ok());
   CHECK(model->requests().size() == requests + 10);
   client->Cancel();

@@ -20,7 +20,7 @@ v1::LeaseDataReply Reply(const std::vector<Interval>& held, bool over = false) {
   return reply;
 }
 
-// What is asked for, and answered.
+// Asks, and gives the answer.
 v1::LeaseDataRequest Ask(BatchStock& stock, const std::vector<Interval>& held) {
   v1::LeaseDataRequest request;
   stock.Ask(request);
@@ -53,7 +53,7 @@ TEST_CASE("stock: batches are taken in order, and reported once their clock is c
   CHECK(request.done(0).first() == 4);
   CHECK(request.done(0).count() == 2);
   CHECK(request.done(0).clock() == 1);
-  // What is under way is not for taking once more.
+  // A batch that is under way cannot be taken again.
   CHECK(stock.Take(3) == 7);
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("stock: what a worker makes no more steps for goes back") {
   stock.SetLeft(1);
   CHECK(stock.Take(0) == 5);
   stock.SetLeft(0);
-  // What is under way, and no more; what comes all the same goes back.
+  // Asks for what is under way, and no more. Batches that come all the same are returned.
   CHECK(Ask(stock, {{0, 2}, {5, 7}}).want() == 3);
   CHECK(stock.empty());
   CHECK(Returned(Ask(stock, {{0, 2}, {5, 6}})) == std::vector<Interval>{{6, 7}});

@@ -1,4 +1,4 @@
-// What becomes of a gradient that is not finite, or too long.
+// What happens to a gradient that is not finite, or too long.
 #include "client/exchange/gradient_guard.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Exchanges whose steps somebody else runs, over servers that are fakes.
+// Exchanges whose steps the caller runs, with fake servers.
 #include "client/exchange/step_exchange.h"
 
 #include <cmath>
@@ -67,7 +67,7 @@ struct Rig {
     steps = *MakeStepExchange(
         {.registration = reply, .client = *client, .listener = notes, .weights = weights.span()});
   }
-  // What was last sent of all blocks.
+  // Returns what was last sent, of all blocks.
   std::vector<float> Pushed() const {
     std::vector<float> values(6);
     for (const auto& request : model->requests()) {
@@ -77,7 +77,7 @@ struct Rig {
     }
     return values;
   }
-  // Those that have left so far are answered, too.
+  // Returns the blocks that have left so far, and answers them.
   std::vector<uint32_t> BlocksSent() {
     REQUIRE(*steps->Wait({0, 6}, kForever));
     std::vector<uint32_t> blocks;
@@ -134,7 +134,7 @@ TEST_CASE("a block of a foreign gradient leaves when all of it is final") {
   CHECK(rig.BlocksSent().size() == 2);
   REQUIRE(*rig.steps->SettleUntil(kForever));
   CHECK(rig.notes.complete == std::vector<uint64_t>{3});
-  // The running value went from 7 to 8, by a tenth of the way.
+  // The running value went from 7 to 8 by a tenth of the way.
   CHECK(rig.Pushed()[5] == Approx(17));
   CHECK(rig.weights.span()[1] == -2);
 }
@@ -147,7 +147,7 @@ TEST_CASE("what a program did not say was final leaves at the end of the clock")
   CHECK(rig.BlocksSent().empty());
   REQUIRE(*rig.steps->End(2, kForever));
   CHECK(rig.BlocksSent().size() == 2);
-  // The next clock's exchange begins after this one's end, whoever waits for it.
+  // The next clock's exchange begins after the end of this one, whichever thread waits for it.
   rig.steps->StartClock(1);
   REQUIRE(*rig.steps->End(2, kForever));
   CHECK(rig.notes.complete == std::vector<uint64_t>{0});
@@ -163,7 +163,7 @@ TEST_CASE(
   rates->push_back({.end = 5, .rate = 2});
   REQUIRE(rig.steps->SetRates(rates).ok());
   REQUIRE(rig.steps->Final({4, 2}).ok());
-  // What has left has left with other ones.
+  // Blocks that have left have left with other rates.
   CHECK(absl::IsUnimplemented(rig.steps->SetRates(nullptr)));
   REQUIRE(*rig.steps->End(2, kForever));
   rig.steps->StartClock(1);
@@ -199,7 +199,7 @@ TEST_CASE("a foreign gradient weighs what its program says by the time that its 
   rig.steps->StartClock(1);
   REQUIRE(rig.steps->Final({0, 4}).ok());
   REQUIRE(*rig.steps->End(5, kForever));
-  // A batch.
+  // One batch.
   CHECK(weights() == std::vector<uint64_t>{5, 5, 2, 2});
   rig.steps->StartClock(2);
   rig.steps->SetExamples(7);

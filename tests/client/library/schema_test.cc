@@ -1,4 +1,4 @@
-// A program's tensors, as others may bring them.
+// The tensors of a program, which may come from other programs.
 #include "client/library/schema.h"
 
 #include <cmath>

@@ -93,7 +93,7 @@ TEST_CASE("Heartbeats carry clock, metrics and what is waited for, and bring the
                                              .on_refused = nullptr});
   CHECK(stop.get_future().get() == 9);
   CHECK(session->stop_requested());
-  // Later heartbeats are idle, and say the stop no second time.
+  // Later heartbeats are idle, and do not repeat the stop.
   coordinator.WaitForHeartbeats(4);
   const auto heard = coordinator.heartbeats();
   CHECK(heard[0].rank() == 2);
@@ -133,7 +133,8 @@ TEST_CASE("Who looks for its servers need not wait for the next heartbeat") {
   CHECK(coordinator.calls("Heartbeat") == 3);
 }
 
-// Of a worker that waits for as long as `waited`, in a job whose exchanges may take 600 s.
+// Whether a worker that waits as long as `waited` hears the others, in a job whose exchanges may
+// take 600 s.
 bool HearsOthers(const char* worker, const char* server, v1::WorkerLoss on_loss, seconds waited) {
   FakeCoordinator coordinator;
   coordinator.status.add_workers()->set_state(worker);
@@ -214,7 +215,7 @@ TEST_CASE("A coordinator that has said that the job may go back is waited for") 
   coordinator.unsealed_leaves = 1;
   SleptTime time;
   std::atomic<Duration> back{seconds(15)};
-  // Away after its first answer.
+  // The coordinator is away after its first answer.
   coordinator.refuse = [&](const std::string& method) {
     const bool away = !coordinator.leaves().empty() && time.slept.load() < back.load();
     return method == "Leave" && away ? absl::UnavailableError("away") : absl::OkStatus();
@@ -281,7 +282,7 @@ TEST_CASE("A state travels in chunks and comes back whole") {
   REQUIRE(loaded.ok());
   CHECK(loaded->clock == 40);
   CHECK(loaded->bytes == state.substr(0, 1000));
-  // Either may take as long as an exchange, not as long as a question: 600 seconds.
+  // Each may take as long as an exchange, 600 seconds, and not only as long as a question.
   CHECK(coordinator.limit("SaveWorkerState") > std::chrono::seconds(500));
   CHECK(coordinator.limit("LoadWorkerState") > std::chrono::seconds(500));
 }
@@ -292,7 +293,7 @@ TEST_CASE("A question for batches is broken off, under way or between two attemp
   std::promise<void> release;
   std::atomic<int> questions{0};
   const auto released = release.get_future().share();
-  // Goes first: it may still be at an attempt that was broken off.
+  // Destroyed first: it may still be in an attempt that was broken off.
   FakeCoordinator coordinator;
   coordinator.refuse = [&](const std::string& method) {
     if (method != "LeaseData") return absl::OkStatus();
@@ -300,7 +301,7 @@ TEST_CASE("A question for batches is broken off, under way or between two attemp
     if (!answers) released.wait();
     return absl::UnavailableError("not now");
   };
-  // Which would not be broken off.
+  // This call would not be broken off.
   std::atomic<int> slept{0};
   CoordinatorSession::Options options = Options(coordinator);
   options.sleep = [&](Duration) { ++slept; };

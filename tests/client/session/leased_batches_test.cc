@@ -13,7 +13,7 @@
 namespace leeway::leased_batches {
 namespace {
 
-// A coordinator that gives out so many batches.
+// A coordinator that gives out this number of batches.
 class Leasing {
  public:
   explicit Leasing(uint64_t batches) : batches_(batches) {}

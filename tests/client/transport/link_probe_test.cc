@@ -11,13 +11,13 @@
 namespace leeway::link_probe {
 namespace {
 
-// A way of so many bytes a second each way, and a time that every echo takes besides.
+// A link with these rates in bytes a second each way, and a time that every echo takes besides.
 struct Wire {
   double up = 0;
   double down = 0;
   double latency = 0;
   std::string host = "there";
-  // Longer by so much at the first echo of a size: what a connection takes to come up to speed.
+  // The first echo of a size takes this much longer, as while a connection gets up to speed.
   double first = 0;
 
   std::vector<size_t> asked = {};
@@ -71,7 +71,7 @@ TEST_CASE("on one host there is no link, and nothing is sent to measure it") {
   Wire wire{.up = 1e6, .down = 1e6, .host = "here"};
   CHECK(std::isinf(*wire.Measure()));
   CHECK(wire.asked.back() == 0);
-  // Nobody knows where these are.
+  // The place of these servers is not known.
   Wire unknown{.up = 1e6, .down = 1e6, .host = ""};
   CHECK(std::isfinite(*unknown.Measure("")));
 }

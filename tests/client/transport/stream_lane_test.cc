@@ -24,7 +24,7 @@ using testing::StockServer;
 constexpr uint64_t kTotal = 1000;
 constexpr uint64_t kBlock = 256;
 
-// Waits for longer than it was given time, if it is asked.
+// If it is asked, waits for longer than it was given time.
 class Patient : public Ending {
  public:
   std::optional<Duration> OnMissing(const std::string& missing) override {
@@ -36,7 +36,7 @@ class Patient : public Ending {
 };
 
 TEST_CASE("What is late while others are answered stays in its place, and is not sent again") {
-  // Before the server, whose threads use it to their end.
+  // Declared before the server, whose threads use it to their end.
   std::promise<void> go;
   auto gate = go.get_future().share();
   const auto model = std::make_shared<FakeModel>(*BlockLayout::FromWire(kTotal, 1, kBlock));
@@ -67,10 +67,10 @@ TEST_CASE("What is late while others are answered stays in its place, and is not
   ask(2, slow);
   lane.GiveUpLate(now + std::chrono::seconds(10));
   CHECK(slow->asked == 1);
-  // Its time was lengthened.
+  // Its time was extended.
   lane.GiveUpLate(now + std::chrono::seconds(15));
   CHECK(slow->asked == 1);
-  // Nothing has come for long.
+  // Nothing has come for a long time.
   lane.GiveUpLate(now + std::chrono::seconds(100));
   CHECK(slow->asked == 1);
   CHECK(absl::IsDeadlineExceeded(slow->ended.get_future().get()));

@@ -77,7 +77,7 @@ TEST_CASE("A server that is not there is tried until the limit, and named") {
   Rig rig;
   rig.options.exchange_seconds = 0.1;
   rig.options.servers[1] = "127.0.0.1:1";
-  // Before the client: calls of an operation that failed use it until the client is gone.
+  // Declared before the client: calls of a failed operation use it until the client is gone.
   std::vector<float> weights(kTotal);
   auto client = *ParameterClient::Open(rig.options);
   const auto status = client->Wait(client->Pull(0, weights)).status();
@@ -86,7 +86,7 @@ TEST_CASE("A server that is not there is tried until the limit, and named") {
 }
 
 TEST_CASE("Cancelling ends a call that a server holds, at once") {
-  // Before the servers, whose threads use it to their end.
+  // Declared before the servers, whose threads use them to their end.
   std::promise<void> held, go;
   std::atomic<bool> first{true};
   auto gate = go.get_future().share();
@@ -96,20 +96,20 @@ TEST_CASE("Cancelling ends a call that a server holds, at once") {
     gate.wait();
     return absl::OkStatus();
   };
-  // Before the client: calls of an operation that failed use it until the client is gone.
+  // Declared before the client: calls of a failed operation use it until the client is gone.
   std::vector<float> weights(kTotal);
   auto client = *ParameterClient::Open(rig.options);
   const auto ticket = client->Pull(0, weights);
   held.get_future().wait();
   client->Cancel();
   CHECK(client->Wait(ticket).status().code() == absl::StatusCode::kCancelled);
-  // Its destructor waits for no server.
+  // Its destructor does not wait for servers.
   client.reset();
   go.set_value();
 }
 
 TEST_CASE("Calls to a server that has moved go to where it is now, at once") {
-  // Before the servers, whose threads use it to their end.
+  // Declared before the servers, whose threads use them to their end.
   std::promise<void> held, go;
   std::atomic<bool> first{true};
   auto gate = go.get_future().share();
@@ -124,7 +124,7 @@ TEST_CASE("Calls to a server that has moved go to where it is now, at once") {
     return absl::OkStatus();
   };
   StockServer moved(moved_model, 0);
-  // Below what an attempt may take.
+  // Less than an attempt may take.
   rig.options.exchange_seconds = 15;
   std::vector<float> weights(kTotal);
   auto client = *ParameterClient::Open(rig.options);
@@ -147,9 +147,9 @@ TEST_CASE("Calls to a server that has moved go to where it is now, at once") {
   go.set_value();
 }
 
-// Keeps how it ended.
+// Records how the call ended.
 TEST_CASE("What a server's moving breaks off says where the server is") {
-  // Before the servers, whose threads use it to their end.
+  // Declared before the servers, whose threads use them to their end.
   std::promise<void> held, go;
   auto gate = go.get_future().share();
   Rig rig;
@@ -173,10 +173,10 @@ TEST_CASE("What a server's moving breaks off says where the server is") {
   go.set_value();
 }
 
-// Waits for so many seconds more whenever it is asked.
+// Waits for this number of further seconds whenever it is asked.
 TEST_CASE("A stream that breaks is begun anew, and nothing is lost") {
   Rig rig;
-  // By a restart, by a proxy, by gRPC's own bound on memory: none is an answer to a call.
+  // A restart, a proxy, or gRPC's own memory bound may break it: none of these answers a call.
   rig.first.break_with = GENERATE(grpc::StatusCode::UNAVAILABLE, grpc::StatusCode::INTERNAL,
                                   grpc::StatusCode::RESOURCE_EXHAUSTED);
   rig.options.channels = 1;
@@ -247,7 +247,7 @@ TEST_CASE("A transport that does not reach the server is refused by name") {
   std::vector<float> weights(kTotal);
   auto client = *ParameterClient::Open(rig.options);
   const auto status = client->Wait(client->Pull(0, weights)).status();
-  // A code that no new life of the worker mends (worker/worker.h).
+  // The worker exits with a code that a new life cannot mend (worker/worker.h).
   CHECK(status.code() == absl::StatusCode::kInvalidArgument);
   CHECK_THAT(std::string(status.message()),
              Catch::Contains("server 1") && Catch::Contains("transport.type"));

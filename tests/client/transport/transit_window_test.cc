@@ -75,7 +75,7 @@ TEST_CASE("How many messages fill a link goes by large ones, whatever was sent l
   TransitWindow window;
   CHECK(window.Filling() == 0);
   Time now{};
-  // 10 MiB in a tenth of a second, and a quarter more of that fills the link.
+  // 10 MiB in a tenth of a second; a quarter more than that fills the link.
   for (int i = 0; i < 10; ++i) window.OnSent(kMiB, now);
   now += milliseconds(100);
   for (int i = 0; i < 10; ++i) window.OnArrived(kMiB, now - milliseconds(100), now);
@@ -102,13 +102,13 @@ TEST_CASE("A server that has moved is measured anew") {
   CHECK(window.Filling() == 13);
 }
 
-// A link of so many bytes a second, on which a message and the word that it has arrived take
-// `round_trip` beside the time of its bytes; a sender that always has more.
+// A link with this rate in bytes a second. Besides the time of its bytes, a message and the word of
+// its arrival take `round_trip`. The sender always has more to send.
 struct Link {
   double bytes_per_second;
   Duration round_trip;
   uint64_t message_bytes;
-  // Of the first one, as a model's last block is a short one, and its gradient is ready first.
+  // The first message is shorter, as a model's last block is short and its gradient is ready first.
   uint64_t first_bytes;
 };
 Duration TimeOf(uint64_t bytes, const Link& link) {
@@ -116,9 +116,9 @@ Duration TimeOf(uint64_t bytes, const Link& link) {
 }
 
 struct Use {
-  // Of the link's rate, once it has run in.
+  // The share of the link's rate that is used once the window has settled.
   double share = 0;
-  // How long a message then waits for those before it, at most.
+  // How long a message then waits for earlier ones, at most.
   double queue_seconds = 0;
 };
 
@@ -134,7 +134,7 @@ Use Saturate(const Link& link) {
   Use use;
   uint64_t moved = 0;
   Time now{}, free{};
-  // That it was refused says nothing of the way there.
+  // A refusal says nothing about the way there.
   window.OnSent(link.message_bytes, now);
   window.OnLost(link.message_bytes, now + std::chrono::microseconds(100));
   window.OnSent(link.first_bytes, now);
@@ -163,7 +163,7 @@ TEST_CASE("A link is filled, however long it is, and what waits in it is little"
   for (const double rate : {2.5e6, 12.5e6, 125e6, 1.25e9}) {
     for (const Duration round_trip : {Duration(std::chrono::microseconds(100)),
                                       Duration(milliseconds(5)), Duration(milliseconds(100))}) {
-      // More than 16 MiB are never under way.
+      // At most 16 MiB are ever in flight.
       if (rate * Seconds(round_trip) > 14e6) continue;
       for (const uint64_t bytes : {64 << 10, 1 << 20, 4 << 20}) {
         for (const uint64_t first : {uint64_t{40}, bytes / 10, bytes}) {

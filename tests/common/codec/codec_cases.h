@@ -1,4 +1,4 @@
-// What the tests of the codecs share: every codec, and values that are hard on them.
+// Shared by the tests of the codecs: every codec, and values that are hard to encode.
 #pragma once
 
 #include <cfloat>
@@ -43,7 +43,7 @@ inline std::vector<float> NormalValues(size_t count, uint64_t seed, double size 
   return values;
 }
 
-// Any finite bit pattern.
+// Returns floats with any finite bit pattern.
 inline std::vector<float> WildValues(size_t count, uint64_t seed) {
   RandomStream random(seed, RandomPurpose::kGenerate);
   std::vector<float> values(count);

@@ -14,19 +14,19 @@ TEST_CASE(
     "auto takes a codec where the link is slower than its saving, and none where it would lose") {
   CHECK(ChooseCodec(kGigabit, kFast).has_int8());
   CHECK(ChooseCodec(10 * kGigabit, kFast).has_int8());
-  // Half of the bytes are saved, but coding costs 0.15 ns each: even at 1 / 0.3 ns.
+  // Half of the bytes are saved, but coding costs 0.15 ns for each: it pays only below 1 / 0.3 ns.
   CHECK(ChooseCodec(5.3e9, kFast).has_none());
   CHECK(ChooseCodec(40e9, kFast).has_none());
-  // int8 costs more than what it saves beyond bf16.
+  // int8 costs more than it saves beyond bf16.
   CHECK(ChooseCodec(1e9, {{10e9, 20e9}, {3e9, 5e9}}).has_bf16());
   CHECK(ChooseCodec(kGigabit, {{10e9, 20e9}, {3e9, 5e9}}).has_int8());
 }
 
 TEST_CASE("a choice that loses more must be faster by a tenth") {
-  // Without a cost of coding bf16 takes half of the time of none, and 0.508 of bf16's is int8's.
+  // If coding is free, bf16 takes half of the time of no codec, and int8 takes 0.508 of bf16's.
   const double free = 1e18;
   const auto choose = [&](double bf16, double int8) {
-    // Rates at which encoding takes the given share of the time that none takes.
+    // Chooses by rates at which encoding takes the given shares of the time without a codec.
     return ChooseCodec(1e9, {{1e9 / bf16, free}, {1e9 / int8, free}});
   };
   CHECK(choose(0.39, 9).has_bf16());    // 0.89
@@ -45,7 +45,7 @@ TEST_CASE("what is not known is not chosen") {
 
 TEST_CASE("rates are measured by the clock that is given") {
   Time time;
-  // Every look at the clock takes a millisecond: 256 KiB each.
+  // Each reading of the clock takes a millisecond; 256 KiB are coded between two readings.
   const auto now = [&] { return time += std::chrono::milliseconds(1); };
   const AutoRates rates = MeasureAutoCodecs(now);
   for (const CodecRates& codec : {rates.bf16, rates.int8}) {

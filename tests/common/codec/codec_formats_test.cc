@@ -32,9 +32,9 @@ TEST_CASE("the bytes are those of docs/protocol.md") {
   CHECK(Hex(v1::ENCODING_RAW, values) == "0000803f000020c0000000000000fe42");
   CHECK(Hex(v1::ENCODING_BF16, values) == "803f20c00000fe42");
   CHECK(Hex(v1::ENCODING_FP16, values) == "003c00c10000f057");
-  // Scale 1; -2.5 is rounded to the even -2.
+  // The scale is 1; -2.5 is rounded to the even -2.
   CHECK(Hex(v1::ENCODING_INT8, values) == "0000803f01fe007f");
-  // Scale 130.5 / 4; the second is negative.
+  // The scale is 130.5 / 4; the second value is negative.
   CHECK(Hex(v1::ENCODING_SIGN, values) ==
         "00800242"
         "0001" +
@@ -47,7 +47,7 @@ TEST_CASE("the bytes are those of docs/protocol.md") {
         "fe42");
 }
 
-// The magnitudes that a 16-bit format has, ascending.
+// Returns the magnitudes of a 16-bit format, ascending.
 std::vector<double> Magnitudes(float (*decode)(uint16_t), uint16_t end) {
   std::vector<double> magnitudes;
   for (uint32_t half = 0; half < end; ++half) {
@@ -56,7 +56,7 @@ std::vector<double> Magnitudes(float (*decode)(uint16_t), uint16_t end) {
   return magnitudes;
 }
 
-// The nearest, of two equally near the even one, held to the largest.
+// Returns the nearest magnitude; if two are equally near, the even one; never above the largest.
 uint16_t Nearest(const std::vector<double>& magnitudes, float value) {
   const double magnitude = std::fabs(static_cast<double>(value));
   size_t above =
@@ -69,7 +69,7 @@ uint16_t Nearest(const std::vector<double>& magnitudes, float value) {
   return static_cast<uint16_t>(above | (std::signbit(value) ? 0x8000u : 0u));
 }
 
-// Values of all sizes, and those around every step of the format.
+// Returns values of all sizes, and values around every step of the format.
 std::vector<float> RoundingCases(const std::vector<double>& magnitudes) {
   std::vector<float> values = WildValues(200'000, 5);
   for (size_t i = 0; i + 1 < magnitudes.size(); i += i < 2100 ? 1 : 13) {
@@ -81,7 +81,7 @@ std::vector<float> RoundingCases(const std::vector<double>& magnitudes) {
     }
   }
   values.push_back(FLT_MAX);
-  while (values.size() % 256 != 3) values.push_back(0.1f);  // A short group too.
+  while (values.size() % 256 != 3) values.push_back(0.1f);  // A short group, too.
   return values;
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("int8 is within half a scale, which is a 127th of the group's largest"
       for (size_t i = begin; i < end; ++i) {
         const double error = std::fabs(static_cast<double>(values[i]) - decoded[i]);
         const double bound = expected == 0 ? top : expected * 0.5001;
-        // The largest floats are held to 127 of the largest scale.
+        // The largest floats are limited to 127 times the largest scale.
         REQUIRE(error <= std::max(bound, 1.0001 * (top - 127 * (FLT_MAX / 128.0))));
       }
     }

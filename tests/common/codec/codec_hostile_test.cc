@@ -1,5 +1,5 @@
-// Bytes that no codec wrote: refused, or decoded to finite values; never read out of bounds (the
-// buffers are of exact size, so AddressSanitizer sees it).
+// Bytes that no codec wrote are refused, or decoded to finite values. They are never read out of
+// bounds: the buffers have exact sizes, so AddressSanitizer would notice.
 #include <cmath>
 
 #include "tests/catch.h"
@@ -69,7 +69,7 @@ TEST_CASE("random bytes are refused or give finite values") {
       std::vector<uint8_t> bytes(random.Below(3) == 0 ? random.Below(700)
                                                       : test.codec->MaxBytes(count));
       for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.NextU32());
-      // A top_k payload whose header is fine gets further.
+      // A top_k payload with a valid header is decoded further.
       if (bytes.size() > 5) {
         bytes[0] = static_cast<uint8_t>(random.Below(8));
         bytes[1] = bytes[2] = bytes[3] = 0;
@@ -121,7 +121,7 @@ TEST_CASE("scales that would overflow, and bits behind the last sign, are refuse
     std::memcpy(bytes.data(), &scale, sizeof(scale));
     CHECK(ErrorOf(v1::ENCODING_INT8, bytes, 3) != "");
   }
-  // Every code is legal with every legal scale.
+  // Every code is valid with every valid scale.
   const float largest = FLT_MAX / 128;
   std::vector<uint8_t> bytes = {0, 0, 0, 0, 0x80, 0x7f, 0x81};
   std::memcpy(bytes.data(), &largest, sizeof(largest));

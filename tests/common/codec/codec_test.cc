@@ -30,7 +30,7 @@ bool AllFinite(std::span<const float> values) {
   return true;
 }
 
-// values + residual as the codec sums them: held to the largest float.
+// The codec's sum of value and residual, limited to the largest float.
 float Sum(float value, float residual) {
   const double sum = static_cast<float>(static_cast<double>(value) + residual);
   return static_cast<float>(std::fmin(std::fmax(sum, -FLT_MAX), FLT_MAX));
@@ -41,7 +41,7 @@ TEST_CASE("what a codec writes fits, decodes to finite values, and leaves a fini
     for (const size_t count : kCounts) {
       for (const std::vector<float>& values : HardInputs(count)) {
         INFO(test.name << ", " << count << " values");
-        std::vector<float> residual = values;  // As large as can be.
+        std::vector<float> residual = values;  // The largest possible residual.
         std::vector<uint8_t> bytes(test.codec->MaxBytes(count) + 8, 0xab);
         const size_t size = test.codec->Encode(values, residual, bytes);
         REQUIRE(size <= test.codec->MaxBytes(count));
@@ -84,7 +84,7 @@ TEST_CASE("without a residual the values alone are encoded, as with one of zeros
         INFO(test.name << ", " << count << " values");
         std::vector<float> zeros(count);
         const std::vector<uint8_t> alone = Encode(*test.codec, values, {});
-        // 0 and -0 sum up to 0.
+        // 0 and -0 add up to 0.
         std::vector<float> positive = values;
         for (float& value : positive) value += 0.0f;
         REQUIRE(Encode(*test.codec, positive, zeros) == Encode(*test.codec, positive, {}));
@@ -115,8 +115,8 @@ TEST_CASE("over many rounds everything is sent") {
       REQUIRE(sent[i] + residual[i] == Approx(wanted[i]).margin(1e-2));
       residual_top = std::max(residual_top, std::fabs(static_cast<double>(residual[i])));
     }
-    // What waits does not grow with the rounds: 1 % of the values a round lets each wait for some
-    // hundred rounds of steps of size 1.
+    // The residual does not grow with the rounds: with 1 % of the values a round, each value waits
+    // for some hundred rounds of steps of size 1.
     CHECK(residual_top < 150);
   }
 }
@@ -128,7 +128,7 @@ TEST_CASE("bytes are a pure function of the values") {
     std::copy(values.begin(), values.end(), shifted.begin() + 1);
     std::vector<float> residual(5000, 0.25f), residual_again(5001, 0.25f);
     const auto bytes = Encode(*test.codec, values, residual);
-    // Other addresses, other alignment.
+    // The buffers have other addresses and another alignment.
     CHECK(bytes ==
           Encode(*test.codec, std::span(shifted).subspan(1), std::span(residual_again).subspan(1)));
     CHECK(SameBits(residual, std::span(residual_again).subspan(1)));
@@ -142,7 +142,7 @@ TEST_CASE("any part of a payload reads as that part of the whole, however the by
     const std::vector<uint8_t> bytes = Encode(*test.codec, values, {});
     const std::vector<float> whole = Decoded(*test.codec, bytes, count);
     for (const size_t piece : {size_t{1}, size_t{3}, size_t{100}, size_t{1000}, bytes.size()}) {
-      // Each in memory of its own.
+      // Each result is in memory of its own.
       std::list<std::vector<uint8_t>> memory;
       FloatPayload::PieceList pieces;
       for (size_t at = 0; at < bytes.size(); at += piece) {

@@ -12,7 +12,7 @@ namespace {
 
 using namespace leeway::testing;
 
-// By sorting all of them.
+// Finds them by sorting all values.
 std::vector<uint32_t> Reference(const std::vector<float>& values, size_t k) {
   std::vector<uint32_t> order(values.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -27,7 +27,7 @@ std::vector<uint32_t> Reference(const std::vector<float>& values, size_t k) {
 TEST_CASE("the largest magnitudes are found exactly, of equals the first") {
   for (const size_t count : {1, 2, 15, 16, 17, 1000, 20000}) {
     std::vector<std::vector<float>> inputs = HardInputs(count);
-    std::vector<float> few = NormalValues(count, 9);  // Many equals.
+    std::vector<float> few = NormalValues(count, 9);  // Many equal values.
     for (float& value : few) value = std::round(value);
     inputs.push_back(few);
     std::vector<float> rising(count);

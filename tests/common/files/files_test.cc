@@ -112,7 +112,7 @@ TEST_CASE("a pipe where a file should be is refused, not waited on") {
   REQUIRE(absl::IsInvalidArgument(ReadFile(folder / "pipe", 10).status()));
 }
 
-// What a test reads from a pipe that nobody waits at.
+// Reads from a pipe when the test asks it to; until then nothing waits at the pipe.
 class PipeReader {
  public:
   explicit PipeReader(const std::string& path)
@@ -145,7 +145,7 @@ TEST_CASE("what is no regular file is neither read nor replaced, and nobody wait
     CHECK_FALSE(WriteFileAtomically(path, "x").ok());
     CHECK_FALSE(FileWriter::Create(path).ok());
   }
-  // Named by a user: refused as long as nobody reads it.
+  // A pipe that a user has named is refused as long as no process reads it.
   CHECK_FALSE(WriteFileAtomically(folder / "pipe", "x", WriteTo::kAnything).ok());
   CHECK(NamesIn(folder.path()).size() == 4);
   close(socket);

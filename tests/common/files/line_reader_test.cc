@@ -6,7 +6,7 @@
 namespace leeway::line_reader {
 namespace {
 
-// "number:text", "..." for a line that is too long, "|" for one without its end.
+// Formats lines as "number:text"; "..." is a line that is too long, "|" one without its end.
 std::vector<std::string> Lines(const std::string& content, size_t line_bytes_max) {
   const TempFolder folder;
   REQUIRE(WriteFileAtomically(folder / "text", content).ok());

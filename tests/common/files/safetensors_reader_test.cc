@@ -15,7 +15,7 @@
 namespace leeway::safetensors_reader {
 namespace {
 
-// A file with this header before `values`.
+// Makes a file with this header before `values`.
 std::string FileOf(const std::string& header, const std::string& values) {
   const uint64_t length = header.size();
   std::string file(sizeof(length), '\0');
@@ -34,7 +34,7 @@ std::string Bytes(const std::vector<T>& values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-// Of a whole file's text.
+// Writes this text as a file and opens it.
 absl::StatusOr<SafetensorsReader> Open(const TempFolder& folder, const std::string& file) {
   REQUIRE(WriteFileAtomically(folder / "m.safetensors", file).ok());
   return SafetensorsReader::Open(folder / "m.safetensors");
@@ -50,7 +50,7 @@ std::vector<float> Values(const SafetensorsReader& file, const std::string& name
   return values;
 }
 
-// A file of two tensors and 6 + 2 floats, as a text that tests change.
+// The text of a file with two tensors of 6 + 2 floats, which tests change.
 std::string Good() {
   return "{\"__metadata__\":{\"format\":\"pt\"}," + Entry("a", "F32", "[2,3]", "[0,24]") + "," +
          Entry("b", "F32", "[2]", "[24,32]") + "}";

@@ -19,7 +19,7 @@ TEST_CASE("a temporary folder is its owner's, and goes with the object") {
     CHECK(std::filesystem::status(path).permissions() == std::filesystem::perms::owner_all);
   }
   CHECK_FALSE(std::filesystem::exists(path));
-  // And nobody is left to wait for.
+  // No child process is left.
   CHECK(waitpid(-1, nullptr, WNOHANG) == -1);
 }
 

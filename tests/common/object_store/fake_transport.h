@@ -1,4 +1,4 @@
-// Answers in a store's place, as a test says.
+// Answers in a store's place, by the test's script.
 #pragma once
 
 #include <deque>
@@ -15,7 +15,7 @@ struct Scripted {
   std::deque<absl::StatusOr<HttpAnswer>> answers;
   std::vector<HttpRequest> requests;
   std::vector<std::string> bodies;
-  // A clock that moves with the pauses only.
+  // A clock that only pauses move.
   Time now;
   std::vector<Duration> pauses;
 
@@ -44,7 +44,7 @@ class FakeTransport final : public HttpTransport {
     script_->bodies.emplace_back(request.body.begin(), request.body.end());
     if (script_->answers.empty()) return absl::UnavailableError("nobody answers");
     absl::StatusOr<HttpAnswer> answer = script_->answers.front();
-    // The last one stays.
+    // The last answer is repeated.
     if (script_->answers.size() > 1) script_->answers.pop_front();
     return answer;
   }

@@ -145,7 +145,7 @@ TEST_CASE("credentials that were renewed meanwhile are taken, once") {
   CHECK(rig.script.requests.size() == 3);
 }
 
-// Has them only after some requests.
+// A source that has credentials only after some requests.
 class Late final : public CredentialSource {
  public:
   Late(int missing, absl::Status failure) : missing_(missing), failure_(std::move(failure)) {}

@@ -20,7 +20,7 @@ absl::StatusOr<StoreSettings> Find(const Variables& variables) {
   });
 }
 
-// Empty where they are of a service.
+// Returns the credentials; empty if a service gives them.
 Credentials KeptIn(const Variables& variables) {
   const auto found = Find(variables);
   REQUIRE(found.ok());
@@ -67,7 +67,7 @@ TEST_CASE("credentials of the environment come first, then those of the profile"
 
 TEST_CASE("places are looked at in the order of AWS's own clients") {
   const Home home;
-  // In this order.
+  // The sources in the order in which they are tried.
   const std::pair<Variables, size_t> places[] = {
       {{{"AWS_ACCESS_KEY_ID", "a"}, {"AWS_SECRET_ACCESS_KEY", "b"}}, 0},
       {{{"AWS_WEB_IDENTITY_TOKEN_FILE", "/token"}, {"AWS_ROLE_ARN", "arn"}}, 1},

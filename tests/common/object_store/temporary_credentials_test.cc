@@ -11,7 +11,7 @@
 namespace leeway::temporary_credentials {
 namespace {
 
-// A service that gives new credentials each time, for `life`; and a clock.
+// A service that gives new credentials each time, which are valid for `life`; and a clock.
 struct Service {
   explicit Service(std::string token_file = "") {
     source = std::make_unique<TemporaryCredentials>(TemporaryCredentialsOptions{
@@ -25,7 +25,7 @@ struct Service {
         .what = "credentials of nobody",
         .now = [this] { return now; }});
   }
-  // "" if there are none.
+  // Returns the key; "" without credentials.
   std::string Key() const {
     const auto got = source->Get();
     return got.ok() ? got->access_key_id : "";
@@ -34,7 +34,7 @@ struct Service {
   absl::Time now = absl::FromUnixSeconds(1'700'000'000);
   absl::Duration life = absl::Hours(1);
   absl::Status failure;
-  // Of each request.
+  // The token of each request.
   std::vector<std::string> tokens;
   std::unique_ptr<TemporaryCredentials> source;
 };

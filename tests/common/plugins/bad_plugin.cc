@@ -1,4 +1,4 @@
-// A plugin with one fault, which the definition that it is compiled with chooses.
+// A plugin with one fault, which a compile definition selects.
 #include "leeway/plugin.h"
 
 namespace {
@@ -9,7 +9,7 @@ RuleSpec Rule(const std::string& name, std::vector<Option> options = {}) {
   return {name, std::move(options), [](const Options&) { return nullptr; }};
 }
 
-// Without an entry nobody calls it.
+// If the plugin has no entry, this is never called.
 [[maybe_unused]] void Fill(Registry& registry) {
 #if defined(BAD_TWICE)
   registry.Add(Rule("same"));

@@ -1,4 +1,4 @@
-// A plugin's update rule, as servers and workers have it.
+// A plugin's update rule, as servers and workers use it.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> Rule(const std::string& text) {
                         LoadedPlugins({"example", "hostile"}));
 }
 
-// One update of these values, in place.
+// Updates these values once, in place.
 struct Values {
   std::vector<float> weights, gradient, slot;
   bool Apply(const UpdateRule& rule, const UpdateStep& step) {

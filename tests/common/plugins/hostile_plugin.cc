@@ -1,4 +1,4 @@
-// A plugin whose layers, losses and rules do what they must not, as their option `fault` says.
+// A plugin whose layers, losses and rules misbehave, as their option `fault` says.
 #include <cmath>
 #include <string>
 
@@ -24,7 +24,7 @@ enum Fault {
 
 Fault FaultOf(const Options& options) { return static_cast<Fault>(options["fault"]); }
 
-// y = w x, of one weight.
+// y = w x, with one weight.
 class Scale final : public Layer {
  public:
   Scale(Fault fault, const Shape& shape) : fault_(fault), shape_(shape) {}
@@ -59,7 +59,7 @@ class Scale final : public Layer {
   const Shape shape_;
 };
 
-// -score of the label, of classes.
+// Minus the label's score, for classes.
 class Plain final : public Loss {
  public:
   explicit Plain(Fault fault) : fault_(fault) {}
@@ -82,7 +82,7 @@ class Rule final : public UpdateRule {
  public:
   explicit Rule(std::vector<Slot> slots) : slots_(std::move(slots)) {}
   std::vector<Slot> slots() const override { return slots_; }
-  // Nothing bad of what is bad: Leeway itself must look at the gradient.
+  // Reports nothing about values that are not finite: Leeway itself must look at the gradient.
   void Apply(const Step& step, const Elements& e) const noexcept override {
     for (size_t i = 0; i < e.count; ++i) {
       e.weights_out[i] = e.weights_in[i] - (e.gradient[i] > 0 ? step.learning_rate : 0);

@@ -1,4 +1,4 @@
-// Plugins are found, and what is none, or is wrong in itself, is refused with its cause.
+// Plugins are found. Files that are not plugins, and faulty plugins, are refused with the cause.
 #include "common/plugins/open_plugin.h"
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Names and options of what a job takes from its plugins.
+// Names and options of the things that a job uses from its plugins.
 #include "common/job_key.h"
 #include "common/plugins/label_loss.h"
 #include "common/plugins/options.h"

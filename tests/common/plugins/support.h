@@ -30,7 +30,7 @@ Message FromText(const std::string& text) {
   return message;
 }
 
-// Whether the words are in the text, one after the other.
+// Whether the text has the words, one after the other.
 inline bool HasWords(absl::string_view text, const std::vector<std::string>& words) {
   size_t at = 0;
   for (const std::string& word : words) {

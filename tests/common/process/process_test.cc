@@ -36,7 +36,7 @@ ExitStatus AwaitExit(Process& process) {
   return *exit;
 }
 
-// A program that starts another, which keeps the pipe's writing end open for as long as it lives.
+// A shell that starts another program, which keeps the pipe's writing end open as long as it lives.
 ProcessSpec Shell(const TempFolder& folder, const std::string& script) {
   return {.name = "child",
           .arguments = {"/bin/sh", "-c", script},
@@ -44,7 +44,7 @@ ProcessSpec Shell(const TempFolder& folder, const std::string& script) {
           .starts_others = true};
 }
 
-// Whether all that hold the writing end have ended.
+// Checks that all processes that hold the writing end have ended.
 void CheckAllEnd(int reading_end) {
   AwaitReadable(reading_end);
   char byte;
@@ -153,7 +153,7 @@ TEST_CASE("What a child has started ends with it, whoever ends first") {
     const char* script;
     int signal;
   };
-  // The last ones end with the object.
+  // The destructor ends the processes of the last cases.
   for (const auto& [script, signal] :
        {Case{"sleep 1000 & exit 3", 0}, Case{"sleep 1000; exit 3", SIGTERM},
         Case{"sleep 1000 & wait", SIGKILL}, Case{"sleep 1000; exit 3", -1},

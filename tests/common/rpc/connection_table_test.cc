@@ -1,4 +1,5 @@
-// Who goes where there is no room: strangers, the oldest first; never whoever was let in.
+// Which connections go when there is no room: strangers, the oldest first, and never an admitted
+// peer.
 #include "common/rpc/connection_table.h"
 
 #include <algorithm>
@@ -59,7 +60,7 @@ TEST_CASE("Strangers displace the oldest stranger, and nobody who was let in") {
   for (int i = 2; i < 50; ++i) CHECK(system.Connect(6 + i, absl::StrCat("stranger-", i, ":1")));
   CHECK(Peers(system) == std::set<std::string>{"worker:1", "stranger-48:1", "stranger-49:1"});
   CHECK(system.table.turned_away() == 47);
-  // In the crowd a peer is let in, and stays.
+  // In the middle of the crowd a peer is admitted, and stays.
   CHECK(system.Connect(100, "worker:2"));
   system.table.LetIn("worker:2");
   for (int i = 50; i < 60; ++i) CHECK(system.Connect(200 + i, absl::StrCat("stranger-", i, ":1")));
@@ -90,11 +91,11 @@ TEST_CASE("A connection that is gone takes no room, whoever closed it") {
   system.open.erase(1);
   CHECK(system.Connect(7, "worker:7"));
   system.table.LetIn("worker:7");
-  // All entries are looked at no more than ten times a second.
+  // All entries are checked at most ten times a second.
   system.open.erase(2);
   CHECK_FALSE(system.Connect(8, "worker:8"));
   CHECK(system.Connect(8, "worker:8", kOpening + std::chrono::milliseconds(100)));
-  // A socket's number comes again: it is another connection's.
+  // The number of a socket is used again: it belongs to another connection.
   system.open.erase(7);
   CHECK(system.Connect(7, "worker:70", kOpening + std::chrono::milliseconds(101)));
   CHECK(Peers(system) == std::set<std::string>{"worker:0", "worker:70", "worker:8"});
@@ -112,7 +113,7 @@ TEST_CASE("A stranger brings no more than it may, and who was let in brings what
   CHECK(system.table.EndTalkers(kOpening));
   CHECK(Peers(system) == std::set<std::string>{"ipv4:10.0.0.9:1", "worker:2"});
   CHECK_THAT(log.text(), Catch::Contains("a connection from ipv4:10.0.0.9 was closed: it has"));
-  // One that is gone, and whose socket's number somebody else has.
+  // A connection that is gone, and whose socket's number another connection has.
   system.open[1] = "another:1";
   system.brought[1] = 5000;
   CHECK_FALSE(system.table.EndTalkers(kOpening));
@@ -147,7 +148,7 @@ TEST_CASE("Who brings much has a second to be let in, and its host then a tenth,
   CHECK(system.table.talkers() == 3);
 }
 
-// Calls that are begun and broken off, a megabyte of which are ten thousand.
+// Calls that are begun and broken off; ten thousand of them are a megabyte.
 TEST_CASE("A host of three that were ended brings little, for a minute, and others what they may") {
   const testing::LogCapture log;
   System system(ConnectionTable::kStrangerBytes);
@@ -172,7 +173,7 @@ TEST_CASE("A host of three that were ended brings little, for a minute, and othe
   CHECK(brings("ipv4:10.0.0.9", ConnectionTable::kLoudBytes, 63'000));
 }
 
-// Pings whose answers nobody reads.
+// Pings whose answers are not read.
 TEST_CASE("A stranger is sent no more than a peer needs that may call") {
   const testing::LogCapture log;
   System system;
@@ -216,7 +217,7 @@ TEST_CASE("A stranger is ended by name, whoever was let in is not, and its host 
   CHECK(system.Connect(5, "ipv4:10.0.0.8:5"));
 }
 
-// Connections that are opened, one after the other, as fast as may be.
+// Connections that are opened one after the other, as fast as possible.
 TEST_CASE("A host opens as many connections as there may be, then so many a second") {
   const testing::LogCapture log;
   System system;
@@ -235,12 +236,13 @@ TEST_CASE("A host opens as many connections as there may be, then so many a seco
   CHECK(system.table.of_crowds() == 0);
   for (int i = 0; i < 3; ++i) system.table.TurnAway("ipv4:10.0.0.9:1", kOpening);
   CHECK(system.table.of_crowds() == 3);
-  // Those for want of room have a line of their own, and hide it from nobody.
+  // Connections that end for want of room have a line of their own, which does not hide other
+  // lines.
   CHECK_THAT(log.text(),
              Catch::Contains("connections is reached") &&
                  Catch::Contains("ipv4:10.0.0.9 opens more than 100 connections a "
                                  "second on which no call is let in: one was closed (1"));
-  // Those that were let in do not count.
+  // Connections that were admitted do not count.
   CHECK(connect("ipv4:10.0.0.7", 10));
   system.table.SetMost(100);
   for (int i = 0; i < 20; ++i) {

@@ -1,4 +1,4 @@
-// Sockets are numbers here.
+// In these tests sockets are only numbers.
 #include "common/rpc/doorway.h"
 
 #include <set>
@@ -47,7 +47,7 @@ TEST_CASE("Who comes in a crowd waits for a turn, and is let in in the order of 
   CHECK_FALSE(rig.doorway.Look(After(30)));
   CHECK(rig.in == std::vector{1, 2, 3, 4});
   CHECK(rig.refused.empty());
-  // Somebody else's host has its own turns.
+  // Another host has turns of its own.
   rig.Come(5, 30);
   rig.doorway.Come(6, "ipv4:10.0.0.8:6", After(30));
   CHECK(rig.in == std::vector{1, 2, 3, 4, 6});

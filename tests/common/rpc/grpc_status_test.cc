@@ -8,7 +8,7 @@
 namespace leeway::grpc_status {
 namespace {
 
-// As gRPC 1.51 tells it.
+// The message as gRPC 1.51 writes it.
 std::string NotConnected(const std::string& cause) {
   return InPlainWords(absl::StrCat(
       "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:7901: ", cause));

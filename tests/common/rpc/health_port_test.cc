@@ -43,7 +43,7 @@ TEST_CASE("a health port says of the process and of each service whether it serv
   CHECK(CheckHealth(port->address(), "", kLimit).ok());
 }
 
-// What a stranger gets for another call.
+// Returns what a stranger gets for another call.
 grpc::StatusCode Call(const std::string& address, const std::string& method,
                       const std::string& text) {
   grpc::TemplatedGenericStub<health::HealthCheckRequest, health::HealthCheckResponse> stub(

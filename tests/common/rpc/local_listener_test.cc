@@ -12,7 +12,7 @@
 namespace leeway::local_listener {
 namespace {
 
-// A connection to the address; and, of an answer, its first byte, or 0 where it was closed.
+// Connects to the address. Returns the first byte of an answer; 0 if the connection was closed.
 char FirstByteFrom(const std::string& address) {
   const std::string name = address.substr(sizeof("unix-abstract:") - 1);
   sockaddr_un end{};
@@ -29,7 +29,7 @@ char FirstByteFrom(const std::string& address) {
 
 std::unique_ptr<LocalListener> Greeting(const std::string& address, uint32_t user) {
   auto listener = LocalListener::Start(address, user, [](int socket) {
-    // What does not arrive is missed there.
+    // If the byte does not arrive, the reader notices.
     [[maybe_unused]] const ssize_t sent = write(socket, "x", 1);
     close(socket);
   });
@@ -46,7 +46,7 @@ TEST_CASE("a process of the same user is let in") {
 
 TEST_CASE("a process of another user is shown the door, and the next is heard") {
   if (geteuid() == 0) {
-    // Root is always let in: this process becomes nobody for the connection.
+    // Root is always admitted: this process becomes the user nobody for the connection.
     const std::string address = NewLocalAddress();
     const auto listener = Greeting(address, 1234);
     CHECK(FirstByteFrom(address) == 'x');

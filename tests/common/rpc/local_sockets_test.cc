@@ -98,7 +98,7 @@ using testing::SetCongestionControl;
 
 TEST_CASE("a TCP connection within one host does without pacing, and no other one") {
   const TcpConnection asked("127.0.0.1", "127.0.0.1"), others("127.0.0.1", "127.0.0.1");
-  // As if between hosts.
+  // A connection as if between hosts.
   const TcpConnection far("127.0.0.2", "127.0.0.1");
   for (const TcpConnection* connection : {&asked, &others, &far}) {
     for (const int socket : {connection->client, connection->server}) {
@@ -108,7 +108,7 @@ TEST_CASE("a TCP connection within one host does without pacing, and no other on
   }
   TuneLocalSockets(asked.peer());
   CHECK(CongestionControlOf(asked.client) == "reno");
-  // Its peer is another port.
+  // Its peer has another port.
   CHECK(CongestionControlOf(asked.server) == "bbr");
   StopPacing(asked.server);
   CHECK(CongestionControlOf(asked.server) == "reno");
@@ -117,7 +117,7 @@ TEST_CASE("a TCP connection within one host does without pacing, and no other on
   StopPacing(far.server);
   CHECK(CongestionControlOf(far.server) == "bbr");
   CHECK(CongestionControlOf(others.client) == "bbr");
-  // What does not pace stays.
+  // A congestion control that does not pace stays.
   REQUIRE(SetCongestionControl(others.client, "cubic"));
   TuneLocalSockets(others.peer());
   CHECK(CongestionControlOf(others.client) == "cubic");

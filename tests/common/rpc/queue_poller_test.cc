@@ -25,9 +25,9 @@ class Polled {
     }
   }
 
-  // An event that comes in so long.
+  // An event comes after this time.
   void EventIn(int64_t us) { alarm_.Set(&queue_, In(us), this); }
-  // One that is there.
+  // An event is there at once.
   void EventNow() {
     EventIn(1'000'000'000);
     alarm_.Cancel();
@@ -70,7 +70,7 @@ TEST_CASE("queue poller: work that puts off more has that done before the thread
   CHECK(polled.at_rest == 1);
 }
 
-// For some time only, so that a thread that is kept from running may see the work go first.
+// Tried for some time only, because a thread that is not scheduled may see the other work first.
 TEST_CASE("queue poller: what is ready goes before what can wait") {
   bool event_first = false;
   for (int i = 0; i < 1000 && !event_first; ++i) {

@@ -30,7 +30,7 @@
 namespace leeway::tcp_port {
 namespace {
 
-// Answers Attach, and notes who has called.
+// Answers Attach, and records the callers.
 class Service final : public v1::ParameterServer::Service {
  public:
   explicit Service(ConnectionTable* table) : table_(table) {}
@@ -83,7 +83,7 @@ std::unique_ptr<v1::ParameterServer::Stub> Connect(const std::string& host, int 
   return v1::ParameterServer::NewStub(MakeChannel(absl::StrCat(host, ":", port)));
 }
 
-// Connected; below 0 if that is impossible.
+// Returns a connection; below 0 if that is impossible.
 Descriptor Stranger(int port) {
   Descriptor end(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -94,7 +94,7 @@ Descriptor Stranger(int port) {
   return Descriptor(-1);
 }
 
-// Of these connections, so many that the other end has hung up, soon.
+// Waits until the other end has closed enough of these connections. Returns how many it has closed.
 size_t Closed(const std::vector<Descriptor>& connections, size_t enough) {
   std::vector<pollfd> open;
   for (const Descriptor& each : connections) open.push_back({*each, POLLIN, 0});
@@ -110,7 +110,7 @@ size_t Closed(const std::vector<Descriptor>& connections, size_t enough) {
   return std::min(closed, enough);
 }
 
-// The other end hangs up, soon.
+// Waits until the other end closes the connection.
 bool IsClosed(int socket) {
   char byte;
   ssize_t got = 1;
@@ -137,7 +137,7 @@ TEST_CASE("A server is called at each kind of address, by peers that the table k
     const auto stub = Connect(call, rig.port->port());
     CHECK(Attach(*stub).ok());
     CHECK_THAT(rig.service.peer, Catch::StartsWith(name));
-    // By that name it was let in: the only place is taken.
+    // Under that name it was admitted: the only place is taken.
     if (std::string(call) != "127.0.0.1") continue;
     const Descriptor stranger = Stranger(rig.port->port());
     CHECK(IsClosed(*stranger));
@@ -153,8 +153,8 @@ TEST_CASE("In a crowd of strangers those that were let in are undisturbed, and o
   const std::string peer = rig.service.peer;
   std::vector<Descriptor> crowd;
   for (int i = 0; i < 200; ++i) crowd.push_back(Stranger(rig.port->port()));
-  // The server has a handshake's bytes for whoever is still there: seven at most. Others waited for
-  // their turn, until they had to make room.
+  // The server sends a handshake's bytes to each connection that is still there, at most seven. The
+  // others waited for their turn until they had to make room.
   CHECK(Closed(crowd, 193) == 193);
   const auto second = Connect("127.0.0.1", rig.port->port());
   CHECK(Attach(*second).ok());
@@ -163,8 +163,8 @@ TEST_CASE("In a crowd of strangers those that were let in are undisturbed, and o
   CHECK(rig.table.turned_away() + rig.table.of_crowds() >= 193);
 }
 
-// Frames of HTTP/2: a header block that does not end, whose one header is as long as a header may
-// say it is.
+// HTTP/2 frames: a header block that does not end. Its one header has the greatest length that a
+// header can declare.
 std::string EndlessHeader(size_t bytes) {
   const auto frame = [](char kind, char flags, char stream, const std::string& payload) {
     const size_t size = payload.size();
@@ -218,7 +218,7 @@ TEST_CASE("Where no file was left for a connection, the next ones are accepted a
   rlimit before{};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
   {
-    // A socket to come with, and then no file is left in this process.
+    // First a socket to connect with; then the process has no file descriptor left.
     Descriptor late(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     rlimit few = before;
     few.rlim_cur = static_cast<rlim_t>(*late) + 1;

@@ -36,7 +36,7 @@ TEST_CASE("a token must be the job's, whole and with its scheme") {
     INFO(wrong);
     CHECK(Admitted(gate, {.authorization = wrong}) == absl::StatusCode::kUnauthenticated);
   }
-  // A certificate is none.
+  // A certificate does not replace the token.
   CHECK(Admitted(gate, {.uris = {RoleUri(v1::ROLE_SERVER)}}) == absl::StatusCode::kUnauthenticated);
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("through the unix socket comes the data plane, which needs the token a
   CHECK(Admitted(gate, {.local = true, .authorization = right}, {v1::ROLE_WORKER}) ==
         absl::StatusCode::kOk);
   CHECK(Admitted(gate, {.local = true}, {v1::ROLE_WORKER}) == absl::StatusCode::kUnauthenticated);
-  // Servers of one host replicate through it.
+  // Servers of one host replicate through the local socket.
   const CallerFacts replicating{.local = true, .authorization = right};
   CHECK_FALSE(gate.Admit(replicating, {v1::ROLE_WORKER, v1::ROLE_SERVER}, kMethod)->role);
 }

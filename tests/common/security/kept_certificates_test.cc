@@ -18,7 +18,7 @@
 namespace leeway::kept_certificates {
 namespace {
 
-// A role's folder, whose certificates somebody renews.
+// A role's folder, whose certificates are renewed by others.
 struct Role {
   Role() { CHECK(WriteCredentials(folder.path(), authority.own().certificate, first).ok()); }
   std::string operator/(const char* name) const { return folder.path() + "/" + name; }
@@ -29,7 +29,7 @@ struct Role {
   CertificateAndKey Issue(uint32_t days = 10) const {
     return authority.Issue({.role = v1::ROLE_SERVER, .days = days}).value();
   }
-  // As cp, scp and a shell's > write: the file is emptied first, and has the same inode.
+  // Writes as cp, scp and a shell's > do: the file is emptied first, and keeps its inode.
   void Overwrite(const char* name, const std::string& text) const {
     std::ofstream(*this / name, std::ios::trunc) << text;
   }
@@ -91,7 +91,7 @@ const Damages& AllDamages() {
   return damages;
 }
 
-// The last good set stays, and the next one is taken.
+// The last good set is kept, and the next good one is taken.
 void CheckKept(const std::function<void(const Role&)>& damage) {
   const Role role;
   const auto kept = KeptCertificates::Start(role.paths(), std::chrono::hours(1)).value();

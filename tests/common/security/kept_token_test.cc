@@ -13,7 +13,7 @@ constexpr char kNew[] = "0123456789abcdef-new";
 
 std::string Bearer(const char* token) { return std::string("Bearer ") + token; }
 
-// A file with lines, which nobody but the test looks at.
+// A file of tokens that is only checked when the test asks for it.
 struct Kept {
   explicit Kept(const std::string& text) { Write(text); }
   void Write(const std::string& text) const {

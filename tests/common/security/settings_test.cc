@@ -11,7 +11,7 @@
 namespace leeway::settings {
 namespace {
 
-// An authority, and a server's certificate by it.
+// An authority, and a server's certificate that it has issued.
 struct Files {
   Files() { CHECK(WriteCredentials(folder.path(), authority.own().certificate, issued).ok()); }
   std::string operator/(const char* name) const { return folder.path() + "/" + name; }
@@ -118,7 +118,7 @@ TEST_CASE("the trust domain is that of the own certificate, and no other one can
                  Catch::Contains("is for the trust domain 'vision'"));
   CHECK_THAT(Refusal({.tls_dir = folder, .trust_domain = "a/b"}),
              Catch::Contains("--trust-domain 'a/b': a trust domain has"));
-  // Who has no certificate says it, or accepts any.
+  // A client without a certificate states the server's name, or accepts any.
   const SecurityFlags client{.tls = "tls", .ca = files / kCaFile};
   CHECK(Settings(client, EndOfCalls::kCalls)->trust_domain.empty());
   SecurityFlags said = client;

@@ -1,4 +1,4 @@
-// Connections that only begin calls are ended; those that let them end are not.
+// Connections that only begin calls are ended; connections that let calls end are not.
 #include "common/service/connection_guard.h"
 
 #include <chrono>
@@ -24,7 +24,7 @@
 namespace leeway::connection_guard {
 namespace {
 
-// Serves Attach, and answers at once.
+// A server that answers Attach at once.
 struct Rig {
   Rig() {
     grpc::ServerBuilder builder;
@@ -72,8 +72,8 @@ std::string Literal(const std::string& name, const std::string& value) {
          static_cast<char>(value.size()) + value;
 }
 
-// Begins calls, and breaks each off if `resets`; returns after how many its connection was ended,
-// or 0. `connected` hears of its socket.
+// Begins calls, and breaks each one off if `resets`. Returns after how many calls its connection
+// was ended; 0: it was not ended. `connected` is given its socket.
 uint32_t Flood(
     int port, uint32_t calls, bool resets, const std::function<void(int)>& connected = [](int) {}) {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -95,7 +95,7 @@ uint32_t Flood(
     if (out.size() < 4096) continue;
     if (send(socket, out.data(), out.size(), MSG_NOSIGNAL) < 0) break;
     out.clear();
-    // What it says is not waited for.
+    // Reads what is there, without waiting for more.
     char said[4096];
     if (recv(socket, said, sizeof said, MSG_DONTWAIT) == 0) break;
   }
@@ -109,8 +109,8 @@ TEST_CASE("a connection on which calls are only begun is ended, and others go on
   const auto stub = v1::ParameterServer::NewStub(MakeChannel(rig.address()));
   REQUIRE(Attach(*stub).ok());
   for (uint64_t attackers = 1; attackers <= 3; ++attackers) {
-    // A connection may end before the guard has counted it, or by gRPC itself: then there is one
-    // more.
+    // gRPC may end a connection itself, or it may end before the guard has counted it: then the
+    // test makes another one.
     for (int floods = 0; floods < 10 && guard.ended() < attackers; ++floods) {
       CHECK(Flood(rig.port, 2'000'000, true) > 0);
       const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
@@ -123,7 +123,7 @@ TEST_CASE("a connection on which calls are only begun is ended, and others go on
   CHECK(Attach(*stub).ok());
 }
 
-// As the server sees the peer of this socket.
+// The name that the server has for the peer of this socket.
 std::string NameOf(int socket) {
   sockaddr_in address{};
   socklen_t size = sizeof address;
@@ -171,7 +171,7 @@ TEST_CASE("calls that did not end are forgiven with time, and only so") {
   const Time later = begin + std::chrono::seconds(10);
   const auto forgiven = static_cast<uint64_t>(10 * CallDebt::kForgivenPerSecond);
   CHECK(debt.Owed(most + forgiven + 1, 0, later) == most + 1);
-  // What was never owed is not forgiven beforehand.
+  // Calls in advance do not reduce a later debt.
   CallDebt idle(begin);
   CHECK(idle.Owed(10, 10, begin + std::chrono::hours(100)) == 0);
   CHECK(idle.Owed(most + 20, 10, begin + std::chrono::hours(100)) == most + 10);

@@ -18,7 +18,7 @@
 namespace leeway::server_queue {
 namespace {
 
-// A server without services, whose queue has so many threads.
+// A server without services whose queue has this number of threads.
 struct Rig {
   explicit Rig(uint32_t threads) {
     grpc::ServerBuilder builder;
@@ -38,11 +38,11 @@ struct Rig {
   std::unique_ptr<grpc::Server> server;
 };
 
-// Lets nobody go on before all have come.
+// Lets no thread go on before all have come.
 class Meeting {
  public:
   explicit Meeting(uint64_t all) : all_(all) {}
-  // False: somebody did not come in time.
+  // Returns false if a thread did not come in time.
   bool Meet() {
     const Time deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     MutexLock lock(mutex_);
@@ -63,7 +63,7 @@ class Meeting {
 
 TEST_CASE("the threads of the queue have a part of shared work each") {
   Rig rig(4);
-  // This thread and three of the queue's.
+  // This thread and three threads of the queue.
   Meeting meeting(4);
   std::atomic<int> met = 0;
   rig.queue->Share(4, [&](uint64_t) { met += meeting.Meet() ? 1 : 0; });

@@ -1,4 +1,4 @@
-// What a call that waits for its answer keeps, and what one that may not call has read.
+// What a call keeps while it waits for its answer, and that a call without permission is not read.
 #include "common/service/unary_call.h"
 
 #include <atomic>
@@ -20,7 +20,7 @@
 
 namespace grpc {
 
-// As if it were a message.
+// Stands for a message type.
 template <>
 class SerializationTraits<std::shared_ptr<int>> {
  public:
@@ -38,7 +38,7 @@ using Call = UnaryCall<Request, v1::PushReply>;
 TEST_CASE("a request is its handler's: while the answer is waited for the call does not keep it") {
   grpc::ServerBuilder builder;
   ServerQueue queue(builder);
-  // In gRPC's place: what is awaited, and the message that comes.
+  // Stands for gRPC: what is awaited, and the message that comes.
   std::vector<void*> awaited;
   Request* incoming = nullptr;
   Call::Done answer;
@@ -56,13 +56,13 @@ TEST_CASE("a request is its handler's: while the answer is waited for the call d
   QueueEvent::RunTag(awaited[0], true);
   CHECK(answer != nullptr);
   CHECK(message.expired());
-  // The call that was taken and the one awaited after it end.
+  // Both the call that was taken and the one awaited after it end.
   REQUIRE(awaited.size() == 2);
   QueueEvent::RunTag(awaited[0], true);
   QueueEvent::RunTag(awaited[1], false);
 }
 
-// Serves Push to who has the token.
+// Serves Push to a client that has the token.
 struct Rig {
   using Service =
       AdmittedService<v1::ParameterServer::WithRawMethod_Exchange<v1::ParameterServer::Service>>;
@@ -127,7 +127,7 @@ TEST_CASE("a large first message comes in with the token, and without it is not 
   const grpc::Status refused = rig.Push(kLarge, {});
   CHECK(refused.error_code() == grpc::StatusCode::UNAUTHENTICATED);
   CHECK(rig.got == 0);
-  // Nor did it come to the stranger's limit: gRPC took no more than its window.
+  // The message was not read to the stranger's limit: gRPC took no more than its window.
   CHECK(rig.table.talkers() == 0);
 }
 

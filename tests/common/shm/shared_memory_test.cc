@@ -33,16 +33,17 @@ std::shared_ptr<SharedArena> Arena(uint64_t bytes) {
 
 absl::Status MapError(const v1::MemoryOffer& offer) { return SharedMapping::Map(offer).status(); }
 
-// Fails with the code and the words.
+// Checks that the status has the code and the words.
 void RequireRefused(const absl::Status& status, absl::StatusCode code, const std::string& words) {
   INFO(status);
   REQUIRE(status.code() == code);
   REQUIRE_THAT(std::string(status.message()), Contains(words));
 }
 
-// An arena in a child, with `size` floats 0, 1, 2, ... at the answer's first words.
+// Makes an arena in a child, with `size` floats 0, 1, 2, ... The offer is the first part of the
+// answer.
 std::string OfferFloats(size_t size) {
-  // Never freed: the process ends by being killed.
+  // Never freed, because the process ends by being killed.
   auto* arena = new std::shared_ptr<SharedArena>(*SharedArena::Create(size * sizeof(float)));
   auto* floats = new FloatBuffer(MakeFloats(arena->get(), size));
   for (size_t i = 0; i < size; ++i) floats->data()[i] = static_cast<float>(i);
@@ -295,7 +296,7 @@ TEST_CASE("a reader sees a session until its owner closes it, and never a later 
   const auto third = arena->OpenSession();
   REQUIRE(third->offset == first->offset);
   REQUIRE_FALSE((*mapping)->SessionStands(*first));
-  // What is closed stays closed.
+  // A closed session stays closed.
   arena->CloseSession(*first);
   REQUIRE((*mapping)->SessionStands(*third));
 }
@@ -335,7 +336,7 @@ TEST_CASE("a copy during which its session stood is whole, however the owner wri
   const auto mapping = SharedMapping::Map(arena->Offer());
   REQUIRE(mapping.ok());
   FloatBuffer block = MakeFloats(arena.get(), kFloats);
-  // The session as the reader is told of it.
+  // The session, once the reader is told of it.
   Mutex mutex;
   SharedSession told = *arena->OpenSession();
   std::atomic<bool> done{false};

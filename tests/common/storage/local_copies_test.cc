@@ -1,4 +1,4 @@
-// Copies of an object store's files: fetched once, whole, and the same as what the store has.
+// Copies of an object store's files are fetched once and whole, and equal the store's files.
 #include "common/storage/local_copies.h"
 
 #include <atomic>
@@ -49,7 +49,7 @@ std::string ReadCopy(LocalCopies& copies, const std::string& location) {
   return ReadFile(*path, 1 << 20).value();
 }
 
-// Waits 10 s at most.
+// Waits at most 10 s.
 bool ComesTrue(const std::function<bool()>& condition) {
   const Time end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (!condition()) {
@@ -59,7 +59,7 @@ bool ComesTrue(const std::function<bool()>& condition) {
   return true;
 }
 
-// Copies in the cache, without its lock.
+// Returns the copies in the cache, without its lock.
 std::vector<std::filesystem::path> FilesIn(const std::string& cache) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(cache)) {
@@ -73,7 +73,7 @@ TEST_CASE("A file is fetched once, by whoever wants it first") {
   rig.Put("a/x", "content");
   LocalCopies copies(rig.cache());
   CHECK_FALSE(copies.Has("copied://a/x"));
-  // This asks which version there is.
+  // This asks for the current version.
   REQUIRE(copies.Find("copied://a/x").ok());
   REQUIRE(rig.opened == 1);
   std::atomic<int> got = 0;
@@ -87,7 +87,7 @@ TEST_CASE("A file is fetched once, by whoever wants it first") {
   CHECK(ReadCopy(copies, "copied://a/x") == "content");
   CHECK(copies.Has("copied://a/x"));
   CHECK(FilesIn(rig.cache()).size() == 1);
-  // Another process asks which version there is, and fetches nothing.
+  // Another process asks for the current version, and fetches nothing.
   const int before = rig.opened;
   LocalCopies other(rig.cache());
   CHECK(ReadCopy(other, "copied://a/x") == "content");
@@ -178,7 +178,7 @@ void AnswerListing(Scripted& script, const std::string& key, uint64_t size,
                         "&quot;</ETag></Contents></ListBucketResult>"));
 }
 
-// Of "abc".
+// The MD5 of "abc".
 constexpr char kMd5[] = "900150983cd24fb0d6963f7d28e17f72";
 
 TEST_CASE("What arrives damaged is fetched again, and refused if it stays so") {
@@ -209,7 +209,7 @@ TEST_CASE("What arrives damaged is fetched again, and refused if it stays so") {
   CHECK(std::string(status.message()).find("s3://scripted/b/x") != std::string::npos);
   CHECK(FilesIn(folder / "cache").size() == 1);
 
-  // Encrypted by keys of the service: its ETag is no MD5.
+  // The object is encrypted with keys of the service: its ETag is not an MD5.
   script = Scripted();
   AnswerListing(script, "c/x", 3, kMd5);
   script.Answer(206, "abd");
@@ -217,7 +217,7 @@ TEST_CASE("What arrives damaged is fetched again, and refused if it stays so") {
   REQUIRE(copies.List("s3://scripted/c").ok());
   CHECK(ReadCopy(copies, "s3://scripted/c/x") == "abd");
 
-  // Another object by now.
+  // The object has changed by now.
   script = Scripted();
   AnswerListing(script, "d/x", 3, kMd5);
   script.Refuse(412, "PreconditionFailed");
@@ -281,7 +281,7 @@ TEST_CASE("A file that is being fetched is not fetched ahead once more") {
   ReadAhead ahead(&copies, 2);
   ahead.WillNeed("copied://slow");
   CHECK(ComesTrue([&] { return opened.load(); }));
-  // Fetched once more, it would keep the second thread from the next file.
+  // If it were fetched again, the second thread could not fetch the next file.
   ahead.WillNeed("copied://slow");
   ahead.WillNeed("copied://next");
   CHECK(ComesTrue([&] { return copies.Has("copied://next"); }));
@@ -313,7 +313,7 @@ TEST_CASE("Copies of a real store's objects: small, large, empty") {
     REQUIRE(WriteStored(location, content).ok());
     CHECK(ReadCopy(copies, location) == content);
   }
-  // By the listing: the same versions, so the same copies.
+  // The listing gives the same versions, so the copies are the same.
   LocalCopies listed(here / "cache");
   REQUIRE(listed.List(folder).ok());
   for (const size_t bytes : {0, 1, 70000, 200000}) {

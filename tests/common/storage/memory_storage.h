@@ -1,4 +1,4 @@
-// A storage in this process's memory, and what a test may do to it.
+// A storage in this process's memory, with faults that a test injects.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ namespace leeway {
 
 class MemoryStorage final : public Storage {
  public:
-  // Asked before each operation; its error is the operation's. The operations are called open,
-  // create, append, finish, size, list, make, remove, prepare.
+  // Asked before each operation; its error becomes the operation's. The operations are called open,
+  // create, append, finish, size, list, make, remove and prepare.
   std::function<absl::Status(const std::string& operation, const std::string& location)> fault =
       [](const std::string&, const std::string&) { return absl::OkStatus(); };
 
@@ -71,7 +71,7 @@ class MemoryStorage final : public Storage {
   absl::Status RemoveUnfinished(const std::string& folder) override { return absl::OkStatus(); }
   absl::Status Prepare(const std::string& folder) override { return fault("prepare", folder); }
 
-  // What there is now.
+  // Returns the current files.
   std::map<std::string, std::string> files() const {
     MutexLock lock(mutex_);
     return files_;

@@ -82,7 +82,7 @@ TEST_CASE("while nothing can be put lines are kept, up to a bound") {
   CHECK(absl::IsUnavailable(writer->Keep()));
   CHECK(absl::IsResourceExhausted(writer->Append(std::string(60, 'b') + "\n")));
   CHECK(writer->Append("c\n").ok());
-  // Not tried again at once.
+  // It does not try again at once.
   CHECK(writer->Tick().ok());
   away = false;
   rig.now += seconds(10);

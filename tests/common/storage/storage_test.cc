@@ -1,4 +1,4 @@
-// What every storage promises, of each of them.
+// What every storage promises, tested on each of them.
 #include "common/storage/storage.h"
 
 #include <string>
@@ -41,7 +41,7 @@ void CheckFiles(Storage& storage, const std::string& folder) {
   CHECK(storage.RemoveFile(location).ok());
 }
 
-// In parts where the storage has such: of 64 KiB.
+// Where the storage has parts, they are of 64 KiB.
 void CheckLargeFiles(Storage& storage, const std::string& folder) {
   for (const size_t bytes : {65535, 65536, 65537, 131072, 300000}) {
     CAPTURE(bytes);
@@ -78,7 +78,7 @@ void CheckUnfinished(Storage& storage, const std::string& folder) {
   CHECK(*storage.List(folder) == Names{"unfinished"});
 }
 
-// The last to finish wins.
+// The writer that finishes last wins.
 void CheckTwoWriters(Storage& storage, const std::string& folder) {
   const std::string location = folder + "/both";
   auto first = storage.Create(location), second = storage.Create(location);
@@ -106,7 +106,7 @@ void CheckFolders(Storage& storage, const std::string& folder) {
   CHECK(*storage.List(folder) == Names{"b", "x-y"});
 }
 
-// Whatever a file may be called.
+// Files may have any name.
 void CheckNames(Storage& storage, const std::string& folder) {
   Names names = {"a b",   "a+b",       "a%2Fb", "100%",
                  "~x",    "=&?#",      "'\"<>", "\xc3\xa4\xe2\x82\xac",
@@ -164,7 +164,7 @@ TEST_CASE("an object store keeps the promises of a storage") {
 TEST_CASE("uploads that nobody finished are removed") {
   const std::string folder = TestStore::Get().Folder("left");
   Storage& storage = **StorageOf(folder);
-  // Neither finished nor destroyed: as of a process that was killed.
+  // Neither finished nor destroyed, like the writer of a process that was killed.
   auto* const writer = storage.Create(folder + "/sub/killed")->release();
   REQUIRE(writer->Append(BytesOf(Content(200000))).ok());
   auto other = storage.Create(TestStore::Get().Folder("left") + "/other");

@@ -7,10 +7,11 @@
 
 namespace leeway {
 
-// One for all tests of a process; ends with it. Sets the environment by which StorageOf finds it.
+// One store for all tests of a process, which ends with the process. Sets the environment by which
+// StorageOf finds it.
 class TestStore {
  public:
-  // Skips the running test where the machine has no node or npm.
+  // Skips the running test if the machine has no node or npm.
   static const TestStore& Get();
   ~TestStore();
   TestStore(const TestStore&) = delete;
@@ -24,10 +25,10 @@ class TestStore {
 
   std::string folder_;
   std::string endpoint_;
-  // Why there is none.
+  // Why there is no store.
   std::string missing_;
   pid_t process_ = -1;
-  // Its input: it ends when this is closed.
+  // The store's input: the store ends when this is closed.
   int lifeline_ = -1;
 };
 

@@ -1,4 +1,4 @@
-// How averaged values follow the batches' own, on the worker's side and on the servers'.
+// How averaged values follow the batches' own values, on the worker's side and on the servers'.
 #include "common/update/averaging.h"
 
 #include <cmath>
@@ -44,7 +44,8 @@ TEST_CASE(
   }
 }
 
-// Layers with averaged tensors of these momenta, two elements each; 0: the schema says nothing.
+// Layers with averaged tensors of these momenta, two elements each; 0: the schema states no
+// momentum.
 v1::ModelSchema SchemaOf(const std::vector<double>& momenta) {
   v1::ModelSchema schema;
   schema.set_trained(3);

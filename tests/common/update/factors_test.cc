@@ -18,7 +18,7 @@ v1::Update Parse(const std::string& text) {
   return update;
 }
 
-// Of so many elements each; the last one is averaged.
+// Tensors of these kinds and sizes; the last one is averaged.
 v1::ModelSchema Schema(const std::vector<std::pair<v1::TensorKind, uint64_t>>& tensors) {
   v1::ModelSchema schema;
   for (const auto& [kind, elements] : tensors) {
@@ -70,7 +70,7 @@ TEST_CASE("where every factor is 1 there are no parts, so nothing is done that c
     CAPTURE(update);
     CHECK(UpdatePartsOf(Mixed(), Parse(update)).empty());
   }
-  // No tensor is of the kind.
+  // There is no tensor of this kind.
   CHECK(UpdatePartsOf(Schema({{v1::TENSOR_KIND_WEIGHT, 5}, {v1::TENSOR_KIND_NORM, 2}}),
                       Parse("factors { biases { weight_decay: 0 } }"))
             .empty());
@@ -82,14 +82,14 @@ TEST_CASE("a tensor's own factors are multiplied with those of its kind") {
   schema.mutable_tensors(3)->mutable_factors()->set_learning_rate(0.5);
   schema.mutable_tensors(3)->mutable_factors()->set_weight_decay(4);
   schema.mutable_tensors(4)->mutable_factors();
-  // Averaged, not trained.
+  // This tensor is averaged, not trained.
   schema.mutable_tensors(6)->mutable_factors()->set_learning_rate(7);
   CHECK(Plain(UpdatePartsOf(schema, Parse(""))) ==
         std::vector<Part>{{10, 1, 1}, {30, 1, 0}, {33, 1, 1}, {36, 0.5, 4}, {45, 1, 1}});
   CHECK(Plain(UpdatePartsOf(schema,
                             Parse("factors { norms { learning_rate: 2 weight_decay: 3 } }"))) ==
         std::vector<Part>{{10, 1, 1}, {30, 1, 0}, {33, 1, 1}, {36, 1, 12}, {40, 2, 3}, {45, 1, 1}});
-  // All are 1.
+  // All factors are 1.
   schema.mutable_tensors(1)->clear_factors();
   schema.mutable_tensors(3)->clear_factors();
   CHECK(UpdatePartsOf(schema, Parse("")).empty());
@@ -130,7 +130,7 @@ TEST_CASE("blocks have the parts that lie in them, counted from their own beginn
   CHECK(Plain(PartsWithin(all, {0, 30})) == std::vector<Part>{{30, 1, 1}});
   CHECK(Plain(PartsWithin(all, {30, 3})) == std::vector<Part>{{3, 1, 0}});
   CHECK(Plain(PartsWithin(all, {31, 4})) == std::vector<Part>{{2, 1, 0}, {4, 2, 1}});
-  // Behind the trained elements.
+  // Elements behind the trained ones.
   CHECK(Plain(PartsWithin(all, {42, 9})) == std::vector<Part>{{3, 1, 1}});
   CHECK(PartsWithin(all, {45, 6}).empty());
   CHECK(PartsWithin({}, {0, 51}).empty());

@@ -22,7 +22,7 @@ std::vector<float> Draw(size_t count, uint64_t key) {
   return values;
 }
 
-// k contributions of `count` floats, whole or as the network might have left them.
+// k contributions of `count` floats, each whole or in pieces, as the network might leave it.
 struct Contributions {
   Contributions(size_t k, size_t count, bool split) {
     for (size_t i = 0; i < k; ++i) {
@@ -34,7 +34,7 @@ struct Contributions {
     coefficients = MeanCoefficients(examples);
   }
 
-  // Pieces apart from each other, with bytes of NaN between them.
+  // The pieces are apart from each other, with bytes of NaN between them.
   static FloatPayload Split(const std::vector<float>& values, size_t seed) {
     constexpr size_t kGap = 9;
     const size_t bytes = values.size() * sizeof(float), longest = 1000 + 513 * seed;
@@ -78,7 +78,7 @@ std::unique_ptr<UpdateRule> Momentum() {
   return *MakeUpdateRule(update);
 }
 
-// The block after one update by elements [begin, end) of the contributions.
+// Returns the block after one update by elements [begin, end) of the contributions.
 Block Apply(const Contributions& c, const Block& in, size_t trained, bool in_place,
             FarFromReaders far = {}) {
   const auto rule = Momentum();
@@ -154,7 +154,7 @@ std::unique_ptr<UpdateRule> Decaying(const std::string& name) {
   return *MakeUpdateRule(update);
 }
 
-// A block and all slots of a rule, of which `count` elements from `offset` on are updated.
+// A block with all slots of a rule. `count` elements from `offset` on are updated.
 struct Stretch {
   std::vector<float> weights;
   std::vector<std::vector<float>> slots;
@@ -234,7 +234,7 @@ TEST_CASE("a contribution that moves averaged values all the way leaves nothing 
 }
 
 TEST_CASE("the same bits come out in place, past the caches, and from unaligned pieces") {
-  // No piece ends where the trained part does.
+  // No piece ends at the end of the trained part.
   constexpr size_t kCount = 4001, kTrained = 2900;
   const Block in = Start(kCount);
   for (size_t k = 1; k <= 9; ++k) {
@@ -279,7 +279,7 @@ TEST_CASE("the combined sum does not depend on where tiles are cut") {
 }
 
 TEST_CASE("the tree is ((0 1) (2 3)) 4 for five contributions, whatever their values") {
-  // Sums that tell the order of additions apart: 1 is lost next to 1e8.
+  // Sums that show the order of additions: 1 is lost next to 1e8.
   const float values[] = {1e8f, 1, -1e8f, 1, 1};
   std::vector<FloatPayload> payloads;
   for (const float& value : values) payloads.push_back(FloatPayload::Of({&value, 1}));
@@ -290,7 +290,7 @@ TEST_CASE("the tree is ((0 1) (2 3)) 4 for five contributions, whatever their va
   REQUIRE(combiner.Tile(0, 1)[0] == ((1e8f + 1) + (-1e8f + 1)) + 1);
 }
 
-// The sum of contributions [first, first + k) at element j, as the tree is defined.
+// Returns the sum of contributions [first, first + k) at element j, by the tree's definition.
 float TreeSum(const Contributions& c, size_t first, size_t k, size_t j) {
   if (k == 1) return c.coefficients[first] * c.values[first][j];
   const size_t left = std::bit_floor(k - 1);

@@ -1,4 +1,4 @@
-// What updates say of values that are not finite.
+// What updates report about values that are not finite.
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -44,7 +44,7 @@ std::vector<std::unique_ptr<UpdateRule>> AllRules() {
   return rules;
 }
 
-// One update of weights that are alike and slots 0.
+// Makes one update of equal weights with slots of 0. Returns whether all values are finite.
 bool Apply(const UpdateRule& rule, float rate, const std::vector<float>& gradient,
            float weight = 1) {
   const size_t count = gradient.size();
@@ -88,9 +88,9 @@ TEST_CASE("a weight that overflows is told, although all that it is made of is f
 TEST_CASE("optimizer state that overflows is told, too, although the weights do not") {
   for (const auto& rule : AllRules()) {
     const auto names = rule->slots();
-    // Those that square the gradient.
+    // Only rules that square the gradient.
     if (names.empty() || (names.back() != "v" && names.back() != "sum_of_squares")) continue;
-    // Its square is beyond the largest float.
+    // The square is beyond the largest float.
     CHECK_FALSE(Apply(*rule, 0.1f, {1, 1, 1e25f}));
     CHECK(Apply(*rule, 0.1f, {1, 1, 1e15f}));
   }

@@ -15,11 +15,11 @@ namespace {
 
 constexpr float kRate = 0.05f;
 
-// One element of an optimizer in double precision, as its paper writes it.
+// One element of an optimizer in double precision, as the paper writes it.
 struct Element {
   double x, slot0 = 0, slot1 = 0;
 };
-// One step of it; `rate` and `decay` are factors of a part (UpdatePart).
+// One step of the optimizer. `rate` and `decay` are factors of a part (UpdatePart).
 struct Now {
   double gradient = 0;
   double t = 1;
@@ -99,12 +99,12 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-// Weights and slots of a rule, and its updates in tiles.
+// A rule's weights and slots, updated tile by tile.
 struct State {
   State(const UpdateRule& rule, std::vector<float> start)
       : rule(rule), x(std::move(start)), slots(rule.slots().size(), std::vector<float>(x.size())) {}
 
-  // Into separate buffers filled with garbage beforehand, or in place.
+  // Makes a step into separate buffers that held garbage, or in place.
   void Step(const std::vector<float>& gradient, uint64_t number, size_t tile, bool in_place,
             const UpdatePart& part = {}) {
     const UpdateStep step = UpdateStep{kRate, number}.In(part);
@@ -148,7 +148,7 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// Eight steps of some elements beside their formula.
+// Compares eight steps of some elements with their formula.
 void CheckFormula(const Case& c, bool in_place, const UpdatePart& part) {
   const auto rule = MakeUpdateRule(c.update);
   REQUIRE(rule.ok());
@@ -248,7 +248,7 @@ TEST_CASE("a rule gives the same bits however the update is cut into tiles, in p
   }
 }
 
-// Weights after each of some updates, from x = 1.
+// Returns the weights after each of some updates, from x = 1.
 std::vector<float> Path(const v1::Update& update, float rate, const std::vector<float>& gradients) {
   const auto rule = MakeUpdateRule(update);
   REQUIRE(rule.ok());
@@ -291,7 +291,7 @@ TEST_CASE("rules give the values computed by hand") {
   CheckPath(still, 0.01f, {0, 0.5f, -0.04f}, {1, 0.99, 0.98});
 }
 
-// After `steps` updates by gradients 1, -2, 3, ... over each of them.
+// Returns the weight after `steps` updates by gradients 1, -2, 3, ... repeated.
 double After(const v1::Update& update, int steps, float learning_rate) {
   const auto rule = *MakeUpdateRule(update);
   float x = 1, slots[2] = {rule->slot_start(0), rule->slot_start(1)};
@@ -328,7 +328,7 @@ TEST_CASE("FedAdam and FedAdagrad as in the paper: v starts at tau^2, and no bia
     CHECK(After(adam, steps, kRate) == Approx(x_adam).epsilon(1e-5));
     CHECK(After(adagrad, steps, kRate) == Approx(x_adagrad).epsilon(1e-5));
   }
-  // The default is Adam's own form, which moves differently.
+  // The default is Adam's usual form, which moves differently.
   v1::Update usual = adam;
   usual.mutable_adam()->clear_bias_correction();
   usual.mutable_adam()->clear_initial_v();

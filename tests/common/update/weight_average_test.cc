@@ -25,8 +25,8 @@ std::unique_ptr<UpdateRule> RuleOf(const std::string& update) {
   return *std::move(rule);
 }
 
-// A block of which the first `trained` elements are trained, the others averaged, and what updates
-// make of it.
+// A block whose first `trained` elements are trained and whose other elements are averaged, and its
+// updates.
 struct TestBlock {
   TestBlock(const UpdateRule& rule, size_t trained) : rule(rule), trained(trained) {
     for (size_t i = 0; i < kCount; ++i) weights[i] = 0.01f * static_cast<float>(i) - 1;
@@ -34,7 +34,7 @@ struct TestBlock {
     slots[*rule.average_slot()] = weights;
   }
 
-  // By a gradient that differs by element and step. False: not finite.
+  // Updates by a gradient that differs by element and step. Returns false if a value is not finite.
   bool Update(uint64_t number, double share = 1) {
     std::vector<float> gradient(kCount);
     for (size_t i = 0; i < kCount; ++i) {

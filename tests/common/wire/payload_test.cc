@@ -18,8 +18,8 @@ std::vector<float> Values(size_t count) {
   return values;
 }
 
-// The values' bytes in pieces that end at `cuts`, each piece in memory of its own, `shift` bytes
-// off alignment.
+// Splits the values' bytes into pieces that end at `cuts`, each piece in memory of its own, `shift`
+// bytes off alignment.
 FloatPayload Split(const std::vector<float>& values, std::vector<size_t> cuts, size_t shift) {
   cuts.push_back(values.size() * sizeof(float));
   auto memory = std::make_shared<std::vector<std::vector<uint8_t>>>();
@@ -37,7 +37,7 @@ FloatPayload Split(const std::vector<float>& values, std::vector<size_t> cuts, s
   return FloatPayload(memory, std::move(pieces));
 }
 
-// Every tile of the payload and the whole of it are the values.
+// Checks that every tile of the payload, and the whole of it, has these values.
 void CheckReads(const FloatPayload& payload, const std::vector<float>& values) {
   REQUIRE(payload.size() == values.size());
   std::vector<float> whole(values.size());
@@ -78,7 +78,7 @@ TEST_CASE("a reader gives each run of whole floats where it lies, and the split 
       const FloatPayload payload = Split(values, {cut}, shift);
       PayloadReader reader(payload);
       float scratch[9];
-      // Forwards, then from the end back to the start.
+      // Forwards, and then from the end back to the start.
       for (size_t offset : {0, 1, 2, 3, 4, 5, 6, 7, 8, 3, 0}) {
         const size_t end = offset * 4 < cut ? cut / 4 : 9;
         const size_t whole = end > offset ? end - offset : 0;

@@ -23,7 +23,7 @@ std::string Bytes(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
-// Pieces of `size` bytes.
+// Splits the bytes into pieces of `size` bytes.
 grpc::ByteBuffer Split(const std::string& bytes, size_t size) {
   std::vector<grpc::Slice> slices;
   for (size_t at = 0; at < bytes.size(); at += size) slices.emplace_back(bytes.substr(at, size));
@@ -126,7 +126,8 @@ TEST_CASE("an empty message is an empty push, as in protobuf") {
   CHECK(payload->size() == 0);
 }
 
-// A frame of three requests: a short payload, none, and one long enough to be referred to.
+// A frame of three requests: one with a short payload, one without, and one with a payload that is
+// long enough to be referred to.
 struct SentFrame {
   SentFrame() : large(20'000, 2.5f) {
     for (uint64_t id : {1, 2, 3}) head.add_requests()->set_id(id);
@@ -228,7 +229,7 @@ TEST_CASE("truncated, mutated and bloated frames are errors or other frames, nev
       if (!payload.ok()) CHECK(IsRefusal(payload.status()));
     }
   }
-  // More than the small fields of any frame need.
+  // More than any frame's small fields need.
   v1::RequestFrame bloated;
   for (int i = 0; i < 600'000; ++i) bloated.add_released(1 << 20);
   CHECK_FALSE(DecodeRequestFrame(Split(bloated.SerializeAsString(), 1 << 16), head).ok());

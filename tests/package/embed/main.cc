@@ -1,5 +1,5 @@
 // embed COORDINATOR: one worker whose loop is README's, as it stands there. Its contribution pulls
-// each weight to a value of its own; it prints the largest distance that is left.
+// each weight to a value of its own. It prints the largest remaining distance.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

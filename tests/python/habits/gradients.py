@@ -95,7 +95,7 @@ def penalties_in_the_loss(run):
 
 @row(two=True)
 def meta_learning(run):
-    """One inner step through which the outer gradient goes (MAML, Finn, Abbeel and Levine 2017)."""
+    """One inner step, through which the outer gradient flows (MAML, Finn, Abbeel and Levine 2017)."""
     model = nn.Linear(6, 3)
     nn.init.constant_(model.weight, 0.1)
     nn.init.zeros_(model.bias)
@@ -155,7 +155,7 @@ def ascent(run):
 @row()
 @row("delta")
 def autocast_and_a_scaler(run):
-    """A scaler that is switched off, as on a CPU, steps the optimizer itself."""
+    """A scaler that is disabled, as on a CPU, calls the optimizer's step itself."""
     model = network()
     optimizer = sgd(model.parameters())
     scaler = torch.cuda.amp.GradScaler(enabled=False)

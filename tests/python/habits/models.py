@@ -26,7 +26,7 @@ def tied_embeddings(run):
 
 @row(two=True)
 def one_network_twice(run):
-    """A siamese network: triplets through the same weights."""
+    """A siamese network: triplets go through the same weights."""
     model = network()
     optimizer = sgd(model.parameters())
     job = run.join(model, optimizer)
@@ -52,7 +52,7 @@ def two_modules_one_optimizer(run):
 
 @row(two=True)
 def a_learned_temperature(run):
-    """A parameter that no module's forward reads, and one that a loss has."""
+    """One parameter that no module's forward reads, and one that belongs to a loss."""
     model = nn.ModuleDict({"body": network()})
     model.register_parameter("temperature", nn.Parameter(torch.tensor([0.7])))
     optimizer = sgd(model.parameters(), lr=0.05)
@@ -123,7 +123,7 @@ def recomputed_activations(run):
 
 @row(two=True)
 def straight_through(run):
-    """A function of one's own, whose gradient is another one's."""
+    """A custom function whose gradient is another function's."""
     class Sign(torch.autograd.Function):
         @staticmethod
         def forward(context, x):

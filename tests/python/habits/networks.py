@@ -75,7 +75,7 @@ def the_second_optimizer_is_forgotten(run):
 @row("delta")
 @row(refused="one rule, and the script 2 optimizers")
 def actor_and_critic(run):
-    """Both learn from one loss; the critic also from more steps."""
+    """Both learn from one loss; the critic also makes additional steps."""
     actor, critic = network(1), network(2, (6, 8, 1))
     models = nn.ModuleDict({"actor": actor, "critic": critic})
     optimizers = [torch.optim.Adam(actor.parameters(), lr=0.003), torch.optim.Adam(critic.parameters(), lr=0.01)]
@@ -113,7 +113,7 @@ def sparse_and_dense_optimizers(run):
 @row(two=True)
 @row("delta")
 def deep_q_learning(run):
-    """A target network, which follows softly and is replaced now and then."""
+    """A target network, which follows slowly and is sometimes replaced."""
     online = network()
     target = copy.deepcopy(online).requires_grad_(False)
     optimizer = sgd(online.parameters(), lr=0.05)

@@ -1,4 +1,4 @@
-"""Learning rates that change while a script trains: schedulers, and what scripts set themselves."""
+"""Learning rates that change while a script trains, by schedulers or by the scripts themselves."""
 
 import itertools
 
@@ -64,7 +64,7 @@ def warm_up_and_decay(run):
 
 @row(two=True)
 def a_rate_for_each_layer(run):
-    """The first layer waits, and then trains by its own curve. No curve is a multiple of the other."""
+    """The first layer waits, and then has a curve of its own. Neither curve is a multiple of the other."""
     return scheduled(run, lambda optimizer: schedulers.LambdaLR(optimizer, [lambda step: step > 4, lambda step: 0.9 ** step]),
                      lambda model: [{"params": model[0].parameters(), "lr": 0.05}, {"params": model[2].parameters()}],
                      weight_decay=0.01)

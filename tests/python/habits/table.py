@@ -1,4 +1,4 @@
-"""The table of habits, and what their scripts share."""
+"""The table of habits, and helpers of their scripts."""
 
 import torch
 from torch import nn
@@ -27,7 +27,7 @@ def sgd(parameters, **options):
 
 
 def train(model, optimizer, batches, after=lambda: None, loss=F.cross_entropy, between=lambda: None):
-    """`between`: backward() and step()."""
+    """`between` is called between backward() and step()."""
     for x, y in batches:
         optimizer.zero_grad()
         loss(model(x), y).backward()
@@ -37,7 +37,7 @@ def train(model, optimizer, batches, after=lambda: None, loss=F.cross_entropy, b
 
 
 def trained(run, model, optimizer=None, **options):
-    """The weights, after the worker's batches."""
+    """Returns the weights after the worker's batches."""
     optimizer = optimizer or sgd(model.parameters())
     job = run.join(model, optimizer)
     train(model, optimizer, job.over(run.batches()), **options)
@@ -45,7 +45,7 @@ def trained(run, model, optimizer=None, **options):
 
 
 def validated(model, x, y):
-    """The loss on held-out examples."""
+    """Returns the loss on held-out examples."""
     with torch.no_grad():
         loss = F.cross_entropy(model.eval()(x), y)
     model.train()

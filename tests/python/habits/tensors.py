@@ -1,4 +1,4 @@
-"""Other tensors than at join, and parameters without a gradient."""
+"""Tensors other than at join, and parameters without a gradient."""
 
 import functools
 
@@ -10,13 +10,13 @@ from torch.nn.utils import prune
 from .table import network, row, sgd, train, trained, weights
 
 
-# ---- other tensors than at join
+# ---- tensors other than at join
 
 STAGES = "Stages"
 
 
 def changed(run, model, change, optimizer=None):
-    """After five steps."""
+    """Changes the model after five steps."""
     optimizer = optimizer or sgd(model.parameters())
     job = run.join(model, optimizer)
     for step, batch in enumerate(job.over(run.batches())):

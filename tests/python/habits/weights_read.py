@@ -85,7 +85,7 @@ def the_best_weights_so_far(run):
 
 @row(two=True)
 def an_evaluation_with_averaged_weights(run):
-    """Puts others in, and its own back."""
+    """Replaces the weights by averaged ones, and restores them."""
     model = network()
     optimizer = sgd(model.parameters())
     x, y = run.held_out()

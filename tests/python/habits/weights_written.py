@@ -78,7 +78,7 @@ def lookahead(run):
 @row(refused=CHANGED)
 @row("delta")
 def sharpness_aware(run):
-    """Foret et al. 2021: the gradient is taken where the loss is worst nearby."""
+    """Foret et al. 2021: the gradient is taken where the nearby loss is worst."""
     model = network()
     optimizer = sgd(model.parameters())
     job = run.join(model, optimizer)

@@ -81,7 +81,8 @@ TEST_CASE("a checkpoint under another clock's name is not taken") {
 TEST_CASE("removal keeps the newest complete ones and whatever is newer than they are") {
   TempFolder run;
   for (uint64_t clock : {1, 2, 3, 4, 5}) WriteSample(run.path(), At(clock));
-  // 2: unfinished, old. 4: unfinished, between. 6: being written.
+  // Clock 2: unfinished and old. Clock 4: unfinished, between complete ones. Clock 6: being
+  // written.
   for (uint64_t clock : {2, 4}) {
     REQUIRE(RemoveTree(CheckpointFolder(run.path(), clock) + "/MANIFEST.json").ok());
   }
@@ -146,7 +147,7 @@ TEST_CASE("a run whose record tells of a checkpoint has lost it if there is none
     CHECK(absl::IsDataLoss(lost(true, outcome)));
   }
   CHECK_THAT(std::string(lost(false, v1::JOB_FINISHED).message()), Contains("has finished"));
-  // What is left of one does not count.
+  // A folder that is left over from an incomplete checkpoint does not count.
   REQUIRE(MakeFolders(CheckpointFolder(run.path(), 3)).ok());
   CHECK(absl::IsDataLoss(lost(true, v1::JOB_STARTING)));
   WriteSample(run.path(), At(4));
@@ -217,7 +218,7 @@ TEST_CASE("a job goes on with an update rule only whose slots were saved") {
   CHECK_THAT(refused, Contains("update: the checkpoint at clock 7 has no 'm'"));
   before.mutable_update()->mutable_adamw();
   CHECK(CheckGoesOn(manifest, job).ok());
-  // The elastic centre keeps none.
+  // The elastic centre has no optimizer state.
   before.mutable_exchange()->mutable_elastic();
   CHECK(absl::IsFailedPrecondition(CheckGoesOn(manifest, job)));
   job.mutable_exchange()->mutable_elastic();

@@ -1,4 +1,5 @@
-// Whatever happens to a checkpoint's files, a resumed job gets exactly a state that was saved.
+// Whatever happens to a checkpoint's files, a resumed job gets a state that was saved, and no
+// other.
 #include <filesystem>
 
 #include <sys/mount.h>
@@ -11,7 +12,8 @@
 namespace leeway::damage {
 namespace {
 
-// Resumes as a server does, and checks all values. The clock that it came to, or 0 for none.
+// Resumes as a server does, and checks all values. Returns the clock at which the job resumes; 0 if
+// it has no checkpoint.
 uint64_t Resume(const std::string& run_dir, const Sample& sample) {
   const auto search = FindNewestCheckpoint(run_dir);
   REQUIRE(search.ok());

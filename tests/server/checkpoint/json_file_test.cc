@@ -1,4 +1,4 @@
-// Records in JSON that tell when they were damaged, and coordinator.json, which is one.
+// JSON records that detect damage, and coordinator.json, which is such a record.
 #include "server/checkpoint/json_file.h"
 
 #include <filesystem>
@@ -40,7 +40,7 @@ TEST_CASE("what could not be read again is not written, and what is there stays"
   large.set_message(std::string(1 << 20, 'x'));
   CHECK(absl::IsResourceExhausted(WriteCoordinatorRecord(folder.path(), large)));
   CHECK((*ReadCoordinatorRecord(folder.path()))->generation() == 3);
-  // The limit itself can be read.
+  // A file of exactly the limit can be read.
   const std::string path = folder / "file";
   REQUIRE(WriteJsonFile("file", path, 1 << 20, Sample()).ok());
   const uint64_t bytes = std::filesystem::file_size(path);

@@ -8,7 +8,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// Reads all blocks of another layout, key by key.
+// Reads all blocks of another layout, and checks each value by its key.
 void CheckBlocks(const CheckpointReader& reader, const Sample& sample, const BlockLayout& layout) {
   for (uint32_t i = 0; i < layout.blocks(); ++i) {
     const ElementRange range = layout.Range(i);
@@ -98,7 +98,7 @@ TEST_CASE("a worker's state is found by rank") {
   REQUIRE(reader->WorkerStatePath(0).empty());
 }
 
-// A checkpoint whose manifest lists shard files as they are, whatever they are.
+// Writes a checkpoint whose manifest lists the shard files without checking them.
 std::string WriteUnchecked(const std::string& run_dir, const std::vector<Sample>& shards) {
   const Sample& sample = shards.front();
   const std::string folder = CheckpointFolder(run_dir, sample.clock);

@@ -1,5 +1,5 @@
-// Checkpoints for the tests: values are functions of key, element and clock, so that a reader knows
-// what should come out.
+// Checkpoints for tests: values are functions of key, element and clock, so that a reader knows
+// what to expect.
 #pragma once
 
 #include <algorithm>
@@ -39,10 +39,10 @@ struct Sample {
   uint32_t servers = 2;
   uint64_t block_elements = 16;
   uint32_t ranks = 3;
-  // Blocks i of a server have progress i; otherwise all have the same.
+  // Block i of a server has progress i. If false, all blocks have the same progress.
   bool uneven = false;
   std::vector<std::string> keys = {kWeightsKey, "momentum"};
-  // Of every block; with uneven ones, i more of block i.
+  // The number of updates of every block; with uneven blocks, block i has i more.
   std::optional<uint64_t> updates = {};
 };
 
@@ -83,7 +83,7 @@ inline v1::CheckpointManifest SampleManifest(const Sample& sample) {
   return manifest;
 }
 
-// Writes the checkpoint into the run folder as servers and coordinator do; its folder.
+// Writes the checkpoint into the run folder as servers and coordinator do. Returns its folder.
 inline std::string WriteSample(const std::string& run_dir, const Sample& sample) {
   const std::string folder = CheckpointFolder(run_dir, sample.clock);
   REQUIRE(MakeFolders(folder).ok());
@@ -102,8 +102,8 @@ inline std::string WriteSample(const std::string& run_dir, const Sample& sample)
   return folder;
 }
 
-// Gives a file this content; in place, as damage does, not through a writer of this project. (Nor
-// by truncating it first: some file systems then wait for the disk.)
+// Gives a file this content, in place as damage does and not through a writer of this project. The
+// file is not truncated first, because some file systems then wait for the disk.
 inline void Overwrite(const std::string& path, const std::string& content) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT, 0666);
   REQUIRE(file >= 0);

@@ -38,7 +38,7 @@ TEST_CASE("a shard file holds its header and values, and what its writer said of
 
 TEST_CASE("positions are right where the header's length makes them one digit longer") {
   TempFolder folder;
-  // The first position passes 127, the largest of one digit to protobuf.
+  // The first position passes 127, the largest value that protobuf encodes in one byte.
   for (size_t length = 20; length < 100; ++length) {
     const Sample sample{
         .total = 4, .servers = 1, .ranks = 1, .keys = {kWeightsKey, std::string(length, 'k')}};
@@ -71,7 +71,7 @@ TEST_CASE("a block without values, or with values of another size, is not writte
   REQUIRE(absl::IsNotFound(ShardFile::Open(folder / "a").status()));
 }
 
-// Reads everything; OK only if nothing was found to be wrong.
+// Reads everything; OK only if no error was found.
 absl::Status ReadEverything(const std::string& path) {
   const auto file = ShardFile::Open(path);
   if (!file.ok()) return file.status();
@@ -111,7 +111,7 @@ TEST_CASE("without any manifest, every flipped bit and every truncation of a sha
   REQUIRE(refused(good + good));
 }
 
-// A file with right checksums around any header, written after the format's description.
+// Makes a file with correct checksums around any header, written from the format's description.
 std::string Crafted(const std::string& header, size_t value_bytes) {
   std::string file = "LWSHARD1";
   AppendNumber<uint64_t>(file, header.size());
@@ -122,10 +122,10 @@ std::string Crafted(const std::string& header, size_t value_bytes) {
   return file + "LWSHEND1";
 }
 
-// The same with a header of one block, whose length is 100 bytes whatever it says.
+// The same with a header of one block; the block takes 100 bytes whatever the header says.
 std::string Crafted(v1::ShardFileHeader header, size_t value_bytes) {
   std::string bytes = header.SerializeAsString();
-  // An unknown field fills it up.
+  // An unknown field fills the header to its length.
   REQUIRE(bytes.size() < 98);
   const auto filler = static_cast<char>(98 - bytes.size());
   bytes += std::string("\x7a") + filler + std::string(98 - bytes.size(), 'x');
@@ -152,7 +152,7 @@ TEST_CASE("a header with a right checksum and impossible content is refused") {
   none.mutable_blocks(0)->set_count(0);
   huge.mutable_blocks(0)->set_count((uint64_t{1} << 62) + 4);
   wrapped.mutable_blocks(0)->set_offset(~uint64_t{0} - 2);
-  // Nothing in the file would bound its count.
+  // Nothing in the file would limit this block count.
   v1::ShardFileHeader hollow = good;
   hollow.add_blocks()->set_count(uint64_t{1} << 60);
   hollow.mutable_blocks(1)->set_offset(4);

@@ -1,5 +1,5 @@
-// Every message to the coordinator, with each field missing or absurd: what is refused has changed
-// nothing, and what is let in is listed here.
+// Sends every message to the coordinator, with each field missing or absurd. A refused message must
+// have changed nothing. The messages that are accepted are listed here.
 #include <cmath>
 #include <functional>
 #include <set>
@@ -19,7 +19,7 @@ namespace {
 using testing::Absurd;
 using testing::Absurdities;
 
-// A job that trains, with committed sets or without.
+// A job that trains, with or without committed sets.
 std::unique_ptr<Scenario> Training(bool committed = false) {
   CoordinatorOptions options = TestOptions({.cut_every = 10});
   if (committed) options.job.mutable_consistency()->set_backup_workers(1);
@@ -42,7 +42,7 @@ Request From(Scenario& job, uint32_t rank = 0) {
   return request;
 }
 
-// The names of those that are answered OK. What is refused must leave no trace.
+// Returns the names of the messages that are answered OK. A refused message must leave no trace.
 template <typename Request>
 std::vector<std::string> LetIn(
     const std::function<Request(Scenario&)>& valid,
@@ -101,7 +101,8 @@ absl::Status Send(CoordinatorCore& core, const v1::HeartbeatRequest& request, Ti
   return core.Heartbeat(request, now).status();
 }
 
-// What is recorded reads again, and only losses and errors, which diverge, may be anything.
+// Checks that the recorded values can be read again. Only losses and errors may have any value,
+// because they may diverge.
 void CheckLines(const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     std::string line;
@@ -161,7 +162,7 @@ TEST_CASE("a heartbeat is one line of the log, however many clocks it tells of")
   CHECK(lines[0].metrics.steps() == 46);
   CHECK(lines[0].metrics.examples() == 64 * 23);
   CHECK(lines[0].metrics.train_loss() == Approx((1.5 + (8 + 29) * 22 / 2.0) / 23));
-  // Repeated, with one clock more: only that is new.
+  // The message is repeated with one clock more: only that clock is new.
   *request.add_steps() = request.steps(0);
   request.mutable_steps()->rbegin()->set_clock(30);
   REQUIRE(Send(job->core, request, job->now).ok());
@@ -181,7 +182,8 @@ TEST_CASE("what workers say of stopping, leaving and data is checked whole") {
   const auto left =
       LetIn<v1::LeaveRequest>(leave, [](CoordinatorCore& core, const v1::LeaveRequest& request,
                                         Time now) { return core.Leave(request, now).status(); });
-  // A clock below what is known; a text, which is shortened; and who waits.
+  // A clock below the known one is accepted, and so are a text, which is shortened, and whether the
+  // worker waits.
   CHECK(AllAllowed(left, {"clock missing", "clock = 0", "message", "waits"}));
   const auto stop =
       LetIn<v1::StopAtRequest>([](Scenario& job) { return From<v1::StopAtRequest>(job); },
@@ -205,8 +207,9 @@ TEST_CASE("what workers say when they register is checked whole") {
       [](CoordinatorCore& core, const v1::RegisterWorkerRequest& request, Time now) {
         return core.RegisterWorker(request, now).status();
       });
-  // Another host, process or nonce is a new life of the rank; so is one of the other rank. Without
-  // a schema the worker takes the job's. Whoever maps its memory trusts nothing in the offer.
+  // Another host, process or nonce is a new life of the rank, and another rank is a new life of
+  // that rank. Without a schema the worker takes the job's. A process that maps the worker's memory
+  // does not trust the offer.
   CHECK(AllAllowed(let_in, {"host missing",
                             "host = ''",
                             "host = '../x",
@@ -290,7 +293,7 @@ TEST_CASE("parts of checkpoints are checked whole") {
       [](CoordinatorCore& core, const v1::ShardSavedRequest& request, Time now) {
         return core.ShardSaved(request, now);
       });
-  // Of another shard; a text, which says that it failed.
+  // A part of another shard is accepted, and so is a text, which says that the part failed.
   CHECK(AllAllowed(let_in, {"index missing", "index = 0", "error", "shard.bytes = 2199"}));
 }
 

@@ -1,4 +1,4 @@
-// A checkpoint's parts over a storage that fails at each of its operations in turn.
+// A checkpoint's parts in a storage that fails at each of its operations in turn.
 #include <memory>
 #include <string>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kRun[] = "s3://failing/run";
 
-// What server and coordinator do for the cut at `clock`, up to the first error.
+// Does what servers and the coordinator do for the cut at `clock`, up to the first error.
 absl::Status WriteCheckpoint(RunFolderSink& sink, uint64_t clock) {
   const std::vector<float> values(100, static_cast<float>(clock));
   ShardContents contents{.job_id = 7, .clock = clock};
@@ -49,7 +49,7 @@ TEST_CASE("a storage that fails at any operation leaves a checkpoint whole or ab
     int count = 0;
     bool dead = false;
     storage->fault = [&](const std::string&, const std::string&) {
-      // From then on, as for a process that was killed.
+      // Every operation from then on fails, as for a process that was killed.
       dead |= count++ == at;
       return dead ? absl::UnavailableError("away") : absl::OkStatus();
     };

@@ -47,7 +47,7 @@ TEST_CASE("A log that was removed is made anew, without its folder there is none
   CHECK(Text(path) == "{2}\n");
   REQUIRE(RemoveTree(run).ok());
   CHECK(absl::IsNotFound((*log)->Append("{3}\n")));
-  // Also where somebody has made another one.
+  // This also holds if another process has made the folder again.
   REQUIRE(MakeFolders(run).ok());
   CHECK(absl::IsNotFound((*log)->Append("{4}\n")));
 }

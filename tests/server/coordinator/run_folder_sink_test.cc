@@ -64,7 +64,7 @@ TEST_CASE("of a program's state in a gradient exchange a rank without one has th
       RunFolderSink(folder.path(), kJob, 3, manifest).ReadWorkerState(7).status()));
   manifest.mutable_job()->mutable_model()->set_type(v1::MODEL_TYPE_EXTERNAL);
   CHECK((*RunFolderSink(folder.path(), kJob, 3, manifest).ReadWorkerState(7))->size() == 13);
-  // What the exchange keeps is each worker's own.
+  // In this exchange each worker keeps its own state.
   manifest.mutable_job()->mutable_exchange()->mutable_delta();
   CHECK(absl::IsNotFound(
       RunFolderSink(folder.path(), kJob, 3, manifest).ReadWorkerState(7).status()));
@@ -87,7 +87,7 @@ TEST_CASE("what a worker saves later takes no part of a complete checkpoint away
   manifest.set_clock(100);
   manifest.mutable_schema()->set_total(1);
   const std::string path = folder / "checkpoints/clock-000000100";
-  // The slow worker's newest when the cut was whole was that of its own clock 90.
+  // When the cut was whole, the slow worker's newest state was that of its own clock 90.
   const auto before = Save(sink, {90, 1, 5, 0}, "of 90");
   REQUIRE(sink.AdoptWorkerState(90, before.file(), 100).ok());
   *manifest.add_shards() = before;
@@ -96,7 +96,7 @@ TEST_CASE("what a worker saves later takes no part of a complete checkpoint away
   REQUIRE(sink.WriteManifest(manifest).ok());
   const auto after = Save(sink, {100, 1, 5, 0}, "of 100");
   CHECK(CheckFileDigests(path, manifest) == absl::OkStatus());
-  // It goes back, and comes to its clock 100 again.
+  // The worker goes back, and comes to its clock 100 again.
   *manifest.mutable_worker_states(0)->mutable_file() = after;
   Save(sink, {100, 1, 5, 1}, "of 100 in another generation");
   CHECK(CheckFileDigests(path, manifest) == absl::OkStatus());
@@ -118,7 +118,7 @@ TEST_CASE("of two checkpoints that are written out of order the newer is the one
   CHECK((*sink.ReadWorkerState(1))->clock() == 200);
 }
 
-// A whole checkpoint with a state of rank 1.
+// Writes a whole checkpoint with a state of rank 1.
 void Complete(RunFolderSink& sink, uint64_t clock) {
   v1::CheckpointManifest manifest;
   manifest.set_clock(clock);
@@ -142,7 +142,7 @@ TEST_CASE("old checkpoints go, but not where a state is needed or is being writt
   REQUIRE(writer.ok());
   REQUIRE((*writer)->Append("half of it").ok());
   Complete(sink, 20);
-  // Asked when nobody can come to what goes.
+  // Asked at a time when no process can reach what is removed.
   REQUIRE(sink.RemoveOld([] { return std::set<uint64_t>{12}; }).ok());
   CHECK_FALSE(Exists(folder, 10));
   CHECK(Exists(folder, 12));

@@ -1,4 +1,5 @@
-// Against sockets of this process: what a connection that ends says of who had it.
+// Against sockets of this process: what the end of a connection says about the process at its other
+// end.
 #include "server/coordinator/server_watch.h"
 
 #include <chrono>
@@ -17,7 +18,7 @@ namespace {
 
 constexpr auto kSoon = std::chrono::seconds(20);
 
-// Somebody who listens on loopback.
+// A listening socket on loopback.
 class Listener {
  public:
   explicit Listener(uint16_t port = 0) : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -53,7 +54,7 @@ class Listener {
   uint16_t port_ = 0;
 };
 
-// As the system does with the sockets of a process that was killed with something unread.
+// Resets, as the system does with the sockets of a process that was killed with something unread.
 void Reset(int socket) {
   const linger now{1, 0};
   setsockopt(socket, SOL_SOCKET, SO_LINGER, &now, sizeof now);

@@ -1,4 +1,4 @@
-// The coordinator over gRPC, with servers that only answer what they are told.
+// The coordinator over gRPC, with fake servers that only answer what they are told to answer.
 #pragma once
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ namespace leeway::testing {
 
 inline constexpr auto kLimit = std::chrono::seconds(30);
 
-// Notes what it is told.
+// Records what it is told.
 class FakeServer final : public v1::ShardControl::CallbackService {
  public:
   FakeServer() {
@@ -37,7 +37,7 @@ class FakeServer final : public v1::ShardControl::CallbackService {
     MutexLock lock(mutex_);
     return told_;
   }
-  // Until it was told this.
+  // Waits until the server was told this.
   bool WaitFor(const std::string& what) {
     const Time deadline = std::chrono::steady_clock::now() + kLimit;
     MutexLock lock(mutex_);
@@ -125,7 +125,8 @@ class MemorySink final : public CheckpointSink {
     records_.push_back(record);
     return absl::OkStatus();
   }
-  // Of records; `before_record` is called when the first one is written all the same.
+  // The next `times` writes of a record fail. `before_record` is called before the first record
+  // that is written after that.
   void Fail(int times, std::function<void()> before_record = nullptr) {
     MutexLock lock(mutex_);
     failures_ = times;
@@ -212,7 +213,7 @@ struct ServedJob {
     host.reset();
   }
 
-  // The servers' registrations and heartbeats.
+  // Sends the servers' registrations and heartbeats.
   void KeepServers() {
     for (uint32_t i = 0; i < 2; ++i) {
       v1::RegisterServerRequest request;

@@ -1,4 +1,4 @@
-// The coordinator over gRPC, with servers that only answer what they are told.
+// The coordinator over gRPC, with fake servers that only answer what they are told to answer.
 #include <fstream>
 #include <limits>
 #include <thread>
@@ -126,7 +126,8 @@ TEST_CASE("while a record cannot be written nobody is told what follows from it"
   CHECK(job.Register(0, 100).ok());
   other.join();
   CHECK(told == 0);
-  // The generation, before servers hear of it; and that the job has begun, before workers do.
+  // One record of the generation, before servers hear of it, and one of the job's beginning, before
+  // workers do.
   CHECK(job.sink.records().size() == 2);
   CHECK(job.sink.records()[0].steps_per_epoch() == 0);
   CHECK(job.sink.records()[1].steps_per_epoch() == 10);
@@ -172,7 +173,7 @@ TEST_CASE("a record that nothing follows from holds nothing back, and is written
   const size_t before = job.sink.records().size();
   job.sink.Fail(std::numeric_limits<int>::max());
   job.host->StopJob("enough");
-  // Worker 0 is silent, and servers hear of it; so does the log.
+  // Worker 0 is silent; the servers hear of it, and the log says so.
   CHECK(job.fakes[0].WaitFor("lost 0"));
   CHECK(job.sink.records().size() == before);
   job.sink.Fail(0);
@@ -209,7 +210,7 @@ TEST_CASE("what happened is in the log, also while a record waits and when its p
         CHECK(core.RegisterServer(request, now).ok());
       });
     }
-    // The second one makes the servers' round, whose record cannot be written.
+    // The second registration begins the servers' round, whose record cannot be written.
     for (const uint32_t pid : {100u, 101u}) {
       tell([&](CoordinatorCore& core, Time now) {
         core.RegisterWorker(WorkerRequest(pid - 100, pid), now).IgnoreError();

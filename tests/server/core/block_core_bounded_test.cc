@@ -14,7 +14,7 @@ TEST_CASE("bounded: a reader waits for the slowest, and is told its staleness") 
   Decisions first = hand_in(0, 0);
   REQUIRE(first.answers.size() == 1);
   CHECK(first.answers[0].staleness == 1);
-  CHECK(hand_in(0, 1).answers.empty());  // would start clock 2, rank 1 is at 0
+  CHECK(hand_in(0, 1).answers.empty());  // would start clock 2, but rank 1 is at 0
   Decisions freed = hand_in(1, 0);
   CHECK(freed.answers.size() == 2);
 }
@@ -39,7 +39,7 @@ TEST_CASE("bounded: who is held up goes on when the slowest has come far enough,
   };
   for (uint64_t clock = 0; clock < 3; ++clock) {
     for (uint32_t rank = 1; rank < kRanks; ++rank) {
-      // They start clock 3 with rank 0 at 0: one too many.
+      // They would start clock 3 while rank 0 is at clock 0: one too many.
       CHECK(push(rank, clock).size() == (clock < 2 ? 1 : 0));
     }
   }

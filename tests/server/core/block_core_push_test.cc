@@ -1,4 +1,4 @@
-// Contributions that want no reply: what is answered is applied, in every mode.
+// Contributions that want no weights back: in every mode they are applied once they are answered.
 #include <vector>
 
 #include "server/core/block_core.h"
@@ -8,7 +8,7 @@
 namespace leeway::block_core_push {
 namespace {
 
-// Of two workers; s = 0, so that a reader would wait for the other.
+// Each mode with two workers; s = 0, so that a reader waits for the other worker.
 std::vector<ConsistencyRules> EveryMode() {
   std::vector<ConsistencyRules> all = {Sync(2), Bounded(2, 0), Async(2)};
   for (size_t i = all.size(); i-- > 0;) {
@@ -18,7 +18,7 @@ std::vector<ConsistencyRules> EveryMode() {
   return all;
 }
 
-// Brings the block to clock 1 of both ranks, where it waits for rank 1 of clock 1.
+// Brings the block to clock 1 of both ranks; it then waits for rank 1's contribution of clock 1.
 BlockCore AtClock1(const ConsistencyRules& rules) {
   BlockCore core = Started(rules);
   for (const uint32_t rank : {0, 1}) {
@@ -80,7 +80,7 @@ TEST_CASE("push: repeated, it waits like the first, and later is a duplicate how
       CHECK(applied.answers[1].duplicate);
       if (rules.mode != Consistency::kSync) core.OnApplied();
     }
-    // Its version is not kept any more, and it asks for none.
+    // The version for it is not kept any more, and the contribution asks for none.
     for (uint64_t clock = 0; clock < 4; ++clock) {
       const Decisions late = core.OnContribution({0, 1, clock}, 13, false, 0);
       REQUIRE(late.answers.size() == 1);
@@ -94,7 +94,7 @@ TEST_CASE("push: who takes a block over knows which were answered, and wants the
   for (const ConsistencyRules& rules : EveryMode()) {
     BlockCore before = AtClock1(rules);
     before.OnContribution({0, 1, 1}, 10, false, 0);
-    // Its owner dies before the update is done; nobody was answered.
+    // The owner dies before the update is done; no worker was answered.
     BlockCore core(7, rules);
     core.OnInitialized(before.progress(), rules.mode == Consistency::kSync);
     const Decisions answered = core.OnContribution({0, 1, 0}, 1, false, 0);

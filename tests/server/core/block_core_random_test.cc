@@ -12,9 +12,9 @@
 namespace leeway::block_core_random {
 namespace {
 
-// Workers whose every request may be duplicated, repeated, lost and overtaken, and who may die and
-// come back, against one block, whose updates may be rejected. Some contributions want no reply but
-// that they are applied. Each is counted when it is applied.
+// Workers against one block. Every request may be duplicated, repeated, lost and overtaken, workers
+// may die and come back, and updates may be rejected. Some contributions only want to hear that
+// they are applied. Each contribution is counted when it is applied.
 class RandomWorld {
  public:
   RandomWorld(const ConsistencyRules& rules, uint64_t seed)
@@ -59,7 +59,7 @@ class RandomWorld {
       worker.clock = core_.OnAttach(rank, ++worker.incarnation).value();
       return;
     }
-    if (dice == 1 && !sent_.empty()) {  // the network repeats something old
+    if (dice == 1 && !sent_.empty()) {  // the network repeats an old request
       const Request old = sent_[random_.Below(sent_.size())];
       Send(old);
       return;
@@ -105,13 +105,13 @@ class RandomWorld {
     Take(core_.OnApplied());
   }
 
-  // Some of the update's contributions are not finite, the first one for certain.
+  // Rejects the update: its first contribution is not finite, and others may not be.
   void Rejected() {
     std::vector<Refusal> bad;
     for (RequestId request : update_->contributions) {
       if (!bad.empty() && random_.Below(2) == 0) continue;
       bad.push_back({request, absl::InvalidArgumentError("not finite")});
-      // A later life of its sender may have been told to go on after it.
+      // A later life of the sender may have been told to continue after this clock.
       const Sender sender = contributions_.extract(request).mapped();
       workers_[sender.rank].clock = std::min(workers_[sender.rank].clock, sender.clock);
     }
@@ -129,7 +129,7 @@ class RandomWorld {
     if (worker.incarnation == sender.incarnation) worker.clock = std::max(worker.clock, starts);
   }
 
-  // What the consistency mode promises a reader that starts clock `starts`.
+  // Checks what the consistency mode promises a reader that starts clock `starts`.
   void CheckSeen(uint32_t rank, uint64_t starts, const Answer& answer) {
     const uint64_t done = core_.progress().clocks[rank];
     if (rules_.mode == Consistency::kSync) {

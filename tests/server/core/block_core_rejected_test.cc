@@ -1,4 +1,4 @@
-// Updates that cannot be made: OnRejected.
+// Updates that fail: OnRejected.
 #include <vector>
 
 #include "server/core/block_core.h"
@@ -28,7 +28,7 @@ TEST_CASE("sync: one of a set is rejected, the others go on waiting for it") {
   CHECK(rejected.dropped.empty());
   CHECK(core.progress().version == 0);
   CHECK(core.OnAttach(1, 1).value() == 0);
-  // The others are still held: what they repeat is a duplicate.
+  // The other contributions are still held: repeating one is a duplicate.
   CHECK_FALSE(core.OnContribution({0, 1, 0}, 20, true, 0).accepted);
   const Decisions again = core.OnContribution({1, 1, 0}, 21, true, 0);
   REQUIRE(again.update);

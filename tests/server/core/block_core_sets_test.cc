@@ -15,7 +15,7 @@ ConsistencyRules Sets(uint32_t workers) {
   return rules;
 }
 
-// Clock 0 is made of ranks 0 and 2 of 3.
+// A block whose clock 0 consists of ranks 0 and 2 of 3.
 BlockCore WithoutRank1() {
   BlockCore core = Started(Sets(3));
   core.OnContribution({2, 1, 0}, 102, true, 0);
@@ -67,7 +67,7 @@ TEST_CASE("committed sets: what comes after the set is refused, and so is its re
   core.OnContribution({2, 1, 0}, 102, true, 0);
   core.OnContribution({0, 1, 0}, 100, true, 0);
   REQUIRE(core.OnCommitted(0, {0, 2}).update);
-  // While the update runs, when it is done, and later.
+  // While the update is running, when it is done, and later.
   CHECK(OnlyRefusal(core.OnContribution({1, 1, 0}, 101, true, 0)) == kTooLate);
   core.OnApplied();
   CHECK(OnlyRefusal(core.OnContribution({1, 1, 0}, 101, true, 0)) == kTooLate);
@@ -134,7 +134,7 @@ TEST_CASE("committed sets: a version that is kept no more is refused as too late
     core.OnApplied();
   }
   CHECK(OnlyRefusal(core.OnRead({1, 1, 1}, 9, 0)) == kTooLate);
-  // Rank 2 counts in clock 0, but the answer to it is gone.
+  // Rank 2 counts in clock 0, but its answer is not kept any more.
   CHECK(OnlyRefusal(core.OnContribution({2, 1, 0}, 9, true, 0)) == kTooLate);
   CHECK(core.OnRead({1, 1, 2}, 9, 0).answers.size() == 1);
   CHECK(core.OnAttach(1, 1).value() == 3);

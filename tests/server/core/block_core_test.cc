@@ -70,7 +70,7 @@ TEST_CASE("one update at a time, in the order of acceptance, readers see finishe
   REQUIRE(first.update);
   CHECK(first.answers.empty());
   CHECK_FALSE(core.OnContribution({0, 1, 0}, 10, true, 0).update);
-  // What is there stays until the update is done.
+  // The current version stays until the update is done.
   CHECK(core.OnReadLatest(99, 0).answers.size() == 1);
   CHECK(core.OnRead({1, 1, 0}, 98, 0).answers.size() == 1);
   Decisions next = core.OnApplied();
@@ -105,10 +105,10 @@ TEST_CASE("who waits on is told who is missing, every so often, and answered in 
   CHECK(told.reminders[0].request == 1);
   CHECK(told.reminders[0].status.message() ==
         "block 7, clock 1: waiting for worker 0 (at clock 0)");
-  // The other one is refused.
+  // The other reader is refused.
   CHECK(OnlyRefusal(told) == absl::StatusCode::kUnavailable);
   CHECK(told.refusals[0].request == 2);
-  // It counts as come at 7.
+  // The reader counts as if it had come at 7.
   CHECK(core.OnTick(6, 8, stays).reminders.empty());
   CHECK(core.OnTick(7, 9, stays).reminders.size() == 1);
   core.OnContribution({0, 1, 0}, 3, false, 8);
@@ -192,7 +192,7 @@ TEST_CASE("who waits is told what for: a first version, an update, or certain wo
   CHECK(ToldTo(lockstep, 1) ==
         "block 7, clock 1: waiting for worker 1 (at clock 0), worker 2 (at clock 0, lost)");
 
-  // Of the living, and of those only who are too far behind.
+  // It names live workers only, and only those that are too far behind.
   BlockCore bounded = Started(Bounded(4, 1));
   bounded.OnSetLive(3, false);
   for (const uint32_t rank : {0, 0, 1}) {

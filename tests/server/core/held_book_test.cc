@@ -14,10 +14,10 @@ namespace {
 
 using Ranks = std::vector<uint32_t>;
 
-// Of three workers, one of whom may be missing; two blocks.
+// Two blocks and three workers, one of which may be missing.
 HeldBook OneBackup() { return HeldBook({.workers = 3, .backup = 1, .blocks = 2}); }
 
-// Told at the moment at which it became whole.
+// A report whose contributions were all there at its own time.
 HeldClock Told(uint64_t clock, const Ranks& ranks, bool again) {
   return {clock, ranks, again, std::vector<Duration>(ranks.size())};
 }
@@ -107,7 +107,7 @@ TEST_CASE("held: who is refused after the set is told, until the next set, no ol
   CHECK_FALSE(book.Take());
   book.TellAgain();
   CHECK(book.Take() == told);
-  // Not told yet when the next set comes.
+  // The refusal was not reported yet when the next set comes.
   book.OnRefused(0, 0);
   book.OnCommitted(1);
   CHECK_FALSE(book.Take());
@@ -157,7 +157,7 @@ TEST_CASE("held: of blocks that were ahead at several clocks each comes in when 
   CHECK_FALSE(book.OnAccepted(0, 4));
   CHECK_FALSE(book.OnAccepted(0, 4));
   CHECK(book.OnAccepted(0, 4));
-  // What begins at the open clock, or behind it, is ahead of nothing.
+  // A contribution that begins at the open clock or behind it is not ahead.
   book.OnCommitted(4);
   book.OnLoaded(5);
   book.OnLoaded(3);
@@ -172,7 +172,7 @@ TEST_CASE("held: nothing of what nobody holds is told, however many may be missi
   CHECK_FALSE(book.Take());
   book.OnAccepted(0, 0);
   CHECK(book.Take() == Told(0, Ranks{0}, false));
-  // A set of a clock that is over says nothing of this one.
+  // The set of an earlier clock says nothing about this clock.
   AcceptAll(book, 1, 1);
   book.OnCommitted(0);
   book.OnCommitted(0);
@@ -196,7 +196,7 @@ TEST_CASE("held: what is whole is so once, a set that is repeated changes nothin
   CHECK(book.OnAccepted(0, 0, t));
   CHECK(book.OnAccepted(1, 0, t));
   REQUIRE(book.Take(t));
-  // Refused for its values, and handed in anew.
+  // It was refused for its values, and is sent anew.
   CHECK_FALSE(book.OnAccepted(0, 0, t + std::chrono::seconds(1)));
   CHECK_FALSE(book.Take(t));
   book.TellAgain();
@@ -215,14 +215,14 @@ TEST_CASE("held: nothing is enough, however many may be missing") {
   book.OnAccepted(0, 0);
   for (const uint32_t rank : {0, 1}) book.OnLive(rank, false);
   CHECK_FALSE(book.Take());
-  // Of the lost it is told, and not waited for.
+  // A lost worker's contribution is reported, but not waited for.
   CHECK(book.OnAccepted(0, 0));
   CHECK_FALSE(book.Take());
   book.OnLive(0, true);
   CHECK(book.Take() == Told(0, Ranks{0}, false));
 }
 
-// What every block holds, written down one by one.
+// Records for each block what it holds.
 class NaiveBook {
  public:
   static constexpr uint64_t kClocks = 3;
@@ -268,7 +268,8 @@ class NaiveBook {
     CHECK(book.OnAccepted(rank, open_) == is_whole);
   }
 
-  // Whatever is whole is told once enough of those who are waited for are, and when it grows.
+  // Checks that the whole contributions are reported once enough of the awaited workers' are whole,
+  // and again when more are.
   void CheckTold(HeldBook& book) {
     const Ranks whole = open_ < kClocks ? WholeAt(open_) : Ranks();
     const auto waited_for = [&](uint32_t rank) { return !rules_.live_only || live_[rank]; };

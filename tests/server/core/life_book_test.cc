@@ -10,14 +10,14 @@ TEST_CASE("only incarnations that the coordinator gave out are believed") {
   book.Learn({5, 0});
   CHECK(book.Check(0, 5).ok());
   CHECK(absl::IsAborted(book.Check(0, 4)));
-  // Of which the server may be about to hear.
+  // The server may be about to hear of this life.
   CHECK(absl::IsUnavailable(book.Check(0, 6)));
   CHECK(absl::IsUnavailable(book.Check(0, UINT64_MAX)));
   CHECK(absl::IsUnavailable(book.Check(1, 1)));
   CHECK(absl::IsUnavailable(book.Check(1, 0)));
-  // Refused for what it is, elsewhere.
+  // Another check refuses it.
   CHECK(book.Check(2, 9).ok());
-  // What was believed for a moment fences nobody.
+  // A life that was only believed for a moment fences nobody off.
   book.Learn({6, 1});
   CHECK(book.Check(0, 6).ok());
   CHECK(book.Check(1, 1).ok());

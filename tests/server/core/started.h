@@ -1,4 +1,4 @@
-// Block cores to test, each of block 7.
+// Started block cores for tests, each of block 7.
 #pragma once
 
 #include <cstdint>

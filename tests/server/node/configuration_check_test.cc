@@ -1,4 +1,4 @@
-// What a server takes of the rule and the factors that an external program has brought.
+// How a server checks the rule and the factors that an external program has brought.
 #include "server/node/configuration_check.h"
 
 #include <string>
@@ -27,7 +27,7 @@ v1::TrainingJob JobOf(const std::string& parts) {
   return *job;
 }
 
-// As the coordinator of the job would say it.
+// Returns the configuration that the coordinator of the job would send.
 v1::ConfigureRequest Configuration(const v1::TrainingJob& job) {
   v1::ConfigureRequest request;
   v1::TensorSpec& tensor = *request.mutable_schema()->add_tensors();

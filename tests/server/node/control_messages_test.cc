@@ -1,5 +1,5 @@
-// Every message to a server's ShardControl, with each field missing or absurd: the server stays as
-// it was, and the job goes on. And lives that nobody was given.
+// Sends every message to a server's ShardControl, with each field missing or absurd: the server
+// stays as it was, and the job goes on. The same for lives that were never given out.
 #include <filesystem>
 #include <set>
 #include <thread>
@@ -70,7 +70,7 @@ absl::StatusOr<Reply> Call(Stub& stub, Method method, const Request& request) {
     Reply reply;
     const grpc::Status status = (stub.*method)(&context, request, &reply);
     if (status.ok()) return reply;
-    // Still registering, or asking the coordinator.
+    // The server is still registering, or is asking the coordinator.
     const bool again = status.error_code() == grpc::StatusCode::UNAVAILABLE &&
                        std::chrono::steady_clock::now() < deadline;
     if (!again) {
@@ -80,7 +80,7 @@ absl::StatusOr<Reply> Call(Stub& stub, Method method, const Request& request) {
   }
 }
 
-// Two servers, and two workers that are this test.
+// A job of two servers; its two workers are this test.
 class Job {
  public:
   explicit Job(std::vector<std::string> sets = {}) : job_(SmallJob(std::move(sets))) {
@@ -97,7 +97,7 @@ class Job {
       threads_.emplace_back([server = servers_.back().get()] { server->Run(); });
     }
     coordinator = v1::Coordinator::NewStub(MakeChannel(servers_[0]->address()));
-    // Both are asked for before either is answered.
+    // Both ranks are asked for before either is answered.
     std::thread other([this] { Register(1); });
     Register(0);
     other.join();
@@ -145,7 +145,8 @@ class Job {
 
   const std::string& folder() const { return folder_.path(); }
 
-  // Every block's version and values, where each rank stands, and what the coordinator says.
+  // Returns every block's version and values, each rank's position, and what the coordinator
+  // reports.
   std::string State() {
     std::string state;
     for (uint32_t block = 0; block < blocks(); ++block) {
@@ -171,7 +172,7 @@ class Job {
     REQUIRE(status.ok());
     status->clear_seconds();
     for (auto& worker : *status->mutable_workers()) worker.clear_seconds_since_heartbeat();
-    // Of the last heartbeat.
+    // The load is that of the last heartbeat.
     for (auto& server : *status->mutable_servers()) server.clear_load();
     return absl::StrCat(state, status->DebugString());
   }
@@ -188,7 +189,7 @@ class Job {
     return Call<v1::AttachReply>(stub, &v1::ParameterServer::Stub::Attach, request);
   }
 
-  // A clock of both workers, on every block.
+  // Both workers make one clock, on every block.
   bool Exchanges() {
     std::vector<std::thread> calls;
     std::atomic<bool> all = true;
@@ -204,7 +205,7 @@ class Job {
     return all;
   }
 
-  // What the coordinator has told them, as far as a worker can know.
+  // Returns what the coordinator has told the servers, as far as a worker can know it.
   v1::ConfigureRequest Configuration() const {
     v1::ConfigureRequest request;
     const v1::RegisterWorkerReply& life = lives[0];
@@ -265,8 +266,8 @@ class Job {
   uint64_t clock_ = 0;
 };
 
-// Sends them all to both servers; those that are answered OK are named. `valid` begins the names of
-// those that are not absurd, and are not sent.
+// Sends all variants to both servers, and returns the names of those that are answered OK. Variants
+// whose names begin with one of `valid` are not absurd, and are not sent.
 template <typename Reply, typename Method, typename Request>
 std::string LetIn(Job& job, Method method, const Request& request,
                   const std::set<std::string>& valid = {}) {
@@ -297,12 +298,13 @@ TEST_CASE("an absurd configuration is refused whole, and the server stays as it 
   Job job;
   REQUIRE(job.Exchanges());
   v1::ConfigureRequest request = job.Configuration();
-  // As it is: the attack begins where the coordinator left off.
+  // First the unchanged message: the attack begins where the coordinator left off.
   for (auto& stub : job.control) {
     CHECK(Call<v1::ConfigureReply>(*stub, &v1::ShardControl::Stub::Configure, request).ok());
   }
   CHECK(LetIn<v1::ConfigureReply>(job, &v1::ShardControl::Stub::Configure, request) == "");
-  // One field from one that would take effect. Of the same generation it would be who holds what.
+  // Each variant differs in one field from a message that would take effect. In the same generation
+  // it would change which server holds what.
   request.set_generation(request.generation() + 1);
   request.mutable_placement()->set_epoch(request.placement().epoch() + 1);
   CHECK(LetIn<v1::ConfigureReply>(
@@ -328,7 +330,7 @@ TEST_CASE("absurd commands are refused, and the server stays as it was") {
   live.set_job(job.lives[0].job_id());
   live.set_rank(1);
   live.set_live(true);
-  // In sync mode every rank holds the others up, whatever is said.
+  // In sync mode every rank holds the others up, whatever the message says.
   const std::string lives = LetIn<v1::SetLiveReply>(job, &v1::ShardControl::Stub::SetLive, live);
   CHECK(lives == "live = 0; live missing; rank = 0; rank missing");
   v1::SaveRequest save;
@@ -336,7 +338,7 @@ TEST_CASE("absurd commands are refused, and the server stays as it was") {
   save.set_clock(1);
   save.set_generation(job.lives[0].generation());
   save.set_shard(1);
-  // The other shard, which the other server has.
+  // Asks for the shard that the other server has.
   CHECK(LetIn<v1::SavedShard>(job, &v1::ShardControl::Stub::Save, save) ==
         "shard = 0; shard missing");
   v1::ShutdownRequest shutdown;
@@ -355,8 +357,8 @@ TEST_CASE("absurd sets of contributors are refused, and the server stays as it w
   set.set_clock(1);
   set.add_ranks(0);
   set.add_ranks(1);
-  // Clock 0 has its set, and that of clock 1 may be of one rank. Of a generation to come a server
-  // takes no note.
+  // Clock 0 has its set, and the set of clock 1 may be of one rank. A server ignores sets of a
+  // future generation.
   CHECK(LetIn<v1::CommitSetReply>(
             job, &v1::ShardControl::Stub::CommitSet, set,
             {"clock missing", "clock = 0", "ranks one short", "generation"}) == "");

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kTotal = 64;
 
-// Two blocks of 32, all on one server.
+// Two blocks of 32 values, all on one server.
 class Rig {
  public:
   Rig()

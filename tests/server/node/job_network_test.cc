@@ -39,7 +39,7 @@ TEST_CASE("the nominal link is that of the fastest interface that is up") {
   CHECK(NominalLink(folder) == 1.25e9);
   CHECK(NominalLink(folder + "/none") == 125e6);
 
-  // Says 100 Gb/s, as a container's says 10, whatever its host has.
+  // The device reports 100 Gb/s. A container's device reports 10, whatever its host has.
   const std::string device = root.path() + "/devices/virtual/net/veth0";
   REQUIRE(MakeFolders(device).ok());
   REQUIRE(WriteFileAtomically(device + "/operstate", "up\n").ok());

@@ -1,4 +1,5 @@
-// A port that is taken is waited for, and others hear of an address at which they reach a server.
+// A server waits for a port that is taken, and others are told an address at which they reach the
+// server.
 #include "server/node/listening.h"
 
 #include <algorithm>
@@ -65,7 +66,7 @@ TEST_CASE(
   CHECK(Others({"[::]:7001", 7001, "", "127.0.0.1:7000"}) == "127.0.0.1:7001");
   const bool six = TryToListen("[::1]:0").ok();
   if (six) CHECK(Others({"0.0.0.0:7001", 7001, "", "[::1]:7000"}) == "[::1]:7001");
-  // Nothing is known of names that are not there yet.
+  // A name that does not resolve yet may resolve later.
   CHECK(absl::IsUnavailable(
       AddressForOthers({"0.0.0.0:0", 7001, "", "no-such-host.invalid:7000"}).status()));
 }

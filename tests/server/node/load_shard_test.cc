@@ -21,8 +21,9 @@ struct Before {
   uint32_t workers;
 };
 
-// Where every block of a job of `mode` goes on after the checkpoint at clock 5: by a sample that
-// all of `before` have brought to that clock, or to progress 40 + i in block i.
+// Returns where every block of a job of `mode` continues after the checkpoint at clock 5. The
+// sample is one that all workers of `before` have brought to that clock, or to progress 40 + i in
+// block i.
 std::vector<BlockProgress> GoOn(const Before& before, v1::ConsistencyMode mode, uint32_t workers,
                                 bool uneven = false, std::optional<uint64_t> updates = {},
                                 uint64_t steps_per_epoch = 10) {
@@ -99,11 +100,12 @@ TEST_CASE("The optimizer state has seen as many updates as before, whatever the 
       }
     }
   }
-  // A checkpoint of 0.1.0 says the version only.
+  // A checkpoint of 0.1.0 has the version only.
   CHECK(GoOn({kAsync, 2}, kAsync, 4, true)[1].updates == 41);
 }
 
-// The move of the next update, by a gradient of 1, of an Adam whose moments are m = 1 and v = 4.
+// Returns how far the next update moves, with a gradient of 1 and an Adam whose moments are m = 1
+// and v = 4.
 float AdamMove(const BlockProgress& progress) {
   Shard::Options options = testing::SgdOptions(kAsync, 1, 0.5);
   options.job.mutable_update()->mutable_adam();

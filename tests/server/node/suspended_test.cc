@@ -1,4 +1,4 @@
-// A server whose host was suspended does not believe in its lease.
+// A server whose host was suspended does not rely on its lease.
 #include <atomic>
 #include <thread>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kLease = 30;
 
-// Time since boot, which the test moves on; the steady clock does not follow.
+// The time since boot, which the test moves on; the steady clock does not follow.
 class Boot {
  public:
   BootTime now() const { return BootTime(Duration(passed_.load())); }
@@ -27,7 +27,7 @@ class Boot {
   std::atomic<Duration::rep> passed_{FromSeconds(1000).count()};
 };
 
-// Answers registrations and heartbeats; may be suspended with the server in between.
+// Answers registrations and heartbeats. It may be suspended together with the server in between.
 class Coordinator final : public v1::Coordinator::Service {
  public:
   explicit Coordinator(Boot& boot) : boot_(boot) {
@@ -39,7 +39,7 @@ class Coordinator final : public v1::Coordinator::Service {
   ~Coordinator() override { server_->Shutdown(std::chrono::system_clock::now()); }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
-  // While a call is under way.
+  // How long both are suspended while a call is under way.
   std::atomic<double> suspend_for{0};
   std::atomic<bool> over{false};
 
@@ -60,7 +60,7 @@ class Coordinator final : public v1::Coordinator::Service {
     if (over) return Refuse(absl::AlreadyExistsError("the job is over"), *context);
     return grpc::Status::OK;
   }
-  // Until so many more have come.
+  // Waits until this number of further heartbeats has come.
   void AwaitHeartbeats(int count) {
     MutexLock lock(mutex_);
     for (const int until = heartbeats_ + count; heartbeats_ < until;) changed_.Wait(mutex_);
@@ -81,7 +81,7 @@ struct Rig {
     return node.Join({.index = 1, .coordinator = coordinator.address(), .advertised = "a:1"},
                      std::chrono::steady_clock::now() + std::chrono::seconds(60));
   }
-  // The lease stands, as far as the server knows.
+  // Whether the lease is valid, as far as the server knows.
   bool Serves() { return node.parameter_service().table().leased(); }
 
   Boot boot;
@@ -115,7 +115,7 @@ TEST_CASE("heartbeats renew the lease, unless the host slept through one") {
   REQUIRE(rig.Join().ok());
   std::thread beats([&] { rig.node.WaitUntilOver(); });
   rig.boot.Suspend(kLease);
-  // The second one was sent after the sleep.
+  // The second heartbeat was sent after the suspension.
   rig.coordinator.AwaitHeartbeats(3);
   CHECK(rig.Serves());
   rig.coordinator.suspend_for = kLease;

@@ -48,8 +48,8 @@ TEST_CASE("The pause after a start that was killed is no time of training") {
 }
 
 TEST_CASE("What a resumed run does again counts once, and what it does not stays") {
-  // Rank 0 goes on at clock 12: its line of the clocks 10 to 20 is done again. Rank 1 had gone
-  // further.
+  // Rank 0 continues at clock 12: the clocks of its line from 10 to 20 are done again. Rank 1 had
+  // gone further.
   const auto resumed =
       ParseHistory(std::string(kSampleMetrics) + R"({"event":"job_started","time":5000,"clock":12}
 {"event":"step","time":5001,"rank":0,"clock":17,"steps":5,"train_loss":0.5}
@@ -86,7 +86,7 @@ TEST_CASE("Workers' totals are sums over their steps") {
   CHECK(times.compute == Approx(1.2));
   CHECK(times.backward == Approx(0.4));
   CHECK(times.other() == Approx(0.6));
-  // The first line is of a time without wait_seconds: the whole exchange was waited for.
+  // The first line is from a version without wait_seconds: the whole exchange counts as waiting.
   CHECK(times.exchange == Approx(1.0));
   CHECK(times.wait == Approx(0.6));
   CHECK(times.total() == Approx(2.0));
@@ -120,7 +120,7 @@ TEST_CASE(
         "line 1: type must be string, but is number");
 }
 
-// Every way in which a line can be bad costs that line, wherever it is, and nothing else.
+// A bad line costs only that line, wherever it is and however it is bad.
 TEST_CASE("A bad line costs itself alone") {
   const std::vector<std::string> bad = {
       "nonsense",
@@ -169,14 +169,14 @@ TEST_CASE("A bad line costs itself alone") {
   }
 }
 
-// With any one bit turned the history is read, and at most one line of it is missing.
+// With any one bit flipped the history can be read, and at most one of its lines is missing.
 TEST_CASE("A flipped bit costs a line at most") {
   const std::string whole = kSampleMetrics;
   for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
     std::string damaged = whole;
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
     const RunHistory history = ParseHistory(damaged);
-    // An end of line that is none joins two lines.
+    // A flipped end of line joins two lines.
     CHECK(history.steps.size() + 2 >= SampleHistory().steps.size());
     CHECK(history.lines_skipped <= 2);
     CHECK(history.steps.size() + history.events.size() + history.evaluations.size() +
@@ -193,7 +193,7 @@ TEST_CASE("What cannot be read at all is a history without lines that says why")
   CHECK(absl::StrContains(history.Gaps(), "not a regular file"));
 }
 
-// As many lines as 4 GiB have would take minutes; a builder with less room shows the same.
+// 4 GiB of lines would take minutes; a builder with less room shows the same.
 TEST_CASE("A long history is merged, and its sums stay what they are") {
   HistoryBuilder builder(64);
   for (uint64_t clock = 10; clock <= 100'000; clock += 10) {
@@ -209,7 +209,7 @@ TEST_CASE("A long history is merged, and its sums stay what they are") {
                        .bytes_sent = 5});
     }
   }
-  // Rank 2 does the clocks from 60,000 on again, and gets to 60,020.
+  // Rank 2 does the clocks from 60,000 on again, and comes to 60,020.
   builder.Restart();
   builder.AddStep({.rank = 2, .clock = 60'020, .steps = 20, .examples = 640, .train_loss = 2.0});
   const RunHistory history = builder.Finish();
@@ -269,7 +269,7 @@ TEST_CASE("Clocks that are done again after going back, or after a crash, are co
 )");
   CHECK(back.went_back == 3);
   CHECK(back.clocks_again == 15);
-  // Stopped with a checkpoint, and resumed where it was.
+  // The run was stopped with a checkpoint, and resumed where it was.
   const auto resumed = of(steps + R"({"event":"job_started","time":8,"clock":30}
 )");
   CHECK(resumed.went_back == 0);

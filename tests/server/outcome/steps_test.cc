@@ -18,8 +18,8 @@ using Steps = std::vector<uint64_t>;
 
 }  // namespace
 
-// As a worker counts them (Trainer::NextSpan): every clock has steps_per_clock, the last one what
-// is left.
+// Workers count in this way (Trainer::NextSpan): every clock has steps_per_clock steps, and the
+// last one has what is left.
 TEST_CASE("Steps of clocks are what workers have made, clock by clock") {
   for (const uint32_t workers : {1u, 3u, 8u}) {
     for (const uint64_t accumulation : {1u, 5u, 7u}) {

@@ -119,7 +119,7 @@ TEST_CASE("A summary that lacks a key, or has a value that cannot be, is not hal
     INFO(key);
     auto without = good;
     without.erase(key);
-    // Absent in those of older versions.
+    // Summaries of older versions do not have these keys.
     const bool newer = key == "overflowed_steps" || key == "replaced_pictures" ||
                        key == "went_back" || key == "clocks_again";
     CHECK(error(without) ==
@@ -127,7 +127,7 @@ TEST_CASE("A summary that lacks a key, or has a value that cannot be, is not hal
     for (const nlohmann::json& absurd :
          {nlohmann::json(-1), nlohmann::json({{"a", 1}}), nlohmann::json({-1}),
           nlohmann::json({{{"rank", "x"}}}), nlohmann::json(1e300)}) {
-      // A loss may be anything, a number of seconds large.
+      // A loss may have any value, and a number of seconds may be large.
       if (absurd.is_number() && (key == "test_loss" || absurd > 0)) continue;
       auto wrong = good;
       wrong[key] = absurd;

@@ -1,4 +1,4 @@
-// A damaged checkpoint is never taken without a word for another.
+// A damaged checkpoint is never silently replaced by another one.
 #include "server/outcome/trained_model.h"
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 namespace leeway::trained_model {
 namespace {
 
-// Each way in which a file of a checkpoint can be no checkpoint's.
+// The ways in which a checkpoint's file can be damaged.
 enum class Damage { kFlipped, kCut, kEmpty, kPipe, kFolder };
 
 void Do(Damage damage, const std::string& path) {
@@ -122,7 +122,7 @@ TEST_CASE("A run that nobody watches has its model and its summary") {
       ParseSummary(ReadFile(run / "summary.json", 1 << 20).value(), "summary.json");
   REQUIRE(summary.ok());
   CHECK(summary->state == "finished");
-  // Without a line of metrics.
+  // This run has no line of metrics.
   REQUIRE(summary->warnings.size() == 1);
   CHECK_THAT(summary->warnings[0], Catch::Contains("none of the run's steps"));
   CHECK(summary->steps == 15);

@@ -1,4 +1,4 @@
-// From one server's shard to another's replica, over gRPC.
+// The link from one server's shard to another server's replica, over gRPC.
 #include "server/replica/replica_link.h"
 
 #include <future>
@@ -19,7 +19,7 @@ namespace {
 constexpr uint64_t kJob = 7;
 constexpr auto kLimit = std::chrono::seconds(30);
 
-// A server that holds the replica of shard 0 of two blocks.
+// A server that holds the replica of shard 0, which has two blocks.
 class Served {
  public:
   explicit Served(uint64_t generation = 0) {
@@ -134,13 +134,13 @@ TEST_CASE("what cannot be delivered fails, and does not stay") {
   link->Close();
 }
 
-// A peer that notes what it is sent, and answers what it is told to.
+// A peer that records what it is sent, and answers what it is told to answer.
 class Noting final : public v1::ParameterServer::Service {
  public:
   struct Answers {
-    // Nothing is read, and what was read waits.
+    // It reads nothing, and what was read waits.
     bool hold = false;
-    // So it is after one frame more.
+    // It holds after one more frame.
     bool then_hold = false;
     absl::StatusCode code = absl::StatusCode::kOk;
     std::string message;
@@ -258,7 +258,7 @@ TEST_CASE("what the replica copies out of the owner's memory is what was sent") 
   link->Close();
 }
 
-// One frame to a replica, by hand: block 0 in `memory`, of which `session` is said.
+// Sends one frame to a replica by hand: block 0 in `memory`, with `session` as its session.
 absl::Status SendParts(Served& served, const SharedArena& memory, const HeldBlock& block,
                        const SharedSession& session) {
   v1::RequestFrame frame;
@@ -314,7 +314,7 @@ TEST_CASE("a replica that refuses is asked with one block at a time") {
   CHECK(absl::IsFailedPrecondition(Send(*link, Block(0, 1, 1))));
   noting.Answer({.hold = true, .message = ""});
   auto asked = Begin(*link, Block(0, 1, 1));
-  // Not sent: the same is said at once.
+  // The block is not sent: the same answer comes at once.
   const absl::Status second = Send(*link, Block(1, 1, 1));
   CHECK(second == absl::FailedPreconditionError("not here yet"));
   noting.Answer({});
@@ -332,7 +332,7 @@ TEST_CASE("what waits behind a block that is refused is not sent, and fails at o
   const auto link = noting.Link(sender);
   noting.Answer({.hold = true, .message = ""});
   auto first = Begin(*link, Block(0, 1, 1));
-  // More than is on its way while nobody reads.
+  // Larger than what can be in flight while the peer does not read.
   HeldBlock large = Block(0, 2, 2);
   large.values.weights = FloatPool::Make(8 << 20)->Take();
   auto second = Begin(*link, std::move(large));

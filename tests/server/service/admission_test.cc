@@ -1,4 +1,4 @@
-// The bound on what a server holds, and what it lets in all the same.
+// The bound on what a server holds, and the contributions that it still lets in.
 #include "server/shard/admission.h"
 
 #include <memory>

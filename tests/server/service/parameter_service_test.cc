@@ -20,7 +20,7 @@ TEST_CASE(
     "a server that holds nothing yet takes the sets of clocks, so that it is told what to hold") {
   ParameterService service;
   CHECK(service.CommitSet(SetOf(1, 0)).ok());
-  // What has gone back hears of them no more.
+  // Sets of the generation before are not reported any more.
   service.table().Serve({1, 2, {}, {}, nullptr});
   CHECK(service.CommitSet(SetOf(1, 3)).ok());
   CHECK(absl::IsFailedPrecondition(service.CommitSet(SetOf(1, 1))));
@@ -45,13 +45,13 @@ TEST_CASE("who asks for a block that another server has by now is sent on, not r
   const auto shard = served.service.table().Find(header);
   REQUIRE(shard.ok());
   ParameterService service;
-  // Shard 0 of two.
+  // The server has shard 0 of two.
   service.table().Serve({testing::kJob, 0, {*shard, nullptr}, {nullptr, nullptr}, nullptr});
   header.set_block(0);
   CHECK(service.table().Find(header).ok());
   header.set_block(1);
   CHECK(absl::IsUnavailable(service.table().Find(header).status()));
-  // That nobody has: the shard says so.
+  // No shard has this block, which is for the shard to say.
   header.set_block(99);
   CHECK(service.table().Find(header).ok());
 }

@@ -1,4 +1,4 @@
-// What a stream, its frames and its unread answers may be, and what comes in all the same where the
+// The limits of a stream, its frames and its unread answers, and what is still let in when the
 // server holds as much as it may.
 #include <string>
 
@@ -33,7 +33,7 @@ TEST_CASE(
   Served served(v1::CONSISTENCY_MODE_SYNC, 2);
   Client client(served);
   client.Initialize();
-  // Less than one contribution.
+  // The limit is less than one contribution.
   served.service.SetLimits(Limits(1000, 1 << 20));
   client.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 1, 3);
   const v1::StreamReply refused = client.Ask(1)[0];
@@ -46,7 +46,8 @@ TEST_CASE(
   client.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 0, 3).set_wants_acceptance(true);
   CHECK(client.Ask(1)[0].accepted());
   CHECK(served.service.table().budget().held() > 0);
-  // Repeated, it is a duplicate whatever is held; of another worker it completes the block.
+  // A repeated contribution is a duplicate whatever is held. The other worker's contribution
+  // completes the block.
   client.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 0, 3).set_wants_acceptance(true);
   CHECK(client.Ask(1)[0].accepted());
   client.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, 0, 5).mutable_header()->set_rank(1);
@@ -54,7 +55,7 @@ TEST_CASE(
   CHECK_FALSE(applied[0].duplicate());
   CHECK(applied[1].duplicate());
   CHECK(client.payloads[applied[2].id()] == Bytes(6));
-  // Then the next one is the oldest.
+  // Then the next contribution is the oldest.
   client.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 1, 3).set_wants_acceptance(true);
   client.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 2, 3);
   const auto replies = client.Ask(2);
@@ -166,7 +167,7 @@ TEST_CASE(
   client.Initialize();
   constexpr uint64_t kTwoBlocks = 2 * kStreamBlock * sizeof(float);
   served.service.SetLimits(Limits(1 << 20, kTwoBlocks));
-  // Each version that it reads is one that there would not be any more.
+  // Each version that this worker reads would otherwise be gone.
   const auto exchange = [&](uint64_t clock) {
     mine.Share(client.Add(v1::EXCHANGE_METHOD_PUSH_PULL, 0, clock));
     return client.Ask(1)[0];
@@ -186,7 +187,8 @@ TEST_CASE(
   CHECK(exchange(1000).has_shared());
 }
 
-// Asks without reading, until the server reads no more of it; then whoever else asks is answered.
+// A client asks without reading, until the server reads no more from it. Then other clients are
+// still answered.
 TEST_CASE(
     "a worker that does not read is not read from, what waits beyond the limit is taken back, "
     "and the others do not notice") {
@@ -195,7 +197,7 @@ TEST_CASE(
   good.Initialize();
   constexpr uint64_t kUnread = 64 << 10;
   served.service.SetLimits(Limits(1 << 20, kUnread));
-  // Of a window that stays as it is, so that gRPC does not take for it what it does not read.
+  // The window stays fixed, so that gRPC does not buffer what the client does not read.
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 64 << 10);
@@ -203,7 +205,7 @@ TEST_CASE(
   const auto stub = v1::ParameterServer::NewStub(
       grpc::CreateCustomChannel(served.address, grpc::InsecureChannelCredentials(), arguments));
   Client deaf(*stub);
-  // In answers far more than that window holds, in requests less.
+  // The answers are far larger than that window, the requests smaller.
   constexpr int kAsked = 4;
   constexpr int kPulls = 400;
   for (int i = 0; i < kAsked; ++i) {
@@ -219,7 +221,7 @@ TEST_CASE(
     CHECK(good.Ask(1)[0].code() == 0);
   }
   CHECK(served.service.table().budget().load().refused_unread > 0);
-  // Once it reads, it is told which of them to ask for again.
+  // Once the client reads, it is told which requests to repeat.
   uint64_t answered = 0;
   uint64_t refused = 0;
   for (const v1::StreamReply& reply : deaf.Read(kAsked * kPulls)) {

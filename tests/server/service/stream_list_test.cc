@@ -1,4 +1,4 @@
-// Whose streams are whose, and which of them are ended.
+// Which worker has which streams, and which of them are ended.
 #include "server/service/stream_list.h"
 
 #include <memory>
@@ -36,7 +36,7 @@ struct Rig {
     list.Belongs(rank, incarnation, stream);
     return stream;
   }
-  // Which have been ended, in the order of their beginning.
+  // Returns the streams that have been ended, in the order in which they began.
   std::string Ended() const {
     std::string ended;
     for (const auto& stream : all) ended += stream->ended ? 'x' : '.';
@@ -56,7 +56,7 @@ TEST_CASE("of a worker that has one too many the stream ends that was heard of l
   busy->heard_at = At(3);
   rig.Of(7, 1, 4);
   CHECK(rig.Ended() == ".x..");
-  // Neither does what was ended take a place, nor what has ended by itself.
+  // An ended stream takes no place, whether it was ended or has ended by itself.
   rig.list.Remove(busy.get());
   rig.Of(7, 1, 5);
   CHECK(rig.Ended() == ".x...");
@@ -86,7 +86,7 @@ TEST_CASE("who was replaced and wakes takes no place of its successor's") {
   const auto live = rig.Of(7, 2, 1);
   const auto woken = rig.Of(7, 1, 2);
   CHECK(rig.Ended() == "..");
-  // It is told so for as long as it asks.
+  // The worker is told so as long as it asks.
   rig.list.Tick(At(100));
   CHECK(rig.Ended() == "..");
   rig.list.Tick(At(123));

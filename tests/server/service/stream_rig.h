@@ -116,8 +116,8 @@ class Client {
     REQUIRE(stream_->Write(frame));
     frame.Clear();
   }
-  // Sends, and reads until there are `count` replies, in the order of their ids; their payloads are
-  // left in `payloads`.
+  // Sends the frame and reads until there are `count` replies, which are returned in the order of
+  // their ids. Their payloads are left in `payloads`.
   std::vector<v1::StreamReply> Ask(size_t count) {
     Send();
     return Read(count);
@@ -148,7 +148,7 @@ class Client {
     }
     for (const v1::StreamReply& reply : Ask(kBlocks)) REQUIRE(reply.code() == 0);
   }
-  // The stream's end, as the server told it.
+  // Returns the status with which the server ended the stream.
   grpc::Status End() {
     v1::ReplyFrame rest;
     while (stream_->Read(&rest)) {

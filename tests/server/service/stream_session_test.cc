@@ -68,7 +68,7 @@ TEST_CASE("a frame whose payload breaks off ends its stream and no other") {
   good.Initialize();
   {
     Client bad(served);
-    // Nothing of such a frame is served.
+    // No request of such a frame is served.
     bad.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 0, 5);
     const bool large = GENERATE(false, true);
     bad.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 1, 1)
@@ -90,7 +90,7 @@ TEST_CASE("who has to wait is told that the request has arrived, where it asks f
   client.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, 0, 2).set_wants_acceptance(true);
   const auto accepted = client.Ask(1);
   CHECK(accepted[0].accepted());
-  // The last one has nothing to wait for.
+  // The last request does not have to wait.
   auto& second = client.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, 0, 4);
   second.mutable_header()->set_rank(1);
   second.set_wants_acceptance(true);
@@ -108,7 +108,7 @@ TEST_CASE("who waits on is told who is missing, again and again, and need not as
   client.Initialize();
   const bool waits_on = GENERATE(true, false);
   client.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, 0, 2).set_waits_on(waits_on);
-  // Behind it, so that both have been taken.
+  // This request comes after them, so both have been taken once it is answered.
   client.Add(v1::EXCHANGE_METHOD_PULL, 1).set_latest(true);
   client.Ask(1);
   auto tick = [&, since = std::chrono::steady_clock::now()]() mutable {
@@ -137,7 +137,8 @@ TEST_CASE("for whom nobody is there any more a block does not keep a place") {
     gone.Add(v1::EXCHANGE_METHOD_PULL, 1).set_latest(true);
     gone.Ask(1);
   }
-  // The stream's end comes when it comes; then who waits is refused, and nothing holds it.
+  // The stream ends at some time. Then the waiting request is refused, and nothing holds the
+  // stream.
   const Time later = std::chrono::steady_clock::now() + std::chrono::hours(1);
   const Time give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (served.service.streams().size() > 0) {
@@ -174,8 +175,8 @@ TEST_CASE("memory that both sides offer carries contributions and versions in pl
     CHECK_FALSE(replies[1].has_shared());
     CHECK(versions->SessionStands(session));
 
-    // What is held is not written to: the next version lies elsewhere, and once it is released its
-    // memory serves again.
+    // Memory that is held is not written to: the next version is elsewhere. Once the memory is
+    // released it is used again.
     mine.Share(client.Add(v1::EXCHANGE_METHOD_PUSH_PULL, 1, 1));
     const auto held = client.Ask(1);
     CHECK(held[0].shared().offset() != replies[0].shared().offset());
@@ -184,7 +185,7 @@ TEST_CASE("memory that both sides offer carries contributions and versions in pl
     mine.Share(client.Add(v1::EXCHANGE_METHOD_PUSH_PULL, 1, 2));
     CHECK(client.Ask(1)[0].shared().offset() == replies[0].shared().offset());
 
-    // Found while it is read in place.
+    // The server finds it while it reads the value in place.
     mine.vector.data()[kStreamBlock - 1] = NAN;
     for (auto method : {v1::EXCHANGE_METHOD_PUSH, v1::EXCHANGE_METHOD_PUSH_PULL}) {
       mine.Share(client.Add(method, 1, 3));
@@ -200,7 +201,7 @@ TEST_CASE("memory that both sides offer carries contributions and versions in pl
     CHECK(versions->SessionStands(session));
   }
   served.Stop();
-  // What was not released may have been written to since the stream ended.
+  // Memory that was not released may have been written to since the stream ended.
   CHECK_FALSE(versions->SessionStands(session));
 }
 
@@ -224,7 +225,7 @@ TEST_CASE("an offer that cannot be mapped is refused in words, and payloads go o
 }
 
 TEST_CASE("a range larger than a message is refused before memory of its size is taken") {
-  // Where it would be copied.
+  // In this mode the values would be copied.
   Served served(v1::CONSISTENCY_MODE_BOUNDED);
   const auto arena = *SharedArena::Create(uint64_t{1} << 39);
   Client client(served);

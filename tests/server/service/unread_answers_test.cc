@@ -1,4 +1,4 @@
-// What waits for a worker that is slow, or deaf.
+// Answers that wait for a worker that is slow or does not read.
 #include "server/service/unread_answers.h"
 
 #include <memory>
@@ -16,7 +16,7 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 Time At(int seconds) { return Time(std::chrono::seconds(seconds)); }
 
 struct Rig {
-  // A reply with a payload of so many bytes; false: refused.
+  // Adds a reply with a payload of this number of bytes. Returns false if it is refused.
   bool Add(uint64_t bytes, uint64_t limit) {
     auto memory = std::make_shared<std::string>(bytes, '\0');
     v1::StreamReply& reply = *answers.OpenFrame().add_replies();
@@ -69,7 +69,7 @@ TEST_CASE("answers are worth a frame when one is large, or many small ones have 
   }
   leave();
   CHECK_FALSE(rig.answers.worth_a_frame());
-  // What leaves is not what waits.
+  // A reply that leaves does not count as waiting.
   rig.Add(64 << 10, kMiB);
   rig.answers.BeginWrite(At(0));
   rig.Add(4, kMiB);
@@ -92,7 +92,7 @@ TEST_CASE("a large frame on a slow link is no frame that stands still") {
   Rig rig;
   for (int i = 0; i < 3; ++i) CHECK(rig.Add(64 * kMiB, kMiB));
   rig.answers.BeginWrite(At(0));
-  // Over 10 Mbit/s it is on its way for 54 s, over half of that for 107 s.
+  // Over 10 Mbit/s it takes 54 s, and over half of that 107 s.
   CHECK(rig.answers.TakeBack(At(132), kMiB, 3) == 0);
   CHECK(rig.Add(1000, kMiB));
   CHECK(rig.answers.TakeBack(At(133), kMiB, 3) == 3);

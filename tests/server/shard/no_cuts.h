@@ -1,4 +1,4 @@
-// For shards whose cuts nobody reads.
+// For shards whose cuts are not read.
 #pragma once
 
 #include "server/shard/shard.h"

@@ -1,5 +1,5 @@
-// Averaged elements (batch norm's running statistics) on a shard: whatever the mode, the number of
-// workers, the momentum, the steps of a clock, and however late contributions come.
+// Averaged elements (batch norm's running statistics) on a shard, for any mode, number of workers,
+// momentum and steps of a clock, and for contributions that come late.
 #include <algorithm>
 #include <cmath>
 
@@ -37,7 +37,7 @@ Shard::Options OptionsOf(const Setting& setting) {
 
 float Now(World& world) { return world.shard->store().CurrentWeights(0).span()[0]; }
 
-// Every mode and number of workers, with one to many steps a clock.
+// Covers every mode and number of workers, with one to many steps a clock.
 Setting Some(uint64_t i) {
   constexpr v1::ConsistencyMode kModes[] = {v1::CONSISTENCY_MODE_SYNC, v1::CONSISTENCY_MODE_BOUNDED,
                                             v1::CONSISTENCY_MODE_ASYNC};
@@ -79,8 +79,8 @@ TEST_CASE("averaged values never leave the range of what was seen, and find it, 
     World world(OptionsOf(setting));
     world.Initialize(1e6f);
     RandomStream stream(seed, RandomPurpose::kShuffle);
-    // Some workers are far slower than others, and what they hand in was computed long ago: batches
-    // were at -100 then and are at 3 now. Some hand in more examples than a clock has.
+    // Some workers are far slower than others, and send what they computed long ago: batches were
+    // at -100 then and are at 3 now. Some send more examples than a clock has.
     std::vector<uint64_t> clocks(setting.workers);
     float low = 1e6f, high = 1e6f;
     const auto hand_in = [&](uint32_t rank, float value, uint64_t examples) {
@@ -103,7 +103,8 @@ TEST_CASE("averaged values never leave the range of what was seen, and find it, 
     }
     const double moved = MovedShare(setting.momentum, static_cast<double>(setting.steps));
     const double start = Now(world);
-    // As many as bring it a thousandth near; rounding does not let a small step move a large value.
+    // The number of contributions that bring the average within a thousandth. Rounding keeps small
+    // steps from moving a large value.
     const double share = moved / setting.workers;
     const auto enough = static_cast<uint64_t>(std::min(2000.0, std::ceil(7 / share)));
     for (uint64_t i = 0; i < enough; ++i) {
@@ -111,7 +112,8 @@ TEST_CASE("averaged values never leave the range of what was seen, and find it, 
     }
     const double left = std::pow(1 - share, static_cast<double>(enough));
     CHECK(std::abs(Now(world) - 3) <= 1.01 * left * std::abs(start - 3) + 0.01);
-    // Who comes now with what it computed long ago moves it by its share, and no more.
+    // A worker that comes now with what it computed long ago moves the average by its share, and no
+    // more.
     const double before = Now(world);
     hand_in(setting.workers - 1, -100, nominal);
     CHECK(std::abs(Now(world) - before) <=

@@ -1,4 +1,4 @@
-// A shard of a job that compresses: what arrives encoded, and what is answered.
+// A shard of a job that compresses: encoded contributions, and encoded answers.
 #include <cmath>
 #include <optional>
 #include <string>
@@ -89,7 +89,7 @@ class World {
     REQUIRE(answer.ok());
     return {answer->values.span().begin(), answer->values.span().end()};
   }
-  // The answer on a worker that has `weights`.
+  // Applies the answer as a worker that has `weights` does.
   void Apply(std::vector<float>& weights) {
     if (answer->encoded == nullptr) {
       REQUIRE(answer->header.encoding() == v1::ENCODING_RAW);
@@ -138,7 +138,7 @@ TEST_CASE("a dense codec answers each version in it, once encoded, to who asks")
   for (size_t i = 0; i < kTotal; ++i) CHECK(std::abs(read[i] - exact[i]) <= 0.5f / 127);
   world.Pull(1);
   CHECK(world.answer->encoded == first);
-  // Of another codec than the job's it is the values themselves.
+  // An answer in another codec than the job's has the values themselves.
   world.asks = v1::ENCODING_BF16;
   world.Pull(1);
   CHECK(world.answer->encoded == nullptr);
@@ -160,17 +160,17 @@ TEST_CASE("changes bring a worker from version to version, and repeated they are
     CHECK(world.answer->header.since_version() == clock);
     const auto bytes = world.answer->encoded;
     world.Apply(weights);
-    // Its reply was lost: the same again.
+    // The reply was lost: the same request again.
     world.PushPull(clock, Wave(0));
     CHECK(world.answer->duplicate);
     CHECK(world.answer->encoded == bytes);
-    // Who has nothing gets what the others have, bit for bit.
+    // A worker that has no version gets what the others have, bit for bit.
     world.have = std::nullopt;
     world.Pull(clock + 1);
     CHECK(world.answer->encoded == nullptr);
     world.Apply(late);
     CHECK(late == weights);
-    // Who has it gets nothing.
+    // A worker that has the version gets nothing.
     world.have = clock + 1;
     world.Pull(clock + 1);
     CHECK(world.answer->header.unchanged());
@@ -184,7 +184,7 @@ TEST_CASE("what changes have not brought yet follows, until nothing is missing")
   world.asks = v1::ENCODING_TOP_K;
   std::vector<float> weights(kTotal);
   world.have = 0;
-  // Values that bf16 holds.
+  // Values that bf16 represents exactly.
   std::vector<float> gradient(kTotal);
   for (size_t i = 0; i < kTotal; ++i) gradient[i] = static_cast<float>(i % 64);
   for (uint64_t clock = 0; clock < 5; ++clock) {
@@ -217,7 +217,7 @@ TEST_CASE("a worker that comes back finds the version before as the others had i
     if (clock == 0) world.Pull(1);
     if (clock < 2) world.Apply(weights);
   }
-  // At version 3 now; rank 1 has died in clock 2 and begins it again.
+  // The block is at version 3. Rank 1 has died in clock 2 and begins it again.
   world.have = std::nullopt;
   world.Pull(2);
   CHECK(world.answer->header.version() == 2);
@@ -262,7 +262,7 @@ TEST_CASE("a shard taken over answers the version before in the bits of the owne
     for (World* one : {&first, &second}) one->asks = (*MakeCodec(codec))->encoding();
     first.Initialize(Wave(1));
     for (uint64_t clock = 0; clock < 3; ++clock) first.PushPull(clock, Wave(0.3f));
-    // What it sends a replica: the version before as readers of changes had it.
+    // It sends a replica the previous version as readers of changes had it.
     first.Pull(2);
     const SharedFloats previous = first.answer->encoded == nullptr
                                       ? first.answer->values

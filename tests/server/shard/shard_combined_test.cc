@@ -19,7 +19,7 @@ Shard::Options Combining(uint32_t workers, double learning_rate = 1) {
   return options;
 }
 
-// That the sender's contribution is part of another one.
+// Says that the sender's contribution is part of another one.
 void Note(World& world, uint32_t rank, uint64_t clock, Reply& reply, uint32_t block = 0) {
   v1::ExchangeHeader header = world.Header(rank, clock, block, 0);
   header.set_combined(true);
@@ -53,7 +53,7 @@ TEST_CASE("a combined contribution counts once, whatever is repeated") {
   CHECK(again.first() == 8);
   Note(world, 1, 0, late);
   CHECK(late.first() == 8);
-  // A leader that lives anew may say so of a clock that is over.
+  // A leader's new life may say so about a clock that is over.
   Reply leader_late;
   Note(world, 0, 0, leader_late);
   CHECK(leader_late.first() == 8);
@@ -129,8 +129,8 @@ TEST_CASE("a first version cannot be part of another one") {
   world.Initialize(1);
 }
 
-// What `workers` workers of one host make of a model of averaged elements only, in two clocks of
-// `steps` batches: each for itself, or combined.
+// Returns the value that `workers` workers of one host give a model of averaged elements only, in
+// two clocks of `steps` batches, each worker alone or all combined.
 float Averaged(uint32_t workers, uint64_t steps, bool combine) {
   Shard::Options options =
       combine ? Combining(workers) : testing::SgdOptions(v1::CONSISTENCY_MODE_SYNC, workers);

@@ -1,5 +1,5 @@
-// Learning rates and decays by kind of tensor on shards: whatever the number of servers, and as the
-// rule says for each element.
+// Learning rates and decays by kind of tensor on shards: the same for any number of servers, and as
+// the rule says for each element.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -23,14 +23,14 @@ struct Tensor {
   v1::TensorKind kind;
   uint64_t elements;
 };
-// No tensor ends where a block does.
+// No tensor ends at the end of a block.
 constexpr Tensor kTensors[] = {{v1::TENSOR_KIND_EMBEDDING, 17}, {v1::TENSOR_KIND_WEIGHT, 100},
                                {v1::TENSOR_KIND_BIAS, 5},       {v1::TENSOR_KIND_NORM, 30},
                                {v1::TENSOR_KIND_NORM, 30},      {v1::TENSOR_KIND_WEIGHT, 61},
                                {v1::TENSOR_KIND_BIAS, 7}};
 constexpr uint64_t kAll = 250;
 
-// Factors of single tensors; empty: none has any.
+// Factors of single tensors; empty: no tensor has factors.
 using TensorFactorList = std::vector<v1::Factors>;
 
 Shard::Options OptionsOf(const std::string& update, uint32_t servers, const TensorFactorList& own) {
@@ -68,7 +68,7 @@ v1::ExchangeHeader Header(uint32_t rank, uint64_t clock, uint32_t block) {
   return header;
 }
 
-// All weights after some clocks of workers whose gradients are drawn.
+// Returns all weights after some clocks of workers whose gradients are drawn.
 std::vector<float> Train(const std::string& update, uint32_t servers,
                          const TensorFactorList& own = {}) {
   std::vector<float> after(kAll);

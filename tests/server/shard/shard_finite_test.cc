@@ -1,5 +1,5 @@
-// Values that are not finite: found by the update itself, named to whom they are from, and without
-// a trace in the block.
+// Values that are not finite: the update itself finds them, their senders are told, and the block
+// keeps no trace.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -60,7 +60,7 @@ Values With(size_t index, float value) {
   return values;
 }
 
-// Block 1 of a shard whose weights are 1, and what workers hand in for it.
+// Block 1 of a shard whose weights are 1, and the contributions of workers to it.
 class World {
  public:
   explicit World(const Shard::Options& options) : shard(*Shard::Make(options, &cuts_)) {
@@ -90,7 +90,7 @@ class World {
   std::string Text(uint32_t rank) const {
     return answers.contains(rank) ? std::string(answers.at(rank).message()) : "no answer";
   }
-  // Weights and slots, bit for bit.
+  // Returns weights and slots, bit for bit.
   std::string Bits() const {
     const BlockValues values = shard->store().Current(1);
     std::string bits;

@@ -1,5 +1,5 @@
-// What contributions say of their learning rate: in each update the contribution's own, part by
-// part.
+// Contributions with a learning rate of their own: each update uses the contribution's own rate,
+// part by part.
 #include <limits>
 #include <string>
 #include <utility>

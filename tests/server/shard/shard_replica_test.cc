@@ -1,4 +1,4 @@
-// What a shard answers while its replica has it, has it not, or is another.
+// What a shard answers while its replica has the version, lacks it, or is a new one.
 #include <deque>
 #include <memory>
 #include <optional>
@@ -15,13 +15,13 @@ using Catch::Matchers::Contains;
 using testing::FakeWaitingSender;
 using testing::NoCuts;
 
-// A replica in the test's hand.
+// A replica that the test controls.
 class Replica : public ReplicaSink {
  public:
   void Send(HeldBlock block, Done done) override {
     sent.push_back({std::move(block), std::move(done)});
   }
-  // The oldest that was sent arrives, or does not: its version.
+  // The oldest message arrives with this status. Returns the version in it.
   uint64_t Arrive(const absl::Status& status = absl::OkStatus()) {
     REQUIRE_FALSE(sent.empty());
     auto [block, done] = std::move(sent.front());
@@ -66,7 +66,7 @@ class World {
     shard->Initialize(Header(0, 0), Values(5), reply.Done());
     REQUIRE(reply.result->ok());
   }
-  // As whoever gives a shard up does: what is under way holds it.
+  // Ends as the owner of a shard does: messages under way hold the shard.
   ~World() {
     shard->SetReplica(nullptr);
     replica->sent.clear();
@@ -129,7 +129,7 @@ TEST_CASE("a push is acknowledged when the replica has it, in every mode") {
     world.Attach();
     for (uint32_t rank : {0, 1}) world.Push(rank, 0, pushes[rank]);
     world.Push(0, 0, again);
-    // As its replica would take over: whatever was answered is there.
+    // What its replica would take over with: every answered contribution is there.
     std::vector<uint64_t> has = {0, 0};
     while (!world.replica->sent.empty()) {
       for (uint32_t rank : {0, 1}) CHECK((has[rank] > 0 || !pushes[rank].answered()));
@@ -154,7 +154,8 @@ TEST_CASE("a push that its owner has not applied when it goes is sent again, and
     World world(mode, 2);
     world.Attach();
     for (uint32_t rank : {0, 1}) world.Push(rank, 0, pushes[rank]);
-    // The first version that the replica has may have one of them, both, or in sync mode both.
+    // The first version that the replica has may have one contribution or both; in sync mode it has
+    // both.
     HeldBlock taken = std::move(world.replica->sent.front().first);
     world.replica->sent.clear();
     world.shard->Close();
@@ -192,11 +193,11 @@ TEST_CASE("what is applied while a version is under way goes with the next, and 
 }
 
 TEST_CASE("who attaches is told of what was answered before there was a replica, and of no more") {
-  // Outlive the shard, which answers when it goes.
+  // These outlive the shard, which answers in its destructor.
   Reply before, after;
   World world(v1::CONSISTENCY_MODE_ASYNC, 1);
   world.shard->SetReplica(world.replica);
-  // Its first state is still under way.
+  // The replica's first state is still under way.
   world.PushPull(0, 0, before);
   REQUIRE(before.answered());
   REQUIRE(world.replica->Arrive() == 0);
@@ -271,7 +272,7 @@ TEST_CASE("what does not arrive is sent again, and who has waited long is told f
   REQUIRE(reply.answered());
   CHECK(absl::IsUnavailable(reply.result->status()));
   CHECK_THAT(std::string(reply.result->status().message()), Contains("waiting for its replica"));
-  // The same again is answered once it has arrived.
+  // The repeated request is answered once the version has arrived.
   Reply again;
   world.PushPull(0, 0, again);
   CHECK_FALSE(again.answered());
@@ -310,7 +311,7 @@ TEST_CASE("who attaches is told no more than the replica has") {
   CHECK(world.replica->Arrive() == 3);
   CHECK(world.shard->Attach(0, 1)->clock() == 2);
   CHECK(world.shard->Attach(1, 1)->clock() == 1);
-  // One that is new holds nothing up, and nobody counts on it.
+  // A new replica holds nothing up, and does not count yet.
   world.PushPull(0, 2, first);
   world.shard->SetReplica(std::make_shared<Replica>());
   CHECK(world.shard->Attach(0, 1)->clock() == 3);
@@ -365,7 +366,7 @@ TEST_CASE("a shard goes on from what a replica holds, the version before include
 TEST_CASE("a replica whose first state was long under way gets the version before the next one") {
   World world(v1::CONSISTENCY_MODE_SYNC, 1);
   world.shard->SetReplica(world.replica);
-  // Nothing is held up while it has nothing.
+  // Nothing is held up while the replica has no version.
   for (uint64_t clock = 0; clock < 3; ++clock) {
     Reply reply;
     world.PushPull(0, clock, reply);

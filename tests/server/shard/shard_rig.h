@@ -52,7 +52,7 @@ struct Reply {
   float first() const { return (*result)->values.span()[0]; }
 };
 
-// A shard and what workers do to it; every value of a contribution is the same.
+// A shard and what workers do to it. All values of a contribution are equal.
 class World {
  public:
   explicit World(const Shard::Options& options) : shard(*Shard::Make(options, &cuts)) {}

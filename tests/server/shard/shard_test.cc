@@ -65,10 +65,10 @@ TEST_CASE("sync with committed sets applies the mean of the set, and nothing of 
   CHECK(absl::IsAlreadyExists(replies[1].status()));
   world.PushPull(1, 0, 100.0f, late, 10);
   CHECK(absl::IsAlreadyExists(late.status()));
-  // Blocks 1 and 2 have had nobody's yet: there the rank still stands at clock 0.
+  // Blocks 1 and 2 have no contributions yet: there the rank is still at clock 0.
   CHECK(world.shard->Attach(2, 1)->counted() == 1);
   CHECK(world.shard->Attach(1, 1)->counted() == 0);
-  // What can be no set.
+  // Ranks that cannot be a set.
   for (const std::vector<uint32_t>& ranks :
        std::vector<std::vector<uint32_t>>{{}, {1, 0}, {1, 1}, {3}}) {
     CHECK(absl::IsInvalidArgument(world.shard->CommitSet(1, ranks)));
@@ -125,7 +125,7 @@ TEST_CASE(
   CHECK((*repeated.result)->duplicate);
 }
 
-// The weight that `clocks` clocks of 4 workers leave, all of whose gradients are 1.
+// Returns the weight after `clocks` clocks of 4 workers whose gradients are all 1.
 float WeightAfter(uint64_t clocks, v1::ConsistencyMode mode, const v1::Update& update) {
   Shard::Options options = SgdOptions(mode, 4);
   options.job.mutable_consistency()->set_staleness(3);
@@ -144,7 +144,7 @@ TEST_CASE("a clock moves the weights as far in every mode") {
   v1::Update update;
   update.set_learning_rate(0.01);
   SECTION("sgd, with weight decay") { update.mutable_sgd()->set_weight_decay(0.1); }
-  // Where the velocity has risen, which takes 10 contributions or 10 clocks.
+  // Measured once the velocity has risen, which takes 10 contributions or 10 clocks.
   SECTION("momentum") { update.mutable_sgd()->set_momentum(0.5); }
   SECTION("adam") { update.mutable_adam(); }
   SECTION("adamw") { update.mutable_adamw()->set_weight_decay(0.1); }
@@ -239,7 +239,7 @@ TEST_CASE("the moving average of the weights is read beside them") {
   World world(options);
   const auto read = [&](ReadKind kind) {
     v1::ExchangeHeader header = world.Header(0, 0, 0);
-    // The weights' version says nothing of the average.
+    // The weights' version says nothing about the average.
     header.set_have_version(2);
     Reply reply;
     world.shard->Read(header, kind, world.now, reply.Done());
@@ -313,8 +313,8 @@ TEST_CASE(
   }
 }
 
-// The weights of a block of many floats after two updates, of which nobody or their own sender
-// reads the first one's values.
+// Returns the weights of a block of many floats after two updates. The first update's values were
+// read by nobody or by their own sender.
 std::vector<float> LargeBlockAfterUpdates(bool wants_values) {
   constexpr uint64_t kFloats = (4 << 20) + 3;
   Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_ASYNC, 1, 0.5);

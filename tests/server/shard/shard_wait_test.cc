@@ -1,4 +1,4 @@
-// Who waits at a shard: told for whom, answered or refused in time.
+// Requests that wait at a shard are told for which workers, and are answered or refused in time.
 #include <chrono>
 #include <memory>
 

@@ -1,4 +1,4 @@
-// Who waits on for an answer, until it has gone.
+// A sender that goes on waiting for an answer, until it has gone.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class FakeWaitingSender : public WaitingSender {
   }
 
   bool has_gone = false;
-  // Of which request, and what it waits for.
+  // Which request it is told about, and what that request waits for.
   Told told;
 };
 

@@ -1,4 +1,5 @@
-// Loops that are shared out: each element once, whether the threads poll for them or sleep.
+// Loops whose elements are shared among threads: each element is computed once, whether the threads
+// poll or sleep.
 #include "worker/compute/thread_pool.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 namespace leeway::thread_pool {
 namespace {
 
-// Which part has done each element; `kNobody` where none has.
+// Each element holds the part that has computed it; kNobody: no part has.
 constexpr uint32_t kNobody = 99;
 
 std::vector<uint32_t> DoneBy(ThreadPool& pool, size_t count, size_t grain) {
@@ -24,7 +25,7 @@ std::vector<uint32_t> DoneBy(ThreadPool& pool, size_t count, size_t grain) {
   return by;
 }
 
-// Longer than anybody polls.
+// Waits longer than any thread polls.
 void LetThemSleep() {
   const Time until = std::chrono::steady_clock::now() + 4 * BriefWaits::kShort;
   while (std::chrono::steady_clock::now() < until) {
@@ -55,7 +56,7 @@ TEST_CASE("short loops follow each other, with threads that poll and threads tha
     pool.For(sums.size(), 1, [&](size_t begin, size_t end, uint32_t) {
       for (size_t i = begin; i < end; ++i) sums[i] += loop;
     });
-    // What the others wrote is there when the loop is over.
+    // The other threads' results are visible when the loop is over.
     REQUIRE(std::ranges::all_of(sums, [&](uint64_t sum) { return sum == loop * (loop + 1) / 2; }));
   }
 }

@@ -16,7 +16,7 @@ Augmenter Make(const std::string& options, ImageShape shape) {
   return *augmenter;
 }
 
-// How often each result came out of `count` augmentations of `image`.
+// Returns how often each result came out of `count` augmentations of `image`.
 std::map<Image, int> Results(const Augmenter& augmenter, const Image& image, int count) {
   std::map<Image, int> results;
   RandomStream draws(1, RandomPurpose::kAugment);
@@ -62,7 +62,7 @@ TEST_CASE("Cutout sets a square around a drawn place to zero, cut off at the bor
   CHECK(three.count({0, 0, 3, 0, 0, 6, 7, 8, 9}) == 1);
   CHECK(three.count(Image(9, 0)) == 1);
   CHECK(three.count({1, 0, 0, 4, 0, 0, 7, 0, 0}) == 1);
-  // All channels of a pixel go.
+  // All channels of a pixel are removed together.
   const auto channels = Results(Make("cutout: 1", {1, 2, 2}), {1, 2, 3, 4}, 100);
   CHECK(channels.size() == 2);
   CHECK(channels.count({0, 0, 3, 4}) == 1);

@@ -9,7 +9,7 @@ using absl::StatusCode;
 constexpr v1::Loss kSoftmax = v1::LOSS_SOFTMAX_CROSS_ENTROPY;
 constexpr size_t kRecord = 3073;
 
-// Two records whose byte says plane and pixel.
+// Two records in which each byte names its plane and pixel.
 FileBytes TwoRecords() {
   FileBytes bytes;
   for (uint8_t label : {3, 9}) {
@@ -49,7 +49,7 @@ TEST_CASE("A CIFAR-10 file that ends within a record, or has a label beyond 9, i
                {"f: byte 0", "label 3", "logistic"});
 }
 
-// Two records of CIFAR-100 whose byte says plane and pixel.
+// Two records of CIFAR-100 in which each byte names its plane and pixel.
 FileBytes TwoRecordsOf100() {
   FileBytes bytes;
   for (const FileBytes& labels : {FileBytes{4, 30}, FileBytes{19, 99}}) {

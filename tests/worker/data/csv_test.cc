@@ -108,7 +108,7 @@ TEST_CASE("A table with names takes label, columns to ignore and categories by n
   CHECK(table->labels == std::vector<float>{10, 20});
   CHECK(table->columns == std::vector<std::string>{"size", "kind, of wood=elm", "kind, of wood=oak",
                                                    "kind, of wood=pine"});
-  // As numbers.
+  // The same values as numbers.
   const auto numbered =
       Parse(text, options.substr(0, options.size() - 1) + " encoding: CATEGORY_ENCODING_NUMBER}",
             v1::LOSS_SQUARED);
@@ -176,7 +176,7 @@ TEST_CASE("A value that a table's column does not take is named with its column 
   REQUIRE(missing.ok());
   CHECK(std::isnan(Floats(*missing)[0]));
   CHECK(Floats(*missing)[1] == 1);
-  // None of them is there.
+  // The value is missing.
   CHECK(std::isnan(Floats(*missing)[4]));
   CHECK(std::isnan(Floats(*missing)[5]));
 }

@@ -65,7 +65,7 @@ TEST_CASE("All members of a gzip file are unpacked") {
 
 TEST_CASE("Zeros that fill a gzip file up are no member, and other bytes are an error") {
   const FileBytes content = Noise(5000);
-  // Also more than is read at a time.
+  // The last size is more than one read takes.
   for (const size_t zeros : {1, 511, 200000}) {
     const FileBytes padded = Concatenate(Gzip(content), FileBytes(zeros, 0));
     const absl::StatusOr<FileBytes> unpacked = Gunzip(padded, "f", 1 << 20);

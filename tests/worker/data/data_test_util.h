@@ -59,7 +59,7 @@ inline DataFile TextFile(const std::string& name, const std::string& text) {
   return File(name, FileBytes(text.begin(), text.end()));
 }
 
-// A magic number, dimensions and elements.
+// The bytes of an IDX file: its magic number, dimensions and elements.
 inline FileBytes IdxBytes(const std::vector<uint32_t>& dimensions, const FileBytes& elements) {
   FileBytes out = {0, 0, 8, static_cast<uint8_t>(dimensions.size())};
   for (uint32_t d : dimensions) {
@@ -76,7 +76,7 @@ Message FromText(const std::string& text) {
   return message;
 }
 
-// The data sets kept beside the repository; where they are absent, the test is skipped.
+// The folder of data sets beside the repository. The test is skipped if they are absent.
 inline std::string SharedData() {
   const std::string path = std::string(LEEWAY_SOURCE_DIR) + "/../shared/data";
   if (!std::filesystem::is_directory(path)) SKIP("no data sets in " + path);
@@ -87,7 +87,7 @@ inline bool Contains(const absl::Status& status, const std::string& part) {
   return std::string(status.message()).find(part) != std::string::npos;
 }
 
-// That `result` is an error of this code whose message has all `parts`.
+// Checks that `result` is an error of this code whose message has all `parts`.
 template <typename Result>
 void RequireError(const Result& result, absl::StatusCode code,
                   const std::vector<std::string>& parts) {

@@ -54,7 +54,7 @@ TEST_CASE("IDX dimensions whose product overflows are an error, not an allocatio
   const uint32_t huge = 0xffffffff;
   RequireError(Parse(IdxBytes({huge, huge, huge}, {1}), kLabels), StatusCode::kInvalidArgument,
                {"img: byte 8"});
-  // 2^64 elements: 0 after overflow.
+  // 2^64 elements, whose product overflows to 0.
   RequireError(Parse(IdxBytes({1u << 31, 1u << 31, 4}, {}), kLabels), StatusCode::kInvalidArgument,
                {"img: byte"});
 }
@@ -74,7 +74,7 @@ TEST_CASE("Every changed byte of an IDX header is an error, and of the rest a ch
       FileBytes images = kImages;
       images[at] ^= static_cast<uint8_t>(change);
       absl::StatusOr<Examples> examples = Parse(images, kLabels);
-      // 2x3 may become another shape of six pixels, each of them within 1..6.
+      // The shape 2x3 may become another shape of six pixels, with each side within 1..6.
       const bool dimension = at == 11 || at == 15;
       if (!dimension) CHECK(examples.ok() == (at >= 16));
     }

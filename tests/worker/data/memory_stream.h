@@ -1,4 +1,4 @@
-// A file's bytes that a test made up.
+// A stream of bytes that a test has made up.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class MemoryStream final : public ByteStream {
   size_t at_ = 0;
 };
 
-// All that follows in `stream`.
+// Returns everything that follows in `stream`.
 inline absl::StatusOr<std::vector<uint8_t>> ReadAll(ByteStream& stream) {
   std::vector<uint8_t> all;
   while (true) {

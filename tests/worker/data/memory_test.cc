@@ -1,4 +1,4 @@
-// What reading a file costs in memory: a child process reads it and tells its largest size.
+// What reading a file costs in memory: a child process reads the file and reports its largest size.
 #include <functional>
 
 #include <sys/resource.h>
@@ -13,7 +13,8 @@
 #include "worker/data/libsvm.h"
 
 #ifdef ABSL_HAVE_ADDRESS_SANITIZER
-// It keeps a quarter of a gigabyte of what was freed, which is not what reading costs.
+// By default AddressSanitizer keeps a quarter of a gigabyte of freed memory, which is not a cost of
+// reading.
 extern "C" const char* __asan_default_options() { return "quarantine_size_mb=8"; }
 #endif
 
@@ -22,8 +23,8 @@ namespace {
 
 constexpr size_t kMiB = 1 << 20;
 constexpr size_t kBomb = 512 * kMiB;
-// What a parser may take beyond the examples: a line as long as lines may be, twice while its
-// buffer grows, and what sanitizers keep.
+// What a parser may use beyond the examples: the longest allowed line, twice while its buffer
+// grows, and what sanitizers keep.
 constexpr size_t kLine = 160 * kMiB;
 constexpr size_t kAllowance = 48 * kMiB;
 constexpr v1::Loss kLoss = v1::LOSS_SOFTMAX_CROSS_ENTROPY;
@@ -35,7 +36,7 @@ FileBytes Join(std::initializer_list<FileBytes> parts) {
 }
 FileBytes TextBytes(const std::string& text) { return {text.begin(), text.end()}; }
 
-// Gzip members, of `piece` again and again: `total` bytes at least.
+// Gzip members that repeat `piece`, at least `total` bytes together.
 FileBytes PackedMany(FileBytes piece, size_t total) {
   const FileBytes once = piece;
   while (piece.size() < 4 * kMiB) piece.insert(piece.end(), once.begin(), once.end());
@@ -53,13 +54,13 @@ size_t PeakBytes() {
 }
 
 struct Cost {
-  // Beyond what the process had before.
+  // Memory beyond what the process had before.
   size_t bytes = 0;
   absl::StatusCode code;
   std::string message;
 };
 
-// Reads in a child, whose memory nothing else has touched.
+// Reads in a child process whose memory nothing else has touched.
 Cost CostOf(const std::function<absl::StatusOr<Examples>()>& read) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
@@ -93,7 +94,7 @@ Cost CostOf(const std::function<absl::StatusOr<Examples>()>& read) {
   return cost;
 }
 
-// One way to read files of `folder`: "f", and "labels" where a format has them.
+// One way to read the files of `folder`: "f", and "labels" where a format has them.
 struct Format {
   const char* name;
   std::function<absl::StatusOr<Examples>(const std::string& folder)> read;

@@ -1,4 +1,4 @@
-// Mixup: which examples of a batch are mixed, and how much of either is left.
+// Mixup: which examples of a batch are mixed, and which share each of them has.
 #include "worker/data/mixer.h"
 
 #include <algorithm>
@@ -87,7 +87,8 @@ TEST_CASE("Shares are those of Beta(alpha, alpha), for any alpha") {
     squares += apart * apart;
   }
   CAPTURE(alpha);
-  // Mean 1/2, variance 1 / (4 (2 alpha + 1)); five standard errors, and 15 % for the variance.
+  // The mean is 1/2 and the variance 1 / (4 (2 alpha + 1)). The limits are five standard errors,
+  // and 15 % for the variance.
   const double variance = 1 / (4 * (2 * alpha + 1));
   CHECK(std::abs(sum / kDraws) < 5 * std::sqrt(variance / kDraws));
   CHECK(squares / kDraws == Approx(variance).epsilon(0.15));

@@ -12,7 +12,7 @@
 namespace leeway::partition {
 namespace {
 
-// `count` labels, class c about c + 1 times as often as class 0.
+// Returns `count` labels; class c is about c + 1 times as frequent as class 0.
 std::vector<float> Labels(size_t count, uint64_t classes) {
   RandomStream draws(3, RandomPurpose::kGenerate);
   std::vector<float> labels(count);
@@ -82,7 +82,7 @@ TEST_CASE("Label-skewed shares are disjoint, complete and leave no worker withou
 
 TEST_CASE("The smaller alpha, the more skewed are the shares") {
   const std::vector<float> labels = Labels(20000, 10);
-  // Mean over workers of the largest class's part in the worker's share.
+  // The share of the largest class in a worker's examples, as a mean over the workers.
   const auto skew = [&](double alpha) {
     double sum = 0;
     for (const auto& share : DealLabelSkewed(labels, alpha, 5, 8)) {
@@ -132,7 +132,7 @@ TEST_CASE("An epoch's order is a permutation, another one each epoch, seed and r
   CHECK(*shared.Of(0) == first);
   CHECK(*own.Of(0) != first);
   CHECK(*other.Of(0) != first);
-  CHECK(shared.Of(0) == shared.Of(0));  // the cached one
+  CHECK(shared.Of(0) == shared.Of(0));  // the cached share
 }
 
 }  // namespace

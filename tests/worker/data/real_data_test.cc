@@ -54,7 +54,7 @@ TEST_CASE("CIFAR-10 starts with labels 6, 9, 9, 4, 1, 1") {
   CHECK(cifar->shape() == ImageShape{32, 32, 3});
   CHECK(cifar->classes() == 10);
   CHECK(FirstLabels(*cifar, 6) == std::vector<float>{6, 9, 9, 4, 1, 1});
-  // The first pixel of the frog, red, green and blue.
+  // The first pixel of the frog: red, green and blue.
   Batch frog;
   REQUIRE(cifar->CopyBatch(0, 1, frog).ok());
   CHECK(frog.features[0] == Approx(59 / 255.0));

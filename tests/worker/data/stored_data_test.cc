@@ -1,4 +1,4 @@
-// Data in an object store: the same batches as from a folder, for each kind of source.
+// Data in an object store: each kind of source has the same batches as from a folder.
 #include <cstdlib>
 #include <filesystem>
 
@@ -20,13 +20,13 @@ namespace {
 
 using absl::StatusCode;
 
-// Where copies go, for the process: it is looked up once.
+// Sets the folder of copies for the process, which looks it up once.
 void UseCache() {
   static const TempFolder cache;
   setenv("LEEWAY_DATA_CACHE", cache.path().c_str(), 1);
 }
 
-// Puts a data folder into the store; returns its location.
+// Puts a data folder into the store, and returns its location.
 std::string Put(const DataFolder& folder) {
   UseCache();
   const std::string location = TestStore::Get().Folder("data");
@@ -114,7 +114,7 @@ TEST_CASE("Data in a store give the batches of a folder: pictures") {
   const std::string source = "image_folder { folder: 'train' height: 4 width: 4 }";
   RequireSameBatches(JobOf(source, "augment { flip: true crop_padding: 1 }"), folder.path(),
                      stored);
-  // From the store or not, by absolute name.
+  // By absolute name, which is in the store or in a folder.
   const auto by_name = JobOf("image_folder { folder: '" + stored + "/train' height: 4 width: 4 }");
   const auto local = Open(JobOf(source), folder.path()), named = Open(by_name, folder.path());
   Batch expected, got;

@@ -40,7 +40,7 @@ std::unique_ptr<TrainingData> Open(const v1::TrainingJob& job, const DataFolder&
   return std::move(*data);
 }
 
-// All ranks of a job.
+// The training data of all ranks of a job.
 struct Ranks {
   Ranks(const v1::TrainingJob& job, const DataFolder& folder) {
     for (uint32_t r = 0; r < job.workers().count(); ++r) {
@@ -48,7 +48,7 @@ struct Ranks {
       steps = std::max(steps, all.back()->steps_per_epoch());
     }
   }
-  // The examples of all ranks at a step, in rank order.
+  // Returns the examples of all ranks at a step, in rank order.
   std::vector<int> Step(uint64_t step) const {
     std::vector<int> examples;
     Batch batch;
@@ -329,7 +329,7 @@ TEST_CASE("Examples are mixed in training batches only, by step and rank") {
     CHECK(batch.other_labels == again.other_labels);
     CHECK(batch.share == again.share);
     CHECK(batch.share != others.share);
-    // The same examples, of which the mixed ones are made.
+    // The mixed examples are made of the same examples.
     CHECK(batch.labels == unmixed.labels);
     CHECK(batch.features != unmixed.features);
     CHECK(unmixed.other_labels.empty());
@@ -337,7 +337,7 @@ TEST_CASE("Examples are mixed in training batches only, by step and rank") {
   REQUIRE(data->LoadBatch(4, batch).ok());
   REQUIRE(other_rank->LoadBatch(4, others).ok());
   CHECK(batch.features == others.features);
-  // What is read again without mixing has nothing left of it.
+  // A batch that is read again without mixing keeps nothing of the mixing.
   REQUIRE((*OpenTestData(job, folder.path()))->CopyBatch(0, 12, batch).ok());
   CHECK(batch.other_labels.empty());
   CHECK(batch.share == 1);

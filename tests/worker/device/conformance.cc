@@ -1,4 +1,4 @@
-// The tests of models on the fake device: TestBackend is one, with another seed each time.
+// Runs the tests of models on the fake device: each TestBackend has another seed.
 #include "tests/worker/device/fake_device.h"
 #include "tests/worker/model/support.h"
 

@@ -1,4 +1,4 @@
-// What a device encodes, and keeps of it, is what the client would.
+// The device encodes the same bytes, and keeps the same residual, as the client would.
 #include "worker/exchange/device_encoder.h"
 
 #include <algorithm>
@@ -17,13 +17,13 @@ namespace {
 
 constexpr uint64_t kTotal = 2777;
 
-// Blocks of whole groups, neighbours of which are encoded as one, or of groups of which the last is
-// short.
+// Blocks of whole groups, where neighbouring blocks are encoded together, or blocks whose last
+// group is short.
 BlockLayout Layout(uint64_t block_elements = 600) {
   return *BlockLayout::FromWire(kTotal, 1, block_elements);
 }
 
-// Three tensors, of which the middle one's blocks travel as they are.
+// A plan of three tensors; the middle one's blocks travel uncompressed.
 CodecPlan PlanOf(v1::Codec::TypeCase type, const BlockLayout& layout = Layout()) {
   v1::ModelSchema schema;
   schema.set_total(kTotal);
@@ -54,7 +54,7 @@ CodecPlan PlanOf(v1::Codec::TypeCase type, const BlockLayout& layout = Layout())
   return *std::move(plan);
 }
 
-// The same, done on the device and by the client.
+// Does the same on the device and in the client.
 class Both {
  public:
   Both(uint64_t seed, v1::Codec::TypeCase type, uint64_t block_elements)
@@ -64,7 +64,7 @@ class Both {
     contribution_ = *FlatVector::Twins(*device_, FloatBuffer(kTotal));
   }
 
-  // `attempt`: which values.
+  // `attempt` selects the values.
   void Encode(uint64_t clock, BlockRange blocks, uint64_t attempt = 0) {
     const std::vector<float> values = RandomValues(kTotal, 2 * clock + attempt + 1);
     REQUIRE(contribution_.Set(values).ok());
@@ -136,7 +136,7 @@ TEST_CASE("A device's encodings and residuals are the client's, whatever becomes
         case 0:
           both.Encode(clock++, all);
           break;
-        case 1:  // Broken off, and done again: with the same values, or with others.
+        case 1:  // Broken off, and done again, with the same values or with others.
           both.Encode(clock, {first, count});
           both.Encode(clock++, all, draws.Below(2));
           break;
@@ -172,7 +172,7 @@ TEST_CASE("A device takes encodings that have groups, of what the host need not 
   exchange.set_on_bad_gradient(v1::BAD_GRADIENT_REJECT);
   job.mutable_workers()->set_precision(v1::PRECISION_FP16);
   CHECK_FALSE(EncodesOnDevice(job, 1, layout, int8));
-  // Local steps have looked at their gradients themselves.
+  // Local steps have already checked their gradients.
   exchange.mutable_delta();
   CHECK(EncodesOnDevice(job, 5, layout, int8));
   job.mutable_workers()->set_per_host(v1::PER_HOST_COMBINE);

@@ -1,5 +1,5 @@
-// Exchanges whose steps run on a device with memory of its own: what is sent and kept is the CPU's,
-// local steps move no vector, and every wait is needed.
+// Exchanges whose steps run on a device with memory of its own. What they send and keep equals the
+// CPU's, local steps move no vector, and every wait is needed.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -25,13 +25,13 @@ constexpr char kModel[] = R"(
     layers { dense { units: 3 } } loss: LOSS_SOFTMAX_CROSS_ENTROPY)";
 constexpr ImageShape kInput = {1, 1, 5};
 constexpr uint64_t kClocks = 3;
-// Of a block: the model has seven.
+// The elements of a block; the model has seven blocks.
 constexpr uint64_t kBlockElements = 8;
 
 // A model's steps, as a worker takes them.
 class ModelSteps : public StepRunner {
  public:
-  // The loss is multiplied by so much more, and the examples' features.
+  // Multiplies the loss by `more_scale`, and the examples' features by `features`.
   ModelSteps(Model& model, float more_scale, float features)
       : model_(model), more_scale_(more_scale), features_(features) {}
   absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
@@ -55,13 +55,13 @@ struct Variant {
   bool elastic = false;
   bool spread = false;
   uint64_t local_steps = 3;
-  // Which overflows in the first steps.
+  // The loss scale overflows in the first steps.
   bool fp16 = false;
-  // The loss is multiplied by so much more.
+  // The loss is also multiplied by this factor.
   float more_scale = 1;
-  // And the examples' features.
+  // The examples' features are multiplied by this factor.
   float features = 1;
-  // Of contributions; null: none.
+  // Chooses the compression of contributions; null: they are not compressed.
   void (*choose)(v1::Compression&) = nullptr;
   const char* model = kModel;
 };
@@ -71,7 +71,7 @@ void Fp16(v1::Compression& job) { job.mutable_contributions()->mutable_fp16(); }
 void Int8(v1::Compression& job) { job.mutable_contributions()->mutable_int8(); }
 void Sign(v1::Compression& job) { job.mutable_contributions()->mutable_sign(); }
 void TopK(v1::Compression& job) { job.mutable_contributions()->mutable_top_k()->set_share(0.3); }
-// Some blocks as they are.
+// Some blocks travel uncompressed.
 void Mixed(v1::Compression& job) {
   Sign(job);
   v1::LayerCompression& layer = *job.add_layers();
@@ -111,7 +111,8 @@ v1::TrainingJob JobOf(const Variant& variant) {
   return job;
 }
 
-// Exchanges that begin and end in turn, one clock after the other, each with answers to all blocks.
+// Checks that exchanges begin and end in turn, one clock after the other, each with answers to all
+// blocks.
 class InTurn : public ExchangeListener {
  public:
   absl::Status OnBegin(uint64_t clock) override {
@@ -121,13 +122,13 @@ class InTurn : public ExchangeListener {
   }
   void OnComplete(const ExchangeReport& report) override {
     right_ &= begun_ == report.clock && report.exchange_seconds >= 0 && report.wait_seconds >= 0;
-    // The servers' version of a clock is the one after it.
+    // The servers' version after a clock is the clock plus one.
     right_ &= report.version == report.clock + 1;
     begun_.reset();
     ++completed_;
   }
 
-  // So many have been complete, and all was in order.
+  // Whether this number of exchanges have been complete, and all were in order.
   bool Completed(uint64_t exchanges) const { return right_ && completed_ == exchanges; }
 
  private:
@@ -152,7 +153,8 @@ bool Same(const Outcome& a, const Outcome& b) {
          std::memcmp(a.sent.data(), b.sent.data(), a.sent.size() * sizeof(float)) == 0;
 }
 
-// Some clocks; then a state that another life takes up for one more. `backend` is the first one's.
+// Runs some clocks, then saves a state with which another life runs one more. `backend` is the
+// first life's.
 class Run {
  public:
   Run(const Variant& variant, Backend& backend)
@@ -192,7 +194,7 @@ class Run {
   }
 
   size_t bytes() const { return model_->schema().total() * sizeof(float); }
-  // Of the same, on the bus.
+  // The size of the same contributions on the bus.
   size_t encoded_bytes() const {
     const auto plan = *CodecPlan::Of(job_, model_->schema(), layout());
     size_t floats = 0;
@@ -221,7 +223,7 @@ class Run {
                                 return absl::OkStatus();
                               }});
     if (!made.ok()) return made.status();
-    // A call that was broken off may still use its vectors.
+    // A call that was broken off may still use the exchange's vectors.
     Exchange& exchange = *exchanges_.emplace_back(*std::move(made));
     if (!outcome.state.empty()) RETURN_IF_ERROR(exchange.LoadState(outcome.state));
     RETURN_IF_ERROR(exchange.Begin(begin).status());
@@ -317,7 +319,8 @@ TEST_CASE("In fp16 what overflows on a device is left out, as on the CPU") {
   }
 }
 
-// With an error that names what is not finite, and the device is not to blame.
+// Checks that the run ends with an error that names what is not finite and does not blame the
+// device.
 void EndsAsOnTheCpu(const Variant& variant, const char* named) {
   const auto cpu = TestBackend();
   const Outcome expected = On(variant, *cpu);
@@ -347,7 +350,7 @@ TEST_CASE("A gradient that is not finite ends the clock on a device as on the CP
 
 TEST_CASE("A statistic that is not finite ends the clock on a device as on the CPU") {
   for (Variant variant : kVariants) {
-    // A variance overflows; what is normalised by it, the loss and the gradient stay finite.
+    // A variance overflows; normalised values, the loss and the gradient stay finite.
     variant.features = 1e25f;
     EndsAsOnTheCpu(variant, "running_var");
   }
@@ -369,9 +372,9 @@ TEST_CASE("A local step moves a batch and its loss over the bus, and no vector")
     CAPTURE(variant.name);
     // Four examples of five features and a label.
     CHECK(more_up - up == steps * 4 * 6 * sizeof(float));
-    // And whether the optimizer's step was finite.
+    // Each step also reports whether the optimizer's step was finite.
     uint64_t told = steps * (sizeof(LossSum) + sizeof(float));
-    // And of each group of blocks that leaves, of which a longer clock has more.
+    // So does each group of blocks that leaves; a longer clock has more groups.
     if (variant.spread) {
       const BlockLayout layout = Run(variant, *TestBackend()).layout();
       const uint64_t groups = SpreadPlan(layout, longer.local_steps).groups() -
@@ -384,7 +387,7 @@ TEST_CASE("A local step moves a batch and its loss over the bus, and no vector")
 }
 
 TEST_CASE("Of a contribution that is encoded only the bytes come down") {
-  // Of a clock: the contribution, the losses and whether something is finite.
+  // The bytes of a clock: the contribution, the losses, and whether something is finite.
   const auto bytes_down = [](const Variant& variant) {
     const auto bytes = [&](uint64_t clocks) {
       const auto device = Device({.memory_bytes = 1 << 20});

@@ -1,4 +1,4 @@
-// Steps of a model on a device, as an exchange runs them, and what they have come to.
+// Steps of a model on a device, run as an exchange runs them, and their results.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace leeway::testing {
 
-// Every layer there is, and running statistics.
+// Every kind of layer, and running statistics.
 inline constexpr char kEveryLayer[] = R"(
     layers { conv2d { filters: 3 kernel: 3 padding: 1 } } layers { batch_norm {} } layers { relu {} }
     layers { max_pool {} } layers { conv2d { filters: 4 kernel: 2 } } layers { gelu {} }
@@ -30,23 +30,23 @@ inline std::unique_ptr<FakeDevice> Device(const FakeDeviceOptions& options) {
   return *std::move(device);
 }
 
-// What a host can do wrong beside its device.
+// What a host can do wrong with its device.
 enum class HostMistake {
   kNone,
-  // It begins a step although the contribution of the one before has not been answered.
+  // It begins a step before the previous step's contribution was answered.
   kNextCopyBeforeWait,
   // It writes weights that are still on their way to the device.
   kWeightsOverwritten,
-  // It loads the next batch where the one on its way lies.
+  // It loads the next batch into memory that the previous batch is still being copied from.
   kBatchBufferReused,
 };
 
-// As an exchange uses vectors: weights are there when they are asked for, and not before; what is
-// final leaves at once, is read until the next forward pass wants its weights, and these may come
-// at any time until then.
+// Uses vectors as an exchange does. Weights are there when they are asked for, and not before. A
+// final gradient leaves at once. It may be read until the next forward pass asks for its weights,
+// and the new weights may come at any time until then.
 class Exchanging : public TrainObserver {
  public:
-  // `device`: hears what the host uses; null on a CPU.
+  // `device` is told what the host uses; null on a CPU.
   Exchanging(const std::vector<float>& newest, std::vector<float>& weights,
              std::vector<float>& contribution, FakeDevice* device = nullptr,
              HostMistake mistake = HostMistake::kNone)
@@ -118,7 +118,7 @@ class Exchanging : public TrainObserver {
   std::vector<float>& contribution_;
   FakeDevice* const device_;
   const HostMistake mistake_;
-  // The weights that were let be read last.
+  // The weights whose reading was last permitted.
   std::span<float> last_;
 
  public:
@@ -129,7 +129,7 @@ class Exchanging : public TrainObserver {
   std::vector<float> sent;
 };
 
-// What a few steps and an evaluation have come to.
+// The results of a few steps and an evaluation.
 struct Outcome {
   absl::Status status;
   std::vector<double> losses;
@@ -168,11 +168,11 @@ inline Outcome Train(const Job& job, Backend& backend, HostMistake mistake = Hos
     Batch batch =
         RandomBatch(job.batch + step % 2, job.input.elements(), std::max(job.classes, 1u), step);
     std::fill(weights.begin(), weights.end(), std::numeric_limits<float>::infinity());
-    // Nothing of a step may be another's.
+    // Makes every step different from the others.
     for (float& weight : newest) weight *= 0.75f;
     observer.features = batch.features;
     const auto loss = model->Train(batch, weights, {1, step, 0}, contribution, &observer);
-    // Nothing that is still under way reads it.
+    // Queued work must not read the batch any more.
     std::fill(batch.features.begin(), batch.features.end(), 1e30f);
     outcome.status = loss.status();
     outcome.losses.push_back(loss.ok() ? *loss : 0);

@@ -1,5 +1,5 @@
-// Models on a device with memory of its own, whose work runs late and in any order: the same bits
-// as on the CPU, and the observer told in the same order.
+// Models on a device with memory of its own, whose work runs late and in any order: the bits are
+// those of the CPU, and the observer is told in the same order.
 #include "tests/worker/device/device_steps.h"
 #include "tests/worker/device/seeds.h"
 
@@ -24,7 +24,7 @@ TEST_CASE("A device's bits are the CPU's, whatever runs when", "[seeds]") {
   }
 }
 
-// Of three parts, each of which is computed again, or not.
+// A model of three parts. Each part is computed again in the backward pass, or is not.
 Job InParts(const std::string& kind) {
   const std::string begin = "layers { " + kind + " { ";
   return {.model =
@@ -109,7 +109,7 @@ TEST_CASE("A device that computes a large layer at once sends it in panels all t
 }
 
 TEST_CASE("A device says of each part of a contribution whether it is finite") {
-  // Of two layers of one weight each: the last one's gradient is infinite, or none is.
+  // Two layers of one weight each. The last layer's gradient is infinite, or all are finite.
   const std::string model =
       "layers { dense { units: 1 bias: false } } "
       "layers { dense { units: 1 bias: false } } loss: LOSS_SQUARED";

@@ -82,7 +82,7 @@ void FakeDevice::CopyToDevice(Stream stream, std::span<const float> host, float*
 void FakeDevice::CopyToHost(Stream stream, const float* device, std::span<float> host) {
   if (Makes(Mistake::kWrongStream)) stream = Stream::kUp;
   if (Makes(Mistake::kPartialTail)) {
-    // As it would be found: nobody has written there.
+    // The host finds memory there that was never written.
     Poison(&host.back(), sizeof(float));
     host = host.first(host.size() - 1);
   }
@@ -110,7 +110,7 @@ void FakeDevice::QueueUp(Stream stream, std::span<const float> host, float* devi
           if (std::memcmp(host.data(), before.data(), before.size() * sizeof(float)) != 0) {
             Fail(absl::InternalError("the host changed what CopyToDevice had still to read"));
           }
-          // What was there before is nothing to go on with.
+          // Work must not use what was there before the copy.
           Poison(memory_->Inside(device), host.size_bytes());
           std::memcpy(memory_->Inside(device), host.data(), count * sizeof(float));
         });
@@ -175,7 +175,7 @@ bool FakeDevice::Done(StreamEvent event) {
 
 absl::Status FakeDevice::Await(StreamEvent event) {
   if (Makes(Mistake::kEarlyHostRead)) {
-    // The host would go on with memory that work which is under way still reads or writes.
+    // Otherwise the host would go on with memory that unfinished work still reads or writes.
     if (!streams_.IsDone(event)) Fail(absl::InternalError("the host does not wait for its device"));
     return status();
   }
@@ -212,7 +212,7 @@ void FakeDevice::Queue(Stream stream, const char* what, const std::vector<Access
     return Fail(absl::InternalError(*problem));
   }
   for (const Access& access : accesses) {
-    // What a copy has not yet written on the host shows.
+    // Memory on the host that a copy has not written yet is visibly wrong.
     if (access.writes && !memory_->Holds(access.data, access.bytes)) {
       if (std::strcmp(what, "CopyToHost") != 0) {
         return Fail(absl::InternalError(absl::StrCat(what, " writes what is not the device's")));
@@ -232,7 +232,7 @@ Duration FakeDevice::TimeOf(const char* what, const std::vector<Access>& accesse
   uint64_t bytes = 0;
   for (const Access& access : accesses) bytes += access.bytes;
   const bool copies = absl::StartsWith(what, "CopyTo");
-  // A copy names its bytes twice.
+  // A copy lists its bytes twice, as read and as written.
   return FromSeconds(copies ? static_cast<double>(bytes) / 2 / options_.times->bus_bytes_a_second
                             : static_cast<double>(bytes) / options_.times->kernel_bytes_a_second);
 }

@@ -1,4 +1,4 @@
-// A device that is none: what a GPU would do wrong it does, too, and says so.
+// A fake device. It shows and reports the errors that a GPU would make silently.
 #pragma once
 
 #include <array>
@@ -23,37 +23,40 @@ namespace leeway::testing {
 
 class FakeDevice;
 
-// What a program that drives a device can do wrong. The device makes the mistake in its place.
+// What a program that drives a device can do wrong. The device makes the mistake in the program's
+// place.
 enum class Mistake {
   // A stream does not wait for an event.
   kMissingEvent,
-  // It waits for what was recorded before, in place of what was recorded last.
+  // A stream waits for the previous record of an event in place of the latest.
   kWaitBeforeRecord,
-  // An event stands for something that was over long ago.
+  // An event stands for work that was done long ago.
   kEventReused,
-  // The host takes what is not done for done.
+  // The host takes unfinished work for done.
   kStaleCounter,
-  // An event is recorded before the copy that it is to tell of.
+  // An event is recorded before the copy that it stands for.
   kFlagBeforeData,
-  // The host does not wait.
+  // The host reads without waiting.
   kEarlyHostRead,
-  // A kernel's scratch is memory that a copy still reads.
+  // A kernel uses memory as scratch that a copy still reads.
   kSharedScratch,
   // Memory is pinned while it is being copied.
   kLatePin,
   kUnpinInFlight,
-  // A copy up goes to the stream of copies down, or the other way round.
+  // A copy to the device goes to the stream of copies to the host, or the other way round.
   kWrongStream,
-  // Nobody is told of a failure.
+  // A failure is not reported.
   kLostError,
-  // A copy leaves the last element out.
+  // A copy omits the last element.
   kPartialTail,
-  // What changes from step to step (dropout's counter, an optimizer's step) stays as it first was.
+  // Values that change from step to step (dropout's counter, an optimizer's step) keep their first
+  // value.
   kFrozenStep,
 };
 inline constexpr size_t kMistakes = 13;
 
-// Work takes as long as its bytes: read and written by a kernel, carried over the bus by a copy.
+// Work takes as long as moving its bytes: those that a kernel reads and writes, or that a copy
+// carries over the bus.
 struct EmulatedTimes {
   double kernel_bytes_a_second = 1e9;
   double bus_bytes_a_second = 1e9;
@@ -61,35 +64,35 @@ struct EmulatedTimes {
 };
 
 struct FakeDeviceOptions {
-  // Of the order in which streams run.
+  // Determines the order in which streams run.
   uint64_t seed = 0;
   size_t memory_bytes = size_t{64} << 20;
-  // The CPU's that computes the kernels: its bits are the device's.
+  // The threads of the CPU backend that computes the kernels; the device has its bits.
   uint32_t threads = 1;
   Precision precision = Precision::kFp32;
-  // As the CPU does, whose bits differ from those of whole products.
+  // Cuts products as the CPU does, whose bits differ from those of whole products.
   bool cuts_products = true;
-  // How much of what may run runs before somebody waits for it: 0 for nothing, below 1 for nearly
-  // all; nothing: drawn by the seed.
+  // How much of the work that may run does run before the host waits for it. 0: nothing; below 1:
+  // nearly all; absent: the seed decides.
   std::optional<double> eagerness = std::nullopt;
-  // Made at this occasion, counted from 0, or at each if absent.
+  // The occasion, counted from 0, at which the mistake is made; absent: every occasion.
   std::optional<Mistake> mistake = std::nullopt;
   std::optional<uint64_t> occasion = std::nullopt;
-  // This piece of work, counted from 0, fails, and with it the device.
+  // The piece of work, counted from 0, that fails, and the device with it.
   std::optional<uint64_t> fail = std::nullopt;
-  // For measuring: without most of the checks.
+  // For measurements: times are emulated, and most checks are left out.
   std::optional<EmulatedTimes> times = std::nullopt;
-  // Called when the device goes.
+  // Called in the device's destructor.
   std::function<void(const FakeDevice&)> on_end = nullptr;
 };
 
 // Computes what the CPU's backend computes, in memory of its own, late, and in any order that
 // streams and events allow. It finds
-//   - work that is in no order with other work on the same memory, on every seed;
-//   - kernels that read what nobody has written, and memory of the host's among a kernel's;
+//   - work that is not ordered with other work on the same memory, on every seed;
+//   - kernels that read memory that was never written, and kernels that use the host's memory;
 //   - copies whose host memory was touched before they were done, or is in use (HostBegins);
 //   - memory that is freed, pinned or unpinned while work on it is queued.
-// The first of these is its status(), as an error of a GPU would be.
+// The first of these errors is its status(), as an error of a GPU would be.
 class FakeDevice final : public Backend {
  public:
   static absl::StatusOr<std::unique_ptr<FakeDevice>> Make(const FakeDeviceOptions& options);
@@ -99,16 +102,16 @@ class FakeDevice final : public Backend {
 
   // How often the mistake could have been made so far.
   uint64_t occasions(Mistake mistake) const { return occasions_[static_cast<size_t>(mistake)]; }
-  // Pieces of work that were queued so far.
+  // How many pieces of work were queued so far.
   uint64_t queued() const { return queued_; }
-  // Bytes that were copied in either direction so far.
+  // The bytes that were copied to the device, and to the host, so far.
   uint64_t bytes_up() const { return bytes_up_; }
   uint64_t bytes_down() const { return bytes_down_; }
-  // Those of them that went from or to memory that was not pinned.
+  // The copied bytes whose host memory was not pinned.
   uint64_t unpinned_bytes() const { return unpinned_bytes_; }
 
-  // From now on until HostEnds, somebody on the host reads (or writes) there, such as a client that
-  // sends a contribution: no copy may write (or read) there.
+  // From now on until HostEnds, code on the host, such as a client that sends a contribution, reads
+  // (or writes) this memory: no copy may write (or read) there.
   void HostBegins(std::span<const float> memory, bool writes);
   void HostEnds(std::span<const float> memory);
 
@@ -229,27 +232,28 @@ class FakeDevice final : public Backend {
   BatchNormWeights Inside(const BatchNormWeights& weights) const;
 
   // Queues work of the compute stream on the device's memory.
-  // Of each row of qkv, `parts` of queries, keys and values from `part` on; the rest is others'.
+  // Adds an access for each row of qkv: `parts` of queries, keys and values from `part` on. The
+  // rest of a row belongs to others.
   static void WritesColumns(const AttentionShape& shape, size_t batch, size_t part, size_t parts,
                             float* qkv, std::vector<Access>& accesses);
   void Kernel(const char* what, std::vector<Access> accesses, std::function<void()> compute);
   void Queue(Stream stream, const char* what, const std::vector<Access>& accesses,
              std::function<void()> work);
-  // The accesses' memory is the device's, and what is read there has been written.
+  // Checks that the accesses' memory is the device's, and that what is read has been written.
   void CheckBeforeRun(const char* what, const std::vector<Access>& accesses);
-  // An occasion for it: it is to be made.
+  // Whether the mistake is to be made. Counts the occasion.
   bool Makes(Mistake mistake) const;
   Duration TimeOf(const char* what, const std::vector<Access>& accesses) const;
   bool IsPinned(std::span<const float> host) const;
-  // Pins and unpins too late and too early, where that is the mistake.
+  // Pins too late and unpins too early, where that is the mistake.
   void AfterCopy(std::span<const float> host);
-  // Of which `count` floats are copied.
+  // Copies the first `count` floats of `host`.
   void QueueUp(Stream stream, std::span<const float> host, float* device, size_t count);
   void QueueDown(Stream stream, const float* device, std::span<float> host);
   void NotePinned(std::span<const float> host);
-  // Of memory that is in use by queued work, if it is: `done` with it.
+  // Fails if queued work uses the memory; `done` says what the host does with it.
   void CheckUnused(const Access& memory, const char* done);
-  // Queues what waits for the next event of its stream (kFlagBeforeData).
+  // Queues the work that waits for its stream's next event (kFlagBeforeData).
   void QueueLate(Stream stream);
   void HostSees(StreamEvent event);
   void Fail(absl::Status why);
@@ -260,20 +264,21 @@ class FakeDevice final : public Backend {
   FakeStreams streams_;
   HappensBefore order_;
   absl::Status status_;
-  // Bytes, by address.
+  // By address: the number of bytes.
   std::map<const float*, size_t> pinned_;
   uint64_t queued_ = 0;
   uint64_t bytes_up_ = 0;
   uint64_t bytes_down_ = 0;
   uint64_t unpinned_bytes_ = 0;
 
-  // Of the mistakes.
+  // By mistake: its occasions so far.
   mutable std::array<uint64_t, kMistakes> occasions_{};
-  // By stream: the newest event. And by event: the one before, of its stream.
+  // By stream: the newest event. And by event: the stream's previous event.
   std::array<StreamEvent, kStreams> recorded_{};
   std::map<uint64_t, StreamEvent> before_;
   std::array<std::function<void()>, kStreams> late_;
-  // What a copy down has last read, and the event that tells of it; null once the host has seen it.
+  // The memory that the last copy to the host has read, and the event of that copy; null once the
+  // host has seen the event.
   const float* last_read_ = nullptr;
   uint64_t last_read_event_ = 0;
   std::span<float> to_pin_;

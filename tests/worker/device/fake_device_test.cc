@@ -1,4 +1,4 @@
-// That the fake device finds what it is there to find, each on every seed or on most.
+// Shows that the fake device finds what it is meant to find, each error on every seed or on most.
 #include "tests/worker/device/fake_device.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ struct Rig {
   std::vector<float> back = std::vector<float>(kCount);
 };
 
-// y = x, as it should be, but for what `at` leaves out or does.
+// Computes y = x correctly, except for what the slip leaves out or does wrong.
 enum class Slip {
   kNone,
   kComputeWaitsForNoUpload,
@@ -80,7 +80,7 @@ absl::Status Run(Rig& rig, Slip slip) {
   device.CopyToHost(Stream::kDown, rig.y.get(), rig.back);
   if (slip == Slip::kHostReusesTheTarget) rig.back[5] = 1;
   if (slip == Slip::kHostReadsEarly) {
-    // What it reads shows.
+    // The host reads poison.
     if (FirstPoisoned(rig.back.data(), kCount) < kCount) return absl::InternalError("poison");
   }
   return rig.Finish();
@@ -130,7 +130,7 @@ TEST_CASE("A host that does not wait is found on every seed that lets it") {
     Rig rig(seed);
     const absl::Status status = Run(rig, slip);
     found += absl::IsInternal(status);
-    // Else the copy was done already, and what is there is right.
+    // Otherwise the copy was already done, and the result is right.
     if (status.ok() && slip == Slip::kHostReadsEarly) CHECK(rig.back == rig.host);
   }
   CHECK(found > kSeeds / 3);
@@ -161,8 +161,8 @@ TEST_CASE("A device that has failed says what failed, and does nothing more") {
 }
 
 TEST_CASE("With emulated times copies run while kernels do, and the host waits for their ends") {
-  // A clock that stands still but for waits. 400 bytes over the bus take 4 s; a kernel that reads
-  // and writes as many takes 8 s.
+  // A clock that only moves while the host waits. 400 bytes over the bus take 4 s; a kernel that
+  // reads and writes 400 bytes takes 8 s.
   Time now{};
   const FakeStreams::Clock clock{[&now] { return now; },
                                  [&now](Time time) { now = std::max(now, time); }};
@@ -172,14 +172,14 @@ TEST_CASE("With emulated times copies run while kernels do, and the host waits f
   FakeDevice& device = *rig.device;
   device.CopyToDevice(Stream::kUp, rig.host, rig.x.get());
   const StreamEvent up = device.Record(Stream::kUp);
-  // Beside the copy, not behind it.
+  // The kernel runs beside the copy, not behind it.
   device.Fill(kCount, 1, rig.y.get());
   const StreamEvent filled = device.Record(Stream::kCompute);
   CHECK_FALSE(device.Done(up));
   REQUIRE(device.Await(up).ok());
   CHECK(Seconds(now - Time{}) == Approx(4));
   CHECK(device.Done(filled));
-  // Behind both; and a copy down behind it.
+  // This kernel runs behind both, and a copy to the host behind it.
   device.Wait(Stream::kCompute, up);
   device.Copy(kCount, rig.x.get(), rig.y.get());
   device.Wait(Stream::kDown, device.Record(Stream::kCompute));

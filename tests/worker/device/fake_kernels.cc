@@ -1,11 +1,12 @@
-// What each kernel reads and writes, and that it is the CPU's.
+// Each kernel: which memory it reads and writes, and the CPU's computation.
 #include "common/codec/codec.h"
 #include "tests/worker/device/fake_device.h"
 
 namespace leeway::testing {
 namespace {
 
-// Floats from the first to the last of a matrix whose rows begin `stride` apart; 0: packed.
+// Returns the number of floats from the first to the last element of a matrix whose rows begin
+// `stride` apart; 0: the rows are packed.
 size_t Extent(size_t rows, size_t columns, size_t stride) {
   return rows == 0 ? 0 : (rows - 1) * (stride == 0 ? columns : stride) + columns;
 }
@@ -47,7 +48,7 @@ void FakeDevice::Update(const VectorUpdate& update, float* finite) {
 }
 
 void FakeDevice::Scale(size_t count, float factor, float* x, float* finite) {
-  // The flag keeps what it has where all is finite.
+  // The flag keeps its value if all values are finite.
   Kernel("Scale", {Reads(x, count), Writes(x, count), Reads(finite), Writes(finite)},
          [=, this] { cpu_->Scale(count, factor, memory_->Inside(x), memory_->Inside(finite)); });
 }
@@ -74,7 +75,8 @@ void FakeDevice::Copy(size_t count, const float* x, float* y) {
 }
 
 void FakeDevice::CopyColumns(const ColumnCopy& shape, const float* x, float* y) {
-  // Between the columns that it writes are others', which it leaves alone: each row is an access.
+  // The memory between the columns that it writes belongs to others and stays unchanged: each row
+  // is an access of its own.
   std::vector<Access> accesses = {Reads(x, Extent(shape.rows, shape.columns, shape.from_stride))};
   for (size_t row = 0; row < shape.rows; ++row) {
     accesses.push_back(Writes(y + row * shape.to_stride, shape.columns));
@@ -395,7 +397,7 @@ void FakeDevice::WritesColumns(const AttentionShape& shape, size_t batch, size_t
 void FakeDevice::Rotate(const AttentionShape& shape, size_t batch, bool back, float* qkv) {
   std::vector<Access> accesses;
   WritesColumns(shape, batch, 0, 2, qkv, accesses);
-  // Before it writes them, it reads them.
+  // It reads them before it writes them.
   for (size_t row = 0; row < batch * shape.positions; ++row) {
     accesses.push_back(Reads(qkv + row * shape.qkv(), 2 * shape.channels()));
   }

@@ -20,7 +20,7 @@ FakeStreams::FakeStreams(uint64_t seed, std::optional<double> eagerness, std::op
 
 void FakeStreams::Queue(Stream stream, std::function<void()> work, Duration takes) {
   if (clock_.has_value()) {
-    // The host's order is one that streams and events allow. What it computes here counts as the
+    // The host's order is one that streams and events allow. The host's own computing counts as the
     // device's time, which goes on meanwhile.
     Time& free = free_[static_cast<size_t>(stream)];
     free = std::max(free, clock_->now()) + takes;

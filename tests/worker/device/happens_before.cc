@@ -79,7 +79,7 @@ void HappensBefore::HostSees(StreamEvent event) {
   std::erase_if(past_, [this](const Past& past) {
     return past.number <= host_[static_cast<size_t>(past.stream)];
   });
-  // These say nothing that the host does not know.
+  // These events tell the host nothing new.
   std::erase_if(events_, [this](const auto& event) {
     const Clock& clock = event.second;
     return std::equal(clock.begin(), clock.end(), host_.begin(), std::less_equal<>());

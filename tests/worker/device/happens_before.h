@@ -1,6 +1,6 @@
-// Finds work of a device that is in no order with other work on the same memory, whatever order it
-// happens to run in: vector clocks (Lamport 1978; Mattern 1989) over streams and events, as race
-// detectors have over threads and locks (FastTrack, Flanagan and Freund 2009).
+// Finds work of a device that is not ordered with other work on the same memory, whatever order it
+// happens to run in. It keeps vector clocks (Lamport 1978; Mattern 1989) over streams and events,
+// as race detectors do over threads and locks (FastTrack, Flanagan and Freund 2009).
 #pragma once
 
 #include <array>
@@ -24,25 +24,26 @@ struct Access {
 
 const char* NameOf(Stream stream);
 
-// Told of everything in the order in which the host queues it. Not thread-safe.
+// The caller reports every operation in the order in which the host queues it. Not thread-safe.
 class HappensBefore {
  public:
-  // Work of `what`; what it conflicts with and is not ordered behind, if anything.
+  // Queues work of the name `what`. Returns the earlier work that it conflicts with and is not
+  // ordered behind, if there is any.
   std::optional<std::string> Queue(Stream stream, const char* what,
                                    const std::vector<Access>& accesses);
   void Record(Stream stream, StreamEvent event);
   void Wait(Stream stream, StreamEvent event);
   // The host has seen that the event is done.
   void HostSees(StreamEvent event);
-  // Who may still be at work in this memory in a way that a use of it by the host, now, conflicts
-  // with.
+  // Returns the unfinished work on this memory that conflicts with a use of it by the host at this
+  // moment, if there is any.
   std::optional<std::string> InUse(const Access& memory) const;
-  // The host uses it from now on, until HostEnds; InUse.
+  // The host uses the memory from now on, until HostEnds. Returns what InUse does.
   std::optional<std::string> HostBegins(const Access& memory);
   void HostEnds(const void* data);
 
  private:
-  // How many pieces of each stream's work have certainly been done.
+  // By stream: how many pieces of its work have certainly been done.
   using Clock = std::array<uint64_t, kStreams>;
   struct Past {
     Stream stream;
@@ -56,9 +57,9 @@ class HappensBefore {
   std::array<Clock, kStreams> clocks_{};
   Clock host_{};
   std::map<uint64_t, Clock> events_;
-  // What the host has not seen done.
+  // The work that the host has not seen done.
   std::vector<Past> past_;
-  // What the host itself is at.
+  // The memory that the host itself is using.
   std::vector<Access> host_uses_;
 };
 

@@ -1,4 +1,4 @@
-// What a batch takes of a device's memory, as the plan says it and as the device has it.
+// What a batch takes of a device's memory: the plan's figures, and the device's own.
 #include <string>
 
 #include "absl/strings/numbers.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kBatch = 32;
 
-// Of the fake device, whose allocations are aligned.
+// The fake device aligns its allocations to this.
 constexpr uint64_t kAlign = 256;
 
 uint64_t BytesOf(const MemoryPlan& plan) { return plan.total() * sizeof(float) + kAlign; }
@@ -31,7 +31,7 @@ TEST_CASE("A batch fits into what its plan says, and not into less") {
     const MemoryPlan plan = PlanOf(batch, *cpu);
     CAPTURE(batch, BytesOf(plan));
     CHECK(ReserveOn(BytesOf(plan), batch).ok());
-    // The memory of the device itself is whole pages.
+    // The device's own memory is whole pages.
     CHECK(absl::IsResourceExhausted(ReserveOn(BytesOf(plan) - 8192, batch)));
   }
 }
@@ -44,7 +44,7 @@ TEST_CASE("A plan is the sum of its parts, and a CPU's has no copies") {
   CHECK(host.activations() == device.activations());
   CHECK(device.total() == host.total() + device.batch + device.vectors);
   CHECK(device.batch >= kBatch * (kFeatures + 1));
-  // 8 x 8 x 3 of an example.
+  // 8 x 8 x 3 values of each example.
   CHECK(device.layers[0] >= kBatch * 8 * 8 * 3);
 }
 

@@ -1,6 +1,6 @@
-// What goes wrong with devices elsewhere, done on purpose beside code that is right: each mistake
-// is found, wherever it is made. fake_device_test.cc has those that a model cannot make: memory
-// freed while it is in use, a kernel on the host's memory.
+// Mistakes that other programs make with devices, made on purpose in correct code: each is found,
+// wherever it is made. fake_device_test.cc has the mistakes that a model cannot make: memory freed
+// while it is in use, and a kernel on the host's memory.
 #include <vector>
 
 #include "tests/worker/device/device_steps.h"
@@ -17,12 +17,13 @@ bool IsFound(const Outcome& outcome, const Outcome& expected, const FakeDevice& 
 struct Listed {
   const char* name;
   Mistake mistake;
-  // It shows only where what is waited for is not done already.
+  // It shows only if the awaited work is not done already.
   bool lazy = false;
-  // An evaluation, which records one more event before it waits, makes nothing of it.
+  // It does not show in an evaluation, which records one more event before it waits.
   bool in_training = false;
-  // Copies a step of which nobody reads what is missing: running statistics go up, but training
-  // does not read them; the loss's last word is of a count that only an evaluation reads.
+  // In how many copies of a step the missing data is never read. Running statistics are copied to
+  // the device, but training does not read them; the last word of the losses is a count that only
+  // an evaluation reads.
   uint64_t unread = 0;
 };
 

@@ -1,4 +1,4 @@
-// Which processors are near a device, from folders as the kernel has them, and the threads on them.
+// Which processors are near a device, found in folders like the kernel's, and the threads on them.
 #include "worker/device/placement.h"
 
 #include <cstdlib>
@@ -43,7 +43,7 @@ Processors AllowedHere() {
   return allowed;
 }
 
-// Gives the test's thread its processors back.
+// Restores the processors of the test's thread.
 class AsBefore {
  public:
   AsBefore() { sched_getaffinity(0, sizeof(set_), &set_); }

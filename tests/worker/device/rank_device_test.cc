@@ -1,4 +1,4 @@
-// Which device a rank's later lives compute on.
+// Which device the later lives of a rank compute on.
 #include "worker/device/rank_device.h"
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// A machine whose GPU cannot be used the first `gpu_from` times that somebody asks.
+// A machine whose GPU cannot be used for the first `gpu_from` attempts.
 struct Machine {
   int gpu_from = 0;
   std::vector<std::string> asked = {};

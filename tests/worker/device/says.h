@@ -1,4 +1,4 @@
-// What an error has to say.
+// Matches what an error has to say.
 #pragma once
 
 #include <initializer_list>

@@ -1,4 +1,4 @@
-// How many seeds of a device's scheduler a test runs through.
+// How many seeds of a device's scheduler a test tries.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace leeway::testing {
 
-// `usual`, or what LEEWAY_FAKE_SEEDS says: 10000 before a release (ctest -C long).
+// Returns `usual`, or LEEWAY_FAKE_SEEDS if it is set: 10000 before a release (ctest -C long).
 inline uint64_t Seeds(uint64_t usual) {
   const char* const text = std::getenv("LEEWAY_FAKE_SEEDS");
   uint64_t seeds = 0;

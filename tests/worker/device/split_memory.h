@@ -1,4 +1,4 @@
-// A device's memory that the host cannot touch, although it is the host's.
+// A device's memory that the host's code cannot touch, although it is host memory.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,13 @@
 
 namespace leeway::testing {
 
-// One piece of memory mapped twice: under the addresses that are handed out a read or write of the
-// host faults (SIGSEGV; EFAULT in a system call); kernels work under others. Not thread-safe.
+// Each piece of memory is mapped twice. At the addresses that are handed out, a read or write by
+// the host faults (SIGSEGV; EFAULT in a system call). Kernels use the other addresses. Not
+// thread-safe.
 class SplitMemory {
  public:
-  // The bits that new and freed memory holds, in every float: a NaN that no arithmetic makes, as a
-  // float and, twice, as a double.
+  // The bits of new and freed memory, in every float. As a float, and twice as a double, they are a
+  // NaN that arithmetic never produces.
   static constexpr uint32_t kPoison = 0x7ff8deadu;
 
   static absl::StatusOr<std::unique_ptr<SplitMemory>> Make(size_t bytes);
@@ -22,14 +23,14 @@ class SplitMemory {
   SplitMemory(const SplitMemory&) = delete;
   SplitMemory& operator=(const SplitMemory&) = delete;
 
-  // Poisoned; null where there is no room.
+  // Returns poisoned memory; null if there is no room.
   float* Take(size_t count);
   // Its size in bytes.
   size_t SizeOf(const float* data) const { return taken_.at(data); }
   void GiveBack(float* data);
 
   bool Holds(const void* data, size_t bytes) const;
-  // The same place, for kernels.
+  // Returns the same place as kernels address it.
   template <typename T>
   T* Inside(T* data) const {
     if (data == nullptr) return nullptr;
@@ -45,13 +46,13 @@ class SplitMemory {
   const size_t bytes_;
   char* const outside_;
   char* const inside_;
-  // By address outside: bytes.
+  // By the address outside: the number of bytes.
   std::map<const float*, size_t> taken_;
 };
 
-// Writes the poison, whatever lies there.
+// Overwrites the memory with the poison.
 void Poison(void* data, size_t bytes);
-// The first poisoned float of `count`, or `count`.
+// Returns the index of the first poisoned float of `count`; `count` if no float is poisoned.
 size_t FirstPoisoned(const float* data, size_t count);
 
 }  // namespace leeway::testing

@@ -1,4 +1,5 @@
-// Workers of one host that combine their contributions, each with its exchange, in one process.
+// Workers of one host that combine their contributions, each with an exchange of its own, in one
+// process.
 #include <atomic>
 #include <thread>
 
@@ -15,7 +16,7 @@ using testing::Gradient;
 using testing::Rig;
 using testing::Sgd;
 
-// What each has sent for one block at one clock.
+// Returns what a worker has sent for one block at one clock.
 std::vector<FakeRequest> SentBy(const Rig& rig, uint64_t clock, uint32_t block) {
   std::vector<FakeRequest> sent;
   for (const FakeRequest& request : rig.model->requests()) {
@@ -25,8 +26,8 @@ std::vector<FakeRequest> SentBy(const Rig& rig, uint64_t clock, uint32_t block) 
   return sent;
 }
 
-// Workers 0 to W - 1. Servers answer a block of a clock when all of its requests are there, as in
-// sync mode; each worker has a model of its own, which it alone contributes to.
+// Workers 0 to W - 1 of a host. As in sync mode, servers answer a block of a clock once all of its
+// requests are there. Each worker has a fake model of its own, to which it alone contributes.
 struct Host {
   Host(uint32_t workers, const v1::Exchange& exchange, uint64_t generation = 1) {
     for (uint32_t rank = 0; rank < workers; ++rank) {
@@ -92,14 +93,14 @@ struct Host {
     REQUIRE(failed == 0);
   }
 
-  // Groups go after the exchanges, which the rigs have.
+  // The rigs have the exchanges, which end before the groups.
   std::vector<std::unique_ptr<ContributionMemory>> memories;
   std::vector<std::unique_ptr<HostGroup>> groups;
   v1::HostGroup members;
   std::vector<std::unique_ptr<Rig>> rigs;
 };
 
-// Worker r's gradient at step t, of 2 + r examples.
+// Gives worker r at step t its gradient, and 2 + r examples.
 void GiveData(Host& host) {
   for (uint32_t rank = 0; rank < host.rigs.size(); ++rank) {
     auto& steps = host.rigs[rank]->steps;
@@ -155,7 +156,7 @@ TEST_CASE("accumulated batches are combined as one contribution") {
     const auto sent = SentBy(*host.rigs[0], clock, 0);
     REQUIRE(sent.size() == 1);
     CHECK(sent[0].header.examples() == 3 * ExamplesOf(2));
-    // The mean of steps 3c, 3c + 1, 3c + 2.
+    // The mean of steps 3c, 3c + 1 and 3c + 2.
     CHECK(sent[0].values[0] == Approx(MeanOfRanks(2, 10) + 3 * static_cast<double>(clock) + 1));
   }
 }
@@ -186,7 +187,7 @@ TEST_CASE("changes after local steps are combined") {
     const auto sent = SentBy(*host.rigs[0], clock, 0);
     REQUIRE(sent.size() == 1);
     CHECK(sent[0].header.examples() == 3 * ExamplesOf(workers));
-    // Half of the gradients of steps 3c, 3c + 1, 3c + 2.
+    // Half of the gradients of steps 3c, 3c + 1 and 3c + 2.
     const double steps = 3 * (3 * static_cast<double>(clock) + 1);
     CHECK(sent[0].values[0] == Approx(0.5 * (MeanOfRanks(workers, 30) + steps)));
     CHECK(SentBy(*host.rigs[0], clock, 1)[0].values[1] == Approx(MeanOfRanks(workers, 1)));

@@ -1,4 +1,4 @@
-// An exchange over steps that are arithmetic and servers that are fakes.
+// An exchange with fake steps, which are plain arithmetic, and fake servers.
 #pragma once
 
 #include <cmath>
@@ -38,8 +38,8 @@ inline v1::ModelSchema Schema() {
   return schema;
 }
 
-// Steps by arithmetic: the gradient of step t is g(t) everywhere, of n(t) examples, and the batch's
-// own statistic s(t).
+// Steps by arithmetic: the gradient of step t is g(t) in every element, of n(t) examples, and the
+// batch's own statistic is s(t).
 class FakeSteps : public StepRunner {
  public:
   std::function<float(uint64_t)> gradient = [](uint64_t step) {
@@ -48,11 +48,11 @@ class FakeSteps : public StepRunner {
   std::function<uint64_t(uint64_t)> examples = [](uint64_t) { return 2; };
   std::function<float(uint64_t)> statistic = [](uint64_t) { return 1.0f; };
   double loss = 3;
-  // Gradients are infinite where the loss is multiplied by more.
+  // A gradient is infinite if the loss is multiplied by more than this.
   float scale_max = std::numeric_limits<float>::infinity();
-  // What the loss was multiplied by, step by step.
+  // By step: what the loss was multiplied by.
   std::vector<float> scales;
-  // From here on there are no batches.
+  // From this step on there are no batches.
   uint64_t left = std::numeric_limits<uint64_t>::max();
 
   absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
@@ -78,7 +78,7 @@ class FakeSteps : public StepRunner {
                       .none_left = step >= left};
   }
 
-  // What each step saw.
+  // By step: the weights that it saw.
   std::map<uint64_t, std::vector<float>> seen;
 };
 
@@ -96,7 +96,7 @@ class Notes : public ExchangeListener {
 };
 
 struct Rig {
-  // `compresses`: its contributions, and so there is a residual.
+  // `compresses`: contributions are compressed, so there is a residual.
   explicit Rig(const v1::Exchange& exchange, bool compresses = false) {
     *job.mutable_exchange() = exchange;
     job.mutable_update()->mutable_sgd();
@@ -123,7 +123,8 @@ struct Rig {
     client = *ParameterClient::Open(options, testing::Reach(model));
   }
 
-  // Lives as long as the rig, and longer than its client: until then calls may use its vectors.
+  // Makes an exchange, which lives as long as the rig and outlives the client: calls may use its
+  // vectors until the client ends.
   Exchange* Make() {
     auto made = MakeExchange({.job = job,
                               .schema = schema,
@@ -150,8 +151,8 @@ struct Rig {
   std::unique_ptr<Backend> backend = *EigenBackend::Make(1);
   FakeSteps steps;
   Notes notes;
-  // What the coordinator knows of the loss scale, what was reported to it, after how many requests
-  // to servers, and its answer.
+  // The loss scale that the coordinator knows, the reports of it, the number of requests to servers
+  // before each report, and the answer to a report.
   std::vector<v1::LossScale> loss_scales;
   std::vector<v1::LossScale> reported;
   std::vector<size_t> sent_before_reports;
@@ -187,7 +188,7 @@ inline v1::Exchange Elastic(double alpha, const v1::Update& optimizer) {
   return exchange;
 }
 
-// What block 0 was last sent: elements 0 to 3.
+// Returns what was last sent for the block: elements 0 to 3 for block 0.
 inline std::vector<float> LastPushed(const FakeModel& model, uint32_t block) {
   std::vector<float> values;
   for (const auto& request : model.requests()) {

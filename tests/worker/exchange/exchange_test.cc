@@ -114,7 +114,7 @@ TEST_CASE(
   CHECK(report->examples == (loss ? 0 : 2));
   CHECK(std::isfinite(report->loss_sum));
   REQUIRE(exchange->Settle().ok());
-  // Every block of it, also those that were finite.
+  // All of its blocks, including those that were finite.
   CHECK(LastPushed(*rig.model, 0) == std::vector<float>(4, 0.0f));
   CHECK(LastPushed(*rig.model, 1) == std::vector<float>(2, 0.0f));
   CHECK(LastExamples(*rig.model) == 0);

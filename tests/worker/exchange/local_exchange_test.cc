@@ -1,4 +1,4 @@
-// Exchanges whose workers keep weights of their own: delta and elastic, and their states.
+// Exchanges whose workers keep weights of their own: delta and elastic exchanges, and their states.
 #include <limits>
 #include <string>
 
@@ -28,9 +28,10 @@ TEST_CASE("delta sends what the weights lost in its local steps") {
   CHECK(LastPushed(*rig.model, 0) == std::vector<float>(4, 3.0f));
   CHECK(LastExamples(*rig.model) == 6);
   CHECK(rig.steps.seen[2][0] == 8.5f);
-  // The averaged element is what its batches were, whatever the servers have and the learning rate.
+  // The averaged element is the mean of the worker's batches, whatever the servers have and the
+  // learning rate is.
   CHECK(LastPushed(*rig.model, 1)[1] == 1.0f);
-  // It goes on from the answer.
+  // The worker continues from the answer.
   REQUIRE(exchange->Run({.clock = 1, .first_step = 3, .steps = 3}).ok());
   CHECK(rig.steps.seen[3][0] == 7.0f);
 }
@@ -69,7 +70,7 @@ TEST_CASE("delta's averaged elements are means of batches, however many examples
     type.mutable_delta()->set_spread(spread);
     Rig rig(type);
     rig.length.set_steps_per_clock(3);
-    // Full, in part, none, more than one.
+    // Full, partial, empty, and more than one batch.
     rig.steps.examples = [](uint64_t step) { return std::vector<uint64_t>{2, 1, 0, 3}[step % 4]; };
     rig.steps.statistic = [](uint64_t step) { return step % 4 == 2 ? 1e9f : 1.0f + step % 2; };
     auto exchange = rig.Make();
@@ -145,7 +146,7 @@ TEST_CASE("the force between an elastic worker and the centre is the same on bot
   // x = 8 - 0.5 (1 + 2) = 6.5; e = 0.25 (6.5 - 8) = -0.375
   CHECK(LastPushed(*rig.model, 0) == std::vector<float>(4, 6.5f));
   CHECK(rig.model->weights()[0] == 8 - 0.375f);
-  // What is evaluated is the centre as it was.
+  // The evaluated weights are the centre before the contribution.
   CHECK(exchange->weights()[0] == 8.0f);
   REQUIRE(exchange->Run({.clock = 1, .first_step = 2, .steps = 2}).ok());
   CHECK(rig.steps.seen[2][0] == 6.5f + 0.375f);
@@ -193,7 +194,7 @@ TEST_CASE("a local optimizer that overflows ends the clock at that step, naming 
   adam.set_learning_rate(0.5);
   for (const v1::Exchange& type : {Delta(adam), Elastic(0.5, adam)}) {
     Rig rig(type);
-    // Its square is beyond the largest float.
+    // The gradient's square is beyond the largest float.
     rig.steps.gradient = [](uint64_t step) { return step == 3 ? 1e21f : 1.0f; };
     auto exchange = rig.Make();
     REQUIRE(exchange->Begin(0).ok());

@@ -1,4 +1,4 @@
-// A worker's own optimizer computes what the servers' rule would, with factors and scaling, too.
+// A worker's own optimizer computes what the servers' rule would, including factors and scaling.
 #include "worker/exchange/local_optimizer.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ std::vector<float> Draw(uint64_t key) {
   return values;
 }
 
-// Weights and slots, after some steps.
+// The weights and slots after some steps.
 struct State {
   std::vector<float> weights = Draw(0);
   std::vector<std::vector<float>> slots;
@@ -91,7 +91,7 @@ State Locally(const v1::Update& update) {
   return state;
 }
 
-// By blocks, as servers do.
+// Computes block by block, as servers do.
 State OnServers(const v1::Update& update) {
   constexpr uint64_t kBlock = 32;
   const auto rule = *MakeUpdateRule(update);
@@ -139,7 +139,7 @@ TEST_CASE("a local optimizer has the bits of the servers' rule, with factors and
     REQUIRE(google::protobuf::TextFormat::ParseFromString(rule + " learning_rate: 0.02", &plain));
     CAPTURE(rule);
     State local = Locally(update), servers = OnServers(update);
-    // The averaged elements are none of the rule's.
+    // The rule does not apply to averaged elements.
     local.weights.resize(kTrained);
     servers.weights.resize(kTrained);
     CHECK(local.weights == servers.weights);

@@ -1,4 +1,4 @@
-// A worker's state as bytes: read as it was written, or not at all.
+// A worker's state as bytes: it is read as it was written, or not at all.
 #include "worker/exchange/local_state.h"
 
 #include <cstring>
@@ -29,7 +29,7 @@ LocalState Sample() {
   return state;
 }
 
-// Sample() under a header that `change` has been at.
+// Returns Sample() with a header that `change` has modified.
 template <typename Change>
 std::string WithHeader(const Change& change) {
   const std::string bytes = SerializeState(Sample());
@@ -115,7 +115,8 @@ TEST_CASE("a state of another model, another length, or of what is no name is re
   CHECK(refused([](auto& header) { header.set_elements(0); }));
   CHECK(refused([](auto& header) { header.set_counts(std::numeric_limits<uint64_t>::max()); }));
   CHECK(refused([](auto& header) { header.set_counts((uint64_t{1} << 61) + 2); }));
-  // All is there, but no exchange has as many, and no header is as long.
+  // All of it is there, but an exchange never has this number of vectors, and a header never has
+  // this length.
   StateNames many = Sample().names;
   many.slots = std::vector<std::string>(17, "m");
   CHECK(Refused(SerializeState(LocalState::Zeros(many, kElements))));

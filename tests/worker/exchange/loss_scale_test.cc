@@ -1,5 +1,5 @@
-// fp16: steps that overflow are left out, counted, and halve the loss scale, which goes on in the
-// next life.
+// fp16: steps that overflow are left out and counted, and halve the loss scale, which the next life
+// takes over.
 #include <cmath>
 #include <limits>
 
@@ -26,7 +26,7 @@ v1::LossScale Scale(uint64_t clock, uint32_t log2) {
   return scale;
 }
 
-// Nothing that is not finite was ever sent.
+// Whether only finite values were sent.
 bool AllFinite(const testing::FakeModel& model) {
   for (const auto& request : model.requests()) {
     for (const float value : request.values) {
@@ -64,7 +64,7 @@ TEST_CASE("gradient in fp16: a clock that overflows is left out whole and halves
   CHECK(rig.reported[0].log2() == 15);
   CHECK(rig.reported[1].clock() == 2);
   CHECK(rig.reported[1].log2() == 14);
-  // Before anything of the clock was handed in: one read, then two blocks a clock.
+  // The report comes before the clock's first contribution: one read, then two blocks a clock.
   CHECK(rig.sent_before_reports[1] - rig.sent_before_reports[0] == 2);
   CHECK(exchange->SaveState()->empty());
 }
@@ -154,7 +154,8 @@ TEST_CASE("local steps in fp16: one that overflows is as if it had not been, but
   Rig rig(type), plain(type);
   InFp16(rig);
   InFp16(plain);
-  // Of five steps the second and third overflow, as their gradients would at any scale above.
+  // The second and third of five steps overflow, because their gradients would overflow at any
+  // scale above the limit.
   rig.steps.gradient = [&](uint64_t step) {
     rig.steps.scale_max = step == 1 || step == 2 ? 100 : 65536;
     return step == 0 ? 1.0f : static_cast<float>(step);
@@ -209,7 +210,7 @@ TEST_CASE("local steps in fp16: the scale and its clean steps go on with the sta
   auto next = rig.Make();
   REQUIRE(next->LoadState(*state).ok());
   REQUIRE(next->Begin(1).ok());
-  // Two were clean; 1998 more double it.
+  // Two steps were clean; 1998 more double the scale.
   rig.steps.scale_max = INFINITY;
   const auto report = next->Run({.clock = 1, .first_step = 4, .steps = 1998});
   REQUIRE(report.ok());

@@ -1,4 +1,4 @@
-// The gradient exchange behind the compute: when blocks leave, and who waits for which.
+// The gradient exchange behind the compute: when blocks leave, and what waits for which block.
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -24,13 +24,13 @@ namespace {
 using testing::FakeModel;
 using testing::FakeRequest;
 
-// Three blocks of four elements; three layers of which the middle one lies in two blocks, and an
-// averaged element in the last.
+// Three blocks of four elements. Of the three layers the middle one is in two blocks, and the last
+// block has an averaged element.
 constexpr uint64_t kTotal = 12;
 constexpr ElementRange kLayers[] = {{0, 3}, {3, 4}, {7, 4}};
 constexpr ElementRange kAveraged = {11, 1};
 
-// A model's step by layers. `at` is called after each thing done: "forward 0", "backward 2", ...
+// A model's step by layers. `at` is called after each part: "forward 0", "backward 2", ...
 class LayeredSteps : public StepRunner {
  public:
   std::function<void(uint64_t step, const std::string& what)> at = [](uint64_t,
@@ -66,7 +66,7 @@ class LayeredSteps : public StepRunner {
     return StepResult{.loss_sum = 1, .examples = examples(step)};
   }
 
-  // The first weight of a layer as a step's forward saw it.
+  // By step and layer: the layer's first weight, as the step's forward pass saw it.
   std::map<std::pair<uint64_t, size_t>, float> seen;
 
  private:
@@ -75,7 +75,7 @@ class LayeredSteps : public StepRunner {
   }
 };
 
-// The servers' side: which blocks have been sent, and whom they hold up.
+// The servers' side: which blocks have been sent, and which are held up.
 class Arrivals {
  public:
   absl::Status Take(const FakeRequest& request) {
@@ -86,7 +86,7 @@ class Arrivals {
     if (!held_.contains(request.header.block())) return absl::OkStatus();
     return absl::UnavailableError("waiting for worker 1");
   }
-  // Whether a block of a clock has come; the wait for it ends.
+  // Whether a block of a clock has come. Ends the wait for it.
   bool Await(uint64_t clock, uint32_t block) {
     const Time limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     MutexLock lock(mutex_);
@@ -144,7 +144,7 @@ struct Rig {
     options.servers = {"a:1"};
     options.total = kTotal;
     options.block_elements = 4;
-    // Time flies while a block is held.
+    // Time passes fast while a block is held.
     options.exchange_seconds = 1e9;
     if (compressed) {
       job.mutable_compression()->mutable_contributions()->mutable_top_k()->set_share(0.25);
@@ -180,7 +180,7 @@ struct Rig {
   Notes notes;
   std::shared_ptr<FakeModel> model =
       std::make_shared<FakeModel>(*BlockLayout::FromWire(kTotal, 1, 4));
-  // As the trainer has it: the client goes first.
+  // As in the trainer, the client ends before the exchange.
   std::unique_ptr<Exchange> exchange;
   std::unique_ptr<ParameterClient> client;
 };
@@ -196,7 +196,7 @@ TEST_CASE("a block leaves when backward has finished its layers, before the laye
     if (what == "forward 2") expect(2, false);
     if (what == "backward 2") {
       expect(2, true);
-      // Its first three elements are the middle layer's.
+      // The first three elements of block 1 belong to the middle layer.
       expect(1, false);
     }
     if (what == "backward 1") {
@@ -215,7 +215,7 @@ TEST_CASE("the next forward waits for its own blocks only") {
   rig.arrivals.Hold({1, 2});
   REQUIRE(rig.Run(0).ok());
   rig.steps.at = [&](uint64_t, const std::string& what) {
-    // Reached while the blocks of the layers above are held.
+    // This is reached while the blocks of the layers above are held.
     if (what == "forward 0") rig.arrivals.Hold({2});
     if (what == "forward 1") rig.arrivals.Hold({});
     if (what == "forward 2") CHECK(rig.notes.complete.empty());
@@ -246,7 +246,7 @@ TEST_CASE("settling waits for what is under way and says once that it is over") 
   CHECK(rig.notes.complete[0].version == 1);
   CHECK(rig.notes.complete[0].staleness == 3);
   CHECK(rig.notes.complete[0].exchange_seconds == 5);
-  // Nothing of it was spent in Settle.
+  // Settle took none of that time.
   CHECK(rig.notes.complete[0].wait_seconds == 0);
 }
 
@@ -307,7 +307,7 @@ TEST_CASE("a failed exchange is the error of the clock that waits for it") {
   CHECK(rig.notes.complete.empty());
 }
 
-// Clock 0 was completed without this worker, which learns it from one block of the three.
+// Clock 0 was completed without this worker, which learns it from one of the three blocks.
 void MissClock0(Rig& rig) {
   rig.model->script = [](const FakeRequest& request) {
     const bool late = request.method == "PushPull" && request.header.clock() == 0;

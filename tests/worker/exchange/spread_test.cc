@@ -18,11 +18,12 @@ namespace {
 using Catch::Matchers::Contains;
 using testing::FakeModel;
 
-// Four blocks of two elements, a clock of four steps: a group is a block.
+// Four blocks of two elements, and a clock of four steps: each group is one block.
 constexpr uint64_t kTotal = 8;
 constexpr uint64_t kSteps = 4;
 
-// Every step's gradient is 1 everywhere, of two examples: with a learning rate of 0.5 it takes 0.5.
+// Every step's gradient is 1 in every element, of two examples: with a learning rate of 0.5 it
+// subtracts 0.5.
 class OneSteps : public StepRunner {
  public:
   absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
@@ -76,7 +77,7 @@ struct Rig {
     client = *ParameterClient::Open(options, testing::Reach(model));
   }
 
-  // Another worker has taken 1 from each block before this one's contribution comes.
+  // Another worker has subtracted 1 from each block before this one's contribution comes.
   void AddAnother() {
     model->script = [model = model.get()](const testing::FakeRequest& request) {
       if (request.method != "PushPull") return absl::OkStatus();
@@ -151,7 +152,7 @@ TEST_CASE("spread delta: a step later the answer is taken, and what that step mo
   REQUIRE(rig.Run(*exchange, 0).ok());
   CHECK(rig.Sent() ==
         Sent{{{0, 0}, {0.5f, 2}}, {{0, 1}, {1.0f, 4}}, {{0, 2}, {1.5f, 6}}, {{0, 3}, {2.0f, 8}}});
-  // Step 1 goes on with what step 0 left; then block 0 is 10 - 1 - 0.5, and what step 1 moved.
+  // Step 1 continues with what step 0 left. Then block 0 is 10 - 1 - 0.5, plus what step 1 moved.
   CHECK(rig.steps.seen[1] == std::vector<float>(8, 9.5f));
   CHECK(rig.steps.seen[2] == std::vector<float>{8, 8, 9, 9, 9, 9, 9, 9});
   CHECK(rig.steps.seen[3] == std::vector<float>{7.5f, 7.5f, 7.5f, 7.5f, 8.5f, 8.5f, 8.5f, 8.5f});
@@ -161,7 +162,7 @@ TEST_CASE("spread delta: a step later the answer is taken, and what that step mo
   CHECK(rig.until.complete == std::vector<uint64_t>{0});
   REQUIRE(rig.Run(*exchange, 1).ok());
   CHECK(rig.steps.seen[4] == std::vector<float>(8, 7.0f));
-  // Of the four steps since it left before.
+  // The change of the four steps since the block left before.
   CHECK(rig.Sent().at({1, 0}) == std::pair<float, uint64_t>{2.0f, 8});
 }
 
@@ -210,7 +211,7 @@ TEST_CASE("spread: in other groups a worker goes on, each with the examples of t
     auto before = first.Make();
     REQUIRE(before->Begin(0).ok());
     REQUIRE(first.Run(*before, 0).ok());
-    // Of three, two and one steps of two examples, and none.
+    // The groups have three, two, one and no steps of two examples.
     const std::string state = *before->SaveState();
     for (Rig* rig : {&coarser, &shorter}) {
       rig->model->set_weights(first.model->weights());
@@ -240,7 +241,7 @@ TEST_CASE("spread delta: what others did while a worker was away is no part of i
   REQUIRE(after->LoadState(*before->SaveState()).ok());
   REQUIRE(after->Begin(1).ok());
   REQUIRE(second.Run(*after, 1).ok());
-  // The same as if nobody else had done anything, from three lower on.
+  // The values are those of a job without another worker, but three lower.
   REQUIRE(first.Run(*before, 1).ok());
   for (uint32_t block = 0; block < 4; ++block) {
     CHECK(second.Sent().at({1, block}) == first.Sent().at({1, block}));

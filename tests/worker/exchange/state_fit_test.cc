@@ -35,7 +35,7 @@ const StateNames kElastic{"elastic", {"weights"}, {}, false};
 const StateNames kElasticMomentum{"elastic", {"weights"}, {"momentum"}, false};
 const StateNames kSpreadDelta{"delta", {"weights", "answers"}, {}, false};
 
-// Vector i is filled with i + 1; as many updates as 7.
+// Vector i is filled with i + 1, and the number of updates is 7.
 LocalState Filled(const StateNames& names, Counts counts = {}) {
   LocalState state = LocalState::Zeros(names, kElements);
   state.updates = 7;
@@ -48,7 +48,7 @@ LocalState Filled(const StateNames& names, Counts counts = {}) {
   return state;
 }
 
-// The first element of each vector.
+// Returns the first element of each vector.
 std::vector<float> Firsts(const LocalState& state) {
   std::vector<float> firsts;
   for (const FloatBuffer& vector : state.vectors) firsts.push_back(vector.span()[0]);
@@ -60,12 +60,12 @@ struct Case {
   Counts saved_counts;
   StateNames wanted;
   size_t wanted_counts;
-  // The first element of each vector, and the rest of what was taken up.
+  // The first element of each vector, and the other values that were taken up.
   std::vector<float> taken;
   uint64_t updates;
   Counts counts;
   bool own;
-  // In the warning; none: there is no warning.
+  // Parts of the warning; empty: there is no warning.
   Names says;
 };
 
@@ -119,14 +119,14 @@ TEST_CASE("what a job keeps under the same names is taken up, the rest starts af
        {},
        false,
        {"gradient: a residual", "starts anew with momentum", "had not sent yet is lost"}},
-      // As many vectors, and none of them what it was.
+      // The same number of vectors, each of a different kind.
       {kGradient, {}, kDeltaInt8, 0, {0}, 7, {}, false, {"had not sent yet is lost"}},
       {kDeltaInt8, {}, kGradient, 0, {0}, 7, {}, false, {"had not sent yet is lost"}},
       {kDeltaMomentum, {}, kGradient, 0, {0}, 0, {}, false, {"kept (momentum) is lost"}},
-      // Compression switched on and off.
+      // Compression is switched on or off.
       {kDeltaMomentum, {}, kDeltaMomentumInt8, 0, {1, 0}, 7, {}, true, {}},
       {kDeltaMomentumInt8, {}, kDeltaMomentum, 0, {1}, 7, {}, true, {"had not sent yet is lost"}},
-      // Spread, in other groups, or not any more.
+      // Spread with other groups, or not spread any more.
       {kSpreadDelta,
        {4, 9, 2},
        kSpreadDelta,
@@ -145,7 +145,7 @@ TEST_CASE("what a job keeps under the same names is taken up, the rest starts af
   for (const Case& one : cases) {
     CAPTURE(one.saved.exchange, one.saved.own, one.saved.slots, one.saved.residual,
             one.wanted.exchange, one.wanted.own, one.wanted.slots, one.wanted.residual);
-    // Not zeros before: what is not taken up is.
+    // The vectors are not zero before: those that are not taken up become zero.
     LocalState state = Filled(one.wanted, Counts(one.wanted_counts, 3));
     const LogCapture log;
     const auto own =
@@ -197,7 +197,7 @@ TEST_CASE("a delta worker goes on when compression is switched on or off") {
     REQUIRE(after->LoadState(state).ok());
     REQUIRE(after->Begin(1).ok());
     REQUIRE(after->Run({.clock = 1, .first_step = 1, .steps = 1}).ok());
-    // Its momentum has come with it: from zeros on, 0.5 * 1 + 2.
+    // The momentum was taken over: 0.5 * 1 + 2 from zeros on.
     CHECK(second.steps.seen[1][0] == 0.0f);
     CHECK(second.model->weights()[0] == -2.5f);
   }
@@ -212,7 +212,7 @@ struct Kind {
   bool compresses = false;
 };
 
-// Every exchange, with and without slots, spread, and a residual.
+// Every exchange: with and without slots, spread, and with a residual.
 std::vector<Kind> Kinds() {
   v1::Update adagrad;
   adagrad.mutable_adagrad();
@@ -252,7 +252,8 @@ TEST_CASE("every exchange goes on from every other's state") {
         CHECK(*after->SaveState() == state);
       }
       REQUIRE(after->Begin(1).ok());
-      // Wherever its weights come from, they are a worker's: none starts at zero, or at a slot.
+      // Wherever the weights come from, they are a worker's weights: they do not start at zero, or
+      // at a slot.
       REQUIRE(after->Run({.clock = 1, .first_step = 1, .steps = 1}).ok());
       REQUIRE(after->Settle().ok());
       if (from.exchange.type_case() != to.exchange.type_case()) {

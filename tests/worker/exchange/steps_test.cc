@@ -9,8 +9,8 @@
 namespace leeway::steps {
 namespace {
 
-// Two blocks on a server that answers one request whenever somebody waits: the first that the clock
-// has gone on without this worker, the second with its values, late.
+// Two blocks on a server that answers one request each time the client waits. The first answer is
+// that the clock has gone on without this worker; the second has its values, late.
 class LateTransport : public Transport {
  public:
   explicit LateTransport(int* answered) : answered_(answered) {}

@@ -1,5 +1,5 @@
-// Files of PyTorch are written here by hand, tensor by tensor, as its documentation has them;
-// tests/training/model_files.py has PyTorch itself write and read them.
+// These tests write PyTorch's files by hand, tensor by tensor, as its documentation describes them.
+// In tests/training/model_files.py PyTorch itself writes and reads them.
 #include "worker/formats/model_file.h"
 
 #include <map>
@@ -73,7 +73,7 @@ class Files {
     return std::string(read.status().message());
   }
 
-  // Of a flat vector that Read gave.
+  // Returns a tensor of a flat vector that Read returned.
   std::vector<float> Of(const std::vector<float>& weights, const std::string& name) const {
     for (const v1::TensorSpec& tensor : model_->schema().tensors()) {
       if (tensor.name() != name) continue;
@@ -189,7 +189,7 @@ TEST_CASE("models of torchvision have torchvision's names and shapes") {
 
 TEST_CASE("the modules of an nn.Sequential are taken in their order") {
   Files files("layers { mlp { hidden: 3 outputs: 2 } }", {1, 1, 4});
-  // With an nn.Flatten before them; 10 comes behind 2.
+  // With an nn.Flatten before the dense layers; number 10 sorts behind 2.
   const auto flattened =
       files.Read({Tensor("net.10.weight", {2, 3}, 50), Tensor("net.10.bias", {2}, 60),
                   Tensor("net.2.weight", {3, 4}, 10), Tensor("net.2.bias", {3}, 30)});
@@ -197,7 +197,7 @@ TEST_CASE("the modules of an nn.Sequential are taken in their order") {
   REQUIRE(flattened.ok());
   CHECK(files.Of(*flattened, "dense_0/bias") == Counting(3, 30));
   CHECK(files.Of(*flattened, "dense_2/bias") == Counting(2, 60));
-  // By their numbers, which are the layers'.
+  // The tensors have the numbers of the layers.
   CHECK(files
             .Read({Tensor("0.weight", {3, 4}), Tensor("0.bias", {3}), Tensor("2.weight", {2, 3}),
                    Tensor("2.bias", {2})})
@@ -287,7 +287,7 @@ TEST_CASE("such a layer behind an image has the features of a channel together, 
 }
 
 TEST_CASE("an output layer that is the embedding once more must be equal to it") {
-  // The embedding's name is what counts; any tensor does.
+  // Only the embedding's name matters; any layer may have it.
   Files files("layers { name: \"wte\" dense { units: 2 } }", {1, 1, 3});
   const Stored wte = Tensor("transformer.wte.weight", {2, 3}),
                bias = Tensor("transformer.wte.bias", {2});

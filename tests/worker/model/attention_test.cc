@@ -1,4 +1,4 @@
-// Attention's turns by position, on a backend by itself.
+// How attention rotates by position, on a backend alone.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -9,7 +9,7 @@ namespace leeway::testing::attention {
 namespace {
 
 TEST_CASE("turned by position, attention depends on how far apart tokens are") {
-  // The same two tokens at places 0, 1 and at places 3, 4: all others have a value of zero.
+  // The same two tokens at positions 0, 1 and at positions 3, 4: all others have a value of zero.
   auto backend = TestBackend();
   AttentionShape shape{.positions = 8, .heads = 2, .width = 4, .causal = true};
   std::vector<float> qkv(shape.positions * shape.qkv());

@@ -1,4 +1,4 @@
-// Every kernel against the same computed in double.
+// Every kernel against the same computation in double.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -43,7 +43,7 @@ TEST_CASE("a product of parts of larger matrices leaves the rest of them alone")
   const Op op_b = GENERATE(Op::kAsIs, Op::kTransposed);
   const bool accumulate = GENERATE(false, true);
   CAPTURE(packed.m, packed.n, packed.k, accumulate);
-  // With `gap` floats between the rows.
+  // Puts `gap` floats between the rows.
   const auto spread = [](const Floats& values, size_t columns, size_t gap) {
     Floats wide;
     for (size_t i = 0; i < values.size(); ++i) {
@@ -103,7 +103,7 @@ TEST_CASE("convolution forward and backward are those of double precision") {
   // oneDNN adds up all pixels in float.
   CHECK(RelativeError(dweight, expected.weight) < 5e-6);
   CHECK(RelativeError(dx, expected.x) < kTolerance);
-  // Sums of many terms of either sign.
+  // The sums have many terms of either sign.
   if (with_bias) CHECK(RelativeError(dbias, expected.bias) < 1e-5);
 
   Floats again(weight.size());
@@ -208,7 +208,7 @@ TEST_CASE("max pooling takes the first largest of each window and sends the grad
                PoolShape{{4, 4, 8}, 1, 1});
   const size_t batch = 5;
   Floats x = RandomValues(batch * shape.input.elements(), 1);
-  // Ties.
+  // Rounding makes ties.
   for (float& value : x) value = std::round(value * 2) / 2;
   const size_t outputs = batch * shape.output().elements();
   const Floats dy = RandomValues(outputs, 2);
@@ -379,7 +379,7 @@ TEST_CASE("batch normalisation is that of double precision") {
                              dgamma.data(), dbeta.data(), dx.data());
   CHECK(RelativeError(dgamma, expected.dgamma) < 2e-5);
   CHECK(RelativeError(dbeta, expected.dbeta) < 2e-5);
-  // Two rows have next to no gradient: what is left is rounding.
+  // Two rows have almost no gradient: what is left is rounding.
   if (rows > 2) CHECK(RelativeError(dx, expected.dx) < 2e-5);
 
   Floats evaluated(x.size());
@@ -396,7 +396,7 @@ TEST_CASE("softmax cross-entropy is that of double precision and its gradient th
   auto backend = TestBackend();
   const size_t batch = 5, classes = GENERATE(2, 7);
   Floats scores = RandomValues(batch * classes, 1, 2);
-  // Far apart: no overflow.
+  // The scores are far apart and must not overflow.
   scores[0] = 300;
   scores[classes] = -300;
   const Floats labels = {0, 1, 0, 1, 0};

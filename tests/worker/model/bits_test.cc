@@ -1,4 +1,4 @@
-// The same values give the same bits, wherever the buffers lie and however often.
+// The same values give the same bits, wherever the buffers are and however often.
 #include <cstring>
 #include <functional>
 
@@ -8,8 +8,8 @@
 namespace leeway::testing::bits {
 namespace {
 
-// A kernel on copies of its inputs that begin `shift` floats past a cache line; returns its
-// outputs.
+// Runs a kernel on copies of its inputs that begin `shift` floats past a cache line, and returns
+// its outputs.
 class Shifted {
  public:
   explicit Shifted(size_t shift) : shift_(shift) {}
@@ -151,7 +151,7 @@ TEST_CASE("a batch of one row leaves batch norm's running values where they are"
                             x.data(), saved.data(), mean.data(), variance.data(), y.data());
   CHECK(mean == running_mean);
   CHECK(variance == running_var);
-  // Normalised by itself, as ever.
+  // The row is normalised by its own mean, as always.
   CHECK(y == beta);
 }
 

@@ -1,4 +1,4 @@
-// The tests of models on a CPU: TestBackend is EigenBackend.
+// Runs the tests of models on a CPU: TestBackend is EigenBackend.
 #include "tests/worker/model/support.h"
 #include "worker/compute/eigen/eigen_backend.h"
 

@@ -1,4 +1,4 @@
-// A library's convolutions beside the same in double, of any shape.
+// A library's convolutions of any shape, compared with the same in double.
 #include "worker/compute/onednn/cpu_library.h"
 
 #include <cstring>
@@ -11,14 +11,15 @@
 namespace leeway::testing::cpu_library {
 namespace {
 
-// A grouped convolution's tensors, and what passes make of them.
+// A grouped convolution's tensors, and the results of its passes.
 struct Problem {
   GroupedShape shape;
   size_t batch = 1;
   Floats x, weight, bias, dy;
 
   const Conv2dShape& conv() const { return shape.conv; }
-  // Of a weight in the convolution of one group that computes the same; -1 where that has a zero.
+  // Maps a weight of the equivalent convolution of one group to its place here; -1 where that
+  // convolution has a zero.
   long Place(size_t dense) const {
     const size_t filter = dense % conv().filters;
     const size_t channel = dense / conv().filters % conv().input.channels;
@@ -70,7 +71,7 @@ struct Results {
   Floats y, dweight, dx;
 };
 
-// With everything `shift` floats past a cache line.
+// Computes with all tensors `shift` floats past a cache line.
 Results Compute(CpuLibrary& library, const Problem& problem, size_t shift) {
   std::vector<FloatBuffer> buffers;
   const auto place = [&](const Floats& values) {

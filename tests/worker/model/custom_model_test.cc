@@ -1,4 +1,4 @@
-// Models with a plugin's layers and loss: what they compute, and what becomes of their faults.
+// Models with a plugin's layers and loss: what they compute, and how their faults are handled.
 #include "tests/common/plugins/support.h"
 #include "tests/worker/device/fake_device.h"
 #include "tests/worker/model/support.h"
@@ -11,7 +11,7 @@ std::string Plugin(const std::string& name) { return "plugins: '" + PluginFile(n
 const std::string kDense = "layers { dense { units: 3 } } ";
 const std::string kSoftmax = " loss: LOSS_SOFTMAX_CROSS_ENTROPY";
 
-// A layer of the hostile plugin.
+// The text of a layer of the hostile plugin, with this fault.
 std::string Scale(int fault) {
   return "layers { custom { name: 'scale' options { key: 'fault' value: " + std::to_string(fault) +
          " } } } ";
@@ -128,11 +128,11 @@ TEST_CASE("what a plugin throws while it computes ends the batch with the layer'
     const std::vector<float> weights = InitialWeights(*model, 1);
     std::vector<float> gradient(weights.size());
     const auto loss = model->Train(RandomBatch(5, 4, 3, 1), weights, {}, gradient);
-    // The same batch again would fail again.
+    // The same batch would fail again.
     CHECK(absl::IsInvalidArgument(loss.status()));
     CHECK(std::string(loss.status().message()) == error);
   }
-  // The next batch begins anew: this layer is broken in training only.
+  // The next batch starts afresh: this layer fails in training only.
   const auto model =
       BuildModel(Plugin("hostile") + kDense + Scale(3) + kSoftmax, {1, 1, 4}, 3, *backend);
   std::vector<float> weights = InitialWeights(*model, 1), gradient(weights.size());

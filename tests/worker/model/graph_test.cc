@@ -14,7 +14,7 @@
 namespace leeway::testing::graph {
 namespace {
 
-// Sums in another order, of which a normalisation over two channels makes more.
+// Sums are added in another order, and a normalisation over two channels amplifies the difference.
 constexpr double kOrderTolerance = 1e-4;
 
 std::string Errors(const std::string& layers, const ImageShape& input = {4, 4, 3}) {
@@ -27,8 +27,8 @@ std::vector<std::string> Names(const Graph& graph) {
   return names;
 }
 
-// The batch in the plainest way: each value and each gradient has memory of its own. Gradients of
-// the trained tensors in the order of the flat vector.
+// Computes the batch in the plainest way: each value and each gradient has memory of its own. The
+// gradients of the trained tensors are in the order of the flat vector.
 class Plain {
  public:
   Plain(const v1::Model& config, const ImageShape& input, const Batch& batch,
@@ -153,7 +153,7 @@ TEST_CASE("a tree's gradients are those of each node by itself, whatever shares 
   const std::string text = absl::StrCat(
       tree.Layers(3, 3), "layers { conv2d { filters: 2 kernel: 3", " } } ", tree.Layers(0, 1),
       "layers { flatten {} } layers { dense { units: 3 } } ", "loss: LOSS_SOFTMAX_CROSS_ENTROPY");
-  // Depthwise layers behind the second convolution would have groups that do not fit.
+  // A depthwise layer behind the second convolution would have groups that do not fit.
   const bool fits = MakeGraph(ParseModel(text), RandomTree::kImage).ok();
   if (!fits) return;
   CAPTURE(seed, text);
@@ -175,22 +175,22 @@ TEST_CASE("a tree's gradients are the slopes of its loss") {
       // An identity shortcut, behind a layer that is trained.
       "layers { dense { units: 4 } } layers { residual { layers { dense { units: 4 } } layers { "
       "tanh {} } } }",
-      // Both branches are trained, and so is what they read.
+      // Both branches are trained, and so is the layer that they read.
       "layers { dense { units: 4 } } layers { residual { layers { tanh {} } layers { dense { "
       "units: "
       "3 } } shortcut { dense { units: 3 } } } }",
       // The example itself is the shortcut.
       "layers { residual { layers { dense { units: 5 } } layers { gelu {} } } }",
-      // Branches of different widths, one of them in place.
+      // Branches of different widths, one of which works in place.
       "layers { dense { units: 3 } } layers { concat { branches { layers { tanh {} } } branches { "
       "layers { dense { units: 2 } } layers { silu {} } } } }",
-      // Sums of sums, and views: gradients that are one and the same until they are added up.
+      // Sums of sums, and views: several gradients share memory until they are added up.
       "layers { dense { units: 4 } } layers { residual { layers { residual { layers { tanh {} } } "
       "} "
       "} }",
       "layers { dense { units: 4 } } layers { residual { layers { flatten {} } shortcut { flatten "
       "{} } } } layers { gelu {} }",
-      // Computed again, from what others read as well.
+      // Computed again from a value that other layers also read.
       "layers { dense { units: 4 } } layers { residual { layers { recompute { layers { tanh {} } "
       "layers { dense { units: 4 } } layers { tanh {} } } } } } layers { repeat { times: 2 layers "
       "{ recompute { layers { dense { units: 4 } } layers { gelu {} } } } } }",
@@ -290,7 +290,7 @@ TEST_CASE("a model's error has the key of the layer within layers") {
         "model.layers.0: group_norm 'group_norm_0': groups 2 must divide the 3 channels");
 }
 
-// What must not change while a layer behind it is computed: values that have two readers.
+// A value with two readers must not change while a layer behind it is computed.
 TEST_CASE("a value with two readers is not written over") {
   auto backend = TestBackend();
   auto model = BuildModel(

@@ -1,11 +1,11 @@
-// Every layer's gradients, by input and by weights, against central differences of its own forward
-// pass.
+// Every layer's gradients with respect to its input and weights, against central differences of its
+// own forward pass.
 #include "tests/worker/model/support.h"
 
 namespace leeway::testing::layer_gradient {
 namespace {
 
-// A power of two, so that x + h and x - h lie exactly 2 h apart but for rounding of x.
+// A power of two, so that x + h and x - h are exactly 2 h apart except for the rounding of x.
 constexpr float kStep = 1.0f / 64;
 constexpr double kTolerance = 1e-3;
 
@@ -39,7 +39,7 @@ class Probe {
     return sum;
   }
 
-  // Gradients by the input and by each trained tensor.
+  // Returns the gradients with respect to the input and to each trained tensor.
   std::vector<std::vector<float>> Backward() {
     const std::vector<float> y = Forward();
     std::vector<float> dy = r_;
@@ -56,7 +56,7 @@ class Probe {
     return all;
   }
 
-  // What the gradients are by.
+  // The values with respect to which the gradients are taken.
   std::vector<std::vector<float>*> Variables() {
     std::vector<std::vector<float>*> all = {&x};
     for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -147,7 +147,7 @@ TEST_CASE("gradients of conv2d in groups") {
   Check("conv2d { filters: 17 kernel: 3 groups: 17 stride: 2 padding: 1 bias: false }", {6, 5, 17},
         2);
   Check("conv2d { filters: 9 kernel: 2 groups: 9 stride: 3 }", {7, 8, 9}, 1);
-  // Two filters a channel.
+  // Two filters for each channel.
   Check("conv2d { filters: 6 kernel: 3 groups: 3 padding: 1 }", {4, 5, 3}, 2);
   Check("conv2d { filters: 4 kernel: 3 groups: 2 stride: 2 padding: 1 }", {5, 7, 6}, 3);
   Check("conv2d { filters: 8 kernel: 1 groups: 4 bias: false }", {3, 2, 4}, 2);
@@ -157,7 +157,7 @@ TEST_CASE("gradients of max_pool") {
   const auto check = [](const std::string& config, const ImageShape& input) {
     CAPTURE(config);
     Probe probe(config, input, 2, 1);
-    // All values further apart than the step, so that no winner changes.
+    // All values are further apart than the step, so that no winner changes.
     std::vector<float> ladder(probe.x.size());
     for (size_t i = 0; i < ladder.size(); ++i) ladder[i] = static_cast<float>(i) * 4 * kStep;
     RandomStream(1, RandomPurpose::kShuffle).Shuffle(ladder);
@@ -202,7 +202,7 @@ TEST_CASE("gradients of group_norm") {
 
 TEST_CASE("gradients of relu6") {
   Probe probe("relu6 {}", {3, 5, 3}, 3, 1);
-  // On both sides of both kinks, and away from them.
+  // The values are on both sides of both kinks, and away from them.
   for (float& value : probe.x) {
     value = 3 + 4 * value;
     if (std::abs(value) < 2 * kStep) value = 4 * kStep;
@@ -215,7 +215,7 @@ TEST_CASE("gradients of silu") { Check("silu {}", {3, 5, 3}, 3); }
 
 TEST_CASE("gradients of relu") {
   Probe probe("relu {}", {3, 5, 3}, 3, 1);
-  // Away from the kink.
+  // The values are away from the kink.
   for (float& value : probe.x) value += value < 0 ? -2 * kStep : 2 * kStep;
   CheckGradients(probe);
 }

@@ -1,4 +1,5 @@
-// Batches whose examples are mixed: each has two labels, and its loss is a share of that by either.
+// Batches of mixed examples: each example has two labels, and its loss is a weighted sum of both
+// labels' losses.
 #include "tests/worker/model/support.h"
 
 namespace leeway::testing::mixup {
@@ -29,7 +30,7 @@ Batch MixedBatch(const Kind& kind, size_t size, uint64_t seed) {
   return batch;
 }
 
-// By one of its labels.
+// Returns the batch with only one of its two labels.
 Batch Unmixed(Batch batch, bool other) {
   if (other) batch.labels = batch.other_labels;
   batch.other_labels.clear();
@@ -65,7 +66,7 @@ TEST_CASE("a mixed batch's loss and gradient are shares of those by either label
     expected.push_back(0.7 * static_cast<double>(first[i]) + 0.3 * static_cast<double>(second[i]));
   }
   CHECK(RelativeError(mixed, expected) < 1e-5);
-  // The next batch is as one of a model that never mixes.
+  // The next batch is computed as by a model that never mixes.
   std::vector<float> again(weights.size());
   CHECK(train(Unmixed(batch, false), again) == a);
   CHECK(again == first);

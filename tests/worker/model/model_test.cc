@@ -191,7 +191,7 @@ TEST_CASE("initial weights have the initialiser's spread and depend on the seed 
   };
   CHECK(spread("HE_NORMAL") == Approx(2.0 / 300).epsilon(0.03));
   CHECK(spread("LECUN_NORMAL") == Approx(1.0 / 300).epsilon(0.03));
-  // A uniform's variance is a third of its bound's square.
+  // The variance of a uniform distribution is a third of the square of its bound.
   CHECK(spread("GLOROT_UNIFORM") == Approx(6.0 / 500 / 3).epsilon(0.03));
   CHECK(spread("ZEROS") == 0);
 
@@ -213,7 +213,7 @@ TEST_CASE("every tensor has initial values of its own") {
   CHECK_FALSE(std::equal(weights.begin(), weights.begin() + 16, weights.begin() + 16));
 }
 
-// Central differences of the whole model's loss, by every trained weight.
+// Compares the whole model's gradient with central differences, for every trained weight.
 void CheckModelGradient(const std::string& text, const ImageShape& input, uint32_t classes) {
   CAPTURE(text);
   auto backend = TestBackend();
@@ -249,9 +249,9 @@ TEST_CASE("a whole model's gradient is its loss's slope, for every loss") {
 }
 
 TEST_CASE("layers that share memory do not spoil what others read") {
-  // tanh reads its output in backward, so dropout may not overwrite it, not even past a flatten;
-  // dropout first in the model may not overwrite the batch; untrained layers come before the first
-  // trained one.
+  // Three conditions at once. tanh reads its output in backward, so dropout may not overwrite it,
+  // not even past a flatten. A dropout that is first in the model may not overwrite the batch.
+  // Untrained layers come before the first trained one.
   CheckModelGradient(R"(
     layers { dropout { rate: 0.2 } } layers { tanh {} } layers { avg_pool {} }
     layers { conv2d { filters: 3 kernel: 2 } } layers { tanh {} } layers { flatten {} }

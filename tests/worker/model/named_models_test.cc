@@ -1,4 +1,4 @@
-// Models by name have the sizes of the papers' and of torchvision's.
+// Named models have the sizes of the papers' and of torchvision's models.
 #include "config/model/named_models.h"
 
 #include <algorithm>
@@ -16,13 +16,13 @@ struct Size {
   // Running means and variances.
   uint64_t averaged;
   int trained_tensors;
-  // Millions of multiplications and additions in the forward products of one example.
+  // Millions of multiply-adds in the forward products of one example.
   double mmacs;
-  // Labels of an example.
+  // The labels of an example.
   size_t labels = 1;
 };
 
-// Counted by hand from the papers and, for those that it has, by torchvision.
+// Counted by hand from the papers and, where torchvision has the model, by torchvision.
 const Size kSizes[] = {
     {"mlp { hidden: 128 hidden: 64 }", {28, 28, 1}, 10, 109'386, 0, 6, 0.109},
     {"lenet {}", {28, 28, 1}, 10, 61'706, 0, 10, 0.42},
@@ -45,10 +45,10 @@ const Size kSizes[] = {
      34'112,
      158,
      301},
-    // Products of the weights as the literature has them, 50.9 million, and of the attention.
+    // The products of the weights as in the literature, 50.9 million, plus those of the attention.
     {"gpt { vocabulary: 65 bias: false }", {64, 1, 1}, 65, 805'248, 0, 36, 50.9 + 4.2, 64},
     {"gpt { vocabulary: 65 }", {64, 1, 1}, 65, 809'856, 0, 52, 50.9 + 4.2, 64},
-    // GPT-2, the smallest.
+    // The smallest GPT-2.
     {"gpt { vocabulary: 50257 layers: 12 width: 768 heads: 12 tanh_gelu: true }",
      {1024, 1, 1},
      50257,

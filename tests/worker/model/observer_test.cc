@@ -1,4 +1,4 @@
-// What an observer is told of a batch, and that it changes nothing.
+// What an observer is told about a batch, and that observing changes nothing.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -9,8 +9,8 @@
 namespace leeway::testing::observer {
 namespace {
 
-// Trained: conv2d 0-18 (weight) and 18-20 (bias), batch_norm 20-22 and 22-24, dense 24-88 and
-// 88-90. Averaged: batch_norm's 90-92 and 92-94.
+// The trained elements: conv2d 0-18 (weight) and 18-20 (bias), batch_norm 20-22 and 22-24, dense
+// 24-88 and 88-90. The averaged elements: batch_norm's 90-92 and 92-94.
 constexpr char kModel[] = R"(
     layers { conv2d { filters: 2 kernel: 3 padding: 1 } } layers { batch_norm {} } layers { relu {} }
     layers { flatten {} } layers { dense { units: 2 } } loss: LOSS_SOFTMAX_CROSS_ENTROPY)";
@@ -40,7 +40,7 @@ class Notes : public TrainObserver {
 
   std::vector<std::string> notes;
   double loss = -1;
-  // The note that is an error.
+  // The note at which the observer returns an error.
   std::string fail_at;
   std::function<void(std::span<const ElementRange>)> on_final;
 
@@ -81,7 +81,7 @@ TEST_CASE("what is final stays as it is, and its weights are read no more") {
   REQUIRE(plain.Train(nullptr).ok());
   Notes notes;
   std::vector<float> seen(kTotal, -1);
-  // As an exchange does: what is final leaves at once, and the answer takes the weights' place.
+  // Like an exchange: what is final leaves at once, and the answer replaces the weights.
   notes.on_final = [&](std::span<const ElementRange> elements) {
     for (const ElementRange& range : elements) {
       std::copy_n(rig.contribution.begin() + range.offset, range.count,

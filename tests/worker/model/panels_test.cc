@@ -1,5 +1,5 @@
-// Large dense layers, which are computed in panels: the same values, each panel from its own
-// weights alone, told to the observer as it becomes final.
+// Large dense layers, which are computed in panels. The values stay the same, each panel uses only
+// its own weights, and the observer is told of each panel as it becomes final.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -12,7 +12,7 @@ namespace leeway::testing::panels {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-// Three panels, of 130, 130 and 129 rows.
+// The inputs of three panels, of 130, 130 and 129 rows.
 constexpr uint32_t kInputs = 389;
 constexpr uint32_t kUnits = 4100;
 
@@ -27,7 +27,7 @@ std::unique_ptr<Layer> Dense(uint32_t inputs, uint32_t units, bool bias = true) 
 
 TEST_CASE("a dense layer is cut between rows where it is large, by its shape alone") {
   CHECK(Dense(784, 512)->panel_cuts().empty());
-  // Too few rows to make two panels of them.
+  // Too few rows for two panels.
   CHECK(Dense(255, 100'000)->panel_cuts().empty());
   CHECK(Dense(kInputs, kUnits)->panel_cuts() ==
         std::vector<uint64_t>{130ull * kUnits, 260ull * kUnits});
@@ -81,8 +81,8 @@ TEST_CASE("the panels of a dense layer give what the whole layer would") {
   }
 }
 
-// As an exchange over a slow network: a weight is there when it has been asked for, and gone when
-// its gradient is final; the gradient counts as it is then.
+// Like an exchange over a slow network: a weight is there once it has been asked for, and is gone
+// when its gradient is final. The gradient's value at that moment counts.
 class Lending : public TrainObserver {
  public:
   Lending(const std::vector<float>& source, std::vector<float>& weights,
@@ -130,7 +130,7 @@ class Lending : public TrainObserver {
 
 TEST_CASE("each panel waits for its own weights and is final before the next one is computed") {
   auto backend = TestBackend(GENERATE(1u, 2u));
-  // The panelled layer second, so that it gives a dx, between others.
+  // The panelled layer is the second of several, so that it computes a dx.
   auto model = BuildModel(R"(
       layers { dense { units: 389 } } layers { batch_norm {} } layers { relu {} }
       layers { dense { units: 4100 } } layers { relu {} } layers { dense { units: 3 } }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Precision kAll[] = {Precision::kFp32, Precision::kTf32, Precision::kBf16,
                               Precision::kFp16};
-// Of a product of the rounded factors: sums are float32 in each precision.
+// For a product of rounded factors: sums are float32 in each precision.
 constexpr double kTolerance = 2e-6;
 
 struct Format {
@@ -38,7 +38,8 @@ Format FormatOf(Precision precision) {
   return {23, -126, std::numeric_limits<float>::max()};
 }
 
-// By the definition of a binary format: the nearest multiple of its spacing, of two the even one.
+// By the definition of a binary format: the nearest multiple of its spacing; if two are nearest,
+// the even one.
 double Nearest(Precision precision, float value) {
   if (!std::isfinite(value) || value == 0) return value;
   const Format format = FormatOf(precision);
@@ -62,7 +63,7 @@ void CheckRounding(Precision precision, float value) {
   }
 }
 
-// Halves of either kind as the floats that they are.
+// Convert halves of either kind to floats of the same value.
 float OfBf16(uint32_t half) { return FloatOfBits(half << 16); }
 float OfFp16(uint32_t half) {
   const auto mantissa = static_cast<double>(half & 1023);
@@ -88,7 +89,8 @@ TEST_CASE("every half is itself when it is rounded, with the same bits") {
 
 TEST_CASE("ties go to the even neighbour, and what lies beside them to the nearer one") {
   for (uint32_t half = 0; half < 0x7c00; ++half) {
-    // Between it and the next one, the largest's next being what would be infinite.
+    // The midpoint between the half and the next one. The largest half's next one is the value that
+    // would be infinite.
     const double next = half + 1 == 0x7c00 ? 65536 : OfFp16(half + 1);
     const auto tie = static_cast<float>((OfFp16(half) + next) / 2);
     for (const float value : {tie, std::nextafter(tie, 0.0f), std::nextafter(tie, INFINITY)}) {
@@ -127,8 +129,8 @@ Floats RoundedAll(Precision precision, Floats values) {
   return values;
 }
 
-// Of a product, from that of its factors in the precision. `reference`: the product of factors that
-// are rounded so.
+// Returns the error of a product against the product of its factors in the precision. `reference`
+// returns the product of factors rounded to a precision.
 double ProductError(Precision precision, const Floats& actual,
                     const std::function<Doubles(Precision)>& reference) {
   const double error = RelativeError(actual, reference(precision));
@@ -244,11 +246,11 @@ TEST_CASE("scaling multiplies, and clears a flag where something is not finite")
     finite = 1;
     backend->Scale(x.size(), 1, x.data(), &finite);
     CHECK(finite == 0);
-    // Nothing sets it again.
+    // A later finite call does not set the flag again.
     backend->Scale(700, 1, x.data(), &finite);
     CHECK(finite == 0);
   }
-  // By the scaling itself.
+  // The scaling itself overflows.
   Floats large(3, 3e38f);
   finite = 1;
   backend->Scale(large.size(), 2, large.data(), &finite);
@@ -296,7 +298,7 @@ TEST_CASE("a gradient in each precision is near that of fp32, fp16 wants its sca
   CHECK(RelativeError(TrainOnce(Precision::kTf32, 1).contribution, exact.contribution) < 2e-3);
   CHECK(RelativeError(TrainOnce(Precision::kBf16, 1).contribution, exact.contribution) < 2e-2);
   CHECK(RelativeError(TrainOnce(Precision::kFp16, 1024).contribution, exact.contribution) < 2e-3);
-  // 2^24 is too much for it.
+  // A loss scale of 2^24 is too large for fp16.
   const Floats overflowed = TrainOnce(Precision::kFp16, 0x1p24f).contribution;
   CHECK_FALSE(std::all_of(overflowed.begin(), overflowed.end(),
                           [](float value) { return std::isfinite(value); }));

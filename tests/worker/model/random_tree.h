@@ -11,7 +11,7 @@
 
 namespace leeway::testing {
 
-// Trees that keep kImage's shape, drawn from a seed: every kind of layer with every kind of
+// Trees that keep kImage's shape, drawn from a seed. Every kind of layer may have every kind of
 // neighbour, on either side of a branch.
 class RandomTree {
  public:
@@ -68,7 +68,7 @@ class RandomTree {
     return text + "}";
   }
 
-  // One within another would be refused.
+  // A recompute within a recompute would be refused.
   std::string Recompute(int depth) {
     const bool inner = std::exchange(recomputes_, true);
     std::string text = absl::StrCat(inner ? "sequence { " : "recompute { ",
@@ -77,7 +77,7 @@ class RandomTree {
     return text;
   }
 
-  // Back to three channels.
+  // Ends with three channels again.
   std::string Concat(int depth) {
     return absl::StrCat("sequence { layers { concat { branches { ", Layers(depth, 1),
                         "} branches { ", Layers(depth, 2),

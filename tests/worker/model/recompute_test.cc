@@ -13,7 +13,7 @@
 namespace leeway::testing::recompute {
 namespace {
 
-// What is final leaves at once, and what lies there then is anything.
+// What is final leaves at once; its memory then has arbitrary values.
 class Leaving : public TrainObserver {
  public:
   Leaving(std::vector<float>& weights, std::vector<float>& contribution)
@@ -40,7 +40,7 @@ class Leaving : public TrainObserver {
 struct Data {
   ImageShape image = RandomTree::kImage;
   uint32_t classes = 3;
-  // 0: features are numbers.
+  // 0: features are numbers and not tokens.
   uint32_t vocabulary = 0;
   size_t examples = 4;
 };
@@ -62,7 +62,7 @@ std::unique_ptr<Model> Built(const v1::Model& config, const Data& data, Backend&
   return *std::move(model);
 }
 
-// The weights after a few steps of plain SGD, and the losses.
+// Returns the weights after a few steps of plain SGD, and the losses.
 std::vector<float> Trained(Model& model, const Data& data) {
   std::vector<float> newest = InitialWeights(model, 3), contribution(newest.size());
   std::vector<float> losses;
@@ -74,7 +74,7 @@ std::vector<float> Trained(Model& model, const Data& data) {
     INFO(loss.status());
     REQUIRE(loss.ok());
     losses.push_back(static_cast<float>(*loss));
-    // Nothing has been written that had left.
+    // Nothing was written after it had left.
     CHECK(contribution == std::vector<float>(contribution.size(), Leaving::kGone));
     for (size_t i = 0; i < newest.size(); ++i) newest[i] -= 0.05f * observer.sent[i];
   }
@@ -102,7 +102,7 @@ TEST_CASE("a tree with layers that are computed again has the bits of one withou
   CHECK(SameBits(Trained(*model, data), Trained(*plain, data)));
 }
 
-// Each of the layers that is made of others is computed again.
+// Makes each composite layer compute again.
 void Recompute(LayerList& layers) {
   for (int i = 0; i < layers.size(); ++i) {
     const v1::Layer layer = layers[i];
@@ -113,7 +113,7 @@ void Recompute(LayerList& layers) {
   }
 }
 
-// A named model, of which each block is computed again.
+// Returns a named model in which each block is computed again.
 v1::Model Recomputed(v1::Model model) {
   for (v1::Layer& layer : *model.mutable_layers()) {
     if (layer.has_sequence()) Recompute(*layer.mutable_sequence()->mutable_layers());
@@ -157,7 +157,7 @@ TEST_CASE("segments take turns with one memory, and keep only what they give") {
                {1, 1, 32}, 3, *backend)
         ->PlanMemory(16, false);
   };
-  // Each dense layer's output is 16 x 32 floats, over which tanh writes its own.
+  // Each dense layer's output is 16 x 32 floats, and tanh overwrites it with its own output.
   const MemoryPlan again = plan_of("recompute"), kept = plan_of("sequence");
   CHECK(again.recomputed == 512);
   CHECK(again.layers ==

@@ -1,4 +1,4 @@
-// The kernels again, in double and in the plainest way: what backends are checked against.
+// The kernels in double and in the plainest way, which backends are checked against.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +30,8 @@ inline Doubles ReferenceGemm(const GemmShape& shape, Op op_a, const Floats& a, O
   return c;
 }
 
-// Calls visit(output pixel, input pixel or -1 outside the image, kernel place), pixels counted over
-// the batch.
+// Calls visit(output pixel, input pixel or -1 outside the image, kernel position), with pixels
+// counted over the batch.
 template <typename Visit>
 void ForEachTap(const Conv2dShape& shape, size_t batch, Visit visit) {
   const ImageShape out = shape.output();

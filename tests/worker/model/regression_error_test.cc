@@ -28,7 +28,7 @@ RegressionError Sum(const std::vector<Pair>& pairs, size_t batch) {
 }  // namespace
 
 TEST_CASE("The errors of a regression are those of all its examples, however they are divided") {
-  // Far from zero and hardly apart: sums of squares of the labels would cancel out.
+  // The labels are far from zero and close together: sums of their squares would cancel out.
   for (const double offset : {0.0, 1e3, -1e7}) {
     std::mt19937 bits(7);
     std::vector<Pair> pairs;

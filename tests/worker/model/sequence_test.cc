@@ -1,4 +1,4 @@
-// Models of tokens: a label at each position, weights that two layers share, attention.
+// Models of tokens: a label at each position, weights that two layers share, and attention.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kVocabulary = 7;
 constexpr ImageShape kContext{5, 1, 1};
 
-// Tokens and labels of `size` examples.
+// Returns the tokens and labels of `size` examples.
 Batch TokenBatch(size_t size, const ImageShape& shape, uint32_t vocabulary, uint64_t seed) {
   Batch batch{size, {}, {}};
   RandomStream stream(seed, RandomPurpose::kGenerate);
@@ -37,7 +37,7 @@ std::unique_ptr<Model> Built(const std::string& text, Backend& backend) {
   return *std::move(model);
 }
 
-// Larger than they start, so that slopes are not lost in rounding.
+// Returns larger weights than the initial ones, so that slopes are not lost in rounding.
 std::vector<float> LargeWeights(const Model& model) {
   std::vector<float> weights = RandomValues(model.schema().total(), 3, 0.4);
   return weights;
@@ -66,10 +66,10 @@ TEST_CASE("gradients of models of tokens are the slopes of their loss") {
   const std::string layers = GENERATE(
       "layers { embedding { vocabulary: 7 width: 4 } } "
       "layers { dense { units: 7 pointwise: true } }",
-      // The embedding's weight gives the scores, too.
+      // The embedding's weight also computes the scores.
       "layers { name: \"e\" embedding { vocabulary: 8 width: 4 } } layers { tanh {} } "
       "layers { tied_dense { embedding: \"e\" } }",
-      // It is read three times.
+      // The weight is read three times.
       "layers { name: \"e\" embedding { vocabulary: 7 width: 7 } } "
       "layers { tied_dense { embedding: \"e\" } } layers { tanh {} } "
       "layers { tied_dense { embedding: \"e\" } }",
@@ -121,7 +121,7 @@ TEST_CASE("an example's loss is the mean over its positions") {
   CHECK(evaluation->loss_sum == Approx(loss).epsilon(1e-6));
   CHECK(evaluation->examples == 3);
   CHECK(evaluation->labels == 15);
-  // Equal scores for all classes.
+  // All classes have equal scores.
   const std::vector<float> zeros(weights.size(), 0.0f);
   CHECK(*model->Train(batch, zeros, {}, contribution) == Approx(3 * std::log(7.0)));
 }
@@ -134,7 +134,7 @@ TEST_CASE("a causal model's scores do not depend on later tokens") {
                          " } layers { dense { units: 7 pointwise: true } }",
                      *backend);
   const std::vector<float> weights = LargeWeights(*model);
-  // The loss of each position by itself, as the only one whose label changes.
+  // The loss of each position alone: only that position's label changes.
   Batch batch = TokenBatch(1, kContext, kVocabulary, 4);
   Batch later = batch;
   later.features[4] = static_cast<float>((static_cast<int>(batch.features[4]) + 1) % 7);
@@ -242,7 +242,7 @@ TEST_CASE("a factorization machine's score is the sum over pairs of features") {
   REQUIRE(model.ok());
   const std::vector<float> weights = RandomValues((*model)->schema().total(), 5);
   const std::vector<float> x = RandomValues(4, 6);
-  // Rendle 2010, equation 1; the factors come first, then the linear part and its bias.
+  // Rendle 2010, equation 1. The factors come first, then the linear part and its bias.
   REQUIRE(weights.size() == 4 * 3 + 4 + 1);
   double score = weights[16];
   for (size_t i = 0; i < 4; ++i) {

@@ -1,4 +1,4 @@
-// What the tests of compute, layers and models share.
+// Shared by the tests of compute, layers and models.
 #pragma once
 
 #include <cmath>
@@ -21,13 +21,13 @@
 
 namespace leeway::testing {
 
-// The program brings both: cpu_backend.cc, or those of a device (tests/worker/device).
+// Each program defines both of these: in cpu_backend.cc, or for a device (tests/worker/device).
 std::unique_ptr<Backend> TestBackend(uint32_t threads = 1, Precision precision = Precision::kFp32);
-// Factors in this precision may keep digits: where TF32 is allowed, cuBLAS computes some shapes in
-// fp32 all the same.
+// Factors in this precision may keep digits: even where TF32 is allowed, cuBLAS computes some
+// shapes in fp32.
 bool MayKeepDigits(Precision precision);
 
-// From protobuf's text format, such as "layers { dense { units: 3 } } loss: LOSS_SQUARED".
+// Parses protobuf's text format, such as "layers { dense { units: 3 } } loss: LOSS_SQUARED".
 inline v1::Model ParseModel(const std::string& text) {
   v1::Model model;
   REQUIRE(google::protobuf::TextFormat::ParseFromString(text, &model));
@@ -43,7 +43,7 @@ inline std::unique_ptr<Model> BuildModel(const std::string& text, const ImageSha
   return *std::move(model);
 }
 
-// Standard normal times `scale`.
+// Returns standard normal values times `scale`.
 inline std::vector<float> RandomValues(size_t count, uint64_t seed, double scale = 1) {
   RandomStream stream(seed, RandomPurpose::kGenerate);
   std::vector<float> values(count);
@@ -51,7 +51,7 @@ inline std::vector<float> RandomValues(size_t count, uint64_t seed, double scale
   return values;
 }
 
-// A batch with labels 0 .. classes - 1.
+// Returns a batch with labels 0 .. classes - 1.
 inline Batch RandomBatch(size_t size, size_t elements, uint32_t classes, uint64_t seed) {
   Batch batch{size, RandomValues(size * elements, seed), std::vector<float>(size)};
   RandomStream stream(seed + 1, RandomPurpose::kGenerate);
@@ -59,7 +59,7 @@ inline Batch RandomBatch(size_t size, size_t elements, uint32_t classes, uint64_
   return batch;
 }
 
-// Examples [begin, end) of a batch.
+// Returns examples [begin, end) of a batch.
 inline Batch Part(const Batch& batch, size_t begin, size_t end) {
   const size_t elements = batch.features.size() / batch.size;
   return {end - begin,
@@ -79,7 +79,7 @@ inline double Norm(const std::vector<double>& values) {
   return std::sqrt(sum);
 }
 
-// |a - b| / |b|, Euclidean.
+// Returns |a - b| / |b| in the Euclidean norm.
 template <typename A, typename B>
 double RelativeError(const A& actual, const B& expected) {
   REQUIRE(actual.size() == expected.size());

@@ -1,4 +1,4 @@
-// Small models learn; batch norm's running statistics and dropout's masks behave.
+// Small models learn; batch norm's running statistics and dropout's masks are right.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +7,7 @@
 namespace leeway::testing::training {
 namespace {
 
-// Plain gradient descent, and averaged values move to the batch's, as the servers do it.
+// Plain gradient descent. Averaged values move towards the batch's, as on the servers.
 void Descend(Model& model, const Batch& batch, double rate, int steps,
              std::vector<float>& weights) {
   std::vector<float> contribution(weights.size());
@@ -44,7 +44,7 @@ TEST_CASE("a small model learns XOR, by every activation and both classification
   CHECK(evaluation->loss_sum / 4 < 0.05);
 }
 
-// Images with a bright spot in one of four quarters, in noise.
+// Noisy images with a bright spot in one of four quarters.
 Batch Spots(size_t size, uint64_t seed) {
   Batch batch{size, RandomValues(size * 100, seed, 0.3), std::vector<float>(size)};
   RandomStream stream(seed, RandomPurpose::kShuffle);
@@ -94,14 +94,14 @@ TEST_CASE("batch norm's running statistics move to the batch's by the momentum, 
   const size_t mean = model->schema().trained();
   REQUIRE(model->schema().total() == mean + 2);
   Descend(*model, batch, 0, 1, weights);
-  // The mean is 3, the sum of squares about it 14: 14 / 3 unbiased.
+  // The mean is 3; the sum of squares about it is 14, which gives 14 / 3 unbiased.
   CHECK(weights[mean] == Approx(0.25 * 3));
   CHECK(weights[mean + 1] == Approx(0.75 + 0.25 * 14 / 3));
   Descend(*model, batch, 0, 200, weights);
   CHECK(weights[mean] == Approx(3));
   CHECK(weights[mean + 1] == Approx(14.0 / 3));
 
-  // Evaluation goes by them: other examples in the batch do not matter.
+  // Evaluation uses the running statistics: other examples in the batch do not matter.
   const auto alone = model->Evaluate(Part(batch, 0, 1), weights);
   const auto other = model->Evaluate(Batch{1, {2}, {1}}, weights);
   const auto both = model->Evaluate(Part(batch, 0, 2), weights);
@@ -119,8 +119,8 @@ TEST_CASE("one example has no variance: batch norm keeps finite") {
   CHECK(std::all_of(weights.begin(), weights.end(), [](float w) { return std::isfinite(w); }));
 }
 
-// The values that dropout lets through, scaled: the gradient of a linear model's weights shows
-// them.
+// Returns the scaled values that dropout lets through, which the gradient of a linear model's
+// weights shows.
 std::vector<float> Mask(const Draw& draw, const std::string& layers, size_t size = 4000) {
   auto backend = TestBackend();
   auto model = BuildModel(
@@ -138,7 +138,7 @@ TEST_CASE(
   const std::string layer = "layers { dropout { rate: 0.3 } }";
   const std::vector<float> mask = Mask({1, 2, 3}, layer);
   const auto dropped = std::count(mask.begin(), mask.end(), 0.0f);
-  // Six standard deviations.
+  // Within six standard deviations.
   CHECK(std::abs(dropped - 1200.0) < 6 * std::sqrt(4000 * 0.3 * 0.7));
   CHECK(std::count(mask.begin(), mask.end(), 1.0f / (1.0f - 0.3f)) == 4000 - dropped);
   CHECK(Mask({1, 2, 3}, layer) == mask);

@@ -1,5 +1,5 @@
-// That the graphs are right is shown by tests/training/model_files.py, where other programs check
-// and run them.
+// tests/training/model_files.py shows that the graphs are right: other programs check and run them
+// there.
 #include "worker/onnx/onnx_model.h"
 
 #include <algorithm>

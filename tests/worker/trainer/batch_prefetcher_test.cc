@@ -14,7 +14,7 @@ namespace {
 using Keys = std::vector<uint64_t>;
 constexpr Duration kPatience = std::chrono::seconds(60);
 
-// The batch of a key is the key.
+// The batch that belongs to a key contains the key.
 absl::Status LoadNumber(uint64_t key, Batch& batch) {
   batch.size = 1;
   batch.features.assign(1, static_cast<float>(key));
@@ -22,7 +22,7 @@ absl::Status LoadNumber(uint64_t key, Batch& batch) {
   return absl::OkStatus();
 }
 
-// Lets threads wait until the test says so.
+// Makes threads wait until the test opens it.
 class Gate {
  public:
   void Pass() {
@@ -57,7 +57,7 @@ TEST_CASE("Every batch is that of its key, with any number of threads") {
       REQUIRE(prefetcher.Take(key, kPatience, batch).ok());
       REQUIRE(batch.features == std::vector<float>{static_cast<float>(key)});
     }
-    // Back, and to what was never wanted.
+    // Backwards, and to a key that was never wanted.
     for (const uint64_t key : {7u, 400u, 3u}) {
       REQUIRE(prefetcher.Take(key, kPatience, batch).ok());
       CHECK(batch.features[0] == static_cast<float>(key));
@@ -99,7 +99,7 @@ TEST_CASE("A worker loads what no thread has begun itself, and waits for what on
   prefetcher.Want(Keys{1, 2});
   gate.Await(1);
   Batch batch;
-  // The only thread is busy with the first.
+  // The only thread is busy with the first key.
   REQUIRE(prefetcher.Take(2, kPatience, batch).ok());
   CHECK(batch.features[0] == 2);
   const absl::Status late = prefetcher.Take(1, std::chrono::milliseconds(1), batch);

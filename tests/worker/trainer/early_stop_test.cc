@@ -1,4 +1,4 @@
-// A worker whose evaluations may end the job: the coordinator has each before training goes on.
+// A worker whose evaluations may end the job: the coordinator has each one before training goes on.
 #include <atomic>
 #include <map>
 #include <optional>
@@ -14,7 +14,7 @@ using testing::Rig;
 
 constexpr char kEarly[] = "evaluation={every: {clocks: 2}, early_stop: {patience: 1}}";
 
-// Clocks of the evaluations that came before anything of the same or a later clock was handed in.
+// Records the clocks of evaluations that came before any contribution of the same or a later clock.
 struct Order {
   explicit Order(Rig& rig) {
     rig.model->script = [this](const FakeRequest& request) {

@@ -1,4 +1,4 @@
-// A whole worker against servers and a coordinator of the test's own.
+// A whole worker with a fake coordinator and fake servers.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace leeway::testing {
 
-// Ten steps an epoch; a linear model of 4 features and 2 classes.
+// A job with ten steps an epoch, and a linear model of 4 features and 2 classes.
 inline constexpr char kJob[] = R"(
 apiVersion: leeway/v1
 kind: TrainingJob

@@ -1,4 +1,4 @@
-// What a worker keeps of its own: handed in at cuts, and taken up again.
+// A worker's own state, which it saves at cuts and takes up again.
 #include <map>
 #include <string>
 
@@ -28,7 +28,8 @@ TEST_CASE("What a worker keeps is handed in at every cut and at the end, and tak
   CHECK(saved.count(4) == 1);
   CHECK(saved.count(5) == 1);
 
-  // Resumed from clock 4 with the weights of then, the last clock ends the same.
+  // A worker that resumes from clock 4 with the weights of that clock ends its last clock in the
+  // same way.
   const auto weights_at = [&](uint64_t clock) {
     std::vector<float> weights(kTotal);
     for (const FakeRequest& request : rig.model->requests()) {

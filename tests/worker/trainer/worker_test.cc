@@ -1,4 +1,4 @@
-// A whole worker against servers and a coordinator of the test's own.
+// A whole worker with a fake coordinator and fake servers.
 #include "worker/worker.h"
 
 #include <atomic>
@@ -76,7 +76,7 @@ TEST_CASE(
 }
 
 TEST_CASE("In async every exchange has a batch, and who has no data makes none") {
-  // Three batches in the data: ranks 0 to 2 have one each.
+  // The data has three batches: ranks 0 to 2 have one each.
   for (const auto& [rank, exchanges] : {std::pair(0u, 4), {1u, 4}, {3u, 0}}) {
     Rig rig({"consistency.mode=async", "workers.count=4", "data.batch_size=30", "stop.clocks=1"});
     rig.coordinator.registration.set_rank(rank);
@@ -111,11 +111,11 @@ TEST_CASE("Where the codec is to be chosen a worker says how fast its way to the
     rig.coordinator.offer = rig.coordinator.registration.job();
     rig.coordinator.offer->mutable_compression()->mutable_contributions()->mutable_auto_();
   }
-  // A worker that cannot measure trains all the same.
+  // A worker that cannot measure its link still trains.
   const bool answered = GENERATE(true, false);
   rig.coordinator.refuse = [&](const std::string& method) {
     if (method != "ProbeLink" || answered) return absl::OkStatus();
-    // UNAVAILABLE would be asked again for 20 s.
+    // After UNAVAILABLE the worker would ask again for 20 s.
     return absl::InternalError("no way");
   };
   CHECK(rig.Run().exit == WorkerExit::kDone);
@@ -181,7 +181,8 @@ TEST_CASE("An exchange in flight beyond the end is broken off") {
   CHECK(rig.coordinator.saved().count(2) == 1);
 }
 
-// The servers hold what comes from clock `from` on until the worker has heard that all stop at 2.
+// From clock `from` on, the servers hold contributions until the worker has heard that all workers
+// stop at clock 2.
 struct Stopping {
   Stopping(Rig& rig, uint64_t from, absl::Status answer) {
     rig.model->script = [this, from, answer](const FakeRequest& request) {
@@ -195,7 +196,7 @@ struct Stopping {
       if (!in_flight) return;
       reply.set_stop_requested(true);
       reply.set_stop_at(2);
-      // The one after the first to say so comes when the worker has heard it.
+      // The second reply comes when the worker has heard the first one.
       if (++told == 2) over.set_value();
     };
   }
@@ -208,7 +209,7 @@ struct Stopping {
 
 TEST_CASE("A worker that computes beyond the end first ends the exchange that others need") {
   Rig rig;
-  // The steps of clock 2 have begun, or are about to; those of the others wait for this exchange.
+  // The steps of clock 2 have begun, or will soon; the other workers' steps wait for this exchange.
   Stopping stopping(rig, 1, absl::OkStatus());
   const WorkerEnd end = rig.Run();
   CHECK(end.exit == WorkerExit::kStopped);
@@ -260,7 +261,7 @@ TEST_CASE("A worker that a newer life has replaced steps back without a word") {
     return method == "Heartbeat" ? absl::AbortedError("a newer life exists") : absl::OkStatus();
   };
   beaten.model->script = [&](const FakeRequest& request) {
-    // Keeps the worker until its heartbeat is refused.
+    // Keeps the worker busy until its heartbeat is refused.
     if (request.method == "PushPull") return absl::UnavailableError("waiting for worker 1");
     return absl::OkStatus();
   };
@@ -287,7 +288,7 @@ TEST_CASE(
   CHECK(rig.coordinator.leaves().empty());
 }
 
-// The others complete clock 1 without this worker, which goes on at clock 3.
+// The others complete clock 1 without this worker, which continues at clock 3.
 void Overtake(Rig& rig, uint64_t counted) {
   rig.model->script = [&rig, counted](const FakeRequest& request) {
     if (request.method != "PushPull" || request.header.clock() != 1) return absl::OkStatus();
@@ -367,7 +368,7 @@ TEST_CASE("Wrong data and wrong ranks end before the registration") {
   CHECK(end.exit == WorkerExit::kPermanent);
   CHECK_THAT(std::string(end.status.message()), Catch::Contains("absent.csv"));
 
-  // It has the job from elsewhere, and its own data folder is all that it reads.
+  // The worker has the job from elsewhere, and reads only its own data folder.
   Rig elsewhere({"data.test={type: csv, files: [/etc/a.csv]}"});
   end = elsewhere.Run();
   CHECK(end.exit == WorkerExit::kPermanent);
@@ -384,7 +385,7 @@ TEST_CASE("Wrong data and wrong ranks end before the registration") {
 TEST_CASE(
     "That nobody answers, or that the others do not come, may pass: the worker may be restarted") {
   WorkerOptions options;
-  // Nobody listens there.
+  // No process listens there.
   options.coordinator = "127.0.0.1:1";
   options.start_within = std::chrono::milliseconds(200);
   WorkerEnd end = RunWorker(options);
@@ -407,7 +408,7 @@ TEST_CASE("What a worker that is overtaken has trained on is reported before it 
   Mutex mutex;
   IntervalSet held;
   uint64_t next = 0;
-  // Batch to how many registrations there had been when it was reported.
+  // By batch: how many registrations there had been when it was reported.
   std::map<uint64_t, size_t> reported;
   Rig rig({"exchange={type: delta, local_steps: 1, optimizer: {type: sgd, learning_rate: 0.1}}",
            "data.assignment=leased", "workers.on_worker_loss=continue"});
@@ -427,7 +428,7 @@ TEST_CASE("What a worker that is overtaken has trained on is reported before it 
     }
   };
   REQUIRE(rig.Run().exit == WorkerExit::kDone);
-  // For the job, and for each of the two trainers.
+  // One registration for the job, and one for each of the two trainers.
   CHECK(rig.coordinator.registrations().size() == 3);
   CHECK(reported.at(0) == 2);
   CHECK(reported.at(1) == 3);

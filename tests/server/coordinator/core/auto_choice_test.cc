@@ -1,4 +1,5 @@
-// What `auto` compression stands for is decided when all are here who begin, and told to everybody.
+// `auto` compression is decided when all processes that begin the job are here, and all of them are
+// told.
 #include <algorithm>
 #include <cmath>
 
@@ -17,16 +18,16 @@ TEST_CASE("the slowest link that was measured counts, or the nominal one where t
   CHECK(links.Slowest(kNominal, true) == kNominal);
   links.Take(0, LinkBook::kOneHost);
   CHECK(std::isinf(links.Slowest(kNominal, true)));
-  // The workers are where server 0 is, and another server is not.
+  // The workers are on server 0's host, but another server is not.
   CHECK(links.Slowest(kNominal, false) == kNominal);
-  // Of the processor, not of the wire.
+  // This rate is the processor's, not the wire's.
   links.Take(1, 900e6);
   CHECK(links.Slowest(kNominal, true) == kNominal);
   CHECK(links.Slowest(125e6, true) == 900e6);
   links.Take(2, 3e6);
   links.Take(3, 20e6);
   CHECK(links.Slowest(kNominal, true) == 3e6);
-  // A new life has measured again.
+  // A new life has measured its link again.
   links.Take(2, 10e6);
   CHECK(links.Slowest(kNominal, true) == 10e6);
 }
@@ -82,7 +83,7 @@ TEST_CASE("what was chosen once stays, whatever a worker that comes later has me
   Scenario job(AutoOptions());
   for (const uint32_t server : {0u, 1u}) REQUIRE(job.Server(server).ok());
   for (const uint32_t rank : {0u, 1u}) WorkerWithLink(job, rank, 20e9);
-  // The servers make their blocks already.
+  // The servers are already making their blocks.
   WorkerWithLink(job, 1, 1e3);
   for (const ConfigureServer& command : job.Take<ConfigureServer>()) {
     CHECK(command.request.auto_codec().has_none());

@@ -1,4 +1,4 @@
-// Checkpoints, and what they have of leased data.
+// Checkpoints, and what they contain about leased data.
 #include "server/coordinator/core/checkpoints.h"
 
 #include "server/coordinator/core/data_leases.h"
@@ -20,7 +20,7 @@ CoordinatorOptions Leased() {
   return options;
 }
 
-// Two shards, two ranks, of which both run.
+// Two shards, and two ranks that are both running.
 struct Cuts {
   explicit Cuts(CoordinatorOptions options = Leased()) : facts(std::move(options)) {
     for (uint32_t i = 0; i < 2; ++i) {
@@ -175,7 +175,7 @@ TEST_CASE("data leases: a lost rank's batches are others' to do, and an epoch's 
   REQUIRE(held.held_size() == 1);
   CHECK(held.held(0).first() == 0);
   of.leases.TakeBack(0);
-  // A share at a time.
+  // The worker gets one share at a time.
   CHECK(of.Lease(1, 4).held(0).first() == 0);
   while (of.Lease(1, 4).held(0).count() < 4) {
   }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr Time kNow = Time(std::chrono::seconds(1000));
 
-// Three workers, of which two are enough, and two shards.
+// Two shards, and three workers of which two are enough.
 struct Sets {
   Sets() { sets.Restart(4, 2); }
   static CoordinatorOptions Options() {

@@ -1,4 +1,4 @@
-// Clocks that need not be everybody's: which contributions count, and how such a job ends.
+// Clocks that can do without some workers: which contributions count, and how such a job ends.
 #include "server/coordinator/core/committed_set_book.h"
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
@@ -73,7 +73,7 @@ CoordinatorOptions Options(uint32_t workers, uint32_t backup, v1::WorkerLoss los
   options.job.mutable_consistency()->set_backup_workers(backup);
   options.job.mutable_consistency()->set_grace_deviations(grace_deviations);
   options.job.mutable_workers()->set_on_worker_loss(loss);
-  // Both servers have blocks.
+  // Blocks this small put blocks on both servers.
   options.job.mutable_servers()->set_block_bytes(64);
   return options;
 }
@@ -107,7 +107,7 @@ TEST_CASE("backup workers: a clock is complete without the slowest, and the job 
   job.Start();
   for (uint64_t clock = 0; clock < 3; ++clock) HeldByAll(job, clock, {0, 1});
   CHECK(Sets(job) == std::vector<Ranks>(3, {0, 1}));
-  // The slow one, at clock 1 when all is over, goes on at the end.
+  // The slow worker is at clock 1 when the others have finished, and continues at the end.
   for (uint32_t rank = 0; rank < 3; ++rank) {
     CHECK(job.Leave(rank, 3, v1::LEAVE_FINISHED) == absl::OkStatus());
   }
@@ -131,7 +131,7 @@ TEST_CASE(
   book.OnHeld(1, 5, {0, 2}, {later, t});
   CHECK(book.Missing(kAll3) == Ranks{1, 2});
   CHECK(book.Arrivals() == std::vector<Time>{later});
-  // What is told once more is as it was.
+  // A repeated report keeps its time.
   book.OnHeld(1, 5, {0, 1}, {later + later.time_since_epoch(), t});
   CHECK(book.Arrivals() == std::vector<Time>{later, later});
   CHECK(book.Enough(kAll3, 1));
@@ -211,7 +211,7 @@ TEST_CASE(
   job.core.StopJob("enough", job.now);
   HeldByAll(job, 2, {0, 1});
   CHECK(Sets(job).size() == 2);
-  // The slow one, and one that is far.
+  // First the slow worker, then one that is far ahead.
   CHECK(job.StopAt(2, 0).value() == 2);
   CHECK(job.StopAt(0, 2).value() == 2);
   CHECK(job.Beat(1, 1)->stop_at() == 2);

@@ -1,4 +1,4 @@
-// Workers, shards and the coordinator's book, in every order that a seed draws.
+// Workers, shards and the coordinator's book, with events in every order that a seed draws.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -21,11 +21,13 @@ constexpr uint32_t kBlocks = 2;
 constexpr uint32_t kBackup = 1;
 constexpr uint64_t kClocks = 8;
 
-// Each worker hands a clock in block by block, in an order of its own; messages between the shards
-// and the book take as long as they like. What is applied where is written down.
+// Each worker sends a clock's contributions block by block, in an order of its own. Messages
+// between the shards and the book may take any time. The world records what is applied in each
+// block.
 class World {
  public:
-  // `machines`: now and then one is lost, with the shard that it owned, once with a worker, too.
+  // `machines`: now and then a machine is lost with the shard that it owned, and once with a
+  // worker, too.
   explicit World(uint64_t seed, bool machines = false)
       : random_(seed, RandomPurpose::kEmulate, {98}), machines_(machines) {
     for (uint32_t s = 0; s < kShards; ++s) {
@@ -38,7 +40,7 @@ class World {
     sets_.Restart(0, {0, 1});
   }
 
-  // False: a set names a contribution that is lost for good, so the job goes back.
+  // Returns false if the job goes back, because a set names a contribution that is lost for good.
   bool Run() {
     for (int step = 0; step < 20000 && !AllDone(); ++step) {
       if (machines_ && Any(400) == 0) LoseMachine(Any(kShards));
@@ -64,13 +66,13 @@ class World {
     BlockCore core;
     std::map<RequestId, std::pair<uint32_t, uint64_t>> names;
     RequestIds running;
-    // By clock: who was applied.
+    // By clock: the ranks whose contributions were applied.
     std::vector<std::vector<uint32_t>> applied;
   };
   struct Shard {
     HeldBook held;
     std::vector<Block> blocks;
-    // On their way to it.
+    // Committed sets that are on their way to the shard.
     std::vector<CommitSet> coming;
   };
   struct Worker {
@@ -83,7 +85,8 @@ class World {
     return HeldBook({.workers = kWorkers, .backup = kBackup, .blocks = kBlocks});
   }
 
-  // The shard goes on at its replica, which has what was applied, and nothing that was held.
+  // The shard continues at its replica, which has the applied contributions and none of the held
+  // ones.
   void LoseMachine(uint32_t s) {
     if (!dead_ && Any(2) == 0) dead_ = Any(kWorkers);
     Shard heir{NewBook(), {}, {}};
@@ -101,7 +104,7 @@ class World {
     const auto& set = sets_.latest();
     const bool named =
         set && dead_ && std::find(set->ranks.begin(), set->ranks.end(), *dead_) != set->ranks.end();
-    // CoordinatorCore::LostContribution
+    // Decides like CoordinatorCore::LostContribution.
     went_back_ |= named && LeastVersion() <= set->clock;
   }
 
@@ -115,12 +118,12 @@ class World {
     return done;
   }
 
-  // One block of the worker's clock; the last worker is slow. When all are sent and the next
-  // version is everywhere, it goes on.
+  // The worker sends one block of its clock; the last worker is slow. When all blocks are sent and
+  // the next version is everywhere, it begins the next clock.
   void Work(uint32_t rank) {
     if (rank == dead_ || (rank == kWorkers - 1 && Any(4) != 0)) return;
     Worker& worker = workers_[rank];
-    // It reads the clock's weights first.
+    // The worker first reads the clock's weights.
     if (worker.clock >= kClocks || LeastVersion() < worker.clock) return;
     const uint32_t i = Any(kShards * kBlocks);
     Block& block = BlockAt(i);
@@ -164,7 +167,7 @@ class World {
     workers_[rank] = {clock, {}};
   }
 
-  // A message to the book, or one from it.
+  // Delivers a message to the book, or one from it.
   void Talk(uint32_t s) {
     Shard& shard = shards_.at(s);
     if (!shard.coming.empty()) {

@@ -1,4 +1,4 @@
-// When a cut is whole, which states it names, and what becomes of cuts that never are.
+// When a cut is whole, which states it names, and what happens to cuts that never become whole.
 #include "server/coordinator/core/cut_book.h"
 
 #include "tests/catch.h"
@@ -20,7 +20,7 @@ v1::SavedShard File(const std::string& name, const std::string& sha256 = "") {
   return file;
 }
 
-// The same of every rank.
+// Every rank has this need.
 CutBook::Needs Always(StateNeed need, uint64_t left_at = 0) {
   return [=](uint64_t, uint32_t) { return std::pair(need, left_at); };
 }
@@ -33,7 +33,7 @@ void AddShards(CutBook& book, uint64_t clock, uint32_t shards = 2) {
   }
 }
 
-// A book of two shards and no states.
+// Makes a book of two shards and no states.
 CutBook Stateless() {
   CutBook book(2, 2, nullptr);
   book.Expect(2, false);
@@ -105,7 +105,7 @@ TEST_CASE("cut book: of a rank that left its newest state counts, if it is of it
   CHECK(left_at(5));
   CHECK(left_at(4));
   CHECK_FALSE(left_at(6));
-  // An older one, and one of the same clock, are not newer.
+  // A state of an older clock is not newer, nor is one of the same clock.
   REQUIRE(book.AddState(4, 0, File("four")).ok());
   REQUIRE(book.AddState(5, 0, File("another five")).ok());
   CHECK(left_at(5));
@@ -136,7 +136,7 @@ TEST_CASE("cut book: two different parts of a shard fail the cut, the same one t
   CHECK_THAT(book.ErrorOf(4), Catch::Contains("shard 0"));
   CHECK(book.ErrorOf(5).empty());
   CHECK_FALSE(book.Failed(5));
-  // What comes for it is ignored.
+  // Parts that come for it are ignored.
   REQUIRE(book.AddShard(4, 1, File("b"), kBegin).ok());
   CHECK_FALSE(book.HasAllShards(4));
   CHECK_FALSE(book.TakeWhole(kAtCut));
@@ -170,7 +170,7 @@ TEST_CASE("cut book: the last cut wants every shard anew, and forgets why it fai
   REQUIRE(book.AddShard(4, 0, File("a", "y"), kBegin).ok());
   REQUIRE(book.AddShard(4, 1, File("b"), kBegin).ok());
   REQUIRE(book.TakeWhole(kAtCut));
-  // In writing, and then complete: nothing begins.
+  // The cut is being written, and then it is complete: no new one begins.
   book.BeginLast(4, kBegin);
   CHECK(book.HasAllShards(4));
   book.Written(4, true);
@@ -198,7 +198,7 @@ TEST_CASE("cut book: the newest whole one is written, one at a time, older ones 
   CHECK_FALSE(book.WritingAny());
   CHECK_FALSE(book.TakeWhole(kAtCut));
   CHECK_FALSE(book.HasAllShards(4));
-  // What comes for those that are settled is ignored; what is open is whole with its last part.
+  // Parts of settled cuts are ignored. An open cut is whole with its last part.
   AddShards(book, 6);
   CHECK_FALSE(book.TakeWhole(kAtCut));
   REQUIRE(book.AddShard(8, 1, File("b"), kBegin).ok());
@@ -252,14 +252,14 @@ TEST_CASE("cut book: states stay in the folders that name them") {
   const v1::CheckpointManifest manifest = Checkpoint(3);
   CutBook book(1, 2, &manifest);
   CHECK(book.StateFolders() == Folders{3});
-  // From before the job went on: whatever comes is newer.
+  // This state is from before the job was resumed: every state that comes is newer.
   REQUIRE(book.AddState(1, 0, File("one")).ok());
   CHECK(book.StateFolders() == Folders{1, 3});
   REQUIRE(book.AddState(5, 0, File("five")).ok());
   AddShards(book, 6, 1);
   REQUIRE(book.TakeWhole(Always(StateNeed::kIfAny)));
   CHECK(book.StateFolders() == Folders{3, 5});
-  // A newer one comes while the manifest is in writing, and stays where it is.
+  // A newer state comes while the manifest is being written, and is kept.
   REQUIRE(book.AddState(7, 1, File("seven")).ok());
   book.Written(6, true);
   CHECK(book.StateFolders() == Folders{6, 7});
@@ -275,7 +275,7 @@ TEST_CASE(
   CHECK(book.latest() == 3);
   CHECK(book.StateFolders() == Folders{3});
   AddShards(book, 5, 1);
-  // A state of a smaller clock than what was before is newer.
+  // A state of a smaller clock is newer than one from before the resumption.
   REQUIRE(book.AddState(1, 0, File("one")).ok());
   const auto parts = book.TakeWhole(Always(StateNeed::kIfAny));
   REQUIRE(parts);

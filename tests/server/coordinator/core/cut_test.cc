@@ -1,4 +1,4 @@
-// A checkpoint exists when all of it does.
+// A checkpoint exists once all its parts exist.
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
@@ -77,7 +77,8 @@ TEST_CASE("a worker that has left is in later cuts with its last state") {
   REQUIRE(write[0].adopt.size() == 1);
   CHECK(write[0].adopt[0].from_clock == 15);
   job.core.Answered(ManifestWritten{20, absl::OkStatus()}, job.now);
-  // The folder of clock 15 may be gone now: the next cut takes it from that of 20.
+  // The folder of clock 15 may be removed now: the next cut takes the state from the folder of
+  // clock 20.
   for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 30).ok());
   REQUIRE(job.State(1, 30).ok());
   write = job.Take<WriteManifest>();
@@ -85,7 +86,8 @@ TEST_CASE("a worker that has left is in later cuts with its last state") {
   CHECK(write[0].adopt.at(0).from_clock == 20);
 }
 
-// Both servers' parts; what the manifest says of rank 1, and whether from another folder.
+// Saves both servers' parts. Returns the manifest's state of rank 1, and whether it is in another
+// folder.
 std::pair<std::string, bool> StateIn(Scenario& job, uint64_t clock) {
   for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, clock).ok());
   const auto write = job.Take<WriteManifest>();
@@ -112,7 +114,7 @@ TEST_CASE(
   job.Start();
   SECTION("what was saved before the cut, but is not in it, does not") {
     CHECK(StateIn(job, 20).first.empty());
-    // It stood at 8 when the mean was 20.
+    // The worker was at clock 8 when the mean was 20.
     REQUIRE(job.State(1, 10, "dead").ok());
     job.core.Answered(ManifestWritten{20, absl::OkStatus()}, job.now);
     GoBack(job);
@@ -126,7 +128,7 @@ TEST_CASE(
     GoBack(job);
     CHECK(StateIn(job, 30) == std::pair<std::string, bool>("in it", true));
     job.core.Answered(ManifestWritten{30, absl::OkStatus()}, job.now);
-    // Of the new generation, though at no later clock.
+    // A state of the new generation, although its clock is not later.
     REQUIRE(job.State(1, 30, "again").ok());
     CHECK(StateIn(job, 40).first == "again");
   }
@@ -300,7 +302,7 @@ TEST_CASE("a last cut that fails fails the job, and says so") {
   CHECK(job.Take<WriteManifest>().empty());
 }
 
-// A coordinator that hears nobody loses a worker between its last exchange and its state.
+// A coordinator that hears nobody loses a worker between the worker's last exchange and its state.
 TEST_CASE("the last cut waits for a lost worker that is at the stop clock and keeps a state") {
   Scenario job({.elastic = true});
   job.Start();
@@ -335,7 +337,7 @@ TEST_CASE("while a manifest is written no other is begun, and after it the newes
   for (const uint64_t clock : {30, 40}) {
     for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, clock).ok());
   }
-  // That folder may go with the one of clock 20.
+  // The folder may be removed together with that of clock 20.
   CHECK(job.Take<WriteManifest>().empty());
   const absl::Status status =
       GENERATE(absl::OkStatus(), absl::ResourceExhaustedError("no space left"));
@@ -365,7 +367,7 @@ TEST_CASE("the folder of a slow worker's newest state is needed, however old it 
   REQUIRE(job.State(0, 30).ok());
   for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Shard(i, 20).ok());
   job.Take<WriteManifest>();
-  // It comes while the manifest is written.
+  // The state comes while the manifest is being written.
   REQUIRE(job.State(1, 12).ok());
   job.core.Answered(ManifestWritten{20, absl::OkStatus()}, job.now);
   CHECK(job.core.StateFolders() == std::set<uint64_t>{12, 20});

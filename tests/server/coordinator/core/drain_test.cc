@@ -1,4 +1,4 @@
-// Servers leave in order, and come and go by themselves.
+// Servers leave in order, and servers come and leave by themselves.
 #include <algorithm>
 
 #include "tests/catch.h"
@@ -26,7 +26,7 @@ CoordinatorOptions Options(const Fleet& fleet) {
   return options;
 }
 
-// A job whose servers do what they are told, and say that each replica is synced.
+// A job whose servers do what they are told, and report each replica as synced.
 class Drained : public Scenario {
  public:
   explicit Drained(const Fleet& fleet) : Scenario(Options(fleet)) {
@@ -45,7 +45,7 @@ class Drained : public Scenario {
     return core.DrainServer(request, now);
   }
 
-  // Until the server may go; how often it asked.
+  // Asks until the server may leave. Returns how often it asked.
   int DrainWhole(uint32_t index) {
     for (int asked = 1; asked < 50; ++asked) {
       const auto reply = Drain(index);
@@ -117,7 +117,7 @@ TEST_CASE("a drained server holds nothing when it is released, and nobody goes b
   for (const v1::ShardPlace& place : job.placement.shards()) {
     CHECK(place.owner() != leaves);
     CHECK((!place.has_replica() || place.replica() != leaves));
-    // Two of three are left: what had two holders has two again.
+    // Two of three servers are left: blocks that had two holders have two again.
     CHECK(place.has_replica() == (replicas == 2));
   }
   job.Gone(leaves);
@@ -199,7 +199,7 @@ TEST_CASE("only the process that is the server can have it drained") {
 
 TEST_CASE("with servers.max servers come by themselves, in order of their indices") {
   Drained job({.servers = 2, .shards = 4, .replicas = 2, .most = 4});
-  // The one before it first.
+  // Server 2 must come before server 3.
   CHECK(absl::IsUnavailable(job.Server(3).status()));
   REQUIRE(job.Server(2).ok());
   job.Settle();
@@ -216,7 +216,7 @@ TEST_CASE("with servers.max the last servers go by themselves, and may come agai
     REQUIRE(job.Server(server).ok());
     job.Settle();
   }
-  // As when a StatefulSet is scaled down: both at once, the lower one is ready first.
+  // As when a StatefulSet is scaled down: both are asked at once, and the lower one is ready first.
   REQUIRE(job.Drain(2).ok());
   REQUIRE(job.Drain(3).ok());
   job.DrainWhole(2);
@@ -225,7 +225,7 @@ TEST_CASE("with servers.max the last servers go by themselves, and may come agai
   CHECK(job.core.Status(job.now).servers_wanted() == 2);
   CHECK(job.Owners() == Places{0, 1, 0, 1});
   CHECK(job.Drain(3)->released());
-  // The process that was let go is not let in again; a new one is.
+  // The process that was released is not accepted again; a new process is.
   v1::RegisterServerRequest same;
   *same.mutable_build() = ThisBuild();
   same.set_index(2);

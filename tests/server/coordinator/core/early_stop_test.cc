@@ -1,4 +1,4 @@
-// Jobs that end because they no longer get better.
+// Jobs that end because they no longer improve.
 #include "server/coordinator/core/early_stop.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ v1::EvaluationMetrics At(uint64_t clock, double loss, double accuracy = 0.5) {
   return metrics;
 }
 
-// After how many of these values the job ends; 0: it does not.
+// Returns after how many of these values the job ends; 0: it does not end.
 size_t EndsAfter(const v1::Evaluation& config, const std::vector<double>& values) {
   EarlyStop stop(config, {});
   for (size_t i = 0; i < values.size(); ++i) {
@@ -94,7 +94,7 @@ TEST_CASE("early stop: an evaluation that was made again counts once, and others
   CHECK(stop.clock() == 20);
   stop.Add(At(30, 2));
   stop.Add(At(40, 3));
-  // Those after it came of other weights.
+  // The evaluations after it were of other weights.
   stop.Add(At(10, 1));
   CHECK(stop.clock() == 10);
 }
@@ -120,7 +120,7 @@ absl::StatusOr<v1::HeartbeatReply> Evaluated(Scenario& job, uint64_t clock, doub
   return job.core.Heartbeat(request, job.now);
 }
 
-// All leave at these clocks, and everything is saved.
+// All workers leave at these clocks, and everything is saved.
 v1::JobState End(Scenario& job, uint64_t clock) {
   for (const uint32_t rank : {0u, 1u}) REQUIRE(job.Leave(rank, clock, v1::LEAVE_STOPPED).ok());
   for (int i = 0; i < 3; ++i) {
@@ -135,7 +135,7 @@ TEST_CASE("early stop: a sync job stops a clock after the evaluation that decide
   job.Start();
   REQUIRE_FALSE(Evaluated(job, 10, 2)->stop_requested());
   REQUIRE_FALSE(Evaluated(job, 20, 3)->stop_requested());
-  // Those of others, and one again, count nothing.
+  // Evaluations of other workers, and repeated ones, do not count.
   REQUIRE_FALSE(Evaluated(job, 25, 3, 1)->stop_requested());
   REQUIRE_FALSE(Evaluated(job, 20, 3)->stop_requested());
   job.EventNames();
@@ -144,7 +144,7 @@ TEST_CASE("early stop: a sync job stops a clock after the evaluation that decide
   CHECK(reply->stop_requested());
   CHECK(reply->stop_at() == 31);
   CHECK(job.EventNames() == std::vector<std::string>{"early_stop", "stop_fixed"});
-  // The slower worker asks from a clock before it.
+  // The slower worker asks from an earlier clock.
   CHECK(job.StopAt(1, 29).value_or(0) == 31);
   CHECK(End(job, 31) == v1::JOB_FINISHED);
   const std::vector<Event> events = job.Take<Event>();
@@ -176,7 +176,7 @@ TEST_CASE("early stop: what a person asks for first stays a stop") {
   CHECK(End(job, 31) == v1::JOB_STOPPED);
 }
 
-// A run that goes on from a cut at `clock`, and has these evaluations.
+// A run that is resumed from a cut at `clock` with these evaluations.
 CoordinatorOptions Resumed(uint64_t clock, std::vector<v1::EvaluationMetrics> evaluations) {
   CoordinatorOptions options = StoppingEarly();
   CoordinatorOptions::Resumed& resumed = options.resumed.emplace();
@@ -202,7 +202,7 @@ TEST_CASE("early stop: evaluations of clocks that are done again are not counted
 }
 
 TEST_CASE("early stop: a run that has ended early trains no further when it is resumed") {
-  // 35: it had gone on with more patience than it has now.
+  // Clock 35: the run had continued with more patience than it has now.
   for (const uint64_t clock : {31, 35}) {
     Scenario job(Resumed(clock, {At(10, 2), At(20, 3), At(30, 3)}));
     job.Start();

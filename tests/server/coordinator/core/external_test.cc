@@ -1,4 +1,4 @@
-// Jobs of external programs: the update rule and the factors that the first worker brings.
+// Jobs of external programs: the first worker brings the update rule and the factors.
 #include <algorithm>
 #include <string>
 
@@ -41,7 +41,7 @@ absl::StatusOr<v1::RegisterWorkerReply> Register(Scenario& job,
   return job.Remember(job.core.RegisterWorker(request, job.now));
 }
 
-// All register with kRule, and the servers make their blocks.
+// All workers register with kRule, and the servers make their blocks.
 void Start(Scenario& job) {
   for (uint32_t i = 0; i < job.servers; ++i) job.Server(i).IgnoreError();
   for (const uint32_t rank : {0u, 1u}) Register(job, Bringing(rank, kRule)).IgnoreError();
@@ -60,7 +60,7 @@ void CheckRefused(const absl::Status& status, absl::StatusCode code, const std::
 TEST_CASE("the first worker's rule is the job's: servers, workers, record and log have it") {
   Scenario job(External());
   Start(job);
-  // With every default, as a job's own would be.
+  // Every default is filled in, as in a rule from a job file.
   const auto reply = Register(job, Bringing(1, kRule));
   REQUIRE(reply.ok());
   CHECK(UpdateYaml(reply->job().update()) == kRule);
@@ -112,7 +112,7 @@ TEST_CASE("a gradient exchange without any rule does not begin, and says what to
       "worker 0 (process 100 on host): the job has no `update`, and this program does not "
       "say which optimizer it has: let it say so (leeway_join_options.update), or give the "
       "job a rule, such as update: {type: sgd, learning_rate: 0.05}");
-  // Whoever came first, the answer is the same.
+  // The answer does not depend on who came first.
   Register(job, Bringing(1, kRule)).IgnoreError();
   CHECK(absl::IsInvalidArgument(Register(job, Bringing(0, nullptr)).status()));
 }
@@ -173,7 +173,7 @@ TEST_CASE("factors reach the servers, and differ on no worker") {
                "weight_decay: 0} with worker 0 (process 100 on host); start every worker with the "
                "same program and options");
   second.mutable_schema()->mutable_tensors(1)->mutable_factors()->set_weight_decay(0);
-  // One that says what is so anyway.
+  // This registration states the default explicitly.
   second.mutable_schema()->mutable_tensors(0)->mutable_factors()->set_learning_rate(1);
   CHECK(absl::IsUnavailable(Register(job, second).status()));
   const auto commands = job.Take<ConfigureServer>();
@@ -253,7 +253,7 @@ TEST_CASE("a job that goes back, and a server that comes later, have the rule of
   Scenario job(External());
   Start(job);
   job.Take<ConfigureServer>();
-  // Its process is another one: what it held is lost.
+  // The server is a new process: what the previous one held is lost.
   REQUIRE(job.Server(1, 2)->job().has_update());
   job.Carry();
   const auto commands = job.Take<ConfigureServer>();
@@ -323,7 +323,7 @@ TEST_CASE("that programs keep state is known to the coordinator after, and to a 
   CHECK_FALSE(JobFacts(resumed).keeps_state());
   manifest.add_worker_states();
   CHECK(JobFacts(resumed).keeps_state());
-  // The state of another exchange is not a scheduler's.
+  // The state of a different exchange is not a scheduler's state.
   manifest.mutable_job()->mutable_exchange()->mutable_delta();
   CHECK_FALSE(JobFacts(resumed).keeps_state());
 }

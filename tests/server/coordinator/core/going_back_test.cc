@@ -1,4 +1,5 @@
-// A server's blocks are lost: all go back to the newest complete cut, under a new generation.
+// A server's blocks are lost: all processes go back to the newest complete cut, under a new
+// generation.
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
@@ -7,7 +8,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// Both servers, and what they were told to load.
+// Returns what each of the two servers was told to load.
 std::vector<std::string> Configured(Scenario& job) {
   std::vector<std::string> checkpoints;
   for (const ConfigureServer& command : job.Take<ConfigureServer>()) {
@@ -44,7 +45,7 @@ TEST_CASE("a new server process brings everybody back to the newest complete cut
   REQUIRE(!records.empty());
   CHECK(records[0].record.generation() == 1);
   CHECK(records[0].record.outcome() == v1::JOB_STARTING);
-  // Who still speaks of what was before is refused, and may only register.
+  // A process that still speaks of the previous generation is refused, and may only register.
   CHECK(absl::IsFailedPrecondition(job.Beat(0, 27).status()));
   CHECK_THAT(job.Beat(0, 27).status().ToString(), Contains("the checkpoint at clock 20"));
   CHECK(absl::IsFailedPrecondition(job.Shard(0, 30)));
@@ -191,7 +192,7 @@ TEST_CASE("who had finished is wanted again, until the job is sealed") {
   REQUIRE(leave(1).ok());
   job.FinishSaving();
   CHECK(job.core.state() == v1::JOB_FINISHED);
-  // The end waits until it is on record and everybody has heard of it.
+  // The job is sealed only once its end is on record and all processes have heard of it.
   CHECK_FALSE(leave(0)->sealed());
   job.Seal();
   CHECK_FALSE(job.core.over());
@@ -270,7 +271,7 @@ TEST_CASE("what a worker that was behind the cut does again is recorded again") 
   Replace(job);
   Configured(job);
   RegisterAnew(job);
-  // The cut has its contributions up to clock 5, say: its mean is 10.
+  // Suppose that the cut has the worker's contributions up to clock 5: the cut's mean is 10.
   CHECK(step(6) == 1);
   CHECK(step(6) == 0);
 }

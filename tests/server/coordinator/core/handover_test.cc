@@ -1,4 +1,4 @@
-// A shard changes hands while contributions are held: its new owner has none of them.
+// A shard changes its owner while contributions are held: the new owner has none of them.
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 using Ranks = std::vector<uint32_t>;
 
-// Three workers, two servers with replicas; who is lost is not waited for.
+// Three workers and two servers with replicas. The job does not wait for lost workers.
 class Handover {
  public:
   Handover() : job(Options()) {
@@ -34,7 +34,7 @@ class Handover {
     for (const CommitSet& set : job.Take<CommitSet>()) sets.push_back(set.ranks);
     return sets;
   }
-  // Server 1 was killed: server 0 has shard 1 now, and says so from now on unless it is `late`.
+  // Server 1 was killed: server 0 owns shard 1 now, and reports so from now on unless it is `late`.
   void LoseServer1(bool late = false) {
     REQUIRE(job.Server(1, 2).ok());
     const uint64_t epoch = job.Take<ConfigureServer>().at(0).request.placement().epoch();
@@ -77,7 +77,7 @@ class Handover {
   Scenario job;
 
  private:
-  // By shard: in which its owner came to own it.
+  // By shard: the epoch in which its owner became its owner.
   uint64_t epochs_[2] = {1, 1};
 };
 
@@ -86,7 +86,7 @@ TEST_CASE("what a lost server held of an open clock is not counted on: its heir 
   world.Held(1, 0, {0, 1, 2});
   const bool late = GENERATE(false, true);
   world.LoseServer1(late);
-  // On its way when its sender died.
+  // The report was on its way when its sender died.
   if (late) world.Held(1, 0, {0, 1, 2});
   world.Held(0, 0, {0, 1, 2});
   CHECK(world.Sets().empty());
@@ -136,7 +136,7 @@ TEST_CASE("a set that names who died with a server of it takes the job back") {
   }
 }
 
-// Its worker may send better ones, unless it is lost.
+// The worker may send better values, unless it is lost.
 TEST_CASE("a set that names who was refused for its values and is lost takes the job back") {
   Handover world;
   world.HeldByAll(0, {0, 1, 2});
@@ -160,8 +160,8 @@ TEST_CASE("a set that names who was refused for its values and is lost takes the
   }
 }
 
-// The refusal may come too late: who could have sent better values is lost, everybody else has
-// left, and the servers are asked for the last cut.
+// The refusal may come too late: the worker that could have sent better values is lost, all others
+// have left, and the servers are asked for the last cut.
 TEST_CASE("a shard that is behind the others at the last cut takes the job back") {
   Handover world;
   world.HeldByAll(0, {0, 1, 2});
@@ -172,7 +172,7 @@ TEST_CASE("a shard that is behind the others at the last cut takes the job back"
   world.job.core.StopJob("enough", world.job.now);
   REQUIRE(world.job.Worker(0, 300).ok());
   world.job.Leave(0, 2, v1::LEAVE_STOPPED).IgnoreError();
-  // Both others fall silent together, and have one more lease.
+  // Both other workers fall silent together, and get one more lease.
   world.job.Pass(22);
   const auto saves = world.job.Take<SaveAll>();
   REQUIRE(saves.size() == 1);
@@ -191,7 +191,8 @@ TEST_CASE("a shard that is behind the others at the last cut takes the job back"
   }
 }
 
-// It may hold less than the set, and then would tell nothing that is answered with it.
+// The new owner may hold less than the set, and then it would report nothing that could be answered
+// with the set.
 TEST_CASE("who has taken a shard over is told the latest set") {
   Handover world;
   world.HeldByAll(0, {0, 1});

@@ -1,4 +1,4 @@
-// Processes that fall silent together, and servers that are silent alone.
+// Processes that fall silent together, and servers that fall silent alone.
 #include "server/coordinator/core/hearing.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ Silence Of(std::vector<int> seconds) {
   return silence;
 }
 
-// Of a coordinator that ticks each second.
+// Returns the verdict of a coordinator that ticks each second.
 Verdict VerdictOf(const Silence& silence) {
   Hearing hearing{Time()};
   return hearing.Tick(silence, kLease, Time() + std::chrono::seconds(1));
@@ -30,7 +30,8 @@ TEST_CASE("hearing: most are silent, and a lease is over") {
   CHECK(VerdictOf(Of({11, 6, 7})) == Verdict::kMostAreSilent);
   CHECK(VerdictOf(Of({11, 6, 1})) == Verdict::kMostAreSilent);
   CHECK(VerdictOf(Of({11, 11})) == Verdict::kMostAreSilent);
-  // No lease is over; half of them are heard; one alone proves nothing.
+  // First: no lease is over. Second: half of the processes are heard. Third: one process alone
+  // proves nothing.
   CHECK(VerdictOf(Of({10, 9, 9})) == Verdict::kHears);
   CHECK(VerdictOf(Of({11, 11, 1, 1})) == Verdict::kHears);
   CHECK(VerdictOf(Of({60})) == Verdict::kHears);
@@ -71,7 +72,7 @@ CoordinatorOptions OptionsOf(uint32_t replicas) {
   return options;
 }
 
-// It has begun.
+// A job that has begun.
 struct Running : Scenario {
   explicit Running(uint32_t replicas) : Scenario(OptionsOf(replicas)) {
     Start();

@@ -13,7 +13,7 @@ CoordinatorOptions Combining(uint32_t workers) {
   return options;
 }
 
-// A worker in a container of a host; its memory is known by the process id.
+// A worker in a container of a host; its process id identifies its memory.
 v1::RegisterWorkerRequest On(const std::string& host, std::optional<uint32_t> rank, uint32_t pid,
                              const std::string& container = "n") {
   v1::RegisterWorkerRequest request = WorkerRequest(rank, pid);
@@ -50,7 +50,8 @@ struct Groups {
 
 TEST_CASE("host groups: workers that reach each other's memory are a group, by rising rank") {
   Groups all(Combining(6));
-  // Of two hosts in turn; one in another container; one whose memory nobody reaches.
+  // Workers of two hosts in turn, one in another container, and one whose memory the others cannot
+  // reach.
   all.groups.Take(On("a", 4, 14), 4);
   all.groups.Take(On("a", 0, 10), 0);
   all.groups.Take(On("b", 1, 11), 1);
@@ -66,7 +67,7 @@ TEST_CASE("host groups: workers that reach each other's memory are a group, by r
   CHECK(all.Reply(3) == Pids{{3, 13}});
   CHECK(all.Reply(5) == Pids{{5, 0}});
   CHECK(all.Reply(6).empty());
-  // Only who sends for others needs to know of their new lives.
+  // Only a worker that sends for others needs to know of their new lives.
   CHECK(all.Heartbeat(0) == a);
   CHECK(all.Heartbeat(2).empty());
   CHECK(all.Heartbeat(1).empty());
@@ -103,7 +104,7 @@ TEST_CASE("host groups: a new life has to be where the others wait for it") {
   three.groups.Form();
   CHECK(three.groups.Check(On("a", 1, 20), 1, "who").ok());
   CHECK(three.groups.Check(On("a", 7, 20), 7, "who").ok());
-  // Nobody waits for one that is alone.
+  // Nobody waits for a worker that is alone on its host.
   CHECK(three.groups.Check(On("c", 2, 20), 2, "who").ok());
   const absl::Status moved = three.groups.Check(On("b", 1, 20), 1, "worker 1 (process 20 on b)");
   CHECK(absl::IsFailedPrecondition(moved));
@@ -144,7 +145,7 @@ TEST_CASE("host groups: workers hear of their group, and the leader of new lives
   CHECK(both(100) == std::vector<Pids>{first, first});
   CHECK(PidsOf(scenario.Beat(0)->group()) == first);
   CHECK_FALSE(scenario.Beat(1)->has_group());
-  // From another host it is not let in, and the life before stays.
+  // From another host the worker is refused, and its previous life stays.
   scenario.Carry();
   const auto moved = scenario.core.RegisterWorker(On("b", 1, 200), scenario.now);
   CHECK(absl::IsFailedPrecondition(moved.status()));

@@ -51,7 +51,7 @@ TEST_CASE("job model: once its length is fixed no rank's data may grow") {
 
 TEST_CASE("job model: in async mode an epoch is the mean pass, and who has no data is idle") {
   JobModel model(TestOptions({.workers = 3, .mode = v1::CONSISTENCY_MODE_ASYNC}));
-  // Rank 2, a foreign client, does not say.
+  // Rank 2, a foreign client, does not report its steps.
   for (const auto& [rank, steps] : {std::pair(0u, 9u), {1u, 0u}}) {
     v1::RegisterWorkerRequest request = WorkerRequest(rank, 100 + rank);
     request.set_steps_per_epoch(steps);
@@ -84,7 +84,7 @@ TEST_CASE("job model: with auto a rank stays on the device that its first life h
   model.Take(OnDevice(0, "cuda"), "worker 0", 0);
   CHECK(model.devices() == std::vector<std::string>{"cuda", "cpu"});
   CHECK(model.CheckDevice(OnDevice(0, "cuda"), 0, "worker 0").ok());
-  // A foreign client does not say.
+  // A foreign client does not report its device.
   CHECK(model.CheckDevice(OnDevice(0, ""), 0, "worker 0").ok());
   for (const auto& [rank, other] : {std::pair(0u, "cpu"), {1u, "cuda"}}) {
     const absl::Status refused = model.CheckDevice(OnDevice(rank, other), rank, "worker");

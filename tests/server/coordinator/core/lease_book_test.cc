@@ -1,4 +1,5 @@
-// Which batches are whose, and that none is left out whatever becomes of the workers.
+// Which batches belong to which worker, and that every batch is done whatever happens to the
+// workers.
 #include "server/coordinator/core/lease_book.h"
 
 #include <algorithm>
@@ -65,7 +66,7 @@ TEST_CASE("leases: what a worker gives back is for others, and it has nothing el
   book.Return(0, {8, 2});
   CHECK(book.Held(1) == Runs{{4, 8}});
   CHECK(book.taken_back() == 0);
-  // Another one gets them first of all; he who gave them back, last of all.
+  // A different worker gets returned batches first; the worker that returned them gets them last.
   book.Lease(0, 4, 2);
   CHECK(book.Held(0) == Runs{{3, 4}, {8, 11}});
   book.Lease(1, 5, 2);
@@ -83,12 +84,12 @@ TEST_CASE("leases: what all have given back is still done by somebody") {
     CHECK(book.Held(rank) == Runs{{0, 1}});
     book.Return(rank, {0, 1});
   }
-  // Of two who were late with it, the one that was not the last.
+  // Both workers were late with it. The one that was not the last to return it gets it.
   book.Lease(1, 1, 2);
   CHECK(book.Held(1) == Runs{{1, 2}});
   book.Lease(0, 1, 2);
   CHECK(book.Held(0) == Runs{{0, 1}});
-  // The others are lost.
+  // The other batches are lost.
   book.Return(0, {0, 1});
   book.Lease(0, 1, 1);
   CHECK(book.Held(0) == Runs{{0, 1}});
@@ -116,7 +117,7 @@ TEST_CASE("leases: an epoch is whole when its last batch is done, and so is the 
   while (!book.over()) {
     for (uint32_t rank = 0; rank < 2; ++rank) {
       book.Lease(rank, 100, 2);
-      // Towards the end a worker holds a share of what is left, and at least one.
+      // Towards the end a worker holds a share of what is left, at least one batch.
       uint64_t held = 0;
       for (const Interval& run : book.Held(rank)) held += run.size();
       CHECK(held <= std::max<uint64_t>(1, (20 - given) / 4 + held));
@@ -154,7 +155,7 @@ TEST_CASE("leases: a cut has what was contributed before it, and the rest is han
   LeaseBook again = Book();
   REQUIRE(again.Restore(cut).ok());
   again.Lease(0, 7, 2);
-  // Without batches 0 and 4.
+  // Batches 0 and 4 are done.
   CHECK(again.Held(0) == Runs{{1, 4}, {5, 9}});
   // The next cut still has what the older one had.
   CHECK(book.At({3, 1}).open_size() == 1);
@@ -163,7 +164,7 @@ TEST_CASE("leases: a cut has what was contributed before it, and the rest is han
 
 TEST_CASE("leases: a worker whose clocks are long gets its share, and leaves the others theirs") {
   LeaseBook book({.batches_per_epoch = 1000, .batches = 1000, .under_way = 1000});
-  // All that worker 0 has is part of the clock that is under way; it has none left for its steps.
+  // All batches of worker 0 belong to the clock under way; it has none left for its steps.
   uint64_t held = 0;
   for (int i = 0; i < 20; ++i) {
     book.Lease(0, held + 4, 2);
@@ -172,10 +173,10 @@ TEST_CASE("leases: a worker whose clocks are long gets its share, and leaves the
     CHECK(now == held + 4);
     held = now;
   }
-  // Who asks for much gets a share of what is left: 920, of two.
+  // A worker that asks for many batches gets a share of what is left: of 920, shared by two.
   book.Lease(1, 1000, 2);
   CHECK(book.Held(1) == Runs{{80, 310}});
-  // Alone it would have been half.
+  // A single worker would have got half.
   LeaseBook alone({.batches_per_epoch = 1000, .batches = 1000, .under_way = 1000});
   alone.Lease(0, 1000, 1);
   CHECK(alone.Held(0) == Runs{{0, 500}});
@@ -215,7 +216,7 @@ TEST_CASE("leases: what no book has said is refused by its field, and changes no
       {Progress(10, kMost, {}), "next"},
       {Progress(10, 50, {{49, 2}}), "open[0]"},
       {Progress(10, 50, {{3, 0}}), "open[0] has 0 batches from 3 on; the one before ends at 0"},
-      // Wraps around.
+      // The end of this interval wraps around.
       {Progress(10, 50, {{0, 1}, {3, kMost - 1}}), "open[1]"},
       {Progress(10, 50, {{kMost, 2}}), "open[0]"},
       {Progress(10, 50, {{3, 4}, {6, 1}}), "open[1]"},
@@ -265,12 +266,12 @@ TEST_CASE(
     book.Lease(rank, 1, 2);
     book.Done(rank, {i, i + 1}, i / 2);
   }
-  // A cut in the middle has at most what came before, and whatever is in doubt is open.
+  // A cut in the middle has at most what came before it; doubtful batches are open.
   const v1::DataProgress cut = book.At({kMany / 4, kMany / 4});
   REQUIRE(cut.open_size() == 1);
   CHECK(cut.open(0).first() < kMany / 2);
   CHECK(cut.open(0).first() + cut.open(0).count() == kMany);
-  // One that has all of it has all of it.
+  // A cut after everything has everything.
   CHECK(book.At({kMany, kMany}).open_size() == 0);
   CHECK(book.At({kMany, kMany / 2 - 1}).open(0).first() + 1 >= kMany - 1);
   CHECK(book.At({kMany, 0}).open(0).first() == 0);
@@ -278,8 +279,8 @@ TEST_CASE(
   CHECK(book.At({0, 0}).open_size() == 0);
 }
 
-// Workers come, do, go, and the job is now and then taken back to a cut. What of their work the cut
-// has is known here; in the end every batch must have counted.
+// Workers come, work and leave, and now and then the job goes back to a cut. The test knows which
+// work each cut contains. In the end every batch must have counted.
 TEST_CASE("leases: in any order of deaths and rewinds every batch of the job counts in the end") {
   constexpr uint64_t kBatches = 60;
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -300,7 +301,7 @@ TEST_CASE("leases: in any order of deaths and rewinds every batch of the job cou
         if (held.empty()) continue;
         const Interval run{held[0].first, held[0].first + 1};
         counted.insert(run.first);
-        // One that dies before it reports.
+        // This worker dies before it reports.
         if (draws.Below(10) == 0) {
           ++clocks[rank];
           book.TakeBack(rank);

@@ -1,4 +1,4 @@
-// Leased data, as workers and the coordinator speak of it.
+// Leased data: the messages between workers and the coordinator.
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
@@ -36,7 +36,8 @@ struct Leases : Scenario {
       core.Answered(ConfigureDone{command.server, command.round, absl::OkStatus()}, now);
     }
   }
-  // First batches of what the rank holds then, and how many; with what it reports.
+  // Asks, with what the rank reports. Returns the intervals that the rank then holds, each as first
+  // batch and count.
   absl::StatusOr<v1::LeaseDataReply> Ask(uint32_t rank, uint64_t want,
                                          const std::vector<v1::DoneRange>& done = {}) {
     v1::LeaseDataRequest request;
@@ -92,7 +93,7 @@ TEST_CASE("leases: an async job is over when the batches of its epochs are done"
   CoordinatorOptions options = Options(v1::CONSISTENCY_MODE_ASYNC);
   options.job.mutable_stop()->set_epochs(1.5);
   Leases job(std::move(options));
-  // Of 12, a quarter.
+  // A quarter of 12 batches.
   CHECK(job.Held(0, 100) == "0+3 ");
   CHECK(job.Held(1, 100) == "3+2 ");
   uint64_t clock = 0;
@@ -115,7 +116,7 @@ TEST_CASE("leases: after a server is lost what the newest cut has not is handed 
   job.Ask(0, 4).IgnoreError();
   job.Ask(1, 4).IgnoreError();
   CHECK(job.Held(0, 4, {Done(0, 1, 0), Done(1, 1, 1)}).substr(0, 3) == "2+2");
-  // Both have the first contribution of worker 0, one the second.
+  // Both shards have the first contribution of worker 0, and one of them has the second.
   CHECK(job.ShardAt(0, 2, {2, 1}) == absl::OkStatus());
   CHECK(job.ShardAt(1, 2, {1, 1}) == absl::OkStatus());
   const auto written = job.Take<WriteManifest>();
@@ -135,7 +136,7 @@ TEST_CASE("leases: who does not say how long a pass is, or another length, is re
   Leases job(Options(v1::CONSISTENCY_MODE_SYNC));
   CHECK(absl::IsInvalidArgument(job.Register(1, 300, 0)));
   CHECK(absl::IsFailedPrecondition(job.Register(1, 300, 9)));
-  // Who brings no model says it all the same.
+  // A worker that brings no model still has to report it.
   CHECK(absl::IsInvalidArgument(job.Register(1, 300, 0, false)));
   CHECK(absl::IsFailedPrecondition(job.Register(1, 300, 9, false)));
   Scenario without(JobShape{});
@@ -148,7 +149,7 @@ TEST_CASE("leases: who does not say how long a pass is, or another length, is re
   CHECK_FALSE(without.core.LeaseData(request, without.now).ok());
 }
 
-// What a job with leased data goes on from.
+// A job with leased data that is resumed from this manifest.
 CoordinatorOptions From(v1::CheckpointManifest manifest, v1::ConsistencyMode mode) {
   CoordinatorOptions options = Options(mode, 2);
   manifest.set_clock(4);
@@ -212,7 +213,7 @@ TEST_CASE("leases: shares are of those who are there") {
   options.job.mutable_stop()->set_epochs(2);
   Leases job(std::move(options));
   job.Pass(11, {0});
-  // Of 16, half.
+  // Half of 16 batches.
   CHECK(job.Held(0, 100) == "0+8 ");
 }
 
@@ -221,7 +222,7 @@ TEST_CASE("leases: a worker has as many clocks as it has batches in them") {
   options.job.mutable_exchange()->mutable_delta()->set_local_steps(500);
   options.job.mutable_stop()->set_epochs(100);
   Leases job(std::move(options));
-  // 800 batches; by steps a clock it would be 2.
+  // 800 batches are done; counted by steps a clock it would be 2.
   CHECK(job.Beat(0, 700).ok());
 }
 

@@ -1,5 +1,5 @@
-// What workers report of their loss scales: on record before it is answered, and handed out to the
-// rank's next lives.
+// The loss scales that workers report are on record before the answer, and the rank's next lives
+// get them.
 #include "server/coordinator/core/loss_scales.h"
 
 #include "tests/catch.h"
@@ -53,7 +53,7 @@ TEST_CASE("a loss scale is answered when it is on record, and every new life hea
   job.Start();
   job.Carry();
   CHECK(absl::IsUnavailable(Report(job, 1, {{8, 15}})));
-  // Sent again it asks for no second record.
+  // A repeated report does not ask for a second record.
   const size_t records = job.Take<WriteRecord>().size();
   CHECK(records > 0);
   CHECK(Report(job, 1, {{8, 15}}).ok());
@@ -74,11 +74,11 @@ TEST_CASE("a loss scale waits as long as the disk does") {
     CHECK(absl::IsUnavailable(Report(job, 0, {{8, 15}})));
     job.Carry();
   }
-  // One record asks for it, which has it.
+  // One record is asked for, and it has the scale.
   const auto records = job.Take<WriteRecord>();
   REQUIRE_FALSE(records.empty());
   CHECK(Of(records.back().record.loss_scales(0).scales()) == Entries{{8, 15}});
-  // An older record that is durable only now is no answer.
+  // An older record that becomes durable only now does not count as the answer.
   v1::CoordinatorRecord older = records.back().record;
   older.clear_loss_scales();
   job.core.Answered(RecordDone{older, absl::OkStatus()}, job.now);
@@ -96,7 +96,7 @@ TEST_CASE(
   job.Start();
   job.Carry();
   CHECK(OfNewLife(job, 1) == Entries{{8, 15}, {700, 14}});
-  // And puts them on its own records.
+  // The new coordinator puts the scales on its own records.
   CHECK(absl::IsUnavailable(Report(job, 0, {{3, 15}})));
   const auto records = job.Take<WriteRecord>();
   CHECK(Of(records.back().record.loss_scales(1).scales()) == Entries{{8, 15}, {700, 14}});
@@ -120,7 +120,7 @@ TEST_CASE("what no worker of the job can report is refused, and nothing of it is
   for (uint64_t i = 0; i < 257; ++i) many.push_back({i + 1, 15});
   CHECK(refused(many));
   CHECK(OfNewLife(job, 0).empty());
-  // The clock behind the job's last one is the last that can be.
+  // The clock after the job's last one is the largest that is accepted.
   CHECK(absl::IsUnavailable(Report(job, 0, {{101, 15}})));
 }
 

@@ -1,4 +1,5 @@
-// Who holds which rank, in which life. Whole jobs of it are in start_test.cc and in the simulator.
+// Which process holds which rank, and in which life. Whole jobs are tested in start_test.cc and in
+// the simulator.
 #include "server/coordinator/core/membership.h"
 
 #include <set>
@@ -16,7 +17,7 @@ constexpr Time kBegin = Time(seconds(1000));
 
 Identity Process(uint32_t pid) { return {"host", pid, 7}; }
 
-// Ranks that processes 100, 101, ... hold.
+// Processes 100, 101, ... hold the ranks.
 Membership Held(uint32_t ranks) {
   Membership members(ranks, 50, kLease);
   for (uint32_t rank = 0; rank < ranks; ++rank) {
@@ -89,7 +90,7 @@ TEST_CASE("membership: a process that takes another rank is found where it is no
   Membership members = Held(2);
   REQUIRE(members.Claim(1, Process(100), false, kBegin).ok());
   CHECK(members.Holder({}, Process(100)) == 1);
-  // Rank 0 goes to somebody else: that it was the same process's changes nothing of rank 1.
+  // Rank 0 goes to another process. That the same process held it does not change rank 1.
   REQUIRE(members.Claim(0, Process(300), false, kBegin).ok());
   CHECK(members.Holder({}, Process(100)) == 1);
 }

@@ -88,7 +88,7 @@ TEST_CASE("a line of metrics.jsonl is one JSON object") {
   CHECK_FALSE(nlohmann::json::parse(line).contains("clock"));
 }
 
-// All that `pattern` finds in a file of the coordinator: its first group.
+// Returns the first group of every match of `pattern` in a file of the coordinator.
 std::set<std::string> Found(const std::filesystem::path& file, const std::regex& pattern) {
   std::ifstream stream(file);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};

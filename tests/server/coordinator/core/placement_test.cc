@@ -28,7 +28,7 @@ TEST_CASE("at first every server owns its shard and has its neighbour's replica"
   }
   const Placement single(3, 3, 1);
   CHECK_FALSE(At(single, 1).has_replica());
-  // Nobody has a replica of its own.
+  // With one server no shard has a replica.
   const Placement alone(3, 1, 2);
   for (int shard = 0; shard < 3; ++shard) CHECK_FALSE(At(alone, shard).has_replica());
 }
@@ -70,7 +70,7 @@ TEST_CASE("who comes keeps what has no replica, but not its own") {
   CHECK_FALSE(placement.Lose(1));
 }
 
-// Server 0's shards are at server 2, and their synced replicas at home.
+// Server 0's shards are on server 2, and their synced replicas are at home.
 Placement AwayFromHome(uint32_t shards) {
   Placement placement(shards, 3, 2);
   SyncAll(placement);
@@ -138,8 +138,8 @@ std::set<uint32_t> FirstServers(uint32_t count) {
   return servers;
 }
 
-// Rounds until everything is where it is to be; in each, every owner fills one shard of those that
-// move at most, and nothing that is not synced changes hands.
+// Makes rounds until every shard is where it belongs. In each round an owner fills at most one of
+// the shards that move, and no shard that is not synced changes its owner.
 void MoveAll(Placement& placement, uint32_t here) {
   for (int round = 0; round < 100; ++round) {
     SyncAll(placement);
@@ -190,7 +190,7 @@ TEST_CASE("nothing moves to a server that is not here, nor while anything is bei
   REQUIRE(Placement(placement).Rebalance({0, 1}).any);
   CHECK_FALSE(Placement(placement).Rebalance({1}).any);
   REQUIRE(placement.Rebalance({0, 1, 2}).any);
-  // Shard 2 of server 0 to server 2, shard 3 of server 1 to server 0.
+  // Shard 2 of server 0 moves to server 2, and shard 3 of server 1 to server 0.
   CHECK(At(placement, 2).replica() == 2);
   CHECK(At(placement, 3).replica() == 0);
   placement.SetSynced(2, At(placement, 2).since_epoch());
@@ -293,7 +293,7 @@ TEST_CASE("a shard is settled at its home, with its replica where that is to be,
   CHECK(placement.ToMove() == 2);
   Placement other(3, 3, 2);
   SyncAll(other);
-  // The owner is right, and the replica is not.
+  // The owner is right, but the replica is not.
   other.Want(2);
   CHECK(other.ToMove() == 2);
 }
@@ -317,7 +317,7 @@ TEST_CASE("what is handed over keeps its old owner as a replica where the next o
     placement.Want(4);
     REQUIRE(placement.Rebalance({0, 1, 2}).any);
     SyncAll(placement);
-    // Shard 2 of server 0 goes to server 2; its replica is to be on server 3.
+    // Shard 2 of server 0 moves to server 2; its replica is to be on server 3.
     const auto moves = placement.Rebalance(FirstServers(here ? 4 : 3));
     CHECK(moves.owners == std::set<uint32_t>{0});
     CHECK(placement.owner(2) == 2);
@@ -338,14 +338,14 @@ TEST_CASE("a shard whose replica is too many gives it up, and the first one move
   SyncAll(placement);
   CHECK(placement.Rebalance({0, 1}).owners == std::set<uint32_t>{1});
   CHECK_FALSE(At(placement, 1).has_replica());
-  // Back again, and before it is taken over it is not wanted any more.
+  // Asked for again, and not wanted any more before it is taken over.
   placement.Want(2);
   REQUIRE(placement.Rebalance({0, 1}).any);
   SyncAll(placement);
   placement.Want(1);
   CHECK(placement.Rebalance({0, 1}).any);
   CHECK_FALSE(At(placement, 1).has_replica());
-  // The first of all shards, away from its home.
+  // The first shard is away from its home.
   v1::Placement recorded;
   recorded.set_epoch(4);
   for (const uint32_t owner : {1, 1}) recorded.add_shards()->set_owner(owner);

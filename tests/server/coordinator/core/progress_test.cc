@@ -1,4 +1,4 @@
-// What a worker's status says of its clocks: counted once, and at the rate of the last seconds.
+// The clocks in a worker's status are counted once, and its rate is that of the last seconds.
 #include "server/coordinator/core/progress.h"
 
 #include "tests/catch.h"
@@ -28,7 +28,7 @@ double RateOf(const RankProgress& progress, Time now) {
   return StatusOf(progress, now).samples_per_second();
 }
 
-// Every counter a number of its own.
+// Every counter has a number of its own.
 v1::StepMetrics Counted(uint64_t clock) {
   v1::StepMetrics metrics = Step(clock, 10);
   metrics.set_epoch(0.5);
@@ -113,7 +113,7 @@ TEST_CASE("progress: what comes after the clock that a job goes back to counts a
   CHECK_FALSE(progress.Record(evaluation));
   evaluation.set_clock(7);
   CHECK(progress.Record(evaluation));
-  // Nothing is behind what is said to be ahead.
+  // A position that is reported as ahead has nothing behind it.
   progress.GoBack(100);
   CHECK_FALSE(progress.Record(Counted(7), kBegin));
   CHECK(progress.Record(Counted(8), kBegin));
@@ -124,16 +124,16 @@ TEST_CASE("progress: the rate is that of the intervals of the last eight seconds
   RankProgress progress;
   CHECK(RateOf(progress, kBegin) == 0);
   REQUIRE(progress.Record(Step(1, 1000), kBegin));
-  // Since when it took its first is not known.
+  // It is not known when the worker began its first step.
   CHECK(RateOf(progress, kBegin) == 0);
   REQUIRE(progress.Record(Step(2, 60), kBegin + seconds(2)));
   CHECK(RateOf(progress, kBegin + seconds(2)) == Approx(30));
-  // Of one heartbeat.
+  // The steps of one heartbeat.
   REQUIRE(progress.Record(Step(3, 20), kBegin + seconds(2)));
   CHECK(RateOf(progress, kBegin + seconds(2)) == Approx(40));
   REQUIRE(progress.Record(Step(4, 40), kBegin + seconds(4)));
   CHECK(RateOf(progress, kBegin + seconds(4)) == Approx(30));
-  // So long nothing has come, and then longer.
+  // Nothing has come for as long as that, and then for longer.
   CHECK(RateOf(progress, kBegin + seconds(12)) == Approx(30));
   CHECK(RateOf(progress, kBegin + seconds(12) + milliseconds(1)) == 0);
 }
@@ -143,12 +143,12 @@ TEST_CASE("progress: the window forgets what is older, but for where its first i
   REQUIRE(progress.Record(Step(1, 7), kBegin));
   REQUIRE(progress.Record(Step(2, 900), kBegin + seconds(1)));
   REQUIRE(progress.Record(Step(3, 90), kBegin + seconds(3)));
-  // The second is eight seconds old: still in it.
+  // The second one is eight seconds old and still counts.
   REQUIRE(progress.Record(Step(4, 10), kBegin + seconds(9)));
   CHECK(RateOf(progress, kBegin + seconds(9)) == Approx(1000.0 / 9));
   REQUIRE(progress.Record(Step(5, 10), kBegin + seconds(10)));
   CHECK(RateOf(progress, kBegin + seconds(10)) == Approx(110.0 / 9));
-  // All of them at once.
+  // All steps came at once.
   REQUIRE(progress.Record(Step(6, 30), kBegin + seconds(30)));
   CHECK(RateOf(progress, kBegin + seconds(30)) == Approx(30.0 / 20));
 }
@@ -159,7 +159,7 @@ TEST_CASE("progress: shares of the time are shares, whatever the seconds are") {
   REQUIRE(progress.Record(metrics, kBegin));
   CHECK(StatusOf(progress).wait_share() == 0);
   CHECK_FALSE(StatusOf(progress).has_hidden_share());
-  // Waited for longer than exchanged: nothing was hidden.
+  // The wait was longer than the exchange: nothing was hidden.
   metrics = Step(2);
   metrics.set_data_seconds(0.1);
   metrics.set_compute_seconds(0.4);

@@ -1,5 +1,5 @@
-// Nobody is told of a server that it cannot reach: whoever comes last is refused, and told what to
-// do.
+// No process is told of a server that it cannot reach: the process that comes last is refused, and
+// told what to do.
 #include <string>
 #include <vector>
 
@@ -33,13 +33,14 @@ struct Job {
     request.set_job_only(job_only);
     return scenario.core.RegisterWorker(request, scenario.now).status();
   }
-  // Until the others have come.
+  // The process waits until the others have come.
   bool Waits(const absl::Status& status) { return absl::IsUnavailable(status); }
 
   Scenario scenario;
 };
 
-// Says whose address it is, that the one who asks is elsewhere, and which option helps.
+// Checks that the text says whose address it is, that the asking process is elsewhere, and which
+// option helps.
 void CheckText(const absl::Status& status, const std::string& address) {
   INFO(status.ToString());
   CHECK(absl::StrContains(status.message(), address));
@@ -89,7 +90,7 @@ TEST_CASE("a worker elsewhere is refused where a server is at loopback, also if 
   const absl::Status status = job.Worker(0, "there", job_only);
   CHECK(absl::IsFailedPrecondition(status));
   CheckText(status, "127.0.0.1:7001");
-  // What was refused has changed nothing.
+  // The refused registration has changed nothing.
   CHECK(job.Waits(job.Worker(0, "here")));
 }
 

@@ -1,4 +1,4 @@
-// What is on record, and where the job stands.
+// What is on record, and the state of the job.
 #include "server/coordinator/core/record_book.h"
 
 #include "server/coordinator/core/lifecycle.h"
@@ -38,7 +38,7 @@ TEST_CASE("record: a generation and an epoch are on record with a durable one as
   CHECK(book.Has(0, 9));
   CHECK_FALSE(book.Has(1, 3));
   CHECK_FALSE(book.Has(2, 0));
-  // One that comes late takes nothing back.
+  // A record that is written late takes nothing back.
   book.Written(Of(0, 7));
   CHECK(book.Has(1, 2));
 }

@@ -1,4 +1,5 @@
-// A lost server whose blocks have replicas: they take over at once, nobody goes back.
+// A lost server whose blocks have replicas: the replicas take over at once, and the job does not go
+// back.
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
@@ -11,7 +12,7 @@ CoordinatorOptions WithReplicas(JobShape shape = {}) {
   return options;
 }
 
-// The owners say that their replicas are synced.
+// The owners report their replicas as synced.
 void Sync(Scenario& job, uint64_t generation = 0) {
   std::optional<v1::Placement> placement;
   for (const WriteRecord& record : job.Take<WriteRecord>()) placement = record.record.placement();
@@ -43,7 +44,7 @@ TEST_CASE("a replaced server's shard goes on at its replica, in the same generat
   CHECK(request.placement().shards(1).owner() == 0);
   CHECK(request.placement().shards(0).replica() == 1);
   CHECK_FALSE(request.placement().shards(0).synced());
-  // Workers go on, and hear where to.
+  // Workers go on, and hear where the blocks are now.
   v1::HeartbeatRequest beat;
   beat.set_job(kJob);
   beat.set_incarnation(1);
@@ -114,7 +115,7 @@ TEST_CASE("of a last checkpoint that was asked for again only the newest answers
   const auto again = job.Take<SaveAll>();
   REQUIRE(again.size() == 1);
   CHECK(again[0].owners == std::vector<uint32_t>{0, 0});
-  // Both are late: what one of them had written is written over.
+  // Both answers are late: the new file has replaced the one that the first answer names.
   job.core.Answered(SaveDone{0, first[0].round, first[0].clock, TestFile("as it was")}, job.now);
   job.core.Answered(SaveDone{1, first[0].round, first[0].clock, absl::UnavailableError("gone")},
                     job.now);
@@ -126,7 +127,7 @@ TEST_CASE("of a last checkpoint that was asked for again only the newest answers
   CHECK(manifests[0].manifest.shards(0).file() == "shard");
 }
 
-// Its sender may be dead since, and who holds the index its successor.
+// The sender may have died since, and the process that holds the index may be its successor.
 TEST_CASE("a process that says it is a server is believed once it is heard again") {
   Scenario job(WithReplicas());
   job.Start();
@@ -184,7 +185,7 @@ TEST_CASE("a silent server is given up, and keeps replicas when it is back") {
     job.core.Tick(job.now);
   }
   auto commands = job.Take<ConfigureServer>();
-  // The lost one is not told anything.
+  // The lost server gets no commands.
   REQUIRE(commands.size() == 1);
   CHECK(commands[0].server == 0);
   CHECK(commands[0].request.placement().shards(1).owner() == 0);
@@ -202,7 +203,7 @@ TEST_CASE("once every block has two holders again, shards go back to where they 
   REQUIRE(job.Server(1, 2).ok());
   job.Take<ConfigureServer>();
   Sync(job);
-  // Who has it, and answers its readers, first.
+  // First the server that has the block and answers its readers.
   auto commands = job.Take<ConfigureServer>();
   REQUIRE(commands.size() == 1);
   CHECK(commands[0].server == 0);
@@ -222,7 +223,7 @@ TEST_CASE("who must hear of a new owner first does so in every epoch until it ha
   REQUIRE(job.Server(1, 2).ok());
   job.Take<ConfigureServer>();
   Sync(job);
-  // Server 2 has shard 1, and gives it back: it must know before anybody else does.
+  // Server 2 owns shard 1 and gives it back: it must know of that before the others do.
   auto commands = job.Take<ConfigureServer>();
   REQUIRE(commands.size() == 1);
   REQUIRE(commands[0].server == 2);
@@ -238,7 +239,7 @@ TEST_CASE("who must hear of a new owner first does so in every epoch until it ha
     CHECK(job.Take<ConfigureServer>().size() == 2);
   }
   SECTION("it dies") {
-    // Shard 1's new owner has everything; what else server 2 had is at its replica.
+    // Shard 1's new owner has everything; the replicas have the rest of what server 2 had.
     REQUIRE(job.Server(2, 2).ok());
     CHECK(job.Take<ConfigureServer>().size() == 3);
   }
@@ -447,7 +448,7 @@ TEST_CASE("nobody hears of an epoch before it is on record") {
   v1::ServerHeartbeatRequest beat;
   beat.set_job(kJob);
   beat.set_nonce(1);
-  // Neither the new one nor the one that is past: a lease in that one is not to be renewed.
+  // Neither the new epoch nor the previous one: a lease in the previous epoch must not be renewed.
   CHECK(job.core.ServerHeartbeat(beat, job.now)->epoch() == 0);
   CHECK(job.Beat(0)->servers_size() == 0);
   CHECK(absl::IsUnavailable(job.Worker(0, 300).status()));
@@ -457,7 +458,7 @@ TEST_CASE("nobody hears of an epoch before it is on record") {
   CHECK(job.core.ServerHeartbeat(beat, job.now)->epoch() == after);
   CHECK(job.Worker(0, 300)->epoch() == after);
   CHECK(job.Beat(0)->epoch() == after);
-  // What was on record before, said again, takes nothing back.
+  // A repeated answer about an earlier record takes nothing back.
   job.core.Answered(RecordDone{records[0].record, absl::ResourceExhaustedError("no space")},
                     job.now);
   CHECK(job.Beat(0)->epoch() == after);

@@ -17,13 +17,13 @@ CoordinatorOptions Resizable(uint32_t servers, uint32_t shards, uint32_t replica
 absl::StatusOr<v1::ResizeServersReply> Resize(Scenario& job, uint32_t servers) {
   v1::ResizeServersRequest request;
   request.set_servers(servers);
-  // Whom the test's heartbeats are of.
+  // The servers that send the test's heartbeats.
   job.servers = std::max(job.servers, servers);
   job.nonces.resize(job.servers, 1);
   return job.core.ResizeServers(request, job.now);
 }
 
-// The placement on record, and whether everything in it was said to be synced.
+// The placement on record, and whether every shard in it was reported as synced.
 struct Recorded {
   v1::Placement placement;
   v1::CoordinatorRecord record;
@@ -34,7 +34,7 @@ void TakeRecord(Scenario& job, Recorded& recorded) {
   if (recorded.record.has_placement()) recorded.placement = recorded.record.placement();
 }
 
-// Every server does what it is told; the owners say that the replicas in `filled` are synced.
+// Every server does what it is told; the owners report the replicas in `filled` as synced.
 void Step(Scenario& job, Recorded& recorded, const std::set<uint32_t>& filled) {
   for (const ConfigureServer& command : job.Take<ConfigureServer>()) {
     job.core.Answered(ConfigureDone{command.server, command.round, absl::OkStatus()}, job.now);
@@ -134,7 +134,7 @@ TEST_CASE("servers that are too many hand theirs over and end, and nobody waits 
     CHECK(absl::IsAlreadyExists(job.Server(index, 9).status()));
     CHECK(job.core.Status(job.now).servers(static_cast<int>(index)).state() == "removed");
   }
-  // Their leases are nobody's.
+  // Nobody holds their leases.
   for (double passed = 0; passed < 30; passed += 0.25) {
     job.now += FromSeconds(0.25);
     for (uint32_t index = 0; index < left; ++index) REQUIRE(job.ServerBeat(index).ok());
@@ -142,7 +142,7 @@ TEST_CASE("servers that are too many hand theirs over and end, and nobody waits 
     job.core.Tick(job.now);
   }
   CHECK_FALSE(Has(job.EventNames(), "server_lost"));
-  // And back.
+  // And back to three servers.
   REQUIRE(Resize(job, 3).ok());
   REQUIRE(job.Server(1, left == 1 ? 10 : 1).ok());
   REQUIRE(job.Server(2, 10).ok());
@@ -157,7 +157,7 @@ TEST_CASE("a number of servers that the job cannot have, or cannot have now, is 
   CHECK(absl::IsInvalidArgument(Resize(job, 5).status()));
   CHECK(absl::IsInvalidArgument(Resize(job, 0).status()));
   CHECK(absl::IsInvalidArgument(job.Server(4).status()));
-  // It waits to be asked for.
+  // Server 3 waits until it is asked for.
   CHECK(absl::IsUnavailable(job.Server(3).status()));
   REQUIRE(Resize(job, 4).ok());
   CHECK(job.Server(3).ok());
@@ -185,7 +185,7 @@ TEST_CASE(
   Scenario job(Resizable(2, 4));
   job.Start();
   Settle(job);
-  // A third is asked for, and never comes.
+  // A third server is asked for, and never comes.
   REQUIRE(Resize(job, 3).ok());
   job.Take<ConfigureServer>();
   REQUIRE(job.Server(1, 2).ok());
@@ -198,7 +198,7 @@ TEST_CASE(
     job.core.Answered(ConfigureDone{command.server, command.round, absl::OkStatus()}, job.now);
   }
   CHECK(Has(job.EventNames(), "went_back"));
-  // Now it does.
+  // Now it comes.
   job.generation = 1;
   REQUIRE(job.Server(2).ok());
   CHECK(Owners(Settle(job).placement) == Places{0, 1, 2, 0});
@@ -212,7 +212,7 @@ TEST_CASE("who is killed when another has all of its blocks is not missed") {
   Recorded recorded;
   Step(job, recorded, {});
   REQUIRE(recorded.placement.shards(1).replica() == 0);
-  // Synced, and its owner has not heard that it is to hand over.
+  // The replica is synced, but its owner has not heard that it is to hand over.
   Step(job, recorded, {0});
   job.Take<ConfigureServer>();
   CHECK(absl::IsAlreadyExists(job.Server(1, 2).status()));
@@ -275,7 +275,7 @@ TEST_CASE("a coordinator that was started again goes on with the number that was
   REQUIRE(job.Server(0, 2).ok());
   REQUIRE(job.Server(1, 1).ok());
   for (uint32_t rank : {0u, 1u}) job.Worker(rank, 100 + rank).IgnoreError();
-  // Server 2 has been there; server 3 never has.
+  // Server 2 has been there; server 3 has never come.
   CHECK(job.Take<ConfigureServer>().empty());
   REQUIRE(job.Server(2, 1).ok());
   const auto commands = job.Take<ConfigureServer>();
@@ -295,7 +295,7 @@ TEST_CASE(
     recorded = Settle(before);
   }
   REQUIRE(recorded.placement.shards(2).owner() == 2);
-  // Killed as soon as that was asked for.
+  // The coordinator was killed as soon as that was asked for.
   recorded.record.set_servers(2);
   options.before = recorded.record;
   options.generation = recorded.record.generation() + 1;
@@ -328,7 +328,7 @@ TEST_CASE(
   }
   const auto commands = job.Take<ConfigureServer>();
   REQUIRE_FALSE(commands.empty());
-  // With its blocks the job goes on where it was; without them it goes back.
+  // If the server comes with its blocks the job continues where it was; otherwise it goes back.
   CHECK(commands[0].request.load() == !comes);
 }
 

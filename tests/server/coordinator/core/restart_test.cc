@@ -1,4 +1,4 @@
-// A coordinator after one that was killed: what it may go on with, and a stop that comes early.
+// A coordinator after one that was killed: what it may continue with, and a stop that comes early.
 #include <algorithm>
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace leeway::restart {
 namespace {
 
-// With replicas, all synced; as the record of a coordinator says that was killed.
+// The record of a killed coordinator, with replicas that are all synced.
 v1::CoordinatorRecord RecordOf(const CoordinatorOptions& options) {
   Scenario before(options);
   before.Start();
@@ -120,13 +120,14 @@ TEST_CASE("the record says what each rank computes on, and the next coordinator 
   request.set_job_only(false);
   request.set_device("cpu");
   CHECK(absl::IsFailedPrecondition(next.core.RegisterWorker(request, next.now).status()));
-  // So is a process that takes any rank, and would get this one.
+  // A process that takes any rank, and would get this one, is refused, too.
   request.clear_rank();
   CHECK(absl::IsFailedPrecondition(next.core.RegisterWorker(request, next.now).status()));
 }
 
-// The lives that a coordinator of these options answers, newest last; each is a process of its own.
-// What is not on record when it dies was not durable.
+// Returns the incarnations that a coordinator with these options gives to a row of lives, newest
+// last. Each life is a process of its own. A record that is not written when the coordinator dies
+// was not durable.
 std::vector<uint64_t> LivesOf(const CoordinatorOptions& options, int lives,
                               v1::CoordinatorRecord& record) {
   std::vector<uint64_t> given;
@@ -143,7 +144,7 @@ std::vector<uint64_t> LivesOf(const CoordinatorOptions& options, int lives,
   job.Worker(1, 7).IgnoreError();
   for (int life = 0; life < lives; ++life) {
     ++pid;
-    // Asked again and again, as a worker does; the disk is slow.
+    // The process asks repeatedly, as a worker does; the disk is slow.
     for (int attempt = 0; attempt < 4; ++attempt) {
       const auto reply = job.Worker(0, pid);
       for (const ConfigureServer& command : job.Take<ConfigureServer>()) {
@@ -163,7 +164,8 @@ TEST_CASE("no two lives of a rank have one incarnation, and they rise over all c
   CoordinatorOptions options = TestOptions(JobShape{});
   v1::CoordinatorRecord record;
   uint64_t newest = 0;
-  // Enough to go beyond what one record is ahead; and none at all, for it was killed at once.
+  // Enough lives to exceed what one record reserves, and no lives at all, because the coordinator
+  // was killed at once.
   for (const int lives : {3, 2500, 0, 1, 40, 1200}) {
     const std::vector<uint64_t> given = LivesOf(options, lives, record);
     CHECK(given.size() >= static_cast<size_t>(lives));
@@ -193,14 +195,14 @@ TEST_CASE("what a process of before holds counts, and what one before it holds d
 
 TEST_CASE("once servers were told of the next generation nobody goes on with the one before") {
   CoordinatorOptions options = After(Replicated());
-  // So that what server 1 holds cannot be done without.
+  // So the job cannot do without what server 1 holds.
   options.before->mutable_placement()->mutable_shards(1)->set_synced(false);
   Scenario job(options);
   REQUIRE(Holder(job, 0, 1).ok());
   REQUIRE(Holder(job, 1, 9).ok());
   Workers(job);
   REQUIRE(job.Take<ConfigureServer>().at(0).request.generation() == 1);
-  // The one that was meant all the time.
+  // The process that was meant all the time.
   REQUIRE(Holder(job, 1, 1).ok());
   for (const ConfigureServer& command : job.Take<ConfigureServer>()) {
     CHECK(command.request.generation() == 1);
@@ -213,7 +215,7 @@ TEST_CASE("a stop while a killed coordinator's job is taken up waits until it ca
   REQUIRE(job.Server(0).ok());
   job.core.StopJob("enough", job.now);
   CHECK(job.core.state() == v1::JOB_STARTING);
-  // Nobody has been told of another generation.
+  // No process has been told of another generation.
   const auto records = job.Take<WriteRecord>();
   REQUIRE(records.size() == 1);
   CHECK(records[0].record.generation() == 0);

@@ -14,7 +14,7 @@ ServerTable Here(uint32_t servers) {
   return table;
 }
 
-// Who was told something since the last call, in which round.
+// Returns the servers that were told something since the last call, and checks the round.
 Indices Told(Commands& commands, uint64_t round) {
   Indices told;
   for (const ConfigureServer& each : Taken<ConfigureServer>(commands)) {

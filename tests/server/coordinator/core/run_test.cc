@@ -257,7 +257,7 @@ TEST_CASE("without sync a stop waits for nobody who is lost") {
   job.Beat(0, 8).IgnoreError();
   job.Pass(11, {0});
   REQUIRE(job.Leave(0, 8, v1::LEAVE_STOPPED).ok());
-  // The mean of 8 and 0.
+  // The mean of clocks 8 and 0.
   CHECK(job.Take<SaveAll>().at(0).clock == 4);
 }
 
@@ -276,7 +276,7 @@ TEST_CASE("a job whose workers are all lost ends by itself") {
   Scenario job({.mode = v1::CONSISTENCY_MODE_ASYNC});
   job.Start();
   for (const uint32_t rank : {0u, 1u}) job.Beat(rank, 3).IgnoreError();
-  // Both fall silent together, and have one more lease.
+  // Both fall silent together, and get one more lease.
   job.Pass(110);
   CHECK(job.core.state() == v1::JOB_RUNNING);
   job.Pass(40);

@@ -1,4 +1,4 @@
-// A coordinator core with a clock in the test's hand, and short names for what is said to it.
+// A coordinator core whose clock the test moves, and short names for the messages to it.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace leeway {
 
-// By default as many values that each of some servers has a block.
+// By default there are enough values that each of some servers has a block.
 inline v1::ModelSchema TestSchema(uint64_t units = 2000) {
   v1::ModelSchema schema;
   v1::TensorSpec* weight = schema.add_tensors();
@@ -34,7 +34,7 @@ struct JobShape {
   uint64_t clocks = 100;
   // 0: only the last cut.
   uint64_t cut_every = 0;
-  // Elastic exchange: workers keep state.
+  // Elastic exchange: workers keep a state.
   bool elastic = false;
 };
 
@@ -76,7 +76,7 @@ inline v1::SavedShard TestFile(const std::string& name) {
   return file;
 }
 
-// One registration of a worker process.
+// The registration of a worker process.
 inline v1::RegisterWorkerRequest WorkerRequest(std::optional<uint32_t> rank, uint32_t pid) {
   v1::RegisterWorkerRequest request;
   *request.mutable_build() = ThisBuild();
@@ -98,7 +98,7 @@ class Scenario {
         servers(options.job.servers().count()),
         core(std::move(options), now) {}
 
-  // Time goes by; whoever is named goes on sending heartbeats, and so do all servers.
+  // Lets time pass; the named ranks go on sending heartbeats, and so do all servers.
   void Pass(double seconds, const std::vector<uint32_t>& ranks = {}, bool server_beats = true) {
     for (double left = seconds; left > 0; left -= 0.25) {
       now += FromSeconds(0.25);
@@ -108,7 +108,8 @@ class Scenario {
     }
   }
 
-  // As a service whose disk is well: records that are not of the job's end are durable at once.
+  // Carries commands out as a service with a working disk: records that are not of the job's end
+  // are durable at once.
   void Carry() {
     for (auto fresh = core.TakeCommands(); !fresh.empty(); fresh = core.TakeCommands()) {
       for (Command& command : fresh) {
@@ -168,7 +169,7 @@ class Scenario {
     return reply;
   }
 
-  // Servers and workers register (pids 100, 101, ...), servers make their blocks.
+  // Servers and workers register (pids 100, 101, ...), and servers make their blocks.
   void Start() {
     for (uint32_t i = 0; i < servers; ++i) Server(i).IgnoreError();
     for (uint32_t i = 0; i < workers; ++i) Worker(i, 100 + i).IgnoreError();
@@ -234,14 +235,14 @@ class Scenario {
                                  now);
   }
 
-  // Every record so far is durable.
+  // Makes every record so far durable.
   void Seal() {
     for (const WriteRecord& write : Take<WriteRecord>()) {
       core.Answered(RecordDone{write.record, absl::OkStatus()}, now);
     }
   }
 
-  // Answers SaveAll and WriteManifest, shuts every server down.
+  // Answers SaveAll and WriteManifest, and shuts every server down.
   void FinishSaving() {
     for (const SaveAll& save : Take<SaveAll>()) {
       for (uint32_t i = 0; i < servers; ++i) {
@@ -255,7 +256,7 @@ class Scenario {
     for (uint32_t i = 0; i < servers; ++i) core.Answered(ShutdownDone{i}, now);
   }
 
-  // The commands of one kind since the last time anything of the kind was taken.
+  // Returns the commands of one kind since commands of that kind were last taken.
   template <typename Kind>
   std::vector<Kind> Take() {
     Carry();
@@ -281,13 +282,13 @@ class Scenario {
   v1::ConsistencyMode mode;
   uint32_t workers;
   uint32_t servers;
-  // False: they wait for the test.
+  // False: the test makes records durable by hand.
   bool keeps_records = true;
-  // As the last registration said.
+  // The generation of the last registration.
   uint64_t generation = 0;
-  // Of the servers' processes.
+  // By server: the nonce of its process.
   std::vector<uint64_t> nonces;
-  // By rank: of the life that was answered last.
+  // By rank: the incarnation that was answered last.
   std::vector<uint64_t> incarnations;
   std::vector<Command> commands;
   CoordinatorCore core;

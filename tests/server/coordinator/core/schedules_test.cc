@@ -1,7 +1,7 @@
-// Many seeded schedules of a sync job: messages are repeated, delayed, reordered and their answers
-// lost, workers are killed and replaced, whereupon the job goes back to its newest cut, and a stop
-// comes at any moment. Whatever happens, no two lives share an incarnation, all stop at one clock
-// and nobody passes it, and a manifest has all its parts.
+// Many seeded schedules of a sync job. Messages are repeated, delayed and reordered, and answers
+// are lost. Workers are killed and replaced, whereupon the job goes back to its newest cut. A stop
+// comes at any moment. In each schedule no two lives share an incarnation, all workers stop at one
+// clock and none passes it, and a manifest has all its parts.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -21,7 +21,7 @@ constexpr uint32_t kServers = 2;
 constexpr uint64_t kClocks = 12;
 constexpr uint64_t kCutEvery = 3;
 
-// A worker process: what it knows, and the one question it waits for.
+// A worker process: what it knows, and the one question whose answer it waits for.
 struct Process {
   uint32_t pid = 0;
   uint64_t incarnation = 0;
@@ -49,7 +49,7 @@ class Schedule {
     stop_step_ = draws_.Below(700);
   }
 
-  // Until the job is over.
+  // Runs until the job is over.
   void Run() {
     for (uint64_t step = 0; !job_.core.over(); ++step) {
       if (step >= 100'000) UNSCOPED_INFO(job_.core.Status(job_.now).DebugString());
@@ -73,7 +73,7 @@ class Schedule {
     for (uint32_t i = 0; i < kServers; ++i) job_.ServerBeat(i).IgnoreError();
     const auto rank = static_cast<uint32_t>(draws_.Below(kWorkers));
     if (chaos_ && Chance(0.01)) return Kill(rank);
-    // In the end what has piled up is delivered faster than more is said.
+    // In the end pending messages are delivered faster than new ones are sent.
     if (Chance(chaos_ ? 0.5 : 0.8)) return Deliver();
     Work(rank);
   }
@@ -86,7 +86,7 @@ class Schedule {
     processes_[rank].pid = ++pids_;
   }
 
-  // Any message that is on its way, in any order; some stay for another time.
+  // Delivers any pending message, in any order; some stay for another time.
   void Deliver() {
     if (messages_.empty()) return;
     const size_t index = draws_.Below(messages_.size());
@@ -101,14 +101,15 @@ class Schedule {
     return answer.status();
   }
 
-  // Sends `ask`; its answer is given to `take` unless it is lost or the process is gone.
+  // Sends `ask`. `take` gets the answer, unless the answer is lost or the process is gone.
   template <typename Ask, typename Take>
   void Send(uint32_t rank, Ask ask, Take take) {
     messages_.push_back([this, rank, pid = processes_[rank].pid, ask, take](bool lost) {
       auto answer = ask();
       Process& process = processes_[rank];
       if (lost || process.pid != pid) return;
-      // A dead process's first registration came late and won the rank: this one is started again.
+      // The late first registration of a dead process has won the rank: this process is started
+      // again.
       if (absl::IsAborted(StatusOf(answer))) return Kill(rank);
       if (absl::StrContains(StatusOf(answer).message(), "register again")) {
         process = Process();
@@ -124,9 +125,9 @@ class Schedule {
     if (process.left) return;
     if (!process.registered()) return Register(rank);
     Beat(rank);
-    // The servers refuse it.
+    // The servers refuse this contribution.
     if (process.generation != generation_) return;
-    // Broken off: begun before the stop was known.
+    // The exchange is broken off: it was begun before the stop was known.
     if (process.done()) process.exchanging = false;
     if (process.exchanging) {
       const uint64_t slowest = *std::min_element(contributed_.begin(), contributed_.end());
@@ -137,7 +138,7 @@ class Schedule {
     }
     if (process.done()) return Leave(rank);
     if (process.stop_requested && !process.stop_at) return AskStop(rank);
-    // A new life may have to wait for the others' part of what its predecessor handed in.
+    // A new life may have to wait for the other workers' part of its predecessor's clock.
     if (*std::min_element(contributed_.begin(), contributed_.end()) < process.clock) return;
     process.exchanging = true;
     contributed_[rank] = std::max(contributed_[rank], process.clock + 1);
@@ -168,7 +169,7 @@ class Schedule {
                             file, job_.now)
           .IgnoreError();
     });
-    // The one of the last clock is known to have arrived before the worker leaves.
+    // The report of the last clock is known to have arrived before the worker leaves.
     if (process.done()) messages_.back()(false);
   }
 
@@ -245,11 +246,11 @@ class Schedule {
         });
   }
 
-  // What the core wants done is done, sometimes later.
+  // Carries the core's commands out, sometimes later.
   void Execute() {
     for (uint32_t i = 0; i < kServers; ++i) {
       if (!registered_servers_.count(i) && Chance(0.2)) {
-        // Refused if the stop came first.
+        // The registration is refused if the stop came first.
         CHECK((job_.Server(i).ok() || job_.core.state() >= v1::JOB_STOPPING));
         registered_servers_.insert(i);
       }
@@ -262,7 +263,7 @@ class Schedule {
       });
     }
     for (const SaveAll& command : job_.Take<SaveAll>()) {
-      // A killed worker may have handed in one beyond, which never completes.
+      // A killed worker may have sent the contribution of one more clock, which never completes.
       CHECK(*std::min_element(contributed_.begin(), contributed_.end()) == command.clock);
       for (uint32_t i = 0; i < kServers; ++i) {
         messages_.push_back([=, this](bool) {
@@ -280,7 +281,7 @@ class Schedule {
     job_.Take<Event>();
   }
 
-  // The servers load the newest cut, and refuse whoever speaks of what was before.
+  // The servers load the newest cut, and refuse messages of the previous generation.
   void GoBack(const v1::ConfigureRequest& request) {
     generation_ = request.generation();
     CHECK(request.checkpoint() ==
@@ -337,7 +338,7 @@ TEST_CASE("no schedule makes two lives alike, two stops, or half a checkpoint") 
     went_back += schedule.went_back();
     stopped += schedule.stopped() ? 1 : 0;
   }
-  // The schedules reach what they are about.
+  // The schedules reach the situations that they are for.
   CHECK(manifests > kSchedules);
   CHECK(went_back > kSchedules / 2);
   CHECK(stopped > kSchedules / 4);

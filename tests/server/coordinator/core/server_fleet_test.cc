@@ -1,4 +1,4 @@
-// The servers, and who holds which shard.
+// The servers, and which of them hold which shard.
 #include "server/coordinator/core/server_fleet.h"
 
 #include "server/coordinator/core/shard_assignment.h"

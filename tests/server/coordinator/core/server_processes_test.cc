@@ -90,7 +90,7 @@ TEST_CASE("server processes: those of before are remembered up to a bound, the n
   CHECK(processes[0].past.front() == 2);
   CHECK(processes[0].past.back() == 65);
   processes.Confirm(0);
-  // One that does not say which it is.
+  // A process that does not report its nonce.
   CHECK_FALSE(processes.Past(Process(0)));
 }
 

@@ -11,7 +11,7 @@ using std::chrono::seconds;
 constexpr Duration kLease = seconds(10);
 constexpr Time kBegin = Time(seconds(1000));
 
-// Servers 0 to `servers` - 1 of four that there can be.
+// Servers 0 to `servers` - 1 are registered, out of four possible ones.
 ServerTable Registered(uint32_t servers) {
   ServerTable table(4, servers, kLease);
   for (uint32_t i = 0; i < servers; ++i) table.Register(i, kBegin);
@@ -45,11 +45,11 @@ TEST_CASE("servers: a lease ends after its length, not with it, and a sign of li
   CHECK(table.Expire(kBegin + kLease + Duration(1)).empty());
   CHECK(table[1].state == ServerState::kLost);
   CHECK(table.Seen(1, kBegin + seconds(20)));
-  // Its blocks may be others.
+  // The new process may have other blocks.
   CHECK(table[1].state == ServerState::kRegistered);
   table.Forgive(kBegin + seconds(30));
   CHECK(table.Expire(kBegin + seconds(40)).empty());
-  // Server 0 is where the coordinator is.
+  // Server 0 is in the coordinator's process, so it does not expire.
   CHECK(table.Expire(kBegin + seconds(41)) == Indices{1});
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("servers: who is missing, not ready, absent and here") {
   CHECK(table.Unready() == Indices{0, 2});
   CHECK(table.Absent() == Indices{2});
   CHECK(table.Here() == std::set<uint32_t>{0, 1});
-  // Asked for later, and never come: not waited for.
+  // A server that was asked for later and has never come is not waited for.
   table.Want(4);
   CHECK(table.wanted() == 4);
   CHECK(table.Wanted(3));

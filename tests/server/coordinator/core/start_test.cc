@@ -1,4 +1,4 @@
-// How a job begins: ranks, schemas, who is missing.
+// How a job begins: ranks, schemas, and missing processes.
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"
 
@@ -71,7 +71,7 @@ TEST_CASE("a named rank goes to the newcomer, and the one before is refused") {
   const auto replacement = job.Worker(1, 999);
   REQUIRE(replacement.ok());
   CHECK(replacement->incarnation() == before + 1);
-  // Its own late registration must not win the rank back.
+  // The dead process's own late registration must not win the rank back.
   CHECK(absl::IsAborted(job.Worker(1, 101).status()));
   job.incarnations[1] = before;
   const absl::Status fenced = job.Beat(1).status();
@@ -97,7 +97,7 @@ TEST_CASE("another model is refused, naming the first tensor that differs") {
   CHECK_THAT(std::string(status.message()),
              Contains("worker 1 (process 101 on host) is dense_0/weight [4, 12]") &&
                  Contains("worker 0 (process 100 on host) dense_0/weight [4, 2000]"));
-  // It holds no rank.
+  // The process holds no rank.
   CHECK(job.core.Status(job.now).workers(1).state() == "waiting");
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("a resumed job has its own momenta and kinds of tensors, not the check
   for (uint32_t i = 0; i < 2; ++i) {
     v1::RegisterWorkerRequest request = WorkerRequest(i, 100 + i);
     request.mutable_schema()->mutable_tensors(1)->set_momentum(0.5);
-    // The other one does not say.
+    // The other worker does not state the kind.
     if (i == 0) request.mutable_schema()->mutable_tensors(1)->set_kind(v1::TENSOR_KIND_BIAS);
     job.core.RegisterWorker(request, job.now).IgnoreError();
   }
@@ -312,7 +312,7 @@ CoordinatorOptions After(JobShape shape, uint64_t steps) {
   return options;
 }
 
-// A coordinator that is started again, and hears of rank 0 only.
+// A restarted coordinator, which hears of rank 0 only.
 void HearOfRank0(Scenario& job) {
   for (uint32_t i = 0; i < 2; ++i) REQUIRE(job.Server(i).ok());
   job.Worker(0, 100).IgnoreError();
@@ -327,7 +327,7 @@ TEST_CASE("a job that had begun goes on without who is gone for good") {
   HearOfRank0(job);
   const auto configure = job.Take<ConfigureServer>();
   REQUIRE(configure.size() == 2);
-  // As long as it was, though its longest share of the data is not here to say so.
+  // The pass keeps its length, although the worker with the longest share of the data is missing.
   CHECK(configure[0].request.length().steps_per_epoch() == 12);
   for (const ConfigureServer& each : configure) {
     job.core.Answered(ConfigureDone{each.server, each.round, absl::OkStatus()}, job.now);
@@ -336,7 +336,7 @@ TEST_CASE("a job that had begun goes on without who is gone for good") {
   const auto live = job.Take<SetLive>();
   REQUIRE(live.size() == 1);
   CHECK(live[0] == SetLive{1, false});
-  // It may come yet.
+  // That worker may still come.
   REQUIRE(job.Worker(1, 101).ok());
   CHECK(job.Take<SetLive>() == std::vector<SetLive>{{1, true}});
 }

@@ -6,7 +6,7 @@
 namespace leeway::stop_protocol {
 namespace {
 
-// Two workers that run, at these clocks.
+// Two running workers at these clocks.
 Membership Ranks(uint64_t first, uint64_t second) {
   Membership ranks(2, 0, std::chrono::seconds(10));
   for (uint32_t i = 0; i < 2; ++i) {

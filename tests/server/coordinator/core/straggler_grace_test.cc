@@ -1,4 +1,5 @@
-// How long a sync clock waits for those it could do without, as the last clocks teach.
+// How long a sync clock waits for workers that it could do without, which it learns from the last
+// clocks.
 #include "server/coordinator/core/straggler_grace.h"
 
 #include <algorithm>
@@ -26,12 +27,12 @@ Delays Of(std::initializer_list<double> delays_ms) {
   return delays;
 }
 
-// A grace, and the clocks that it has seen. What is asked for last of a clock is who came.
+// A grace, and the clocks that it has seen.
 struct Clocks {
   explicit Clocks(const StragglerGrace::Rules& rules = kRules) : grace(rules) {
     grace.NextClock(now, 0, {});
   }
-  // A clock whose contributions took so long; those beyond the grace did not come.
+  // Passes a clock whose contributions took these delays; those beyond the grace did not come.
   void Pass(const Delays& delays, size_t enough) {
     std::vector<Time> arrivals;
     for (const Duration delay : delays) arrivals.push_back(now + delay);
@@ -43,7 +44,8 @@ struct Clocks {
     now = end;
     grace.NextClock(now, arrivals.size(), arrivals);
   }
-  // How long the next clock would wait if it could do without some after `enough`.
+  // Returns how many milliseconds the next clock would wait after its first sufficient
+  // contributions came at `enough`.
   double Wait(Duration enough) {
     const Time at = now + enough;
     const double wait = Milliseconds(grace.Until(at, 3) - at);
@@ -76,7 +78,7 @@ TEST_CASE("arrivals: so many clocks are remembered, and no more, those without a
   CHECK_FALSE(history.Get());
   history.Add(Of({1}));
   CHECK(history.Get());
-  // Of 32 the lower middle one is the sixteenth.
+  // The lower median of 32 is the sixteenth.
   for (size_t i = 0; i < 14; ++i) history.Add(Of({1}));
   for (size_t i = 0; i < 16; ++i) history.Add(Of({9}));
   CHECK(history.Get()->median == milliseconds(1));
@@ -95,7 +97,7 @@ TEST_CASE(
   for (int i = 0; i < 2; ++i) exact.Add(rising(64));
   CHECK(exact.Get()->median == milliseconds(31));
   CHECK(Milliseconds(exact.Get()->deviation) == Approx(1.4826 * 16));
-  // Of three delays each of these is two: 0, 2, 4, ... 126.
+  // Keeping every second of the delays gives 0, 2, 4, ... 126.
   ArrivalHistory thinned;
   for (int i = 0; i < 2; ++i) thinned.Add(rising(127));
   CHECK(thinned.Get()->median == milliseconds(62));
@@ -145,14 +147,14 @@ TEST_CASE("grace: bursty workers get what they usually take, and few are dropped
     }
     clocks.Pass(delays, 3);
   }
-  // Without grace one of four would be dropped each time.
+  // Without a grace one of four would be dropped each time.
   CHECK(clocks.dropped <= 20);
 }
 
 TEST_CASE("grace: one worker that is always five times slow neither moves it nor is waited for") {
   Clocks clocks;
   for (int i = 0; i < 40; ++i) clocks.Pass(Of({20, 21, 22, 100}), 3);
-  // It was waited for while nothing was known.
+  // The clock waited for it while nothing was known.
   CHECK(clocks.dropped == 40 - ArrivalHistory::kClocksMin);
   CHECK(clocks.Wait(milliseconds(22)) < 5);
 }
@@ -172,7 +174,7 @@ TEST_CASE("grace: where nobody ever comes it waits seldom, and again as soon as 
     clocks.Pass(Of({20, 21, 22, 500}), 3);
   }
   CHECK(tries == 2);
-  // Within what it always waits.
+  // This is within the least time that the clock always waits.
   clocks.Pass(Of({20, 21, 22, 22.5}), 3);
   CHECK(clocks.Wait(milliseconds(20)) > 2);
 }
@@ -217,7 +219,8 @@ TEST_CASE("grace: a wait in which somebody came was not in vain, whenever he say
   Clocks clocks;
   for (int i = 0; i < 16; ++i) clocks.Pass(Of({20, 25, 30, 31}), 3);
   for (uint64_t i = 0; i < 2 * StragglerGrace::kVainMax; ++i) {
-    // The last one was there in time, and its server's message came after the wait had begun.
+    // The last contribution was there in time, but its server's message came after the wait had
+    // begun.
     std::vector<Time> arrivals;
     for (const Duration delay : Of({20, 25, 30, 31})) arrivals.push_back(clocks.now + delay);
     clocks.grace.Until(clocks.now + milliseconds(33), 3);

@@ -1,4 +1,4 @@
-// What a part of the coordinator wants done, for tests of the part alone.
+// The commands of a part of the coordinator, for tests of that part alone.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace leeway {
 
-// The names of the events among the commands since the last call; of other commands nothing is
-// said.
+// Returns the names of the events among the commands since the last call, and drops the other
+// commands.
 inline std::vector<std::string> TakenEvents(Commands& commands) {
   std::vector<std::string> names;
   for (const Command& command : commands.Take()) {
@@ -19,7 +19,7 @@ inline std::vector<std::string> TakenEvents(Commands& commands) {
   return names;
 }
 
-// The commands of one kind since the last call; the others are dropped.
+// Returns the commands of one kind since the last call, and drops the others.
 template <typename Kind>
 std::vector<Kind> Taken(Commands& commands) {
   std::vector<Kind> taken;

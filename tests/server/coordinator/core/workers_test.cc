@@ -1,4 +1,4 @@
-// The workers, and how far the run is by what they tell.
+// The workers, and how far the run has come by their reports.
 #include "server/coordinator/core/workers.h"
 
 #include "tests/catch.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr Time kNow = Time(std::chrono::seconds(1000));
 
-// Both workers of a job run.
+// A job whose two workers are running.
 struct Two {
   Two() {
     for (uint32_t rank = 0; rank < 2; ++rank) Register(rank, 100 + rank);

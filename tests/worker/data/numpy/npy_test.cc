@@ -17,7 +17,7 @@ using absl::StatusCode;
 using Floats = std::vector<float>;
 constexpr v1::Loss kSoftmax = v1::LOSS_SOFTMAX_CROSS_ENTROPY;
 
-// A file of this dictionary and these elements.
+// Makes a file with this dictionary and these elements.
 FileBytes NpyOf(const std::string& dictionary, const FileBytes& elements, uint8_t version = 1) {
   FileBytes out = {0x93, 'N', 'U', 'M', 'P', 'Y', version, 0};
   const size_t digits = version == 1 ? 2 : 4;
@@ -36,7 +36,7 @@ FileBytes Npy(const std::string& type, const std::string& shape, const FileBytes
                elements, version);
 }
 
-// Little-endian, or the other way round.
+// The elements' bytes, little-endian or `swapped`.
 template <typename T>
 FileBytes Elements(const std::vector<T>& values, bool big_endian = false) {
   FileBytes out;
@@ -83,7 +83,7 @@ TEST_CASE("Numbers of every type and byte order become floats") {
   CHECK(FeaturesOf("<f4", Elements<float>({0.25f, -3}), "(1, 2)") == Floats{0.25f, -3});
   CHECK(FeaturesOf(">f8", Elements<double>({0.25, -3e-3}, true), "(1, 2)") ==
         Floats{0.25f, -3e-3f});
-  // 1.5, -2, the smallest, the largest.
+  // 1.5, -2, the smallest and the largest value.
   CHECK(FeaturesOf("<f2", Elements<uint16_t>({0x3e00, 0xc000, 1, 0x7bff}), "(1, 4)") ==
         Floats{1.5f, -2, 0x1p-24f, 65504});
 }
@@ -184,7 +184,7 @@ TEST_CASE("A file that is cut off anywhere, or is no .npy, is an error with the 
   RequireError(Parse(wrong, LabelsOf(2)), StatusCode::kInvalidArgument, {"byte 8", "a header of"});
 }
 
-// A zip archive of these members.
+// Writes a zip archive of these members.
 void WriteZip(const DataFolder& folder, const std::string& name,
               const std::vector<std::pair<std::string, FileBytes>>& members, bool deflated) {
   const std::string path = folder.path() + "/" + name;

@@ -1,4 +1,4 @@
-// Pictures that a test made up, as files.
+// Picture files that a test has made up.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace leeway {
 
-// `channels` bytes of each pixel, by row, column and channel.
+// Returns `channels` bytes of each pixel, by row, column and channel.
 inline FileBytes Pixels(uint32_t height, uint32_t width, uint32_t channels,
                         const std::function<int(uint32_t, uint32_t, uint32_t)>& value) {
   FileBytes pixels;

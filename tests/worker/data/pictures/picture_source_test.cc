@@ -22,13 +22,13 @@ v1::TrainingJob PictureJob(const std::string& rest = "") {
       rest + " }");
 }
 
-// A 3 x 4 picture of one value.
+// A picture of 3 x 4 pixels that all have one value.
 FileBytes Plain(int value) {
   return Png(3, 4, Pixels(3, 4, 3, [value](auto, auto, auto) { return value; }).data(),
              PNG_FORMAT_RGB);
 }
 
-// Classes a and b with values 0 to 2 and 100 to 101.
+// Class a has the values 0 to 2, class b the values 100 to 101.
 void WriteTrain(const DataFolder& folder) {
   folder.Write("train/b/2.png", Plain(101));
   folder.Write("train/b/1.PNG", Plain(100));
@@ -82,7 +82,7 @@ TEST_CASE("Pictures are normalised and augmented as other images are") {
     CHECK(batch.features == again.features);
     seen.insert(batch.features.begin(), batch.features.end());
   }
-  // A padded pixel is a black one.
+  // A padded pixel is black.
   CHECK(seen.size() == 5);
   CHECK(*seen.begin() == Approx(-1));
   CHECK(*seen.rbegin() == Approx(2 * 101 / 255.0 - 1));
@@ -141,7 +141,8 @@ v1::TrainingJob ReplacingJob(const std::string& rest = "") {
   return job;
 }
 
-// Of the batches of a pass: the pixels' values, 0 to 255, and the places that were filled.
+// For the batches of one pass, returns the pixels' values, 0 to 255, and the number of replaced
+// pictures.
 std::pair<std::multiset<int>, size_t> Values(const TrainingData& data) {
   std::multiset<int> values;
   size_t replaced = 0;
@@ -169,7 +170,7 @@ TEST_CASE("Where damaged pictures are replaced, the next one of the class stands
   CHECK(Values(*data) == expected);
   CHECK_THAT(log.text(), Catch::Contains("train/a/y.png: a damaged PNG"));
   CHECK(std::ranges::count(log.text(), '\n') == 2);
-  // What is not damage is an error.
+  // A missing file is not damage but an error.
   std::filesystem::remove(folder.path() + "/train/a/y.png");
   Batch batch;
   CHECK_FALSE((data->Load(0, 2, batch).ok() && data->Load(1, 2, batch).ok()));

@@ -12,7 +12,7 @@ namespace {
 
 using absl::StatusCode;
 
-// Smooth, so that a JPEG keeps it.
+// A smooth slope, which JPEG preserves.
 int Slope(uint32_t y, uint32_t x, uint32_t c) { return static_cast<int>(40 * c + 2 * y + 3 * x); }
 
 Picture Decode(const FileBytes& bytes, uint32_t least = 1000) {
@@ -59,7 +59,7 @@ TEST_CASE("A JPEG is decoded smaller as long as its sides are what is asked for"
   CHECK(sides(1, 1) == std::pair(8u, 6u));
 }
 
-// With an Exif segment that says so, of either byte order, after another segment.
+// Adds an Exif segment with this orientation and byte order, after another segment.
 FileBytes WithOrientation(const FileBytes& jpeg, uint8_t orientation, bool little_endian) {
   const std::string exif = little_endian
                                ? std::string("Exif\0\0II*\0\x8\0\0\0\1\0\x12\1\3\0\1\0\0\0", 24)
@@ -80,10 +80,10 @@ FileBytes WithOrientation(const FileBytes& jpeg, uint8_t orientation, bool littl
 TEST_CASE("A JPEG is turned as its Exif orientation says") {
   constexpr uint32_t kHeight = 16, kWidth = 32;
   const FileBytes sensor = Jpeg(kHeight, kWidth, Pixels(kHeight, kWidth, 3, Slope));
-  // Exif 2.32, 4.6.4: where the sensor's first row and first column are in what is seen.
+  // Exif 2.32, 4.6.4: where the sensor's first row and first column are in the visible picture.
   struct Case {
     uint8_t orientation;
-    // The sensor's pixel that is seen at (0, 0), and at the end of the first row.
+    // The sensor's pixels that are visible at (0, 0) and at the end of the first row.
     int first_y, first_x, end_y, end_x;
   };
   constexpr int kBottom = kHeight - 1, kRight = kWidth - 1;
@@ -103,10 +103,10 @@ TEST_CASE("A JPEG is turned as its Exif orientation says") {
       CHECK(std::abs(*end - Slope(one.end_y, one.end_x, 0)) <= 4);
     }
   }
-  // The sides asked for are those of what is seen.
+  // The requested sides are those of the visible picture.
   const FileBytes turned = WithOrientation(sensor, 6, true);
   CHECK(DecodePicture("f", View(turned), 16, 8)->height == 16);
-  // A segment that is cut off anywhere is none.
+  // A segment that is cut off anywhere is ignored.
   for (uint8_t bytes = 2; bytes < 36; ++bytes) {
     FileBytes cut = turned;
     cut[11] = bytes;
@@ -142,7 +142,7 @@ TEST_CASE("Pictures that are cut off anywhere, or are none, are errors that say 
   for (const FileBytes& whole :
        {Jpeg(40, 40, colours), Jpeg(40, 40, colours, TJPF_RGB, TJFLAG_PROGRESSIVE),
         Png(40, 40, colours.data(), PNG_FORMAT_RGB)}) {
-    // The last bytes of a file only say that it ends, or check what was read.
+    // The last bytes of a file only mark its end, or check what was read.
     for (size_t size = 0; size + 20 < whole.size(); size += 1 + size / 9) {
       INFO(size);
       const FileBytes part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
@@ -161,7 +161,7 @@ TEST_CASE("Pictures that are cut off anywhere, or are none, are errors that say 
                {"f: a JPEG in CMYK"});
 }
 
-// A header that promises many pixels, and a few bytes.
+// A header that promises many pixels, followed by a few bytes.
 TEST_CASE("A picture of too many pixels is refused before memory is taken for it") {
   FileBytes png = Png(4, 4, FileBytes(48).data(), PNG_FORMAT_RGB);
   for (const size_t at : {16, 20}) png[at + 1] = 1;  // 65540 x 65540

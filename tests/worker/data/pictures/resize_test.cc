@@ -53,14 +53,15 @@ TEST_CASE("Shrinking takes the mean of what is covered, so stripes become grey")
   const Picture stripes =
       Make(64, 64, [](uint32_t y, uint32_t x, uint32_t) { return (y + x) % 2 == 0 ? 0 : 200; });
   for (const uint8_t value : Scaled(stripes, 8, 8)) CHECK(std::abs(value - 100) <= 1);
-  // A slope stays one.
+  // A slope stays a slope.
   const Picture slope =
       Make(60, 60, [](uint32_t, uint32_t x, uint32_t) { return static_cast<int>(4 * x); });
   const FileBytes small = Scaled(slope, 20, 20);
   for (uint32_t x = 1; x < 19; ++x) CHECK(std::abs(small[3 * x] - 4 * (3 * x + 1.0)) <= 1);
 }
 
-// By Pillow 9.4: Image.fromarray(a).resize((5, 5), Image.BILINEAR), a[y, x] = 16 y + 3 x of 4 x 4.
+// Expected values from Pillow 9.4: Image.fromarray(a).resize((5, 5), Image.BILINEAR), with a[y, x]
+// = 16 y + 3 x of 4 x 4.
 TEST_CASE("Enlarging interpolates as Pillow does") {
   const Picture picture =
       Make(4, 4, [](uint32_t y, uint32_t x, uint32_t) { return static_cast<int>(16 * y + 3 * x); });

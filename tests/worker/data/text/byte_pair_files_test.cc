@@ -1,4 +1,4 @@
-// Tokenizers as files have them, and what they make of texts.
+// Tokenizers' files, and the tokens that they make of texts.
 #include "worker/data/text/byte_pair_files.h"
 
 #include "absl/strings/str_replace.h"

@@ -8,7 +8,7 @@ namespace {
 using absl::StatusCode;
 using Numbers = std::vector<uint32_t>;
 
-// Letters a to e as tokens 0 to 4, then what merges make.
+// Letters a to e are tokens 0 to 4; the results of merges follow.
 BytePairTables Letters(const std::vector<std::pair<std::string, std::string>>& merges) {
   BytePairTables tables;
   for (const char* letter : {"a", "b", "c", "d", "e"}) {
@@ -43,7 +43,7 @@ TEST_CASE("Of overlapping pairs the leftmost is merged") {
   CHECK(Encode(pairs, "aaa") == Numbers{5, 0});
   CHECK(Encode(pairs, "aaaa") == Numbers{6});
   CHECK(Encode(pairs, "aaaaaaa") == Numbers{6, 5, 0});
-  // Not quadratic: a piece may be as long as a file.
+  // The time must not be quadratic: a piece may be as long as a file.
   const Numbers many = Encode(pairs, std::string(1 << 20, 'a'));
   CHECK(many == Numbers(1 << 18, 6));
 }

@@ -39,7 +39,7 @@ TEST_CASE("The last space before a word goes with the word, the others are a pie
 }
 
 TEST_CASE("Letters, numbers and white space are those of Unicode") {
-  // An ideographic space (U+3000), a no-break space (U+00A0) and U+0085 are white.
+  // An ideographic space (U+3000), a no-break space (U+00A0) and U+0085 count as white space.
   CHECK(Cut("a\xe3\x80\x80\xe3\x80\x80"
             "b") == Pieces{"a", "\xe3\x80\x80", "\xe3\x80\x80", "b"});
   CHECK(Cut("a\xc2\xa0!") == Pieces{"a", "\xc2\xa0", "!"});

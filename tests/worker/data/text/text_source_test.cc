@@ -47,7 +47,7 @@ std::unique_ptr<TrainingData> OpenTrain(const v1::TrainingJob& job, const DataFo
   return *std::move(data);
 }
 
-// The tokens of a file, by a test source with windows of one token.
+// Returns the tokens of a file, by a test source with windows of one token.
 Floats TokensOf(const DataFolder& folder, const std::string& options) {
   const auto data = OpenTest(
       Job("context: 1 files: 'f' " + options, "test { text { context: 1 files: 'f' } }"), folder);
@@ -85,7 +85,7 @@ TEST_CASE("In training a window begins at a drawn place of its stretch, each of 
   DataFolder folder;
   folder.Write("f", Letters(26));
   const auto data = OpenTrain(Job("context: 4 files: 'f'"), folder);
-  // The last window may begin at 5 x 4 + 3 - 4, and the token after its last one is there.
+  // The last window may begin at 5 x 4 + 3 - 4, because the token after its last one is there.
   REQUIRE(data->examples() == 26 / 4 - 1);
   std::set<float> begins;
   Batch batch, again;
@@ -142,7 +142,7 @@ TEST_CASE("No window spans two files, and by_file gives a worker its own") {
   for (uint32_t rank : {0, 1}) {
     const auto own = OpenTrain(job, folder, rank);
     CHECK(own->examples() == 4 + rank);
-    // The vocabulary is that of all files, so that all workers have the same numbers.
+    // The vocabulary covers all files, so that all workers have the same numbers.
     CHECK(own->classes() == 2);
     REQUIRE(own->Load(0, 2, batch).ok());
     CHECK(batch.features == Floats(16, static_cast<float>(rank)));

@@ -1,6 +1,6 @@
-// The backend of this target's tests of kernels, layers and models: CudaBackend over the host. By
-// the environment: LEEWAY_TEST_CONVOLVER, convolutions are a library's; LEEWAY_TEST_STAGED, each
-// kernel has its operands copied, as on a GPU (gpu/staged_backend.h).
+// The backend of this target's tests of kernels, layers and models: CudaBackend on the host. In the
+// environment, LEEWAY_TEST_CONVOLVER has a library compute the convolutions, and LEEWAY_TEST_STAGED
+// copies the operands of each kernel, as on a GPU (gpu/staged_backend.h).
 #include <cstdlib>
 
 #include "tests/worker/device/cuda/gpu/staged_backend.h"
@@ -12,7 +12,7 @@
 namespace leeway::testing {
 namespace {
 
-// Of all backends of the program.
+// The counts of all backends of the program.
 HostRuntimeCounts counts;
 
 }  // namespace

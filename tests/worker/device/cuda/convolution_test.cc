@@ -1,5 +1,5 @@
-// Convolutions by the runtime's library or by products of patches: which of them computes, and that
-// it makes no difference.
+// Convolutions by the runtime's library or by products of patches: which of the two computes them,
+// and that the results agree.
 #include <string>
 
 #include "tests/worker/device/cuda/host_runtime.h"
@@ -109,13 +109,13 @@ TEST_CASE("only algorithms with the same bits in each run, and all digits, may b
     CHECK_FALSE(MayUse(pass, {1, false, true, true}));
     CHECK_FALSE(MayUse(pass, {1, true, false, true}));
     CHECK_FALSE(MayUse(pass, {1, true, true, false}));
-    // Winograd's and Fourier's.
+    // Winograd's and Fourier's algorithms.
     for (int algorithm = 3; algorithm < 9; ++algorithm) {
       CHECK_FALSE(MayUse(pass, {algorithm, true, true, true}));
     }
     CHECK_FALSE(MayUse(pass, {-1, true, true, true}));
   }
-  // These add in any order, whatever they say of themselves.
+  // These algorithms add in any order, whatever they report.
   CHECK_FALSE(MayUse(ConvolutionPass::kData, {0, true, true, true}));
   CHECK_FALSE(MayUse(ConvolutionPass::kFilters, {0, true, true, true}));
   CHECK_FALSE(MayUse(ConvolutionPass::kFilters, {3, true, true, true}));

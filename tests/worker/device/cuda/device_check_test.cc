@@ -1,4 +1,4 @@
-// What CUDA says of a machine's devices, as statuses that say what to do.
+// Turns what CUDA reports about a machine's devices into statuses that say what to do.
 #include "worker/device/cuda/device_check.h"
 
 #include "tests/catch.h"

@@ -51,7 +51,8 @@ TEST_CASE("a copy has whole groups, with zeros behind the columns") {
   }
 }
 
-// Integers of few bits, whose products and sums are exact in each precision: the cut must not show.
+// Integers of few bits, whose products and sums are exact in each precision: a cut must not change
+// them.
 std::vector<float> Integers(size_t count, uint64_t seed) {
   RandomStream stream(seed, RandomPurpose::kGenerate);
   std::vector<float> values(count);
@@ -60,7 +61,8 @@ std::vector<float> Integers(size_t count, uint64_t seed) {
 }
 
 TEST_CASE("a product whose factors do not fit is cut, and is the same") {
-  // Beyond 2^24 elements: the first factor, the second one, both; and a depth beyond 2^21.
+  // Beyond 2^24 elements in the first factor, in the second one, and in both; and a depth beyond
+  // 2^21.
   const GemmShape shape = GENERATE(GemmShape{4100, 3, 4100}, GemmShape{3, 4100, 4100},
                                    GemmShape{9, 10, 1 << 21}, GemmShape{2, 3, (1 << 21) + 5});
   const bool accumulate = GENERATE(false, true);
@@ -74,7 +76,7 @@ TEST_CASE("a product whose factors do not fit is cut, and is the same") {
   backend->Gemm(shape, op, a.data(), op, b.data(), accumulate, c.data());
   CHECK(backend->status().ok());
   CHECK(counts.products > 1);
-  // Some of its elements.
+  // Checks some of its elements.
   for (size_t i = 0; i < c.size(); i += 1 + c.size() / 500) {
     const size_t row = i / shape.n, column = i % shape.n;
     double sum = accumulate ? 9 : 0;
@@ -99,7 +101,7 @@ TEST_CASE("only bf16 and fp16 take room for copies, once, and give it back") {
       std::vector<float> c(100);
       backend->Gemm({10, 10, 10}, Op::kAsIs, a.data(), Op::kAsIs, a.data(), false, c.data());
       CHECK(counts.allocations == made);
-      // fp32 and TF32 read what there is.
+      // fp32 and TF32 read the factors themselves.
       CHECK(counts.launches == (HasHalves(precision) ? 2 : 0));
     }
     CHECK(counts.allocations == 0);

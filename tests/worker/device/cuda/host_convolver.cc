@@ -22,7 +22,7 @@ void EachProduct(const Convolution& convolution, const Visit& visit) {
           for (size_t tap = 0; tap < size_t{shape.kernel} * shape.kernel; ++tap) {
             const size_t r = row * shape.stride + tap / shape.kernel - shape.padding;
             const size_t s = column * shape.stride + tap % shape.kernel - shape.padding;
-            // Below 0 they wrap around.
+            // Indices below 0 wrap around.
             if (r >= in.height || s >= in.width) continue;
             for (size_t c = 0; c < in.channels; ++c) {
               visit(((n * in.height + r) * in.width + s) * in.channels + c,

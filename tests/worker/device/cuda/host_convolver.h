@@ -1,4 +1,4 @@
-// A library of convolutions for tests: what a convolution is, in plain loops over cuDNN's layouts.
+// A library of convolutions for tests: plain loops over cuDNN's layouts.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace leeway::testing {
 
-// In double. Images are NHWC, filters [filters x kernel x kernel x channels].
+// Computes in double. Images are NHWC, filters [filters x kernel x kernel x channels].
 void HostConvolve(const cuda::Convolution& convolution, const float* a, const float* b, float* out);
 
 class HostConvolver final : public cuda::Convolver {

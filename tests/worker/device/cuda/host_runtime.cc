@@ -18,7 +18,7 @@ constexpr Code kLaunchFailed = 719;
 constexpr size_t kAlign = 256;
 constexpr size_t kFromSystemBytes = size_t{64} << 20;
 
-// IEEE half precision, by its definition.
+// Converts IEEE half precision, by its definition.
 double OfFp16(uint16_t half) {
   const int exponent = half >> 10 & 31;
   const int mantissa = half & 1023;
@@ -28,7 +28,7 @@ double OfFp16(uint16_t half) {
   return sign * std::ldexp(1024 + mantissa, exponent - 25);
 }
 
-// Element i of a factor.
+// Returns element i of a factor.
 double FactorAt(Precision precision, const void* x, int64_t i) {
   switch (precision) {
     case Precision::kFp32:
@@ -43,7 +43,7 @@ double FactorAt(Precision precision, const void* x, int64_t i) {
   return NAN;
 }
 
-// Column-major, in double.
+// Multiplies column-major matrices, in double.
 void BlasGemm(const BlasProduct& product) {
   const auto at = [&](const void* x, int64_t row, int64_t column, int64_t ld, bool transpose) {
     return FactorAt(product.precision, x, transpose ? column + row * ld : row + column * ld);
@@ -56,7 +56,7 @@ void BlasGemm(const BlasProduct& product) {
                at(product.b, p, j, product.ldb, product.transpose_b);
       }
       float& c = product.c[i + j * product.ldc];
-      // As BLAS: with beta 0, c is not read.
+      // As in BLAS, c is not read if beta is 0.
       c = static_cast<float>(product.beta == 0 ? sum : sum + product.beta * c);
     }
   }
@@ -74,7 +74,8 @@ class HostRuntime final : public cuda::Runtime {
     if (bytes > options_.memory_bytes) return cuda::kOutOfMemory;
     *device = std::aligned_alloc(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
     if (*device == nullptr) return cuda::kOutOfMemory;
-    // Larger pieces come from the system, as zeros that take no memory until they are written.
+    // Larger pieces come directly from the system, as zeros that take no memory until they are
+    // written.
     if (bytes < kFromSystemBytes) std::memset(*device, 0, bytes);
     ++counts_.allocations;
     return kSuccess;

@@ -1,6 +1,6 @@
-// CUDA's place taken by the host: memory is the host's, work is done when it is queued, and
-// products are plain loops as BLAS defines them. What runs over it is the backend's own code and
-// the very bodies of its kernels.
+// The host in CUDA's place: memory is the host's, work is done when it is queued, and products are
+// plain loops as BLAS defines them. The backend's own code and the real bodies of its kernels run
+// on it.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ namespace leeway::testing {
 
 struct HostRuntimeOptions {
   size_t memory_bytes = size_t{1} << 40;
-  // The launch and the product of these numbers, from 0, fail.
+  // The launch and the product with these numbers, counted from 0, fail.
   uint64_t fail_launch = UINT64_MAX;
   uint64_t fail_product = UINT64_MAX;
-  // Pinning is refused.
+  // Pinning fails.
   bool refuse_pin = false;
   // There is a library for convolutions (host_convolver.h).
   bool convolver = false;
-  // It refuses these at once, or all when the first is to run.
+  // The library refuses these passes at once, or refuses all of them when the first is to run.
   std::set<cuda::ConvolutionPass> refused_passes = {};
   bool refuse_first_run = false;
 };
 
-// What happened to a runtime, which its backend owns.
+// What happened in a runtime. The backend owns the runtime, so the counts outlive it.
 struct HostRuntimeCounts {
   uint64_t launches = 0;
   uint64_t products = 0;

@@ -1,4 +1,4 @@
-// The GPU's backend whose kernels are tested.
+// The GPU backend whose kernels are tested.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace leeway::testing {
 
-// The program brings it. `convolver`: with a library for convolutions, if there is a choice.
+// Each test program defines it. `convolver`: with a library for convolutions, where the program has
+// the choice.
 std::unique_ptr<Backend> KernelBackend(bool convolver = false,
                                        Precision precision = Precision::kFp32);
 

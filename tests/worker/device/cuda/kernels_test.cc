@@ -1,5 +1,5 @@
-// The bodies of the GPU's kernels against the CPU's backend, over shapes drawn at random. Where the
-// order of additions is the same, so are the bits.
+// The bodies of the GPU's kernels against the CPU's backend, over shapes drawn at random. If the
+// order of additions is the same, the bits are the same.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -16,7 +16,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// Of sums whose order differs, and of functions that the host's library and Eigen's vector
+// For sums whose order differs, and for functions that the host's library and Eigen's vector
 // functions both round.
 constexpr double kTolerance = 2e-6;
 constexpr int kShapes = 60;
@@ -122,7 +122,7 @@ TEST_CASE("convolutions of the GPU's are the CPU's, forward and backward") {
     const std::vector<Floats> actual = run(*two.gpu);
     CAPTURE(shape.input.height, shape.input.width, shape.kernel, shape.stride, shape.padding);
     for (size_t i = 0; i < expected.size(); ++i) {
-      // dbias has terms of either sign, in another order.
+      // dbias has terms of either sign, added in another order.
       REQUIRE(RelativeError(actual[i], expected[i]) < (i == 2 ? 1e-5 : kTolerance));
     }
   }
@@ -173,7 +173,7 @@ TEST_CASE("pooling has the CPU's bits") {
       backend.MaxPoolBackward(shape, batch, winners.data(), dy.data(), dx.data());
       backend.AvgPoolForward(shape, batch, x.data(), mean.data());
       backend.AvgPoolBackward(shape, batch, dy.data(), dmean.data());
-      // A NaN equals nothing.
+      // A NaN is not equal to anything.
       for (float* value : {y.data(), mean.data()}) {
         for (size_t i = 0; i < outputs; ++i) value[i] = std::isnan(value[i]) ? 1234.0f : value[i];
       }
@@ -280,7 +280,7 @@ TEST_CASE("losses and their gradients are the CPU's") {
       REQUIRE(RelativeError(actual[i], expected[i]) < 1e-6);
     }
     for (size_t i = 0; i < actual_sums.size(); ++i) {
-      // Of powers in float.
+      // The losses are sums of powers in float.
       REQUIRE(actual_sums[i].loss == Approx(expected_sums[i].loss).epsilon(1e-7));
       REQUIRE(actual_sums[i].correct == expected_sums[i].correct);
       REQUIRE(actual_sums[i].in_top5 == expected_sums[i].in_top5);
@@ -363,7 +363,7 @@ TEST_CASE("an update that is not finite says so, of trained and of averaged valu
   CHECK(finite == 0.0f);
 }
 
-// Values that encodings trip over, among others.
+// Values that are hard to encode, among others.
 Floats HardValues(size_t count, uint64_t seed) {
   constexpr float kMax = std::numeric_limits<float>::max();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -373,7 +373,7 @@ Floats HardValues(size_t count, uint64_t seed) {
                              kMax,      -kMax,      1.5e-38f, 0.5f,     1.0f};
   Floats values = RandomValues(count, seed);
   Draws draws(seed + 1);
-  // Groups of tiny and of ordinary values, with a hard one here and there.
+  // Groups of tiny and of ordinary values, with a hard value here and there.
   for (size_t i = 0; i < count; ++i) {
     if (i / 256 % 3 == 1) values[i] *= 1e-39f;
     if (i / 256 % 3 == 2 && draws.Between(0, 19) == 0) {
@@ -389,14 +389,14 @@ TEST_CASE("encodings of contributions have the CPU's bytes, and lose what it los
   const auto format =
       GENERATE(GroupFormat::kBf16, GroupFormat::kFp16, GroupFormat::kInt8, GroupFormat::kSign);
   std::vector<size_t> counts = {1, 2, 3, 4, 5, 31, 255, 256, 257, 511, 512, 1023, 4096};
-  // More groups than partial results have room for.
+  // More groups than the partial results have room for.
   counts.push_back((size_t{9} << 20) + 77);
   for (int round = 0; round < kShapes; ++round) counts.push_back(draws.Between(1, 3000));
   for (const size_t count : counts) {
     const size_t bytes = CodecOf(format).MaxBytes(count);
     Floats residual = RandomValues(count, count + 1);
     Floats expected_residual = residual;
-    // One contribution after the other, the residual going on.
+    // One contribution after the other; the residual is carried on.
     for (uint64_t step = 0; step < (count < 10000 ? 4 : 1); ++step) {
       const Floats values = HardValues(count, count + step);
       Floats encoded(FloatsFor(bytes), 7.0f), expected(FloatsFor(bytes), 7.0f);

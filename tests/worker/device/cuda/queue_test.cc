@@ -1,4 +1,4 @@
-// The bookkeeping of streams, events and errors, over a runtime whose events are done when the test
+// The bookkeeping of streams, events and errors, on a runtime whose events are done when the test
 // says so.
 #include "worker/device/cuda/queue.h"
 
@@ -22,19 +22,19 @@ using testing::Says;
 using testing::HostRuntimeCounts;
 using testing::MakeHostRuntime;
 
-// What a script and the runtime that follows it share.
+// The state that a test's script and the runtime share.
 struct Script {
-  // Of each event: how many records are behind its latest, and in which stream.
+  // For each event: the stream of its latest record, and the record's number in that stream.
   struct Recorded {
     Stream stream = Stream::kCompute;
     uint64_t place = 0;
   };
   std::map<void*, Recorded> events;
-  // Records made in, and done of, each stream.
+  // By stream: how many records were made, and how many are done.
   std::map<Stream, uint64_t> recorded;
   std::map<Stream, uint64_t> done;
   std::vector<std::string> waits;
-  // What every call from now on returns; 0: nothing is wrong.
+  // What every call from now on returns; 0: success.
   Code broken = 0;
   // What Query, Await and AwaitAll return.
   Code failed = 0;
@@ -136,12 +136,12 @@ TEST_CASE("a stream waits for the event that was named, not for a later use of i
   const StreamEvent early = rig.queue.Record(Stream::kUp);
   rig.queue.Wait(Stream::kCompute, early);
   CHECK(rig.queue.Await(early).ok());
-  // Its place is taken again.
+  // The event's place is taken by another one.
   const StreamEvent late = rig.queue.Record(Stream::kCompute);
   CHECK(rig.script.made == 1);
   rig.queue.Wait(Stream::kDown, early);
   rig.queue.Wait(Stream::kDown, late);
-  // Done events, events of the stream itself and default ones are nothing to wait for.
+  // The stream does not wait for events that are done, for its own events, or for default ones.
   rig.queue.Wait(Stream::kCompute, late);
   rig.queue.Wait(Stream::kCompute, {});
   CHECK(rig.script.waits == std::vector<std::string>{"0 for 1/1", "2 for 0/1"});
@@ -152,7 +152,7 @@ TEST_CASE("a long run makes no more events than are pending at once") {
   for (int step = 0; step < 1000; ++step) {
     rig.queue.Record(Stream::kUp);
     const StreamEvent event = rig.queue.Record(Stream::kDown);
-    // Nobody asks for those of kUp.
+    // No stream asks for the events of kUp.
     rig.script.done[Stream::kUp] = rig.script.recorded[Stream::kUp];
     CHECK(rig.queue.Await(event).ok());
   }
@@ -233,7 +233,7 @@ TEST_CASE("work that cannot be queued is named") {
   }
 }
 
-// ---- the backend's own errors, over the host
+// ---- the backend's own errors, on the host
 
 TEST_CASE("a device without room says how much there is, and what to do") {
   HostRuntimeCounts counts;
@@ -244,7 +244,7 @@ TEST_CASE("a device without room says how much there is, and what to do") {
   const absl::Status status = (*backend)->Allocate(4 << 20).status();
   CHECK(status.code() == absl::StatusCode::kResourceExhausted);
   CHECK(Says(status, {"16777216 bytes", "8388608", "data.batch_size"}));
-  // The device has not failed.
+  // The device itself has not failed.
   CHECK((*backend)->status().ok());
   CHECK((*backend)->Allocate(1000).ok());
 }

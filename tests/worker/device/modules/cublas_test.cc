@@ -1,5 +1,5 @@
-// cuBLAS is found where it is said to be, and its absence is an error that says what to do. Built
-// with the toolkit only; needs no GPU.
+// cuBLAS is found in the given place, and its absence is an error that says what to do. Built with
+// the toolkit only; needs no GPU.
 #include "worker/device/cuda/module/cublas.h"
 
 #include <filesystem>
@@ -22,7 +22,7 @@ TEST_CASE("The toolkit's cuBLAS has all that is used of it") {
   const auto cublas = LoadCublas({"/nowhere", LEEWAY_CUDA_LIBRARY_FOLDER});
   INFO(cublas.status());
   REQUIRE(cublas.ok());
-  // Without a driver it cannot begin, and says so.
+  // Without a driver it cannot start, and says so.
   cublasHandle_t handle = nullptr;
   const cublasStatus_t status = cublas->create(&handle);
   if (status == CUBLAS_STATUS_SUCCESS) {

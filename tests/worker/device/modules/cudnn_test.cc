@@ -1,5 +1,5 @@
-// cuDNN is found, what is chosen of its algorithms, and what becomes of its errors. Built with the
-// toolkit only; needs no GPU: where cuDNN would compute, plain loops do (fake_cudnn.h).
+// cuDNN is found; which of its algorithms are chosen; and how its errors are handled. Built with
+// the toolkit only; needs no GPU: plain loops stand for cuDNN's computations (fake_cudnn.h).
 #include "worker/device/cuda/module/cudnn.h"
 
 #include <algorithm>
@@ -138,7 +138,7 @@ TEST_CASE("the first offer that is deterministic, in fp32 and small enough is ta
   REQUIRE(rig.convolver->Run(kAny, x.data(), w.data(), y.data(), &takes) == kSuccess);
   CHECK(rig.fake.ran == std::vector<int>{0});
   CHECK(rig.fake.workspace_given == 100);
-  // Of the workspace there is one, and nothing is asked again.
+  // There is one workspace, and nothing is asked again.
   CHECK(rig.counts.allocations == 1);
   rig.fake.offers = {{.algorithm = 1}};
   REQUIRE(rig.convolver->Run(kAny, x.data(), w.data(), y.data(), &takes) == kSuccess);

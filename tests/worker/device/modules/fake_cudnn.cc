@@ -2,7 +2,7 @@
 
 #include "tests/worker/device/cuda/host_convolver.h"
 
-// What cuDNN only declares.
+// Types that cuDNN only declares.
 struct cudnnTensorStruct {
   int n, c, h, w;
 };
@@ -69,7 +69,7 @@ cudnnStatus_t SetMath(cudnnConvolutionDescriptor_t convolution, cudnnMathType_t 
   return CUDNN_STATUS_SUCCESS;
 }
 
-// The sizes of y must follow from the others'.
+// Whether the sizes of y follow from the other sizes.
 bool Agree(cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w, cudnnConvolutionDescriptor_t c,
            cudnnTensorDescriptor_t y) {
   const auto side = [&](int from) { return (from + 2 * c->padding - w->h) / c->stride + 1; };

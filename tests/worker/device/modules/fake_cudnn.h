@@ -1,5 +1,5 @@
-// A cuDNN for tests, of its own functions: descriptors are plain numbers, convolutions are plain
-// loops, and what its heuristics offer is what a test wants.
+// A fake cuDNN for tests: descriptors are plain numbers, convolutions are plain loops, and its
+// heuristics offer what a test wants.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ struct FakeCudnn {
     cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
     cudnnDeterminism_t determinism = CUDNN_DETERMINISTIC;
     cudnnMathType_t math = CUDNN_FMA_MATH;
-    // What the algorithm turns out to want.
+    // The workspace that the algorithm reports when it is asked.
     size_t workspace = 0;
   };
   std::vector<Offer> offers;
@@ -31,11 +31,11 @@ struct FakeCudnn {
   std::vector<int> ran;
   size_t workspace_given = 0;
   bool all_fma = true;
-  // Handles and descriptors that were made and not destroyed.
+  // The number of handles and descriptors that were made and not destroyed.
   int alive = 0;
 };
 
-// Its functions, which read and write `fake`. One at a time.
+// Returns the library's functions, which read and write `fake`. Only one may be in use at a time.
 cuda::Cudnn MakeFakeCudnn(FakeCudnn& fake);
 
 }  // namespace leeway::testing

@@ -1,7 +1,7 @@
-// A module of devices for tests. What is wrong with it, if anything, is chosen when it is compiled:
-// FAKE_ABI and FAKE_BUILD are what it says of itself, FAKE_DEVICES how many devices it has. Without
-// devices it says what a machine without a driver says. Device 1 is busy, device 2 has no memory
-// left, device 3 is too old; opening device 4 gives nothing.
+// A device module for tests. Its faults are chosen when it is compiled: FAKE_ABI and FAKE_BUILD are
+// what it reports, FAKE_DEVICES is the number of its devices. Without devices it reports what a
+// machine without a driver would. Device 1 is busy, device 2 has no memory left, device 3 is too
+// old, and opening device 4 returns nothing.
 #include <cstdio>
 #include <deque>
 
@@ -33,7 +33,7 @@ int Fail(absl::StatusCode code, const char* why, char* error, uint32_t error_byt
     return Fail(absl::StatusCode::kFailedPrecondition, "no driver runs", error, error_bytes);
   }
   for (uint32_t i = 0; i < *count && i < capacity; ++i) {
-    // Of no machine.
+    // A device of an imaginary machine.
     devices[i] = {"A fake GPU",  9, 0, uint64_t{80} << 30, measure != 0 ? uint64_t{60} << 30 : 0,
                   "ffff:ff:1f.7"};
   }
@@ -44,7 +44,7 @@ int Fail(absl::StatusCode code, const char* why, char* error, uint32_t error_byt
                           uint32_t text_bytes) {
   switch (index) {
     case 0: {
-      // Of each backend its own: workers of one process use them side by side.
+      // Each backend has its own: workers of one process use them side by side.
       static Mutex mutex;
       static std::deque<testing::HostRuntimeCounts> all;
       mutex.Lock();

@@ -1,5 +1,5 @@
-// What a job's workers.device becomes on machines with and without a driver, a module and devices,
-// by modules that are made for the test.
+// What a job's workers.device leads to on machines with and without a driver, a module and devices,
+// with modules that are made for the test.
 #include "worker/device/make_backend.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::string Module(const std::string& name) {
   return std::string(LEEWAY_FAKE_MODULES "/libfake_module_") + name + ".so";
 }
 
-// A machine with a driver, as far as its library tells, and this module.
+// A machine that has a driver, as its library reports, and this module.
 DeviceSources With(const std::string& module) {
   return {.driver = "libc.so.6", .modules = {"/nowhere/libleeway-cuda.so", Module(module)}};
 }
@@ -96,7 +96,7 @@ TEST_CASE("A module that is missing, broken or another's is an error that says w
     CHECK(status.code() == c.code);
     for (const absl::string_view part : c.says) CHECK(Says(status, {part}));
     CHECK(ListDevices(sources).status().code() == c.code);
-    // A job that leaves the choice computes all the same, and says why here.
+    // A job that leaves the choice to the worker still computes, and says why it does so here.
     const auto chosen = ChooseBackend(WorkersOn("auto"), 0, sources);
     REQUIRE(chosen.ok());
     CHECK(chosen->backend->shares_host_memory());
@@ -150,7 +150,7 @@ TEST_CASE("A device that is there is taken, by name and by auto, and the CPU on 
 }
 
 TEST_CASE("A backend rounds as workers.precision says, wherever it computes") {
-  // 1 + 2^-9 is a float, a TF32 and a half, but no bfloat16; 1 + 2^-12 is a float alone.
+  // 1 + 2^-9 can be a float, a TF32 or a half, but not a bfloat16; 1 + 2^-12 can only be a float.
   const float a[] = {1 + 0x1p-9f, 1 + 0x1p-12f}, one[] = {1, 0};
   const std::tuple<v1::Precision, float, float> precisions[] = {
       {v1::PRECISION_FP32, 1 + 0x1p-9f, 1 + 0x1p-12f},
@@ -189,7 +189,7 @@ TEST_CASE("Ranks take the GPUs in turn, and a number is the same for all") {
   const auto opened = [](const std::string& device, uint32_t rank) {
     return ChooseBackend(WorkersOn(device), rank, With("good")).status();
   };
-  // What each of the five says tells them apart.
+  // The five devices have five different statuses.
   const std::vector<StatusCode> codes = {StatusCode::kOk, StatusCode::kUnavailable,
                                          StatusCode::kResourceExhausted, StatusCode::kUnimplemented,
                                          StatusCode::kInternal};
@@ -198,7 +198,7 @@ TEST_CASE("Ranks take the GPUs in turn, and a number is the same for all") {
     CHECK(opened("cuda", rank).code() == codes[rank % 5]);
     CHECK(opened("cuda:2", rank).code() == StatusCode::kResourceExhausted);
   }
-  // By itself a worker goes on with the CPU where its own GPU cannot be used.
+  // With `auto` a worker continues on the CPU if its own GPU cannot be used.
   const auto busy = ChooseBackend(WorkersOn("auto"), 6, With("good"));
   REQUIRE(busy.ok());
   CHECK(busy->note == "computing on the CPU (workers.device: auto): busy");

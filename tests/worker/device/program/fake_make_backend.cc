@@ -59,8 +59,8 @@ absl::StatusOr<std::optional<testing::EmulatedTimes>> TimesOf(const char* name) 
   return times;
 }
 
-// A device that has found a mistake says so in the worker's log, however the job went on; and how
-// much it carried.
+// A device writes into the worker's log which mistake it has found, however the job went on, and
+// how many bytes it has carried.
 void Report(const testing::FakeDevice& device) {
   spdlog::info("fake device: {} bytes up, {} down, {} of them from memory that is not pinned",
                device.bytes_up(), device.bytes_down(), device.unpinned_bytes());

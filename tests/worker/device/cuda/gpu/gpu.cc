@@ -21,7 +21,7 @@ std::unique_ptr<Backend> OpenGpu(Precision precision) {
     sources.modules = {LEEWAY_MODULES "/libleeway-cuda.so"};
   }
   auto chosen = ChooseBackend(workers, 0, sources);
-  // Only that nothing is there is a reason to skip: a GPU that does not open is a failure.
+  // The test is skipped only if there is no GPU. A GPU that cannot be opened is a failure.
   const bool absent =
       absl::IsFailedPrecondition(chosen.status()) || absl::IsNotFound(chosen.status());
   if (absent) SKIP(std::string(chosen.status().message()));

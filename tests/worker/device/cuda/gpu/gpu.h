@@ -8,8 +8,8 @@
 
 namespace leeway::testing {
 
-// cuda:0, or what LEEWAY_TEST_GPU says, of the module beside the test or that LEEWAY_CUDA_MODULE
-// names. Ends the test case as skipped where there is none.
+// Opens cuda:0, or the device that LEEWAY_TEST_GPU names, with the module beside the test or the
+// one that LEEWAY_CUDA_MODULE names. Without a GPU it ends the test case as skipped.
 std::unique_ptr<Backend> OpenGpu(Precision precision = Precision::kFp32);
 
 }  // namespace leeway::testing

@@ -1,5 +1,5 @@
-// Models on a GPU as workers run them, with memory of its own and all copies and kernels under way
-// at once: the same bits each time, and those of kernels that run one by one.
+// Models on a GPU as workers run them, with memory of its own and all copies and kernels in flight
+// at once. Each run has the same bits, which are those of kernels that run one by one.
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,14 +19,14 @@ constexpr char kCnn[] = R"(
     layers { gelu {} } layers { flatten {} } layers { dropout { rate: 0.2 } }
     layers { dense { units: 10 } } loss: LOSS_SOFTMAX_CROSS_ENTROPY)";
 
-// The contribution of each of some steps.
+// Returns the contribution of each of some steps.
 std::vector<Floats> ContributionsOf(Backend& backend) {
   const ImageShape image{14, 13, 3};
   const auto model = BuildModel(kCnn, image, 10, backend);
   const Floats weights = InitialWeights(*model, 7);
   std::vector<Floats> contributions;
   for (uint64_t step = 0; step < 5; ++step) {
-    // A part of a batch, too.
+    // One batch is smaller than the others.
     const Batch batch = RandomBatch(step == 3 ? 17 : 32, image.elements(), 10, step);
     Floats contribution(weights.size());
     const auto loss =

@@ -16,7 +16,7 @@ constexpr size_t kAlign = 64;
 constexpr size_t kFromSystemBytes = size_t{64} << 20;
 constexpr size_t kAlignFloats = kAlign / sizeof(float);
 
-// The operands of one kernel, on the device for as long as this lives.
+// The operands of one kernel. They are on the device as long as this object lives.
 class Stage {
  public:
   explicit Stage(Backend& device) : device_(device) {}
@@ -30,7 +30,7 @@ class Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
-  // Null stays null.
+  // A null pointer stays null.
   const float* In(const float* host, size_t count) {
     return Add(const_cast<float*>(host), count, false);
   }
@@ -57,7 +57,7 @@ class Stage {
       return operand.device;
     }
     auto memory = device_.Allocate(count + kAlignFloats);
-    // The caller's test fails by what it then finds.
+    // The caller's test then fails by the result.
     if (!memory.ok()) return nullptr;
     const size_t off = reinterpret_cast<uintptr_t>(host) % kAlign / sizeof(float);
     float* const device = memory->get() + off;
@@ -70,12 +70,12 @@ class Stage {
   std::vector<Operand> operands_;
 };
 
-// Floats from a matrix's first to its last.
+// Returns the number of floats from a matrix's first element to its last.
 size_t Extent(size_t rows, size_t columns, size_t stride) {
   return rows == 0 ? 0 : (rows - 1) * (stride == 0 ? columns : stride) + columns;
 }
 
-// Floats of a batch's queries, keys and values.
+// Returns the number of floats of a batch's queries, keys and values.
 size_t Qkv(const AttentionShape& shape, size_t batch) {
   return batch * shape.positions * shape.qkv();
 }
@@ -88,7 +88,7 @@ class StagedBackend final : public Backend {
     const size_t bytes = (count * sizeof(float) + kAlign - 1) / kAlign * kAlign;
     void* const data = std::aligned_alloc(kAlign, std::max(bytes, kAlign));
     if (data == nullptr) return absl::ResourceExhaustedError("no memory");
-    // Larger pieces come from the system, which promises more than there is.
+    // Larger pieces come directly from the system, which promises more memory than there is.
     if (bytes < kFromSystemBytes) std::memset(data, 0, bytes);
     return DeviceMemory(static_cast<float*>(data), DeviceFree{this});
   }

@@ -1,6 +1,6 @@
-// A device whose memory, as its callers see it, is the host's: for tests that hand kernels the
-// addresses of their own vectors. Each kernel's inputs are copied to the device, the kernel runs
-// there, and its outputs are copied back.
+// A device whose callers use the host's memory, for tests that pass kernels the addresses of their
+// own vectors. Each kernel's inputs are copied to the device, the kernel runs there, and its
+// outputs are copied back.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace leeway::testing {
 
-// Buffers lie on the device as they lie on the host, modulo 64 bytes; two operands that are one
-// buffer stay one.
+// A buffer's address on the device equals its address on the host modulo 64 bytes. Two operands
+// that are one buffer stay one.
 std::unique_ptr<Backend> MakeStagedBackend(std::unique_ptr<Backend> device);
 
 }  // namespace leeway::testing
