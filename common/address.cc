@@ -33,7 +33,7 @@ absl::StatusOr<HostPort> SplitAddress(const std::string& address) {
     const bool bracketed =
         parts.host.size() > 2 && parts.host[0] == '[' && parts.host.back() == ']';
     if (bracketed) parts.host = parts.host.substr(1, parts.host.size() - 2);
-    // gRPC would take the rest for a resolver's name or a path.
+    // gRPC would interpret any other host as the name of a resolver or as a path.
     good = parts.host.find(':') == std::string::npos ? !bracketed : bracketed;
     good = good && parts.host.find('/') == std::string::npos;
   }
@@ -55,7 +55,7 @@ std::optional<Reach> ReachOfNumber(const std::string& host) {
   in6_addr six;
   if (inet_pton(AF_INET6, number.c_str(), &six) == 1) return ReachOfSix(six);
   in_addr four;
-  // The resolver also accepts short forms: 127.1, 0.
+  // inet_aton() also accepts short forms, such as 127.1 and 0, as the resolver does.
   if (inet_aton(number.c_str(), &four) != 1) return std::nullopt;
   const uint32_t first = ntohl(four.s_addr) >> 24;
   if (first == 0) return Reach::kNobody;

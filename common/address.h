@@ -1,5 +1,5 @@
-// Addresses at which servers listen, and which they give to other processes: HOST:PORT. An IPv6
-// HOST is in brackets.
+// Addresses on which servers listen, and which they announce to other processes. The form is
+// HOST:PORT. An IPv6 HOST is in brackets.
 #pragma once
 
 #include <optional>
@@ -10,28 +10,29 @@
 namespace leeway {
 
 struct HostPort {
-  // Without brackets.
+  // Has no brackets, even if it is an IPv6 address.
   std::string host;
   std::string port;
 };
-// INVALID_ARGUMENT if `address` is not an address.
+// Returns INVALID_ARGUMENT if `address` is not an address.
 absl::StatusOr<HostPort> SplitAddress(const std::string& address);
-// INVALID_ARGUMENT if no client can connect to the address: its form is wrong, or its port is 0.
+// Returns INVALID_ARGUMENT if no client can connect to the address, because its form is wrong or
+// its port is 0.
 absl::Status CheckAddressToReach(const std::string& address);
 
 // Which processes can reach a server at an address.
 enum class Reach {
-  // No other host: a server may listen on 0.0.0.0 and [::], but a client that connects to them
-  // reaches itself.
+  // No process of another host: 0.0.0.0 and [::]. A server may listen on them, but a client that
+  // connects to them reaches its own host.
   kNobody,
-  // Processes of its own host: 127.0.0.0/8, [::1], localhost.
+  // Only processes of the server's own host: 127.0.0.0/8, [::1], localhost.
   kOwnHost,
-  // All processes, as far as the address tells.
+  // Processes of any host, as far as the address shows.
   kAnybody,
 };
-// Does not resolve names.
+// Returns which processes can reach a server at `address`. Does not resolve names.
 Reach ReachOf(const HostPort& address);
-// Returns nothing if `host` is a name.
+// The same for a host that is an IP address without brackets. Returns nothing if `host` is a name.
 std::optional<Reach> ReachOfNumber(const std::string& host);
 
 }  // namespace leeway

@@ -1,4 +1,5 @@
-// Pauses between attempts that double. Pure: who waits and who draws is the caller's choice.
+// The pauses between attempts, which double. Pure: the caller does the waiting and draws the random
+// numbers.
 #pragma once
 
 #include <algorithm>
@@ -7,20 +8,20 @@
 
 namespace leeway {
 
-// The first pause is `first`. Each next one is twice as long, and none is longer than `max`. Not
-// thread-safe.
+// The first pause is `first`. Each further pause is twice as long as the previous one, but at most
+// `max`. Not thread-safe.
 class Backoff {
  public:
   Backoff(Duration first, Duration max) : first_(first), max_(max), next_(std::min(first, max)) {}
 
-  // The pause before the next attempt.
+  // Returns the pause before the next attempt.
   Duration Next() {
     const Duration pause = next_;
     next_ = pause > max_ / 2 ? max_ : 2 * pause;
     return pause;
   }
 
-  // The next pause is the first one again.
+  // Makes the next pause the first one again.
   void Reset() { next_ = std::min(first_, max_); }
 
  private:

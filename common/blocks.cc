@@ -8,7 +8,8 @@
 namespace leeway {
 namespace {
 
-// A cache line of floats, so that two blocks do not share one.
+// The number of floats in a cache line. Blocks are multiples of it, so that two blocks never share
+// a cache line.
 constexpr uint64_t kElementsAlign = 16;
 constexpr uint64_t kBlockElementsMax = (64 << 20) / sizeof(float);
 

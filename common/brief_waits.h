@@ -5,10 +5,11 @@
 
 namespace leeway {
 
-// The scheduler wakes a sleeping thread late, and so does a hypervisor: by tens of microseconds,
-// the time of a whole small exchange. So after a short wait the next wait is expected to be short,
-// too, and begins by polling. If polling was in vain, or another thread needed the processor
-// meanwhile, the next wait sleeps at once. Pure.
+// The scheduler and the hypervisor wake a sleeping thread late, by tens of microseconds, which is
+// the time of a whole small exchange. So polling is faster than sleeping if the wait is short.
+// After a short wait the next wait is expected to be short, too, and begins with polling. If the
+// wait lasted until its deadline, or another thread needed the processor meanwhile, the next wait
+// sleeps at once. Pure.
 class BriefWaits {
  public:
   // How long to poll: the time of a small exchange in which no thread has to be woken.
@@ -19,6 +20,7 @@ class BriefWaits {
   // One poll takes a microsecond, or tens of microseconds if it reads a message from a socket. If a
   // poll took this long, another thread had the processor meanwhile.
   static constexpr Duration kInterrupted = std::chrono::microseconds(200);
+  // The time for which no wait polls after another thread has needed the processor.
   static constexpr Duration kCalm = std::chrono::milliseconds(100);
 
   bool expected() const { return expected_; }
@@ -28,7 +30,7 @@ class BriefWaits {
     calm_until_ = ended + kCalm;
     expected_ = false;
   }
-  // Records a wait that may have slept. `in_vain`: it lasted until its deadline.
+  // Records a wait that may have slept. `in_vain` is true if the wait lasted until its deadline.
   void Waited(Time begun, Time ended, bool in_vain) {
     expected_ = !in_vain && ended - begun < kShort && ended >= calm_until_;
   }

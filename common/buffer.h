@@ -1,4 +1,4 @@
-// Float buffers on cache-line boundaries, and large ones on pages of their own.
+// Float buffers that begin at a cache line. Large buffers have pages of their own.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,15 @@
 
 namespace leeway {
 
-// Floats aligned to 64 bytes. Movable, not copyable; empty once moved from.
+// A buffer of floats, aligned to 64 bytes. Movable, not copyable. A buffer is empty after it has
+// been moved from.
 class FloatBuffer {
  public:
   // The number of floats in a page.
   static constexpr size_t kPageFloats = 4096 / sizeof(float);
 
   FloatBuffer() = default;
-  // Allocates zeroed floats on the heap. From kPageFloats on, the buffer shares no page with other
+  // Allocates zeroed floats on the heap. A buffer of at least kPageFloats shares no page with other
   // data, so that it can be pinned.
   explicit FloatBuffer(size_t size) : size_(size) {
     const size_t align = size < kPageFloats ? kAlign : kPageFloats * sizeof(float);
@@ -28,8 +29,9 @@ class FloatBuffer {
     if (data_ == nullptr) throw std::bad_alloc();
     std::memset(data_.get(), 0, bytes);
   }
-  // Uses memory of another owner (common/shm/shared_memory.h), which the last reference to `data`
-  // returns. The memory has at least `size` floats on a 64-byte boundary, and keeps its content.
+  // Uses the memory at `data`, which has another owner (common/shm/shared_memory.h). When the last
+  // reference to `data` is dropped, the memory returns to its owner. It has at least `size` floats,
+  // begins at a 64-byte boundary, and keeps its content.
   FloatBuffer(std::shared_ptr<float> data, size_t size) : data_(std::move(data)), size_(size) {}
 
   FloatBuffer(FloatBuffer&& other) noexcept

@@ -1,4 +1,4 @@
-// Clocks. Time is passed in, so that tests do not wait for it.
+// Clocks. Code that depends on the time gets it from its caller, so that tests need not wait.
 #pragma once
 
 #include <chrono>
@@ -11,9 +11,9 @@ using Duration = std::chrono::steady_clock::duration;
 
 inline Time SteadyNow() { return std::chrono::steady_clock::now(); }
 
-// Unlike Time's clock, this clock also runs while the host is suspended. The holder of a lease uses
-// it to decide whether the lease is still valid. The process that granted the lease may use Time,
-// which is never ahead.
+// Unlike the clock of Time, this clock also runs while the host is suspended. The holder of a lease
+// uses this clock to decide whether the lease is still valid. The process that granted the lease
+// may use Time, because Time never runs ahead of this clock.
 struct BootClock {
   using duration = Duration;
   using rep = duration::rep;
@@ -25,8 +25,9 @@ struct BootClock {
 };
 using BootTime = BootClock::time_point;
 
-// Returns a function that gives the seconds since 1970. It adds the time passed since this call to
-// the system's clock at this call, so setting the clock meanwhile does not make durations wrong.
+// Returns a function that returns the seconds since 1970. WallClock() reads the system's clock
+// once, and the function adds the time that has passed since then. So durations are right even if
+// somebody sets the system's clock meanwhile.
 std::function<double()> WallClock();
 
 inline double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }

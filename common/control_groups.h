@@ -12,16 +12,15 @@ namespace leeway {
 // `root` is the folder that contains /proc and /sys, for tests.
 
 // Returns the paths of files in this process's groups: `name` in the hierarchy of version 2, and
-// `older_name` in the hierarchy of version 1 that has `controller`. Some may not exist: the root
-// group has no limits, and a container may see a part of the hierarchy only.
+// `older_name` in the hierarchy of version 1 that has `controller`. Some of them may not exist,
+// because the root group has no limits and a container may see only a part of the hierarchy.
 std::vector<std::string> FilesOfGroups(const std::string& root, const std::string& controller,
                                        const std::string& name, const std::string& older_name);
 
-// How many processes and threads the tightest group may have, and the group. Absent: no group sets
-// a limit.
+// The group with the lowest limit of processes and threads.
 struct ProcessLimit {
   uint64_t processes = 0;
-  // The group's file: ".../pids.max".
+  // The file that sets the limit, such as ".../pids.max".
   std::string file;
 };
 std::optional<ProcessLimit> ProcessLimitOfGroups(const std::string& root = "");

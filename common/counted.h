@@ -1,4 +1,4 @@
-// A number of things, in words.
+// Writes a count with its noun, in the singular or the plural.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,8 @@ namespace leeway {
 
 class Descriptor {
  public:
-  // Takes ownership of the descriptor. A number below 0 means none, as system calls return it.
+  // Takes ownership of the descriptor. A number below 0, which system calls return after an error,
+  // means that there is no descriptor.
   explicit Descriptor(int number) : number_(number) {}
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   Descriptor& operator=(Descriptor&&) = delete;
@@ -18,7 +19,7 @@ class Descriptor {
   }
 
   int operator*() const { return number_; }
-  // Gives up ownership: the descriptor stays open.
+  // Gives up ownership and returns the number. The descriptor stays open.
   int Release() { return std::exchange(number_, -1); }
 
  private:

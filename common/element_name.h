@@ -1,4 +1,4 @@
-// The elements of a model's tensors: their number, and the name of an element in messages.
+// The number of elements of a tensor, and the name of an element in messages.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace leeway {
 
-// The product of the tensor's shape; 1 for a scalar.
+// Returns the product of the tensor's dimensions, which is 1 for a scalar.
 uint64_t ElementsOf(const v1::TensorSpec& tensor);
 
-// Returns "dense_1/weight[12]", with the element's flat index in its tensor, or "element 515" if
-// the schema has no tensor that could contain it.
+// Returns a name such as "dense_1/weight[12]", where 12 is the element's flat index in its tensor.
+// Returns "element 515" if the schema has no tensor that could contain the element.
 std::string ElementName(const v1::ModelSchema& schema, uint64_t element);
 
 }  // namespace leeway

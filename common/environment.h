@@ -7,9 +7,9 @@
 
 namespace leeway {
 
-// Returns the value of a variable; nothing if it is not set, or empty.
+// Returns the value of a variable. Returns nothing if the variable is not set or is empty.
 using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;
-// Looks in the environment of the process.
+// Looks the variable up in the environment of this process.
 std::optional<std::string> LookUpEnvironment(const std::string& name);
 
 }  // namespace leeway

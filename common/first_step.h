@@ -1,5 +1,4 @@
-// Maps a worker's clocks to its steps, and so to the epochs. All code uses these functions for
-// that.
+// Converts between a worker's clocks and its steps. All code uses these functions to convert them.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +8,14 @@
 
 namespace leeway {
 
-// Returns the first step of clock `clock`. The clock is not before length.first_clock, where all
-// workers of a job with these numbers began.
+// Returns the first step of clock `clock`, which must not be below length.first_clock. All workers
+// began to use these numbers at length.first_clock.
 inline uint64_t FirstStep(const v1::JobLength& length, uint64_t clock) {
   const uint64_t since = clock - std::min(clock, length.first_clock());
   return length.first_step() + since * length.steps_per_clock();
 }
 
-// Returns the clock to which a step belongs.
+// Returns the clock to which the step `step` belongs.
 inline uint64_t ClockOfStep(const v1::JobLength& length, uint64_t step) {
   const uint64_t since = step - std::min(step, length.first_step());
   return length.first_clock() + since / std::max<uint64_t>(length.steps_per_clock(), 1);

@@ -1,6 +1,6 @@
-// Marks objects that pass between threads through a library without instrumentation (gRPC). The
-// library orders the two threads, and these functions tell ThreadSanitizer so. Without
-// ThreadSanitizer they do nothing.
+// Marks objects that pass from one thread to another through a library without instrumentation
+// (gRPC). The library synchronises the two threads, but ThreadSanitizer cannot see that. These
+// functions inform ThreadSanitizer. In other builds they do nothing.
 #pragma once
 
 #include "absl/base/config.h"
@@ -11,14 +11,14 @@
 
 namespace leeway {
 
-// The thread that gives `what` to the library calls this before it does.
+// The first thread calls this before it passes `what` to the library.
 inline void HandOver([[maybe_unused]] void* what) {
 #ifdef ABSL_HAVE_THREAD_SANITIZER
   __tsan_release(what);
 #endif
 }
 
-// The thread that gets `what` from the library calls this before it uses the object.
+// The thread that receives `what` from the library calls this before it uses the object.
 inline void TakeOver([[maybe_unused]] void* what) {
 #ifdef ABSL_HAVE_THREAD_SANITIZER
   __tsan_acquire(what);

@@ -1,5 +1,5 @@
-// Marks functions that GPU kernels also call: nvcc compiles them for both sides, other compilers
-// for the host only.
+// Marks functions that GPU kernels also call. nvcc compiles such a function for the host and for
+// the GPU, and other compilers compile it for the host only.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -8,7 +8,8 @@
 #define LEEWAY_HOST_DEVICE
 #endif
 
-// Goes before a loop. For a GPU the compiler unrolls this number of its passes.
+// Stands before a loop. When the loop is compiled for a GPU, the compiler unrolls this number of
+// iterations.
 #if defined(__CUDA_ARCH__)
 #define LEEWAY_PRAGMA(text) _Pragma(#text)
 #define LEEWAY_UNROLL(passes) LEEWAY_PRAGMA(unroll passes)

@@ -18,8 +18,9 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
-// Not thread-safe. The time of an operation grows with the logarithm of the number of runs, and
-// with the number of runs that it touches. Empty and reversed intervals are ignored.
+// Not thread-safe. The cost of an operation grows with the logarithm of the number of runs in the
+// set, and with the number of runs that the operation touches. Empty and reversed intervals are
+// ignored.
 class IntervalSet {
  public:
   void Add(Interval added) {
@@ -57,8 +58,8 @@ class IntervalSet {
     return parts;
   }
 
-  // Removes and returns the beginning of the lowest run, at most `most` (above 0) numbers; nothing
-  // if the set is empty.
+  // Removes and returns the first numbers of the lowest run, at most `most` of them. `most` is
+  // above 0. Returns nothing if the set is empty.
   std::optional<Interval> TakeFirst(uint64_t most) {
     if (runs_.empty()) return std::nullopt;
     const auto [first, end] = *runs_.begin();
@@ -69,7 +70,7 @@ class IntervalSet {
 
   uint64_t size() const { return size_; }
   bool empty() const { return runs_.empty(); }
-  // The set must not be empty.
+  // Returns the lowest number of the set, which must not be empty.
   uint64_t lowest() const { return runs_.begin()->first; }
   std::vector<Interval> runs() const {
     std::vector<Interval> all;
@@ -78,7 +79,7 @@ class IntervalSet {
   }
 
  private:
-  // The runs, from first to end. They do not touch.
+  // Maps the first number of each run to the end of the run. There is a gap between any two runs.
   std::map<uint64_t, uint64_t> runs_;
   uint64_t size_ = 0;
 };

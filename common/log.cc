@@ -16,10 +16,10 @@
 namespace leeway {
 namespace {
 
-// Longer than any message of this build.
+// The most bytes of a message that a log line shows. No message of this build is longer.
 constexpr size_t kLineBytesMax = 8192;
 
-// The level in capitals, padded to five characters.
+// Writes the level in capitals, padded to five characters.
 class LevelFlag : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
@@ -35,7 +35,7 @@ class LevelFlag : public spdlog::custom_flag_formatter {
   }
 };
 
-// The text, made harmless to a terminal that shows the log.
+// Writes the message so that it is harmless to a terminal that shows the log.
 class Text : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,

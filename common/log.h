@@ -10,17 +10,18 @@
 namespace leeway {
 
 struct LogOptions {
-  // "server 0", "worker 2" or "launcher"; printed in each line.
+  // The name of this process in each line: "server 0", "worker 2" or "launcher".
   std::string role;
-  // The log is appended to this file; empty: stderr.
+  // The file to which lines are appended. If empty, they are written to stderr.
   std::string file;
   bool verbose = false;
 };
 
-// Call it once, at the start of a program, before other threads log. Each line is flushed.
+// Call this function once, at the start of a program, before other threads log. Each line is
+// flushed.
 absl::Status SetUpLog(const LogOptions& options);
 
-// Sets the role once the process knows it (a worker learns its rank from the coordinator).
+// Changes the role, once the process knows it. (A worker learns its rank from the coordinator.)
 void SetLogRole(const std::string& role);
 
 }  // namespace leeway

@@ -1,7 +1,7 @@
-// workers.precision: fp16. A worker multiplies its loss by this scale, so that small gradients do
-// not vanish in the products of the backward pass (Micikevicius et al. 2018, arXiv:1710.03740,
-// section 3.2). The scale is a power of two. It is halved when a gradient overflows, and doubled
-// after a long time without overflow.
+// The loss scale of workers.precision: fp16. A worker multiplies its loss by this scale, so that
+// small gradients do not vanish in the products of the backward pass (Micikevicius et al. 2018,
+// arXiv:1710.03740, section 3.2). The scale is a power of two. It is halved when a gradient
+// overflows, and doubled after a long time without overflow.
 #pragma once
 
 #include <cmath>
@@ -13,12 +13,13 @@
 
 namespace leeway {
 
-// Whether a job's workers scale their loss.
+// Returns whether the workers of a job scale their loss.
 inline bool ScalesLoss(const v1::TrainingJob& job) {
   return job.workers().precision() == v1::PRECISION_FP16;
 }
 
-// Exponents of two. At the minimum (0) an overflow is not caused by the scale.
+// The first and the largest scale, as exponents of two. The smallest exponent is 0. At this scale
+// (1) an overflow has another cause than the scale.
 inline constexpr uint32_t kLossScaleStart = 16;
 inline constexpr uint32_t kLossScaleMost = 24;
 // The scale is doubled after this number of clocks or steps without an overflow.
@@ -26,13 +27,13 @@ inline constexpr uint64_t kLossScaleDoublesAfter = 2000;
 
 inline float LossScaleOf(uint32_t log2) { return std::ldexp(1.0f, static_cast<int>(log2)); }
 
-// The scale of a worker that keeps no state between clocks. It is a function of the clock and of
-// the overflows that the rank's lives have met. So a new life, or one that goes back to a
-// checkpoint, computes the same scales. Pure.
+// The loss scale of a worker that keeps no state between clocks. The scale is a function of the
+// clock and of all overflows of this rank, in this process and in earlier ones. So a process that
+// is started again, or that goes back to a checkpoint, computes the same scales. Pure.
 class LossScaleHistory {
  public:
-  // Covers more than a job goes back: after a halving the scale needs kLossScaleDoublesAfter clocks
-  // to overflow again.
+  // The number of entries that are kept. A job never goes back past that many entries, because
+  // after a halving the scale needs kLossScaleDoublesAfter clocks before it overflows again.
   static constexpr size_t kEntriesMax = 256;
 
   // From `clock` on the scale is 2^log2, until it doubles.
@@ -44,11 +45,12 @@ class LossScaleHistory {
 
   // Returns the exponent at `clock`. Entries of later clocks do not affect it.
   uint32_t At(uint64_t clock) const;
-  // Returns false if the entry is known. An entry that contradicts a known one replaces it and all
-  // later ones, which followed from it. Beyond kEntriesMax the oldest entry is dropped.
+  // Returns false if the entry is known already. An entry that contradicts a known entry replaces
+  // that entry and all later entries, because they depended on the replaced entry. If there are
+  // more than kEntriesMax entries, the oldest one is dropped.
   bool Add(const Entry& entry);
-  // Call it when the scale of `clock`, which is above 1, has overflowed. Adds and returns the entry
-  // that applies next.
+  // Call this function when a gradient of `clock` has overflowed. The scale at `clock` must be
+  // above 1. Adds and returns the entry with the halved scale.
   Entry Halve(uint64_t clock);
 
   const std::vector<Entry>& entries() const { return entries_; }
@@ -59,16 +61,17 @@ class LossScaleHistory {
   std::vector<Entry> entries_;
 };
 
-// The scale of a worker that takes local steps. The worker keeps it with its weights. Pure.
+// The loss scale of a worker that takes local steps. The worker keeps the scale with its weights.
+// Pure.
 struct StepLossScale {
   uint32_t log2 = kLossScaleStart;
   // The number of steps since the scale last changed.
   uint64_t clean = 0;
 
   float factor() const { return LossScaleOf(log2); }
-  // Call it when a step has overflowed; the scale must be above 1.
+  // Call this function when a gradient of a step has overflowed. The scale must be above 1.
   void Halve();
-  // Call it when a step has not overflowed.
+  // Call this function after a step without an overflow.
   void Keep();
   bool operator==(const StepLossScale&) const = default;
 };

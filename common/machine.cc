@@ -14,8 +14,9 @@
 namespace leeway {
 namespace {
 
-// The file has "QUOTA PERIOD" in microseconds, or "max PERIOD". Version 1 has separate files, and a
-// quota of -1 means no limit. Returns 0 without a limit.
+// Returns the number of processors that a group's quota pays for; 0 if there is no limit. In
+// version 2 the file has "QUOTA PERIOD" in microseconds, or "max PERIOD". Version 1 has separate
+// files for quota and period, and there a quota of -1 means no limit.
 double ProcessorsPaid(const std::string& file) {
   double quota = 0, period = 0;
   std::ifstream numbers(file);
@@ -28,8 +29,8 @@ double ProcessorsPaid(const std::string& file) {
   return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-// The number of processors that the affinity (taskset, a cpuset) permits. If the machine has more
-// than a cpu_set_t can represent, returns the number of all processors.
+// Returns the number of processors that the affinity (taskset, a cpuset) permits. If the machine
+// has more processors than a cpu_set_t can represent, returns the number of all processors.
 uint32_t PermittedProcessors() {
   cpu_set_t permitted;
   if (sched_getaffinity(0, sizeof(permitted), &permitted) == 0) {

@@ -1,4 +1,5 @@
-// The part of this machine that a process may use: all of it, or the limits of a container.
+// The memory and the processors that this process may use: those of the machine, or fewer in a
+// container.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +7,13 @@
 
 namespace leeway {
 
-// Returns the system's memory, as limited by the control groups: memory.max of this process's group
-// and of the groups above it, or the equivalent in version 1. `root` is the folder that contains
-// /proc and /sys, for tests.
+// Returns the bytes of memory that this process may use. That is the machine's memory, unless a
+// control group sets a lower limit: memory.max of this process's group or of a group above it, or
+// the equivalent in version 1. `root` is the folder that contains /proc and /sys, for tests.
 uint64_t MachineMemoryBytes(const std::string& root = "");
-// Returns the number of processors in the process's affinity, as limited by the quota of its groups
-// (cpu.max). A part of a processor counts as one.
+// Returns the number of processors that this process may use. That is the number in the process's
+// affinity, unless a control group sets a lower quota (cpu.max). A fraction of a processor counts
+// as a whole one.
 uint32_t MachineProcessors(const std::string& root = "");
 
 }  // namespace leeway

@@ -5,20 +5,22 @@
 
 namespace leeway {
 
-// The largest threshold that glibc accepts, and the memory that stays with the process.
+// Buffers below this size are allocated on the heap, so freeing them does not unmap them. It is the
+// largest threshold that glibc accepts.
 inline constexpr int kMmapThreshold = 32 << 20;
+// Free memory at the top of the heap that glibc does not return to the kernel.
 inline constexpr int kKeptBytes = 64 << 20;
 
-// Call it once, at the start of a program. By default glibc returns each large buffer to the kernel
-// and then faults it in again, page by page, which costs half of the exchange's throughput. With
-// these settings some tens of megabytes stay with the process.
+// Call this function once, at the start of a program. By default glibc returns each large buffer to
+// the kernel, and the next buffer is faulted in again, page by page. That costs half of the
+// exchange's throughput. With these settings the process keeps some tens of megabytes.
 inline void TameMalloc() {
 #if defined(__GLIBC__)
   mallopt(M_MMAP_THRESHOLD, kMmapThreshold);
   mallopt(M_TRIM_THRESHOLD, kKeptBytes);
   mallopt(M_TOP_PAD, kKeptBytes);
-  // One thread receives buffers that another one frees, so memory kept for each thread would be
-  // kept twice.
+  // Use one arena. One thread allocates buffers that another thread frees, so with an arena for
+  // each thread the free memory would be kept twice.
   mallopt(M_ARENA_MAX, 1);
 #endif
 }

@@ -1,6 +1,6 @@
-// std::mutex with clang's thread-safety annotations, so that reading a field without its lock is a
-// compile error (-Wthread-safety). absl::Mutex is not used, because ThreadSanitizer reports the
-// distribution's uninstrumented build as a race.
+// std::mutex with clang's thread-safety annotations. With them, access to a field without its
+// lock is a compile error (-Wthread-safety). absl::Mutex is not used, because the distribution's
+// build of it is not instrumented, so ThreadSanitizer reports races in it.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 #define LEEWAY_THREAD_ANNOTATION(x)
 #endif
 
-// Abseil defines some of these for its own use, with the same meaning.
+// Abseil defines some of these macros for its own use, with the same meaning.
 #undef GUARDED_BY
 #undef PT_GUARDED_BY
 #undef NO_THREAD_SAFETY_ANALYSIS
@@ -57,8 +57,8 @@ class SCOPED_CAPABILITY MutexLock {
   Mutex& mutex_;
 };
 
-// Callers wait in loops (`while (!ready_) cv_.WaitUntil(mutex_, deadline)`), because the analysis
-// cannot look into a predicate.
+// A condition variable without predicates, because the thread-safety analysis cannot look into a
+// predicate. Callers wait in loops instead: `while (!ready_) cv_.WaitUntil(mutex_, deadline)`.
 class CondVar {
  public:
   void Wait(Mutex& mutex) REQUIRES(mutex) NO_THREAD_SAFETY_ANALYSIS {

@@ -7,7 +7,7 @@
 namespace leeway {
 namespace {
 
-// SplitMix64's finaliser (Steele, Lea, Flood 2014): spreads the keys over 64 bits.
+// The finaliser of SplitMix64 (Steele, Lea, Flood 2014). It spreads the keys over 64 bits.
 uint64_t Mix(uint64_t z) {
   z += 0x9e3779b97f4a7c15ULL;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;

@@ -1,5 +1,5 @@
-// Counter-based random numbers: each draw of a job is a pure function of (seed, stream, index), so
-// that a restarted worker draws the same numbers as its predecessor.
+// Counter-based random numbers. Each draw of a job is a pure function of (seed, stream, index), so
+// a restarted worker draws the same numbers as the process that it replaces.
 //
 // Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC
 // 2011). The standard library's distributions are not used, because their results differ between
@@ -18,7 +18,8 @@ namespace leeway {
 // Returns one Philox4x32-10 block: four words from a 128-bit counter and a 64-bit key.
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-// The purpose of a stream of draws. Streams of different purposes never overlap.
+// The purpose of a stream of draws; each comment has the key of the streams. Streams with different
+// purposes never overlap.
 enum class RandomPurpose : uint32_t {
   kShuffle = 1,     // {epoch, rank}
   kPartition = 2,   // {class or file}
@@ -32,23 +33,25 @@ enum class RandomPurpose : uint32_t {
   kMix = 11,        // {step, rank}
 };
 
-// A stream of draws named by (seed, purpose, key...). Cheap to make, copyable, not thread-safe.
+// A stream of draws, identified by the seed, a purpose and a key. Cheap to construct, copyable, not
+// thread-safe.
 class RandomStream {
  public:
   RandomStream(uint64_t seed, RandomPurpose purpose, std::initializer_list<uint64_t> keys = {});
 
   uint32_t NextU32();
   uint64_t NextU64();
-  // Uniform in [0, bound) without bias (Lemire 2019); bound > 0.
+  // Draws from the uniform distribution over the whole numbers in [0, bound), without bias (Lemire
+  // 2019). bound > 0.
   uint64_t Below(uint64_t bound);
-  // Uniform in [0, 1), 53 bits.
+  // Draws from the uniform distribution over [0, 1), with 53 bits.
   double Uniform();
-  // Standard normal (Box and Muller 1958).
+  // Draws from the standard normal distribution (Box and Muller 1958).
   double Normal();
-  // Gamma(shape, 1), shape > 0 (Marsaglia and Tsang 2000).
+  // Draws from Gamma(shape, 1), where shape > 0 (Marsaglia and Tsang 2000).
   double Gamma(double shape);
 
-  // Fisher-Yates shuffle.
+  // Permutes the values at random (Fisher-Yates).
   template <typename T>
   void Shuffle(std::vector<T>& values) {
     for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[Below(i)]);

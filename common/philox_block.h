@@ -7,7 +7,7 @@
 
 namespace leeway {
 
-// Replaces the counter `c` by the block's four words.
+// Replaces the counter `c` with the four words of its block. The key is (k0, k1).
 LEEWAY_HOST_DEVICE inline void PhiloxRounds(uint32_t (&c)[4], uint32_t k0, uint32_t k1) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53} * c[0];

@@ -1,5 +1,5 @@
-// The programs are built for x86-64-v3 (CMake: LEEWAY_ARCH). An older processor would kill them
-// with an illegal instruction. This check reports that before any other code runs.
+// The programs are built for x86-64-v3 (CMake: LEEWAY_ARCH). On an older processor an illegal
+// instruction would end the programs. This check runs before all other code and reports the reason.
 #include <cstring>
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// The protocol and version of this build. A process refuses peers of another protocol.
+// The protocol and the version of this build. A process refuses a peer with another protocol.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which version of a block's values a read returns (PullRequest).
+// Which values of a block a read returns (PullRequest).
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,8 @@
 namespace leeway {
 
 enum class ReadKind : uint8_t {
-  // The version that a worker starting its clock may see; the read waits for it.
+  // The version that a worker at the start of its clock may see. The read waits until that version
+  // exists.
   kAtClock,
   // The current version.
   kLatest,

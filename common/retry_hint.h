@@ -1,6 +1,6 @@
-// Says whether and when to send a request again. A refusal carries the time: on a stream in the
-// reply (StreamReply.retry_after_ms), for a unary call in the trailing metadata that gRPC's own
-// retry policy honours (gRFC A6, server pushback).
+// Decides whether to send a request again, and carries the server's hint when to do so. On a stream
+// the hint is in the reply (StreamReply.retry_after_ms). For a unary call it is in the trailing
+// metadata that gRPC's own retry policy honours (gRFC A6, server pushback).
 #pragma once
 
 #include <chrono>
@@ -11,18 +11,20 @@
 
 namespace leeway {
 
-// True for UNAVAILABLE, DEADLINE_EXCEEDED and CANCELLED: sending the request again unchanged may
-// succeed. Each of these codes may also mean that the request was carried out and the answer lost;
-// the server then recognises the request by its identity. Errors that arose on the way to the
-// server have one of these codes (grpc_status.h). RESOURCE_EXHAUSTED with a hint is also worth a
-// retry: the server has no room now.
+// Returns true for UNAVAILABLE, DEADLINE_EXCEEDED and CANCELLED. After these codes the same request
+// may succeed if it is sent again. Errors on the way to the server have one of these codes
+// (grpc_status.h). Each code may also mean that the server carried out the request and only the
+// answer was lost. In this case the server recognises the repeated request by its identity.
+// RESOURCE_EXHAUSTED with a hint is worth a retry, too, because the server has no room only for the
+// moment.
 bool IsRetryable(absl::StatusCode code);
 
 inline constexpr char kRetryPushbackKey[] = "grpc-retry-pushback-ms";
 
-// Returns `status`, which is not OK, with the hint in whole milliseconds, at least one.
+// Returns `status`, which must not be OK, with the hint attached. The hint is in whole
+// milliseconds, at least one.
 absl::Status WithRetryHint(absl::Status status, Duration after);
-// Returns nothing if the status has no hint.
+// Returns the hint of `status`, or nothing if it has no hint.
 std::optional<std::chrono::milliseconds> RetryHintOf(const absl::Status& status);
 
 }  // namespace leeway

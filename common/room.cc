@@ -24,7 +24,7 @@
 namespace leeway {
 namespace {
 
-// Room for a few buffers and the heap (common/memory.h), besides the stacks.
+// The address space for a few buffers and the heap (common/memory.h), in addition to the stacks.
 constexpr size_t kHeapBytes = 128 << 20;
 constexpr size_t kSmallStackBytes = 64 << 10;
 
@@ -33,7 +33,7 @@ rlim_t LimitOf(int resource) {
   return getrlimit(resource, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
-// Returns the limits that are set, as a text for people.
+// Returns a description of the limits that are set, for messages.
 std::string LimitsSet() {
   std::vector<std::string> set;
   if (const std::optional<ProcessLimit> groups = ProcessLimitOfGroups()) {
@@ -55,8 +55,8 @@ class WaitingThreads {
     for (const pthread_t thread : threads_) pthread_join(thread, nullptr);
   }
 
-  // Returns the error of pthread_create for the first thread that could not start; 0 if all
-  // started.
+  // Starts `count` threads. Returns 0 if all threads started, or the error of pthread_create for
+  // the first thread that could not start.
   int Add(uint32_t count, std::optional<size_t> stack_bytes) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -97,7 +97,7 @@ bool HasHeap() {
   return heap != MAP_FAILED && munmap(heap, kHeapBytes) == 0;
 }
 
-// Allocates no memory.
+// Reports that memory is exhausted. Allocates no memory.
 void TellOfMemory() {
   const rlim_t space = LimitOf(RLIMIT_AS);
   std::fprintf(stderr, "%s: out of memory", program_invocation_short_name);
@@ -114,7 +114,7 @@ void EndForMemory() {
     TellOfMemory();
     _exit(kExitTemporary);
   } catch (...) {
-    // Does what would happen without this handler.
+    // For all other exceptions do the same as without this handler.
     __gnu_cxx::__verbose_terminate_handler();
   }
 }

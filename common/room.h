@@ -1,6 +1,6 @@
-// Checks whether the system allows the threads, memory and files that a program is about to need. A
-// library that cannot start a thread (such as gRPC) ends the process or hangs, so the program
-// checks before.
+// Checks whether the operating system allows the threads, memory and files that a program is about
+// to need. The program checks first, because some libraries (such as gRPC) end the process or hang
+// if they cannot start a thread.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,22 @@
 namespace leeway {
 
 struct Room {
-  // Threads of this process, each with a stack of the usual size.
+  // The number of threads of this process, each with a stack of the default size.
   uint32_t threads = 0;
-  // Further threads and processes that the program starts, and the threads of these processes.
+  // The number of further threads and processes that the program starts, and of the threads in
+  // these processes.
   uint32_t others = 0;
-  // Files that are open at the same time.
+  // The number of files that are open at the same time.
   uint32_t files = 0;
 };
 
-// Call it once, at the start of a program. If an allocation fails and no code handles that, the
-// program ends with kExitTemporary and names the limits that are set.
+// Call this function once, at the start of a program. From then on, if an allocation fails and no
+// code handles the failure, the program names the limits that are set and ends with kExitTemporary.
 void NameLimitsOfMemory();
 
-// RESOURCE_EXHAUSTED, naming the limits that are set, if threads cannot be started, address space
-// is short, or the limit of open files is too low. Starts the threads and ends them again.
+// Starts the threads and ends them again. Returns RESOURCE_EXHAUSTED, naming the limits that are
+// set, if not all threads can be started, if there is too little address space, or if the limit of
+// open files is too low.
 absl::Status CheckRoom(const Room& needed);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// Addresses that servers announce.
+// Checks the addresses that servers announce.
 #pragma once
 
 #include "absl/status/status.h"
@@ -6,9 +6,10 @@
 
 namespace leeway {
 
-// INVALID_ARGUMENT, naming the field, unless it is HOST:PORT, printable, with a port of 1 to 65535.
+// Returns INVALID_ARGUMENT, naming the field, unless the address is printable and of the form
+// HOST:PORT, with a port of 1 to 65535.
 absl::Status CheckServerAddress(absl::string_view field, absl::string_view address);
-// INVALID_ARGUMENT, naming the field, unless it is unix-abstract:NAME.
+// Returns INVALID_ARGUMENT, naming the field, unless the address is of the form unix-abstract:NAME.
 absl::Status CheckLocalAddress(absl::string_view field, absl::string_view address);
 
 }  // namespace leeway

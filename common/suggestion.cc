@@ -10,8 +10,8 @@
 namespace leeway {
 namespace {
 
-// The number of insertions, deletions, substitutions and swaps of neighbours (Damerau and
-// Levenshtein, in the restricted form).
+// Returns the least number of insertions, deletions, substitutions and swaps of neighbours that
+// turn `a` into `b` (the distance of Damerau and Levenshtein, in the restricted form).
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) above[j] = j;
@@ -33,7 +33,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string Suggestion(std::string_view word, const std::vector<std::string>& known) {
-  // Ignore long words: they match nothing, and the distance takes quadratic time.
+  // Ignore long words, because the distance takes quadratic time and no known word is that long.
   constexpr size_t kWordMax = 64;
   const std::string lower = absl::AsciiStrToLower(std::string(word.substr(0, kWordMax + 1)));
   const std::string* best = nullptr;

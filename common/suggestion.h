@@ -1,4 +1,4 @@
-// Suggests the word that the user meant.
+// Suggests the known word that a user probably meant.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace leeway {
 
-// Returns "; did you mean 'staleness'?" if a known word is similar, else "; use one of a, b, c".
+// Returns the end of an error message: "; did you mean 'staleness'?" if a known word is similar to
+// `word`, otherwise "; use one of a, b, c".
 std::string Suggestion(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace leeway

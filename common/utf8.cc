@@ -6,12 +6,13 @@
 namespace leeway {
 namespace {
 
-// The number of bytes of a character that begins with a given byte, and the bits of that byte that
-// belong to the character. 0 bytes: no character begins with this byte.
+// What the first byte of a character says about it: the number of bytes of the character, and the
+// bits of the first byte that belong to the code point. If no character begins with this byte,
+// `bytes` is 0.
 struct Head {
   size_t bytes;
   uint32_t bits;
-  // A smaller code point has a shorter form.
+  // The smallest code point of this length. Smaller ones have a shorter form.
   uint32_t least;
 };
 

@@ -11,20 +11,20 @@
 
 namespace leeway {
 
-// All code points are below this.
+// The number of code points. All are below this number.
 inline constexpr uint32_t kCodePoints = 0x110000;
 
 struct Character {
   uint32_t code = 0;
-  // The length of its form in UTF-8.
+  // The number of bytes of the character in UTF-8.
   size_t bytes = 0;
 };
 
-// Returns the first character of `text`, which must not be empty. Returns nothing if the bytes
-// there are not UTF-8; overlong forms and surrogates are not.
+// Returns the first character of `text`, which must not be empty. Returns nothing if its bytes are
+// not valid UTF-8. Overlong forms and surrogates are not valid.
 std::optional<Character> FirstCharacter(std::string_view text);
 
-// INVALID_ARGUMENT unless the path is UTF-8, which messages require.
+// Returns INVALID_ARGUMENT unless the path is UTF-8, because protobuf requires that of strings.
 absl::Status CheckPathIsUtf8(const std::string& path);
 
 }  // namespace leeway

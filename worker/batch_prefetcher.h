@@ -1,4 +1,4 @@
-// Loads batches on threads of its own before they are needed.
+// Loads batches before they are needed, on its own threads.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,24 @@
 namespace leeway {
 
 // A batch is a pure function of its key, so neither the number of threads nor the time of loading
-// changes it. Thread-safe.
+// changes the batch. Thread-safe.
 class BatchPrefetcher {
  public:
-  // Loads the batch of a key, and overwrites `batch`. Thread-safe. The result for a key is always
-  // the same.
+  // Loads the batch of a key, and overwrites `batch`. The function must be thread-safe, and must
+  // always load the same batch for a key.
   using Load = std::function<absl::Status(uint64_t key, Batch& batch)>;
 
   // `threads` must be above 0.
   BatchPrefetcher(uint32_t threads, Load load);
-  // Waits for the loads in progress.
+  // Waits for the batches that are being loaded.
   ~BatchPrefetcher();
   BatchPrefetcher(const BatchPrefetcher&) = delete;
 
-  // Starts loading these batches, in this order. Batches of other keys are forgotten.
+  // Starts loading the batches of these keys, in this order. Forgets the batches of all other keys.
   void Want(std::span<const uint64_t> keys) EXCLUDES(mutex_);
-  // Swaps the batch of `key` into `batch`. Waits for a thread that is loading it. If no thread has
-  // begun, this thread loads it. Returns the errors of the load, and DEADLINE_EXCEEDED after
-  // waiting for `limit`.
+  // Swaps the batch of `key` into `batch`. If another thread is loading the batch, waits for that
+  // thread. If no thread has begun to load it, the calling thread loads it. Returns the errors of
+  // the load, and DEADLINE_EXCEEDED after waiting for `limit`.
   absl::Status Take(uint64_t key, Duration limit, Batch& batch) EXCLUDES(mutex_);
 
  private:
@@ -46,10 +46,11 @@ class BatchPrefetcher {
 
   void Run() EXCLUDES(mutex_);
   Slot* Find(uint64_t key) REQUIRES(mutex_);
-  // The first batch that is wanted and not begun; null if all are begun.
+  // Returns the first batch that is wanted and that no thread has begun to load, or null if no such
+  // batch is left.
   Slot* Next() REQUIRES(mutex_);
   void Remove(uint64_t key) REQUIRES(mutex_);
-  // A batch whose vectors are used again, or a new one.
+  // Returns a batch whose vectors can be used again, or a new batch.
   Batch Spare() REQUIRES(mutex_);
   absl::Status LoadOrSay(uint64_t key, Batch& batch) const;
 
@@ -57,8 +58,8 @@ class BatchPrefetcher {
 
   Mutex mutex_;
   CondVar changed_;
-  // A few slots, in the order in which their batches are wanted. A batch that is not wanted any
-  // more loses its slot, even while it is being loaded.
+  // A few slots, in the order in which their batches are wanted. If a batch is not wanted any more,
+  // its slot is removed, even while the batch is being loaded.
   std::vector<Slot> slots_ GUARDED_BY(mutex_);
   std::vector<Batch> spare_ GUARDED_BY(mutex_);
   bool ending_ GUARDED_BY(mutex_) = false;

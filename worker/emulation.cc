@@ -21,7 +21,7 @@ double Emulation::FactorAt(uint64_t step) const {
   RandomStream draws(seed_, RandomPurpose::kEmulate, {step, rank_});
   double factor = 1;
   for (const v1::Slowdown& slowdown : emulate_.slow()) {
-    // Every slowdown takes its draw, so that one slowdown does not shift the draws of another.
+    // Every slowdown makes a draw, so that one slowdown does not change the draws of another.
     const bool hits = draws.Uniform() < slowdown.probability();
     if (hits && Concerns(slowdown, rank_)) factor *= slowdown.factor();
   }

@@ -9,15 +9,15 @@
 
 namespace leeway {
 
-// A pure function of the step. Immutable.
+// The pauses are a pure function of the step. Immutable.
 class Emulation {
  public:
   Emulation(const v1::TrainingJob& job, uint32_t rank);
 
-  // Whether the job asks for it. If not, every pause is zero.
+  // Returns whether the job asks for slowdowns. If not, every pause is zero.
   bool active() const { return emulate_.step_milliseconds() > 0 || !emulate_.slow().empty(); }
 
-  // How long to pause after a step that took `measured`, so that the step takes
+  // Returns how long to pause after a step that took `measured`, so that the step takes
   //   factor max(step_milliseconds, measured),
   // where the factor is the product of the slowdowns that hit this rank at this step.
   Duration Pause(uint64_t step, Duration measured) const;

@@ -7,8 +7,8 @@
 namespace leeway {
 namespace {
 
-// The number of examples at a time. It is large enough for full speed, and small enough that the
-// activations of a CNN take only tens of megabytes.
+// The number of examples that are evaluated at a time. The number is large enough for full speed,
+// and small enough that the activations of a CNN take only tens of megabytes.
 constexpr size_t kBatch = 256;
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace leeway {
 
 // Returns the mean loss over all of `test`, and the share of correct classes if labels are classes.
-// The caller sets clock and epoch. `weights` is the model's whole vector.
+// The caller sets the clock and the epoch of the result. `weights` is the model's whole vector.
 absl::StatusOr<v1::EvaluationMetrics> Evaluate(Model& model, const Dataset& test, v1::Loss loss,
                                                std::span<const float> weights);
 

@@ -15,7 +15,7 @@ Time Now() { return std::chrono::steady_clock::now(); }
 // Forwards to an observer, and measures how much of the batch's time the model itself took.
 class TimedObserver : public TrainObserver {
  public:
-  // `hold`: does not forward that elements are final.
+  // With `hold`, the observer is not told that elements are final.
   TimedObserver(TrainObserver& observer, bool hold)
       : observer_(observer), hold_(hold), resumed_(Now()) {}
 
@@ -39,7 +39,7 @@ class TimedObserver : public TrainObserver {
   }
 
   Duration forward() const { return forward_; }
-  // The time since the forward pass, including the time to check and send final elements.
+  // Returns the time since the forward pass, including the time to check and send final elements.
   Duration backward() const { return Now() - resumed_; }
 
  private:

@@ -18,38 +18,40 @@
 
 namespace leeway {
 
-// Not thread-safe. The model and the data outlive it.
+// Not thread-safe. The model and the data must outlive it.
 class LocalSteps : public StepRunner {
  public:
-  // `leases` decides which batches this worker gets. Null: they are a function of the step and the
-  // rank.
+  // `leases` decides which batches this worker gets. If it is null, the batches are a function of
+  // the step and the rank.
   LocalSteps(const v1::TrainingJob& job, uint32_t rank, const v1::JobLength& length,
              const TrainingData& data, LeasedBatches* leases, Model& model,
              std::function<void(Duration)> sleep);
 
-  // If slowness is emulated, elements become final only at the end of the step.
+  // Runs a step (StepRunner). If slowness is emulated, elements become final only at the end of the
+  // step.
   absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
                                  TrainObserver& observer) override;
 
  private:
-  // Returns false if neither this step nor the other steps of its clock have a batch.
+  // Loads the batch of the step. Returns false if neither this step nor the later steps of its
+  // clock have a batch.
   absl::StatusOr<bool> Load(uint64_t step);
-  // Gets the batch of this key, which is a step or the number of a leased batch. Starts to load the
-  // batches of `later` meanwhile.
+  // Gets the batch of this key, which is a step or the number of a leased batch. In the meantime,
+  // other threads start to load the batches of `later`.
   absl::Status Fetch(uint64_t key, std::span<const uint64_t> later);
   absl::Status LoadKey(uint64_t key, Batch& batch) const;
   void Announce(uint64_t key) const;
 
   const uint64_t seed_;
   const uint32_t rank_;
-  // The steps of one pass over the data. In async mode it is this worker's own pass: the worker
-  // begins the next pass when its data ends. So it has no empty batches, because each of its
-  // exchanges counts towards the job's.
+  // The number of steps in one pass over the data. In async mode it is this worker's own number:
+  // the worker begins the next pass when its own data ends. So the worker has no empty batches,
+  // because each of its exchanges counts towards the exchanges of the job.
   const uint64_t steps_per_epoch_;
   const TrainingData& data_;
   LeasedBatches* const leases_;
   const v1::JobLength length_;
-  // The number of steps of the job; 0: not known.
+  // The number of steps of the job. 0 if the number is not known.
   const uint64_t steps_;
   const uint32_t prefetch_;
   const Duration longest_wait_;
@@ -57,7 +59,8 @@ class LocalSteps : public StepRunner {
   const Emulation emulation_;
   const std::function<void(Duration)> sleep_;
   Batch batch_;
-  // Null if this thread loads batches itself. Its threads use the members above.
+  // Loads batches ahead. Null if this thread loads batches itself. The prefetcher's threads use the
+  // members above.
   std::unique_ptr<BatchPrefetcher> prefetcher_;
 };
 

@@ -31,10 +31,10 @@
 namespace leeway {
 namespace {
 
-// SIGTERM to a single worker (an evicted pod, a machine that shuts down) does not mean that the job
-// should stop; that is a request to the coordinator. The worker exits at once, as if killed. Its
-// next life repeats what is lost. The handler exists because the kernel ignores the signal for a
-// process 1 without a handler, as in a container.
+// Handles SIGTERM. The signal goes to a single worker (an evicted pod, a machine that shuts down),
+// so it does not stop the job; only a request to the coordinator does. The worker exits at once, as
+// if it were killed, and its next life repeats the lost work. The handler exists because the kernel
+// ignores the signal for a process with the id 1 that has no handler, as in a container.
 void OnTerminate(int) { _exit(kExitTerminated); }
 
 struct Flags {
@@ -51,9 +51,10 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--coordinator", flags.worker.coordinator,
                  "Address of server 0, HOST:PORT; or LEEWAY_COORDINATOR")
       ->check(AddressToReach());
-  app.add_option("--rank", flags.worker.rank,
-                 "Place among the workers, from 0. Default: LEEWAY_RANK or what an orchestrator "
-                 "says (docs/operations.md), or a free one");
+  app.add_option(
+      "--rank", flags.worker.rank,
+      "Rank among the workers, from 0. Default: LEEWAY_RANK, the rank that an orchestrator "
+      "sets (docs/operations.md), or a free rank");
   app.add_option(
          "--data", flags.worker.data_dir,
          "Folder that contains the job's files, or s3://BUCKET/PREFIX; copies of those files "
@@ -80,7 +81,8 @@ void Declare(CLI::App& app, Flags& flags) {
       ->check(AddressToBind())
       ->envname("LEEWAY_HEALTH");
   DeclareSecurity(app, flags.security, EndOfCalls::kCalls);
-  app.add_option("--log-file", flags.log.file, "Append log lines there; default: standard error");
+  app.add_option("--log-file", flags.log.file,
+                 "Append log lines to this file; default: standard error");
   app.add_flag("--verbose", flags.log.verbose, "Log more");
   app.set_version_flag("--version", std::string("leeway-worker ") + kVersion);
 }
@@ -107,7 +109,7 @@ int Report(const WorkerEnd& end) {
   return kExitTemporary;
 }
 
-// Takes what the flags do not say from the environment.
+// Sets options that have no flag on the command line from the environment.
 absl::Status CompleteFromEnvironment(WorkerOptions& worker) {
   if (worker.rank && !worker.coordinator.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const EnvironmentPlace place, PlaceFromEnvironment(PlaceRole::kWorker));
@@ -126,7 +128,8 @@ absl::Status AdoptSecurity(const Flags& flags) {
 }  // namespace
 
 int RunWorkerProgram(int argc, char** argv) {
-  // This comes first, because a process 1 misses a signal that arrives earlier.
+  // The handler is installed first, because a process with the id 1 ignores a signal that arrives
+  // earlier.
   std::signal(SIGTERM, OnTerminate);
   TameMalloc();
   NameLimitsOfMemory();
@@ -146,7 +149,8 @@ int RunWorkerProgram(int argc, char** argv) {
     std::fprintf(stderr, "leeway-worker: %s\n", std::string(status.message()).c_str());
     return kExitUsage;
   }
-  // The threads and files that a worker needs to take part, besides those that compute.
+  // The number of threads and files that a worker needs to take part in a job, besides the
+  // computing threads.
   if (status = CheckRoom({.threads = 10, .files = 16}); !status.ok()) {
     spdlog::error("{}", std::string(status.message()));
     return kExitTemporary;

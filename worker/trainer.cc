@@ -17,7 +17,7 @@
 namespace leeway {
 namespace {
 
-// How often a worker that waits for a batch checks whether it is to stop.
+// How often a worker that waits for a batch checks whether it must stop.
 constexpr Duration kAskAfter = std::chrono::milliseconds(200);
 
 uint64_t EvaluateEvery(const v1::TrainingJob& job, const v1::JobLength& length) {
@@ -75,7 +75,8 @@ absl::StatusOr<Trainer::End> Trainer::Run() {
   RETURN_IF_ERROR(Open());
   ASSIGN_OR_RETURN(const bool attached, participant_.UnlessStopped([this] { return Attach(); }));
   if (!attached) {
-    // The state is part of the job's last checkpoint even if this worker has not attached.
+    // Saves the state even if this worker has not attached, because the state is part of the job's
+    // last checkpoint.
     if (participant_.knows_clock()) RETURN_IF_ERROR(participant_.SaveState());
     return End{v1::LEAVE_STOPPED, clock()};
   }
@@ -120,7 +121,7 @@ absl::Status Trainer::OpenExchange() {
     return absl::ResourceExhaustedError(
         absl::StrCat("the exchange's vectors do not fit on the device beside a batch of ",
                      Counted(job_.data().batch_size(), "example"), ": ", made.status().message(),
-                     "; leeway plan shows what each takes"));
+                     "; `leeway plan` shows the memory of each"));
   }
   RETURN_IF_ERROR(made.status());
   exchange_ = *std::move(made);
@@ -129,8 +130,8 @@ absl::Status Trainer::OpenExchange() {
 
 absl::Status Trainer::Attach() {
   RETURN_IF_ERROR(participant_.Attach());
-  // The evaluation at this clock may have been lost with the life before, and early_stop counts
-  // evaluations.
+  // The previous life may have ended before the evaluation at this clock, and early_stop counts
+  // evaluations. So this life makes the evaluation again.
   const uint64_t clock = participant_.clock();
   const bool again = job_.evaluation().has_early_stop() && clock > 0;
   if (evaluate_every_ > 0) evaluated_ = (clock - (again ? 1 : 0)) / evaluate_every_;
@@ -159,7 +160,7 @@ absl::StatusOr<bool> Trainer::RunClocks() {
 }
 
 bool Trainer::Over() const {
-  // In async mode, a worker that has no data of its own makes none of the exchanges.
+  // In async mode, a worker without data of its own makes no exchanges.
   const bool none = registration_.length().total_clocks() > 0 && participant_.leases() == nullptr &&
                     context_.data.steps_per_epoch() == 0;
   return none || participant_.MadeAll();
@@ -186,7 +187,7 @@ absl::Status Trainer::RunClock() {
   RETURN_IF_ERROR(participant_.AskWhereToStop());
   RETURN_IF_ERROR(AwaitBatch());
   if (Over()) return absl::OkStatus();
-  // A contribution whose exchange may not begin need not be computed.
+  // If the next exchange may not begin, its contribution need not be computed.
   if (!participant_.IsOpen()) {
     RETURN_IF_ERROR(exchange_->Settle());
     return participant_.OnBegin(participant_.clock());
@@ -201,9 +202,9 @@ absl::Status Trainer::RunClock() {
 }
 
 absl::Status Trainer::EvaluateWhenDue() {
-  // The last evaluation follows when all exchanges are done.
+  // The last evaluation follows when all exchanges are done, so none is made here.
   if (evaluate_every_ == 0 || !evaluates_ || Over()) return absl::OkStatus();
-  // If a clock was skipped, its evaluation is made at the next clock.
+  // If the clock of an evaluation was skipped, the evaluation is made at the next clock.
   if (participant_.clock() / evaluate_every_ <= evaluated_) return absl::OkStatus();
   RETURN_IF_ERROR(exchange_->Settle());
   evaluated_ = participant_.clock() / evaluate_every_;

@@ -23,29 +23,30 @@
 
 namespace leeway {
 
-// The referenced objects outlive the trainer.
+// What a trainer works with. The referenced objects must outlive the trainer.
 struct TrainerContext {
   const v1::RegisterWorkerReply& registration;
   // A registered session whose heartbeats have not started yet.
   CoordinatorSession& session;
   const TrainingData& data;
-  // Null if there is nothing to evaluate on.
+  // The test data. Null if there is nothing to evaluate on.
   const Dataset* test = nullptr;
   Model& model;
-  // Null if the worker sends its own contributions (workers.per_host).
+  // The shared memory of the group on this host. Null if the worker sends its own contributions
+  // (workers.per_host).
   ContributionMemory* contributions = nullptr;
-  // The folder that model.initial is relative to.
+  // The folder to which model.initial is relative.
   std::string data_dir = {};
-  // Null: gRPC is used.
+  // Makes the transport to the servers. If null, gRPC is used.
   TransportFactory transport;
-  // For workers.emulate.
+  // Sleeps for workers.emulate.
   std::function<void(Duration)> sleep;
 };
 
-// Runs once, on one thread.
+// Runs once, on one thread. Not thread-safe.
 class Trainer {
  public:
-  // How training ended without an error, and after how many clocks.
+  // How training ended, if it ended without an error, and after how many clocks.
   struct End {
     v1::LeaveReason reason = v1::LEAVE_FINISHED;
     uint64_t clock = 0;
@@ -53,47 +54,49 @@ class Trainer {
 
   explicit Trainer(const TrainerContext& context);
 
-  // Attaches, and runs clock after clock until the end of the job or a stop. Rank 0 gives the
-  // servers the initial weights if they have none, and evaluates. At each cut and at the end the
-  // worker hands in its state. Does not leave the job. Returns the errors of the exchange, the
-  // client and the coordinator. ABORTED if a newer life of the rank exists.
+  // Attaches, and runs clock after clock until the end of the job or a stop. Rank 0 sends the
+  // initial weights to the servers if they have none, and evaluates the model. At each cut and at
+  // the end, the worker hands in its state. Run does not leave the job. Returns the errors of the
+  // exchange, the client and the coordinator, and ABORTED if a newer life of the rank exists.
   absl::StatusOr<End> Run();
 
-  // The number of completed exchanges.
+  // Returns the number of completed exchanges.
   uint64_t clock() const { return participant_.completed(); }
 
  private:
   absl::Status Open();
   absl::Status OpenExchange();
   absl::Status Attach();
-  // The weights that this worker gives to the servers if they have none.
+  // Returns the weights that this worker sends to the servers if they have none.
   absl::StatusOr<FloatBuffer> InitialWeights();
-  // Runs all clocks, and reads the weights after the last one. Returns true if the worker was
-  // stopped before that.
+  // Runs all clocks, and reads the weights after the last clock. Returns true if the worker was
+  // stopped before the last clock.
   absl::StatusOr<bool> RunClocks();
   absl::Status RunClock();
   absl::Status RunClockOrRejoin();
-  // Like the participant's AwaitBatch, but ends when the worker is to stop.
+  // Same as the participant's AwaitBatch, but returns when the worker must stop.
   absl::Status AwaitBatch();
-  // Whether the job's exchanges are done: this worker's own, or in async mode those of all workers
-  // together.
+  // Returns whether the job's exchanges are done. These are this worker's own exchanges, or in
+  // async mode the exchanges of all workers together.
   bool Over() const;
   absl::Status EvaluateWhenDue();
   absl::StatusOr<v1::EvaluationMetrics> Evaluate();
 
-  // Constant after construction.
+  // These fields are constant after construction.
   const TrainerContext context_;
   const v1::RegisterWorkerReply& registration_;
   const v1::TrainingJob& job_;
   const bool evaluates_;
-  // The number of clocks between two evaluations; 0: only after the last clock.
+  // The number of clocks between two evaluations. 0 means that there is an evaluation only after
+  // the last clock.
   const uint64_t evaluate_every_;
 
-  // Constant after Open(). The participant is destroyed first.
+  // These three fields are constant after Open(). The participant must be destroyed first, so it is
+  // declared last.
   std::unique_ptr<LocalSteps> steps_;
   std::unique_ptr<Exchange> exchange_;
   Participant participant_;
-  // Used with evaluation.weights: average.
+  // The average of the weights, for evaluation.weights: average.
   std::vector<float> average_;
 
   // The value of clock / evaluate_every_ at the last evaluation.

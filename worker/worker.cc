@@ -32,21 +32,22 @@
 namespace leeway {
 namespace {
 
-// The time limit of the question how a job has ended.
+// The time limit for asking how a job has ended.
 constexpr std::chrono::seconds kHowItEndedAtMost(5);
 
-// What a worker holds besides its parameters.
+// What a worker needs besides its parameters.
 struct Equipment {
   std::unique_ptr<TrainingData> data;
-  // Rank 0 only; null if there is nothing to evaluate on.
+  // The test data. Only rank 0 has it; null if there is nothing to evaluate on.
   std::unique_ptr<Dataset> test;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;
-  // Null if the worker sends its own contributions (workers.per_host).
+  // Shared memory for the group on this host. Null if the worker sends its own contributions
+  // (workers.per_host).
   std::unique_ptr<ContributionMemory> contributions;
 };
 
-// Whether a rank's share of the data, and so the length of its epoch, depends on the rank.
+// Returns whether a rank's share of the data, and so the length of its epoch, depends on the rank.
 bool DataDependOnRank(const v1::TrainingJob& job) {
   const auto type = job.data().partition().type_case();
   return type != v1::Partition::kIid && type != v1::Partition::TYPE_NOT_SET;
@@ -60,7 +61,7 @@ absl::StatusOr<uint32_t> PresumedRank(const WorkerOptions& options, const v1::Tr
   }
   if (!options.rank.has_value() && workers > 1 && DataDependOnRank(job)) {
     return absl::InvalidArgumentError(
-        "--rank is needed: the job's partition gives each rank data of its own");
+        "--rank is required, because in the job's partition each rank has its own data");
   }
   return options.rank.value_or(0);
 }
@@ -71,8 +72,8 @@ constexpr char kNoSharedMemory[] =
 absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const WorkerOptions& options,
                                 uint32_t rank) {
   const v1::TrainingJob& job = offer.job();
-  // A worker without a fixed rank does not know on what device its rank began; the coordinator
-  // does.
+  // Only a worker with a fixed rank knows on which device its rank began. For other workers, only
+  // the coordinator knows it.
   const int index = static_cast<int>(rank);
   const bool known = options.rank.has_value() && index < offer.devices_size();
   // Gives up before the launcher and the coordinator do, so that this worker's log has the reason.
@@ -88,7 +89,8 @@ absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const Work
                    Model::Build(job.model(), equipment.data->shape(), equipment.data->classes(),
                                 *equipment.backend, equipment.data->dataset().labels_each(),
                                 job.data().augment().mixup() > 0));
-  // Before the worker joins, so that a model that does not fit in memory ends the worker at once.
+  // Allocates device memory before the worker joins, so that a model that does not fit ends the
+  // worker at once.
   if (!equipment.backend->shares_host_memory()) {
     RETURN_IF_ERROR(equipment.model->Reserve(job.data().batch_size()));
   }
@@ -104,8 +106,8 @@ absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const Work
   return equipment;
 }
 
-// The rate to server 0 in bytes per second, for a job that chooses its codec by this rate. Returns
-// nothing if the rate could not be measured; the worker trains all the same.
+// Returns the rate to server 0 in bytes per second, for a job that chooses its codec by this rate.
+// Returns nothing if the rate could not be measured. The worker trains even then.
 std::optional<double> LinkOf(const std::shared_ptr<grpc::Channel>& coordinator) {
   const auto now = [] { return std::chrono::steady_clock::now(); };
   const auto link = MeasureLink(HostIdentity(), now, EchoOver(coordinator));
@@ -155,7 +157,7 @@ absl::Status Complete(const v1::RegisterWorkerReply& registration, const std::st
   return absl::OkStatus();
 }
 
-// Leaves the job. The result has `exit` if the coordinator has confirmed it.
+// Leaves the job. The result is `exit` if the coordinator has confirmed that the worker has left.
 WorkerEnd Leave(CoordinatorSession& session, v1::LeaveReason reason, uint64_t clock,
                 WorkerExit exit) {
   const absl::Status left = session.Leave(reason, clock, "");
@@ -166,7 +168,7 @@ WorkerEnd Leave(CoordinatorSession& session, v1::LeaveReason reason, uint64_t cl
 WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerReply& registration,
                         CoordinatorSession& session, Equipment& equipment) {
   if (registration.has_left_at()) {
-    spdlog::info("a life before this one has done all there was to do");
+    spdlog::info("an earlier life of this rank has already completed its work");
     return Leave(session, v1::LEAVE_STOPPED, registration.left_at(), WorkerExit::kDone);
   }
   Trainer trainer({.registration = registration,
@@ -193,7 +195,7 @@ WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerRe
   return {exit, end.status()};
 }
 
-// Whether a job that is over was stopped before its end.
+// Returns whether a finished job was stopped before its end.
 bool WasStopped(const std::shared_ptr<grpc::Channel>& channel) {
   const auto stub = v1::Coordinator::NewStub(channel);
   grpc::ClientContext context;
@@ -203,9 +205,9 @@ bool WasStopped(const std::shared_ptr<grpc::Channel>& channel) {
          status.state() == v1::JOB_STOPPED;
 }
 
-// How an unregistered worker ends. Before the registration nothing waits for this worker by name.
-// An error in the data, the model or the job is permanent. A server that does not answer, or
-// workers that do not come, may be temporary.
+// Decides how an unregistered worker ends. The coordinator does not wait for such a worker. An
+// error in the data, the model or the job is permanent. If a server does not answer, or workers do
+// not come, the failure may be temporary.
 WorkerEnd Refused(const absl::Status& status, const std::shared_ptr<grpc::Channel>& channel) {
   // An earlier life of this rank has completed its work.
   if (absl::IsAlreadyExists(status)) {
@@ -217,8 +219,8 @@ WorkerEnd Refused(const absl::Status& status, const std::shared_ptr<grpc::Channe
 }
 
 // Checks that the group is the same as before. A restarted coordinator forms the groups again, but
-// servers may hold sums of the old group for clocks that are not complete. Another group would
-// count contributions twice.
+// servers may hold sums of the old group for clocks that are not complete. A different group would
+// make the servers count contributions twice.
 absl::Status CheckGroup(const v1::RegisterWorkerReply& before, const v1::RegisterWorkerReply& now) {
   if (!before.has_group() || before.generation() != now.generation()) return absl::OkStatus();
   const auto same = [](const v1::HostGroupMember& a, const v1::HostGroupMember& b) {
@@ -237,10 +239,11 @@ absl::Status CheckGroup(const v1::RegisterWorkerReply& before, const v1::Registe
       "clock; resume the job from its newest checkpoint"));
 }
 
-// Keeps the threads that are started from now on, those that compute, to these processors.
+// Restricts the threads that are started from now on, which are the computing threads, to these
+// processors.
 void StayOn(const Processors& processors) {
   if (!processors.empty() && !KeepTo(processors)) {
-    spdlog::warn("the system does not let this worker stay on its processors");
+    spdlog::warn("the operating system refuses to keep this worker on its processors");
   }
 }
 
@@ -302,10 +305,11 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
       return {WorkerExit::kPermanent, status};
     }
     const WorkerEnd end = TrainAndLeave(options, *registration, session, *equipment);
-    // The other workers have gone on without this one, and its state is not valid at another clock.
+    // The other workers have gone on without this worker, and this worker's state is not valid at
+    // another clock.
     const bool overtaken = absl::IsAlreadyExists(end.status);
-    // The job has gone back to a checkpoint, or the coordinator was restarted. The worker then
-    // begins again. The same refusal a second time means something else.
+    // The job has gone back to a checkpoint, or the coordinator was restarted, so the worker begins
+    // again. If the same refusal comes a second time, it has another cause.
     const bool refused = absl::IsFailedPrecondition(end.status) && !SameLife(before, *registration);
     if (!overtaken && !refused) return end;
     spdlog::warn("{}", std::string(end.status.message()));

@@ -21,57 +21,59 @@
 namespace leeway {
 
 struct WorkerOptions {
-  // HOST:PORT.
+  // The coordinator's address, HOST:PORT.
   std::string coordinator;
-  // How long to look for the coordinator. The job has its own limit, but the worker does not know
-  // it yet.
+  // How long to look for the coordinator. The job has a limit of its own, but the worker does not
+  // know the job's limit yet.
   Duration start_within = std::chrono::seconds(120);
-  // Absent: the next free rank. This is allowed only if a worker's data do not depend on its rank.
+  // The worker's rank. If absent, the worker gets the next free rank. This is allowed only if a
+  // worker's data does not depend on its rank.
   std::optional<uint32_t> rank;
   std::string data_dir;
-  // Whether the job may read files outside of data_dir, by absolute paths.
+  // Whether the job may read files outside of `data_dir`, by absolute paths.
   bool absolute_paths = false;
-  // The computing threads stay on these processors. Empty: the system chooses.
+  // The processors to which the computing threads are restricted. If empty, the operating system
+  // chooses.
   Processors processors;
   // The process's identity for messages. The random `nonce` distinguishes a retry from a new life.
   std::string host;
   uint32_t pid = 0;
   uint64_t nonce = 0;
-  // Workers of one job with the same value may combine their contributions.
+  // Identifies the host. Workers of one job with the same value may combine their contributions.
   std::string memory_host = HostIdentity();
-  // Null: gRPC is used.
+  // Makes the transport to the servers. If null, gRPC is used.
   TransportFactory transport;
-  // Makes the backend that a rank computes on.
+  // Makes the backend on which a rank computes.
   BackendMaker make_backend = MakeBackend;
-  // Used by workers.emulate.
+  // Sleeps for workers.emulate.
   std::function<void(Duration)> sleep = [](Duration d) { std::this_thread::sleep_for(d); };
 };
 
-// How a worker ended, which says whether a restart would help.
+// How a worker ended. It decides whether a restart would help.
 enum class WorkerExit {
   // The worker has finished.
   kDone,
   // The job was stopped, and this worker stopped with it, without an error.
   kStopped,
-  // The job or the data are wrong, or training has diverged. A restart would end in the same way.
+  // The job or the data is wrong, or training has diverged. A restart would end in the same way.
   kPermanent,
   // A newer life of the rank exists. This life ends without a message to the coordinator.
   kReplaced,
-  // Anything else. A restart may succeed.
+  // Any other failure. A restart may succeed.
   kRestart,
 };
 
 struct WorkerEnd {
   WorkerExit exit = WorkerExit::kDone;
-  // OK for kDone and kStopped.
+  // The error. OK for kDone and kStopped.
   absl::Status status;
 };
 
-// Runs a worker to its end. A registered worker also tells the coordinator of a permanent failure
-// (LEAVE_FAILED).
+// Runs a worker to its end. If a registered worker fails permanently, it reports that to the
+// coordinator (LEAVE_FAILED).
 WorkerEnd RunWorker(const WorkerOptions& options);
 
-// How a registered worker ends after this failure.
+// Returns how a registered worker ends after this failure.
 WorkerExit ExitOf(const absl::Status& status);
 
 }  // namespace leeway

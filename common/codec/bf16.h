@@ -1,4 +1,4 @@
-// Conversions between float32 and bf16, its upper half.
+// Conversions between float32 and bf16, which is the upper half of a float32.
 #pragma once
 
 #include <bit>

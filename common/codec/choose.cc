@@ -11,13 +11,15 @@
 namespace leeway {
 namespace {
 
-// A choice that loses more precision must take at most this share of the time.
+// A codec that loses more precision is chosen only if it needs at most this share of the time of
+// the more precise choice.
 constexpr double kGain = 0.9;
-// Encoded bytes for each byte of float32.
+// The number of encoded bytes for each byte of float32.
 constexpr double kBf16Size = 0.5;
 constexpr double kInt8Size = (4.0 + kGroup) / (4.0 * kGroup);
 
-// The seconds for a byte of float32 from end to end.
+// Returns the seconds that one byte of float32 takes to be encoded, sent and decoded. `link` is in
+// bytes a second, and `size` is the number of encoded bytes for each byte of float32.
 double SecondsPerByte(double link, double size, const CodecRates& rates) {
   return size / link + 1 / rates.encode + 1 / rates.decode;
 }

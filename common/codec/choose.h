@@ -1,4 +1,4 @@
-// Chooses the codec for `auto`.
+// Chooses the codec that replaces `auto`.
 #pragma once
 
 #include <chrono>
@@ -11,20 +11,22 @@
 
 namespace leeway {
 
-// The bytes of float32 that one thread encodes (with error feedback) and decodes in a second.
+// The number of bytes of float32 that one thread encodes (with error feedback) in a second, and the
+// number that it decodes in a second.
 struct CodecRates {
   double encode = 0;
   double decode = 0;
 };
 
-// Encodes and decodes blocks in the cache repeatedly for about `seconds`, measured by `now`.
+// Measures the rates of a codec. Encodes and decodes a block that fits in the cache, again and
+// again for about `seconds`. `now` is the clock.
 CodecRates MeasureCodec(const Codec& codec, double seconds, const std::function<Time()>& now);
 
 struct AutoRates {
   CodecRates bf16;
   CodecRates int8;
 };
-// Measures both codecs, in about a tenth of a second in all.
+// Measures bf16 and int8, in about a tenth of a second in all.
 AutoRates MeasureAutoCodecs(const std::function<Time()>& now = [] {
   return std::chrono::steady_clock::now();
 });
@@ -38,9 +40,9 @@ v1::Codec ChooseCodec(double link, const AutoRates& rates);
 // Returns the name that a job uses for the codec, such as int8.
 std::string NameOf(const v1::Codec& codec);
 
-// Whether some codec of the job is `auto`.
+// Returns whether a codec of the job is `auto`.
 bool HasAuto(const v1::Compression& compression);
-// Replaces each `auto` by `choice`.
+// Replaces each `auto` with `choice`.
 void ResolveAuto(const v1::Codec& choice, v1::Compression& compression);
 
 }  // namespace leeway

@@ -1,6 +1,6 @@
 // Codecs encode a block's floats in fewer bytes, at the price of precision. Each encoding is one
 // file, and make.cc lists them all. docs/protocol.md specifies the bytes. common/codec/encoded.h
-// reads received payloads, and common/codec/plan.h decides which block takes which codec.
+// reads received payloads, and common/codec/plan.h decides which codec each block uses.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace leeway {
 
-// Writes one encoding. Stateless and thread-safe. The bytes are a pure function of the inputs, the
-// same on each machine.
+// Writes one encoding. Stateless and thread-safe. The bytes are a pure function of the inputs, so
+// they are the same on each machine.
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -39,17 +39,19 @@ class Codec {
                         std::span<uint8_t> out) const = 0;
 };
 
-// Returns the codec; `none` gives the codec that writes float32 unchanged. INVALID_ARGUMENT for a
-// codec without a type, and for `auto`, which must be resolved before (common/codec/choose.h).
+// Returns the codec of a configuration. For `none` that is the codec that writes float32 unchanged.
+// Returns INVALID_ARGUMENT if the configuration has no type, or if it is `auto`, which must be
+// resolved first (common/codec/choose.h).
 absl::StatusOr<std::unique_ptr<const Codec>> MakeCodec(const v1::Codec& config);
 
-// Returns nothing for raw and top_k.
+// Returns the format of an encoding in groups of values. Returns nothing for raw and top_k.
 std::optional<GroupFormat> GroupFormatOf(v1::Encoding encoding);
-// The codec lives as long as the process.
+// Returns the codec of a format. The codec lives as long as the process.
 const Codec& CodecOf(GroupFormat format);
 
-// True for top_k and sign. They lose too much of a value to replace it, so they carry changes only.
-// In a reply their payload is the difference between a version and the previous one.
+// Returns true for top_k and sign. These encodings lose so much that the decoded number cannot
+// replace a weight, so they carry only changes. In a reply the payload is the difference between a
+// version and the version before it.
 bool CarriesChanges(v1::Encoding encoding);
 
 }  // namespace leeway

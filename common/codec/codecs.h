@@ -16,10 +16,11 @@ std::unique_ptr<const Codec> MakeBf16Codec();
 std::unique_ptr<const Codec> MakeFp16Codec();
 std::unique_ptr<const Codec> MakeInt8Codec();
 std::unique_ptr<const Codec> MakeSignCodec();
-// `share` is in (0, 1].
+// Returns the codec that keeps this share of the values, in (0, 1].
 std::unique_ptr<const Codec> MakeTopKCodec(double share);
 
-// Each function returns INVALID_ARGUMENT unless the bytes encode `count` finite values.
+// The result of the functions that open a payload. Each function returns INVALID_ARGUMENT unless
+// the bytes encode `count` finite values.
 using OpenedValues = absl::StatusOr<std::shared_ptr<const EncodedValues>>;
 OpenedValues OpenRaw(Pieces bytes, size_t count);
 OpenedValues OpenBf16(Pieces bytes, size_t count);

@@ -1,5 +1,5 @@
-// fp16: IEEE 754 half precision, as uint16, little-endian. A value out of range becomes the
-// largest, 65504; a magnitude below 2^-25 becomes 0.
+// fp16: IEEE 754 half precision, as uint16, little-endian. A value out of range becomes the largest
+// half, 65504, with its sign. A magnitude below 2^-25 becomes 0.
 #include "common/codec/fp16.h"
 
 #include <cstring>
@@ -13,8 +13,9 @@
 namespace leeway {
 namespace {
 
-// The processor's own conversions. They give the same bits as common/codec/fp16.h, and return how
-// many values they converted from the front.
+// Conversions by the processor's own instructions, with the same bits as those of
+// common/codec/fp16.h. Each function converts the first values and returns how many it has
+// converted.
 #if defined(__F16C__)
 size_t ToFp16s(const float* values, size_t n, uint16_t* halves) {
   const __m256 limit = _mm256_set1_ps(65504.0f);
@@ -22,7 +23,7 @@ size_t ToFp16s(const float* values, size_t n, uint16_t* halves) {
   size_t i = 0;
   for (; i + 8 <= n; i += 8) {
     const __m256 value = _mm256_loadu_ps(values + i);
-    // The minimum of NaN and a number is the second operand, as in the scalar code.
+    // If a magnitude is NaN, the minimum is the second operand, `limit`, as in the scalar code.
     const __m256 magnitude = _mm256_min_ps(_mm256_andnot_ps(sign, value), limit);
     const __m256 held = _mm256_or_ps(magnitude, _mm256_and_ps(sign, value));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(halves + i),

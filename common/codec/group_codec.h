@@ -9,8 +9,8 @@
 //               lost: nullptr, or gets values - decoded
 //   void Decode(const uint8_t* bytes, size_t n, float* out)      any bytes give floats
 //   bool Valid(const uint8_t* bytes, size_t n)                   whether the values are finite
-// The source fixes the order of operations, and nothing depends on how loops are vectorised: the
-// bits are the same with and without SIMD.
+// The source fixes the order of operations, and no result depends on how loops are vectorised. So
+// the bits are the same with and without SIMD.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +30,8 @@ inline constexpr size_t kGroup = BlockLayout::kGroupElements;
 // The bits of the largest float.
 inline constexpr uint32_t kFloatMax = 0x7f7fffff;
 
-// Returns the bits of the largest magnitude. For finite floats these bits have the order of the
-// magnitudes.
+// Returns the bits of the largest magnitude. For finite floats the order of these bits is the
+// order of the magnitudes.
 inline uint32_t TopMagnitude(const float* values, size_t count) {
   uint32_t top = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -52,8 +52,8 @@ inline uint32_t AddResidual(const float* values, const float* residual, size_t c
   return top;
 }
 
-// Copies the values to `out`. A larger magnitude, and that of NaN, becomes the one with the bits
-// `limit`.
+// Copies the values to `out`. A magnitude above that with the bits `limit`, and NaN, become the
+// magnitude with the bits `limit`.
 inline void Hold(const float* values, size_t count, uint32_t limit, float* out) {
   LEEWAY_INDEPENDENT_ITERATIONS
   for (size_t i = 0; i < count; ++i) {
@@ -62,7 +62,7 @@ inline void Hold(const float* values, size_t count, uint32_t limit, float* out) 
   }
 }
 
-// Returns the number of bytes of `count` values from a group's start.
+// Returns the number of bytes that encode `count` values, which begin at a group's start.
 template <typename Format>
 size_t GroupBytes(size_t count) {
   const size_t rest = count % kGroup;
@@ -150,13 +150,13 @@ class GroupValues final : public EncodedValues {
   }
 
  private:
-  // The number of values that are handled together; whole groups.
+  // The number of values that are decoded together. It is a whole number of groups.
   static constexpr size_t kChunk = 4 * kGroup;
 
-  // Returns the bytes of the groups from `begin`, a group's start, that contain the next `n`
-  // values.
+  // Returns the bytes of the groups that contain the `n` values from `begin` on. `begin` is the
+  // start of a group.
   const uint8_t* BytesOf(size_t begin, size_t n, uint8_t* scratch) const {
-    // Includes the whole last group, because its size determines its form.
+    // Include all of the last group, because the size of a group determines how its bytes are read.
     const size_t end = std::min(count_, (begin + n + kGroup - 1) / kGroup * kGroup);
     const size_t first = begin / kGroup * Format::Bytes(kGroup);
     return bytes_.At(first, GroupBytes<Format>(end) - first, scratch);
@@ -175,8 +175,8 @@ class GroupValues final : public EncodedValues {
     return valid;
   }
 
-  // Reads the elements from `offset` on. They end at most kChunk values after the start of the
-  // first group.
+  // Reads out.size() elements from `offset` on. The last one is at most kChunk values after the
+  // start of the group that contains `offset`.
   void ReadChunk(size_t offset, std::span<float> out) const {
     uint8_t scratch[kChunk * sizeof(float)];
     size_t begin = offset / kGroup * kGroup;
@@ -193,7 +193,7 @@ class GroupValues final : public EncodedValues {
     }
   }
 
-  // Copies the part of one group that belongs in `out`.
+  // Decodes one group, and copies the part of it that `out` needs.
   static void ReadPart(const uint8_t* bytes, size_t begin, size_t n, size_t offset,
                        std::span<float> out) {
     alignas(64) float group[kGroup];

@@ -1,4 +1,5 @@
-// Encodings in independent groups of 256 values (group_codec.h), which a device can write, too.
+// The encodings in independent groups of 256 values (group_codec.h). A GPU can write these
+// encodings, too.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,7 @@ namespace leeway {
 
 enum class GroupFormat : uint8_t { kBf16, kFp16, kInt8, kSign };
 
-// Returns the number of floats whose memory can contain this number of encoded bytes.
+// Returns the number of floats whose memory has room for `bytes` encoded bytes.
 constexpr size_t FloatsFor(size_t bytes) { return (bytes + sizeof(float) - 1) / sizeof(float); }
 
 }  // namespace leeway

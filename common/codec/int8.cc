@@ -1,7 +1,7 @@
 // int8: blockwise 8 bits (Dettmers, Lewis, Shleifer, Zettlemoyer, "8-bit optimizers via block-wise
-// quantization", ICLR 2022, section 2.1, with the linear map). A group has a float32 scale and an
-// int8 q for each value; the value is q * scale. The scale is the largest magnitude / 127, so that
-// the error is at most half a scale.
+// quantization", ICLR 2022, section 2.1, with the linear map). A group has a float32 scale, and an
+// int8 q for each value. The decoded value is q * scale. The scale is the largest magnitude of the
+// group divided by 127, so the error is at most half of the scale.
 #include <bit>
 #include <cfloat>
 #include <cstring>
@@ -11,9 +11,10 @@
 namespace leeway {
 namespace {
 
-// The product of any int8 and this scale is finite.
+// The largest scale that is accepted. Its product with any int8 is finite.
 constexpr float kScaleMax = FLT_MAX / 128;
-// Adding this rounds to a whole number, to nearest even, and leaves it in the low bits.
+// Adding this number rounds a float to the nearest whole number (ties to even) and leaves the whole
+// number in the low bits.
 constexpr float kRounder = 0x1.8p23f;
 
 struct Int8Format {
@@ -25,8 +26,8 @@ struct Int8Format {
 
   static void Encode(const float* values, size_t n, uint32_t top, uint8_t* out, float* lost) {
     const float largest = std::bit_cast<float>(top) / 127;
-    // The inverse of a smaller scale may be infinite. The group then becomes 0, and the residual
-    // gets all of it.
+    // Below FLT_MIN the inverse of the scale may be infinite. So a group with such a scale is
+    // encoded as zeros, and the residual gets the whole values.
     const float scale = largest >= FLT_MIN ? largest : 0;
     const float inverse = scale > 0 ? 1 / scale : 0;
     int8_t codes[kGroup];

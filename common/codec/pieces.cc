@@ -8,7 +8,7 @@ namespace leeway {
 
 Pieces::Pieces(std::shared_ptr<const void> owner, FloatPayload::PieceList pieces)
     : owner_(std::move(owner)), pieces_(std::move(pieces)) {
-  // An empty piece may have a null address, which memcpy must not get.
+  // Drop empty pieces, because their address may be null and memcpy does not allow that.
   const auto empty = [](const Piece& piece) { return piece.empty(); };
   pieces_.erase(std::remove_if(pieces_.begin(), pieces_.end(), empty), pieces_.end());
   starts_.reserve(pieces_.size());

@@ -1,4 +1,4 @@
-// Bytes in pieces that may be split anywhere.
+// A sequence of bytes in several pieces of memory. A value may be split between two pieces.
 #pragma once
 
 #include <cstddef>

@@ -17,7 +17,8 @@ namespace {
 
 using google::protobuf::util::MessageDifferencer;
 
-// A larger result means a larger loss. Two top_k codecs differ in the second number.
+// Returns how much precision a codec loses. A larger pair means a larger loss. The second number
+// orders top_k codecs by their share.
 std::pair<int, double> LossOf(const v1::Codec& codec) {
   switch (codec.type_case()) {
     case v1::Codec::kNone:
@@ -83,7 +84,7 @@ std::vector<v1::Codec> Choices(const v1::Compression& compression, const v1::Mod
       choices[block] = first ? choice : LessLossy(choices[block], choice);
     }
   }
-  // A vector may have no tensors: a benchmark's has none.
+  // Blocks without a tensor use the job's choice. The vector of a benchmark has no tensors.
   for (v1::Codec& choice : choices) {
     if (choice.type_case() != v1::Codec::TYPE_NOT_SET) continue;
     choice = contributions ? compression.contributions() : compression.weights();

@@ -23,7 +23,7 @@ class BitWriter {
     used_ -= 32;
   }
 
-  // Returns the total number of bytes.
+  // Writes the remaining bits, and returns the total number of bytes.
   size_t Finish() {
     const size_t rest = (used_ + 7) / 8;
     std::memcpy(out_, &waiting_, rest);
@@ -37,7 +37,7 @@ class BitWriter {
   uint32_t used_ = 0;
 };
 
-// Returns the bits from `position` on, at least 57 of them, with zeros after the end.
+// Returns at least 57 bits from the bit `position` on. Bits after the end of `bytes` are zeros.
 uint64_t Window(std::span<const uint8_t> bytes, uint64_t position) {
   const size_t first = position / 8;
   uint64_t word = 0;
@@ -62,7 +62,7 @@ uint64_t Bits(std::span<const uint32_t> indices, uint32_t parameter) {
 }  // namespace
 
 uint32_t UsualRiceParameter(size_t n, size_t k) {
-  // Golomb's rule: the power of two at ln 2 times the mean gap.
+  // Golomb's rule: choose a power of two near ln 2 times the mean gap.
   const size_t middle = n * 7 / (k * 10);
   return middle == 0 ? 0 : static_cast<uint32_t>(std::bit_width(middle)) - 1;
 }

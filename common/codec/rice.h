@@ -17,18 +17,18 @@ namespace leeway {
 
 inline constexpr uint32_t kRiceParameterMax = 31;
 
-// The parameter that suits k random indices below n.
+// Returns the parameter that suits k random indices below n.
 uint32_t UsualRiceParameter(size_t n, size_t k);
-// The parameter that codes these indices below `n` in the fewest bits.
+// Returns the parameter that codes these indices, which are below `n`, in the fewest bits.
 uint32_t BestRiceParameter(std::span<const uint32_t> indices, size_t n);
-// The maximum number of bytes for k indices below n with this parameter.
+// Returns the maximum number of bytes for k indices below n with this parameter.
 size_t RiceBytesMax(size_t n, size_t k, uint32_t parameter);
 
-// Returns the number of bytes written.
+// Writes the code of `indices` to `out`. Returns the number of bytes written.
 size_t WriteRice(std::span<const uint32_t> indices, uint32_t parameter, uint8_t* out);
-// Reads indices.size() indices from the front of `bytes`; returns the number of bytes read.
-// INVALID_ARGUMENT if the bytes end too early, an index is not below `n`, or the last byte does not
-// end in zeros.
+// Reads indices.size() indices from the beginning of `bytes`, and returns the number of bytes read.
+// Returns INVALID_ARGUMENT if the bytes end too early, an index is not below `n`, or the last byte
+// does not end in zeros.
 absl::StatusOr<size_t> ReadRice(std::span<const uint8_t> bytes, uint32_t parameter, size_t n,
                                 std::span<uint32_t> indices);
 

@@ -9,7 +9,8 @@ namespace {
 
 using Words = std::unique_ptr<uint32_t[]>;
 
-// For finite floats the result has the order of the magnitudes.
+// Returns the bits of the magnitude. For finite floats the order of these bits is the order of the
+// magnitudes.
 uint32_t Magnitude(float value) { return std::bit_cast<uint32_t>(value) & 0x7fffffffu; }
 
 // Returns the k-th largest of `count` words below 2^31, by radix selection from the top bits down,
@@ -35,9 +36,9 @@ uint32_t KthLargest(uint32_t* words, size_t count, size_t k) {
   return found;
 }
 
-// Returns a magnitude that at least k values reach, and few more. It is the k-th largest column
-// maximum of the values laid out in rows. Returns 0 if k is too large a share for this to save
-// work.
+// Returns a bound that at least k magnitudes reach, and not many more. Arranges the values in rows,
+// takes the maximum of each column, and returns the k-th largest maximum. Returns 0 if k is so
+// large that this would save no work.
 uint32_t LowerBound(std::span<const float> values, size_t k) {
   constexpr size_t kRowsMax = 32, kColumnsPerEntry = 3;
   const size_t rows = std::min(kRowsMax, values.size() / (kColumnsPerEntry * k));
@@ -51,7 +52,7 @@ uint32_t LowerBound(std::span<const float> values, size_t k) {
   return KthLargest(top.get(), columns, k);
 }
 
-// Returns the indices of the values that reach `bound`.
+// Returns the indices of the values whose magnitude is at least `bound`.
 std::vector<uint32_t> Reaching(std::span<const float> values, uint32_t bound) {
   constexpr size_t kStride = 16;
   std::vector<uint32_t> found;

@@ -8,8 +8,9 @@
 
 namespace leeway {
 
-// Returns the indices of the k values of largest magnitude, in ascending order; among equal values
-// the first ones. 0 < k <= values.size() < 2^32. Takes a few passes, whatever the values are.
+// Returns the indices of the k values of largest magnitude, in ascending order. Of equal magnitudes
+// the first ones are chosen. 0 < k <= values.size() < 2^32. The function passes over the values a
+// few times, independently of what they are.
 std::vector<uint32_t> LargestMagnitudes(std::span<const float> values, size_t k);
 
 }  // namespace leeway

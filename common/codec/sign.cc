@@ -1,8 +1,8 @@
-// sign: one bit for each value, its sign; the value is the sign times the group's mean magnitude
-// (Seide, Fu, Droppo, Li, Yu, "1-bit stochastic gradient descent", Interspeech 2014; in this form,
-// the scaled sign, Karimireddy, Rebjock, Stich, Jaggi, ICML 2019, algorithm 1). A group has a
-// float32 scale and 32 bytes, even if it is short. The sign of value i is bit i / 32 of byte i %
-// 32, the order that vector instructions produce.
+// sign: one bit for each value, its sign. The decoded value is the sign times the group's mean
+// magnitude (Seide, Fu, Droppo, Li, Yu, "1-bit stochastic gradient descent", Interspeech 2014; in
+// this form, the scaled sign, Karimireddy, Rebjock, Stich, Jaggi, ICML 2019, algorithm 1). A group
+// has a float32 scale and 32 bytes, even if it is short. The sign of value i is bit i / 32 of byte
+// i % 32, which is the order that vector instructions produce.
 #include <bit>
 #include <cfloat>
 #include <cstring>
@@ -22,8 +22,8 @@ struct SignFormat {
 
   static size_t Bytes(size_t n) { return sizeof(float) + kLanes; }
 
-  // Returns the mean magnitude of the first n values; the rest of the group must be zeros. Sums
-  // 256ths, which stay finite.
+  // Returns the mean magnitude of the first n values. The other values of the group must be zeros.
+  // Divides each magnitude by 256 before the addition, so that the sums stay finite.
   static float ScaleOf(const float* values, size_t n) {
     float sums[kLanes] = {};
     for (size_t row = 0; row < kRows; ++row) {

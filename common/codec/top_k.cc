@@ -1,12 +1,12 @@
 // top_k: only the values of largest magnitude (Aji and Heafield, "Sparse communication for
 // distributed gradient descent", EMNLP 2017; Stich, Cordonnier, Jaggi, "Sparsified SGD with
-// memory", NeurIPS 2018): ceil(share * n) of the n values. The selection is exact; among equal
-// values the first ones win.
+// memory", NeurIPS 2018): ceil(share * n) of the n values. The selection is exact. Of equal
+// magnitudes the first ones are sent.
 //
 // Bytes: uint32 number of entries k, uint8 Rice parameter, the entries' indices
-// (common/codec/rice.h), then k values in bf16. For 1 % of the values at random indices that is
-// 1.02 + 2 bytes for each entry: 0.0076 of float32. The part that bf16 drops stays in the residual,
-// too.
+// (common/codec/rice.h), then k values in bf16. If 1 % of the values are sent, at random indices,
+// an entry takes 1.02 + 2 bytes, so the payload has 0.0076 of the bytes of float32. The residual
+// also keeps what bf16 loses of the sent values.
 #include <cmath>
 #include <cstring>
 
@@ -63,8 +63,8 @@ class TopKCodec final : public Codec {
   }
 
  private:
-  // The number of entries of `count` > 0 values. A share that is not a binary fraction is taken as
-  // the decimal that was meant: 0.01 of 700 is 7.
+  // Returns the number of entries for `count` > 0 values. Rounds so that a decimal share has its
+  // exact meaning, although it is not a binary fraction: 0.01 of 700 values are 7.
   size_t Entries(size_t count) const {
     const double exact = share_ * static_cast<double>(count);
     const size_t k = static_cast<size_t>(std::ceil(exact - 1e-9 * exact));
@@ -98,7 +98,7 @@ class TopKValues final : public EncodedValues {
 
  private:
   const std::vector<uint32_t> indices_;
-  // In bf16.
+  // The values of the entries, in bf16.
   const std::vector<uint16_t> values_;
   const size_t count_;
 };
@@ -107,7 +107,7 @@ absl::Status Wrong(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("payload: top_k: ", what));
 }
 
-// `bytes` is the whole payload.
+// Reads the entries of a whole payload.
 OpenedValues Parse(std::span<const uint8_t> bytes, size_t count) {
   if (bytes.size() < kHeader) return Wrong(absl::StrCat(bytes.size(), " bytes have no header"));
   uint32_t k;

@@ -40,13 +40,14 @@ std::string UnknownOption(const CLI::App& command, const std::string& argument) 
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& each : option->get_lnames()) known.push_back("--" + each);
   }
-  // A suggestion for a single letter is useless, because all letters are similar.
+  // Suggest nothing for an option of one letter, because all letters are similar.
   const bool is_word = absl::StartsWith(name, "--");
   return absl::StrCat("unknown option '", name, "'", is_word ? Suggestion(name, known) : "");
 }
 
-// Explains `arguments`, which no option or command took. An argument after an unknown option may be
-// its value, and one after an unknown command may belong to that command.
+// Returns the error for `arguments`, which no option and no command accepts. Only the first one is
+// named, because an argument after an unknown option may be the value of that option, and an
+// argument after an unknown command may belong to that command.
 std::string ExplainUnknown(const CLI::App& command, const std::vector<std::string>& arguments) {
   const std::string& first = arguments.front();
   const std::vector<std::string> commands = CommandsOf(command);
@@ -95,7 +96,7 @@ std::optional<int> ParseCommandLine(CLI::App& app, int argc, const char* const* 
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // --help and --version also arrive here, with exit code 0.
+    // CLI11 also throws for --help and --version, with exit code 0.
     if (error.get_exit_code() == 0) {
       app.exit(error);
       return kExitDone;

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Fills fields that `place` lacks from `more`.
+// Copies from `more` the fields that `place` does not have.
 void Complete(EnvironmentPlace& place, const EnvironmentPlace& more) {
   if (!place.rank) place.rank = more.rank;
   if (place.coordinator.empty()) place.coordinator = more.coordinator;
@@ -146,7 +146,7 @@ class Reader {
     return address;
   }
 
-  // Larger than any job's workers.count or servers.count.
+  // The largest rank that is accepted. No job has as many workers or servers.
   static constexpr uint32_t kRankMax = 1'000'000;
 
   const PlaceRole program_;

@@ -1,4 +1,5 @@
-// A process's place in its job, as the orchestrator that started it sets it in the environment.
+// A process's place in its job. An orchestrator that starts the process sets the place in
+// environment variables.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +14,15 @@ namespace leeway {
 struct EnvironmentPlace {
   // The index of a server, or the rank of a worker.
   std::optional<uint32_t> rank = std::nullopt;
-  // `coordinator` is HOST:PORT of server 0. `own_address` is that of this server, for the other
-  // processes. Both are empty if the environment does not set them.
+  // `coordinator` is the address (HOST:PORT) of server 0. `own_address` is the address at which
+  // other processes reach this server. Each is empty if the environment does not set it.
   std::string coordinator = {};
   std::string own_address = {};
 };
 
 enum class PlaceRole { kServer, kWorker };
 
-// Takes each fact from the first of these sources that has it:
+// Returns the place of this process. Each field comes from the first of these sources that sets it:
 //
 //   LEEWAY_RANK, LEEWAY_COORDINATOR, LEEWAY_ADVERTISE; LEEWAY_ROLE (server, worker)
 //   JOB_COMPLETION_INDEX            Kubernetes, Indexed Job
@@ -33,8 +34,8 @@ enum class PlaceRole { kServer, kWorker };
 //                                   processes know, is server 0; their server i is server i + 1
 //   RANK                            torchrun; workers only
 //
-// INVALID_ARGUMENT, naming the variable, if a value is not valid or gives the process another role
-// than `program`. docs/operations.md (Places from the environment) is the guide for users.
+// Returns INVALID_ARGUMENT, naming the variable, if a value is not valid or if the role in it is
+// not that of `program`. docs/operations.md (Places from the environment) is the guide for users.
 absl::StatusOr<EnvironmentPlace> PlaceFromEnvironment(
     PlaceRole program, const EnvironmentLookup& look_up = LookUpEnvironment);
 

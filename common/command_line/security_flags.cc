@@ -19,8 +19,8 @@ constexpr Option kMode = {
     "none, tls (servers have certificates) or mtls (all processes have certificates)"};
 constexpr Option kTokenFile = {
     "--token-file", "LEEWAY_TOKEN_FILE", &SecurityFlags::token_file,
-    "File with the job's token, which each call brings. The file is read again when it changes. "
-    "LEEWAY_TOKEN can give the token itself instead"};
+    "File with the job's token, which each call carries. The file is read again when it changes. "
+    "LEEWAY_TOKEN can contain the token itself instead"};
 constexpr Option kStatusTokenFile = {
     "--status-token-file", "LEEWAY_STATUS_TOKEN_FILE", &SecurityFlags::status_token_file,
     "File with a token that only allows reading the job's status; or LEEWAY_STATUS_TOKEN"};

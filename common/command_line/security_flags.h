@@ -1,4 +1,4 @@
-// The options by which a program proves its identity, each with its environment variable.
+// The command-line options for TLS and tokens, each with its environment variable.
 #pragma once
 
 #include <string>
@@ -12,19 +12,20 @@
 
 namespace leeway {
 
-// Declares --tls, --tls-dir and the options for its files, and --token-file, with LEEWAY_TLS,
-// LEEWAY_TLS_DIR and so on. Also reads LEEWAY_TOKEN. A program that answers calls gets
-// --status-token-file, too.
+// Declares --tls, --tls-dir, the options for the files of TLS, and --token-file, with the variables
+// LEEWAY_TLS, LEEWAY_TLS_DIR and so on. Also reads LEEWAY_TOKEN. If the program answers calls,
+// declares --status-token-file, too.
 void DeclareSecurity(CLI::App& app, SecurityFlags& flags, EndOfCalls end);
-// For a program that makes the keys of a run itself: declares --tls and the token only.
+// The same for a program that creates the keys of a run itself. Declares only --tls and the options
+// for the token.
 void DeclareRunSecurity(CLI::App& app, SecurityFlags& flags);
 
-// Reads the same settings from the environment alone, for programs without a command line of their
-// own that only make calls.
+// Reads the same settings from the environment only. For programs that make calls but do not parse
+// a command line.
 SecurityFlags SecurityFlagsFromEnvironment(const EnvironmentLookup& look_up = LookUpEnvironment);
 
-// Returns the environment variables that give a program exactly `flags`. A setting without a value
-// has an empty variable.
+// Returns the environment variables from which a program reads exactly `flags`. If a setting has no
+// value, its variable is empty.
 std::vector<std::pair<std::string, std::string>> SecurityEnvironment(const SecurityFlags& flags);
 
 }  // namespace leeway

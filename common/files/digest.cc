@@ -25,7 +25,7 @@ Digest Digest::Md5() { return Digest(EVP_md5()); }
 
 Digest Digest::Sha256() {
   Digest digest(EVP_sha256());
-  // Each OpenSSL has SHA-256, so this only fails for lack of memory.
+  // Every build of OpenSSL has SHA-256, so only a lack of memory can be the reason.
   if (digest.context_ == nullptr) throw std::bad_alloc();
   return digest;
 }

@@ -1,4 +1,4 @@
-// Digests of bytes, as text.
+// Digests of bytes, as strings.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace leeway {
 class Digest {
  public:
   static Digest Sha256();
-  // The digest's text is empty if this host's OpenSSL has no MD5.
+  // If this host's OpenSSL has no MD5, the digest is an empty string.
   static Digest Md5();
 
   Digest& Update(std::span<const uint8_t> bytes);
-  // Returns the digest of all bytes so far, in lower-case hexadecimal or in Base64. No other call
-  // may follow.
+  // Return the digest of all bytes so far, in lower-case hexadecimal or in Base64. No other call of
+  // this object may follow.
   std::string Hex();
   std::string Base64();
 
@@ -25,7 +25,7 @@ class Digest {
   struct Free {
     void operator()(void* context) const;
   };
-  // `algorithm`: OpenSSL's EVP_MD.
+  // `algorithm` is an EVP_MD of OpenSSL.
   explicit Digest(const void* algorithm);
   std::string Bytes();
 

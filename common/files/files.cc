@@ -23,7 +23,8 @@
 namespace leeway {
 namespace {
 
-// Smaller appends are gathered in a buffer; larger ones are written directly.
+// The size of the buffer that gathers small appends. An append of at least this size is written
+// directly.
 constexpr size_t kBufferBytes = 64 << 10;
 
 absl::Status SystemError(int error, std::string_view doing, const std::string& path) {
@@ -37,8 +38,9 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Whether an EIO can only come from the disk itself. Network and shared file systems (CIFS, vboxsf,
-// 9p, FUSE) return EIO if they cannot sync a folder.
+// Returns whether the folder is on a local file system, so that EIO means an error of the disk.
+// Network and shared file systems (CIFS, vboxsf, 9p, FUSE) also return EIO if they cannot sync a
+// folder.
 bool IsOnDisk(const std::string& folder) {
   struct statfs found;
   if (statfs(folder.c_str(), &found) != 0) return true;
@@ -47,7 +49,7 @@ bool IsOnDisk(const std::string& folder) {
   return std::find(std::begin(kDisks), std::end(kDisks), found.f_type) != std::end(kDisks);
 }
 
-// Whether the error only means that folders cannot be synced here.
+// Returns whether the error only means that this file system cannot sync folders.
 bool CannotSync(int error, const std::string& folder) {
   switch (error) {
     case EINVAL:
@@ -61,7 +63,7 @@ bool CannotSync(int error, const std::string& folder) {
   }
 }
 
-// Warns once in the life of a process.
+// Logs a warning, once for the whole process.
 void WarnOfSync(const std::string& folder, const char* call, int error) {
   static std::atomic<bool> warned{false};
   if (warned.exchange(true)) return;
@@ -69,7 +71,8 @@ void WarnOfSync(const std::string& folder, const char* call, int error) {
                folder, strerror(error));
 }
 
-// Makes names that were created in the folder, or removed from it, durable if the system can.
+// Syncs the folder, so that new names and removed names in it are durable, if the file system can
+// do that.
 absl::Status SyncFolder(const std::string& folder) {
   const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) {
@@ -86,10 +89,10 @@ absl::Status SyncFolder(const std::string& folder) {
   return absl::OkStatus();
 }
 
-// The same limit as the system's.
+// The most links that are followed, as in the kernel.
 constexpr int kLinksMax = 40;
 
-// Returns the end of a chain of symbolic links, even if no file exists there.
+// Returns the path at the end of a chain of symbolic links, even if no file exists there.
 absl::StatusOr<std::string> FollowLinks(const std::string& path) {
   std::string end = path;
   for (int followed = 0; followed < kLinksMax; ++followed) {
@@ -101,9 +104,9 @@ absl::StatusOr<std::string> FollowLinks(const std::string& path) {
   return SystemError(ELOOP, "following", path);
 }
 
-// Returns the descriptor of this process's own output if that goes to `path`. The path must not be
-// opened again: that would overwrite a file to which a shell redirected the output, and a socket
-// cannot be opened.
+// Returns the descriptor of this process's standard output or error if it goes to `path`. The
+// caller must use this descriptor and not open the path again, because opening would overwrite a
+// file to which a shell redirected the output, and because a socket cannot be opened.
 std::optional<int> OwnOutputAt(const std::string& path) {
   struct stat found;
   if (stat(path.c_str(), &found) != 0) return std::nullopt;
@@ -116,13 +119,14 @@ std::optional<int> OwnOutputAt(const std::string& path) {
   return std::nullopt;
 }
 
-// True for a device, a pipe or a folder.
+// Returns true if the path exists and is not a regular file, such as a device, a pipe or a folder.
 bool IsNoFile(const std::string& path) {
   struct stat found;
   return stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode);
 }
 
-// Opens a device or a pipe. A pipe without a reader is an error instead of a wait.
+// Opens a device or a pipe. If a pipe has no reader, returns an error at once and does not wait for
+// one.
 int OpenAsItIs(const std::string& path) {
   const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (file < 0) return file;
@@ -267,7 +271,7 @@ absl::Status FileWriter::Finish() {
   if (temporary_.empty()) {
     return close(std::exchange(file_, -1)) == 0 ? absl::OkStatus() : Fail("closing");
   }
-  // The file must be synced before the rename: otherwise a power cut may leave the new name without
+  // Sync the file before the rename, because otherwise a power cut may leave the new name without
   // content.
   if (fsync(file_) != 0) return Fail("syncing");
   if (close(std::exchange(file_, -1)) != 0) return Fail("closing");
@@ -278,7 +282,7 @@ absl::Status FileWriter::Finish() {
 }
 
 absl::StatusOr<FileReader> FileReader::Open(const std::string& path) {
-  // With O_NONBLOCK a pipe is refused below instead of waited on.
+  // With O_NONBLOCK the call does not wait if the path is a pipe. The code below refuses a pipe.
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return SystemError(errno, "opening", path);
   struct stat found;

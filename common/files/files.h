@@ -1,7 +1,8 @@
-// Files that exist as a whole or not at all. Each error names the path and the system's reason.
+// Writes files that exist as a whole or not at all, and reads files. Each error names the path and
+// the operating system's reason.
 //
-// Only regular files are read and replaced, also through symbolic links. A pipe, a device or a
-// socket in place of a file is an error at once; no call waits on it.
+// These functions read and replace only regular files, also through symbolic links. If the path is
+// a pipe, a device or a socket, they return an error at once and never wait.
 #pragma once
 
 #include <cstdint>
@@ -14,36 +15,37 @@
 
 namespace leeway {
 
-// Reads the whole file. RESOURCE_EXHAUSTED if it has more than `max_bytes`.
+// Reads the whole file. Returns RESOURCE_EXHAUSTED if it has more than `max_bytes`.
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes);
 
 enum class WriteTo {
   kRegularFile,
-  // Writes where a shell's `>` would, for paths from the command line. Besides regular files, the
-  // target may be a terminal, a pipe with a reader or /dev/null. These are not replaced, so after
-  // an error they may have got a part of the content.
+  // Writes to everything to which a shell's `>` writes, for paths from the command line. In
+  // addition to regular files, the target may be a terminal, a pipe with a reader or /dev/null.
+  // Such a target is not replaced, so it may have received a part of the content before an error.
   kAnything,
 };
 
-// After OK the file at `path` has this content, even after a power cut. After an error, or after a
-// crash at any point, the file at `path` is unchanged. Exception: if only syncing the folder fails,
-// the file already has the new content.
+// If the result is OK, the file at `path` has this content, even after a power cut. After an error,
+// or after a crash during the call, the file at `path` is unchanged, with one exception: if only
+// the sync of the folder fails, the file already has the new content.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view content,
                                  WriteTo to = WriteTo::kRegularFile);
 
-// OK if something can be written at `path` (WriteTo::kAnything), or if `path` is empty because no
-// output is wanted. Call it before work that takes minutes, not after it.
+// Returns OK if a file can be written at `path` (WriteTo::kAnything), or if `path` is empty because
+// the user wants no output. Call this function before work that takes minutes, so that a wrong path
+// is reported at once.
 absl::Status CheckWritable(const std::string& path);
 
-// Makes the folder and its parents, durably. OK if the folder exists.
+// Makes the folder and its parents, durably. Returns OK if the folder exists already.
 absl::Status MakeFolders(const std::string& path);
 
-// Removes a file, or a folder with all its content. OK if the path does not exist.
+// Removes a file, or a folder with all its content. Returns OK if the path does not exist.
 absl::Status RemoveTree(const std::string& path);
 
 // Writes a large file as WriteFileAtomically does: under a temporary name in the same folder, with
 // an fsync, a rename, and an fsync of the folder. Not thread-safe. Two writers of one path do not
-// disturb each other: the last one to finish wins.
+// disturb each other. The file has the content of the last writer to finish.
 class FileWriter {
  public:
   static absl::StatusOr<FileWriter> Create(const std::string& path,
@@ -51,13 +53,13 @@ class FileWriter {
 
   FileWriter(FileWriter&& other) noexcept;
   FileWriter& operator=(FileWriter&&) = delete;
-  // Without a successful Finish, removes all that was written.
+  // Removes the temporary file, unless Finish has succeeded.
   ~FileWriter();
 
   // After an error all later calls fail, too.
   absl::Status Append(std::span<const uint8_t> bytes);
   absl::Status Append(std::string_view bytes);
-  // Call it once.
+  // Makes the file appear under its name. Call this function once.
   absl::Status Finish();
 
  private:
@@ -67,10 +69,10 @@ class FileWriter {
   absl::Status Fail(std::string_view doing);
 
   const std::string path_;
-  // Empty after the rename, and for a target that is written in place.
+  // The temporary name. Empty after the rename, and if the target is written in place.
   std::string temporary_;
   int file_ = -1;
-  // Gathers small appends, which are written together.
+  // Small appends, which are written together.
   std::string buffer_;
   absl::Status status_;
 };
@@ -86,7 +88,7 @@ class FileReader {
   const std::string& path() const { return path_; }
   // The size at the time of opening, in bytes.
   uint64_t size() const { return size_; }
-  // Fills `target` from byte `position` on. DATA_LOSS if the file ends before that.
+  // Fills `target` from byte `position` on. Returns DATA_LOSS if the file ends before that.
   absl::Status ReadAt(uint64_t position, std::span<uint8_t> target) const;
 
  private:

@@ -54,7 +54,7 @@ absl::StatusOr<std::optional<LineReader::Line>> LineReader::Next() {
       taken_ = end + 1;
       break;
     }
-    // Only the beginning of an overlong line is kept.
+    // Keep only the beginning of a line that is too long.
     if (line.too_long) buffer_.resize(taken_ = 0);
     searched = buffer_.size() - taken_;
     ASSIGN_OR_RETURN(const bool more, Fill());

@@ -15,21 +15,23 @@ namespace leeway {
 class LineReader {
  public:
   struct Line {
-    // The text without its line end, or the beginning of an overlong line. Valid until the next
-    // call.
+    // The line without its line end, or only its beginning if the line is too long. Valid until the
+    // next call.
     std::string_view text;
-    // Counts from 1.
+    // The number of the line in the file, from 1.
     uint64_t number = 0;
-    // The line has more bytes than the reader's limit.
+    // Whether the line has more bytes than the reader's limit.
     bool too_long = false;
-    // The line has a line end. Only the last line of a file may lack it.
+    // Whether the line has a line end. Only the last line of a file may have none.
     bool complete = false;
   };
 
-  // Reads what the file has now, not what is appended later. Errors as in FileReader.
+  // Opens the file for reading up to its present end. The reader does not return what is appended
+  // later. The errors are those of FileReader.
   static absl::StatusOr<LineReader> Open(const std::string& path, size_t line_bytes_max);
 
-  // Returns nothing at the end of the file. After an error nothing more can be read.
+  // Returns the next line, or nothing at the end of the file. Do not call this function again after
+  // an error.
   absl::StatusOr<std::optional<Line>> Next();
 
  private:
@@ -44,7 +46,7 @@ class LineReader {
   // The number of bytes in the buffer that belong to lines already returned.
   size_t taken_ = 0;
   uint64_t number_ = 0;
-  // The beginning of an overlong line.
+  // The beginning of a line that is too long.
   std::string beginning_;
 };
 

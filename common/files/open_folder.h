@@ -1,4 +1,4 @@
-// A folder kept open by its descriptor, to tell whether its path still leads to it.
+// A folder that is kept open by a descriptor, to detect that its path no longer leads to it.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class OpenFolder {
 
   const std::string& path() const { return path_; }
   int number() const { return *descriptor_; }
-  // NOT_FOUND if the folder was removed or moved, even if another folder now has its path.
+  // Returns NOT_FOUND if the folder was removed or moved, even if another folder now has its path.
   absl::Status CheckThere() const;
 
  private:

@@ -11,11 +11,11 @@ namespace leeway {
 // From now on this process and its children make folders with mode 0700 and files with mode 0600.
 void KeepFilesPrivate();
 
-// As KeepFilesPrivate. Also makes the existing `folder` mode 0700.
+// Does the same as KeepFilesPrivate, and changes the mode of the existing `folder` to 0700.
 absl::Status KeepFolderPrivate(const std::string& folder);
 
-// As WriteFileAtomically, but the file gets mode 0600, and new folders above it get mode 0700.
-// During the call these modes apply to all files that this process makes.
+// Does the same as WriteFileAtomically, but the file gets mode 0600, and new folders above it get
+// mode 0700. During the call these modes apply to all files and folders that this process makes.
 absl::Status WritePrivateFile(const std::string& path, std::string_view content);
 
 }  // namespace leeway

@@ -19,7 +19,8 @@ static_assert(std::endian::native == std::endian::little);
 constexpr size_t kAlign = 8;
 constexpr char kMetadata[] = "__metadata__";
 
-// The number of elements of a tensor. If the product overflows, the result is larger than any file.
+// Returns the number of elements of a tensor. If the product overflows, returns a number that is
+// larger than any file.
 uint64_t ElementsOf(const v1::TensorSpec& tensor) {
   uint64_t elements = 1;
   for (uint64_t size : tensor.shape()) {

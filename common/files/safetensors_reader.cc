@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 
 constexpr uint64_t kLengthBytes = 8;
 constexpr char kMetadataEntry[] = "__metadata__";
-// The header, the object of a tensor, and the lists in that object.
+// The depth of the header's JSON: the header, the object of a tensor, and the lists in that object.
 constexpr int kDepthMax = 3;
 // The number of elements that are read at a time.
 constexpr size_t kPiece = 1 << 16;
@@ -40,7 +40,7 @@ std::string Quoted(absl::string_view name) {
   return absl::StrCat("tensor '", Printable(name), "'");
 }
 
-// Returns the bytes of an element; 0 for a dtype that the format does not have.
+// Returns the number of bytes of an element, or 0 if the format does not have the dtype.
 uint64_t DtypeBytes(absl::string_view dtype) {
   for (const DtypeSize& known : kDtypes) {
     if (known.name == dtype) return known.bytes;
@@ -48,13 +48,13 @@ uint64_t DtypeBytes(absl::string_view dtype) {
   return 0;
 }
 
-// Parses the header's JSON. A duplicate name would hide the first entry, so it is an error. So is
-// JSON nested deeper than the format.
+// Parses the header's JSON. Returns DATA_LOSS if a name occurs twice, because the second entry
+// would hide the first one, or if the JSON is nested more deeply than the format allows.
 absl::StatusOr<Json> ParseHeader(const std::string& text) {
   std::vector<std::set<std::string>> names(kDepthMax + 1);
   std::string wrong;
   const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    // The value is inside one that was already refused.
+    // Drop this value, because it is inside a value that was already refused.
     if (depth > kDepthMax) return false;
     const bool begins =
         event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
@@ -82,7 +82,7 @@ absl::StatusOr<Json> ParseHeader(const std::string& text) {
   return header;
 }
 
-// Returns a list of at most `max` whole, non-negative numbers.
+// Returns the list at `key`, which must have at most `max` whole, non-negative numbers.
 absl::StatusOr<std::vector<uint64_t>> NumbersOf(const Json& entry, const char* key, size_t max) {
   const auto found = entry.find(key);
   if (found == entry.end() || !found->is_array()) {
@@ -103,7 +103,8 @@ absl::StatusOr<std::vector<uint64_t>> NumbersOf(const Json& entry, const char* k
   return numbers;
 }
 
-// Returns false if the shape needs 2^64 bytes or more.
+// Sets `bytes` to the number of bytes of a tensor with this shape. Returns false if it is 2^64 or
+// more.
 bool BytesOfShape(std::span<const uint64_t> shape, uint64_t element_bytes, uint64_t& bytes) {
   bytes = element_bytes;
   for (const uint64_t side : shape) {
@@ -112,7 +113,8 @@ bool BytesOfShape(std::span<const uint64_t> shape, uint64_t element_bytes, uint6
   return true;
 }
 
-// `data`: the position in the file, of `size` bytes, where the values begin.
+// Reads the entry of a tensor in the header. The file has `size` bytes, and the values begin at the
+// position `data`.
 absl::StatusOr<StoredTensor> TensorOf(const std::string& name, const Json& entry, uint64_t data,
                                       uint64_t size) {
   if (!entry.is_object()) return absl::DataLossError("is not a JSON object");
@@ -211,7 +213,8 @@ float FromHalf(uint16_t half) {
 }
 
 float FromDouble(double value) {
-  // The conversion of a value beyond float32 would be undefined behaviour.
+  // Return infinity for a value out of float32's range, because converting it would be undefined
+  // behaviour.
   if (std::abs(value) > double{std::numeric_limits<float>::max()}) {
     return std::numeric_limits<float>::infinity();
   }

@@ -9,8 +9,8 @@ namespace leeway {
 
 std::string HexSha256(std::string_view bytes);
 
-// The digest of the weights' little-endian float32 bytes: equal if and only if the models are
-// bit-identical.
+// Returns the digest of the weights as little-endian float32 bytes. Two models have the same digest
+// if and only if they are bit-identical.
 std::string WeightsSha256(std::span<const float> weights);
 
 }  // namespace leeway

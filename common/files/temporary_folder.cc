@@ -33,8 +33,9 @@ absl::StatusOr<std::string> MakeTemporary(const std::string& name, TemporaryIn w
   return absl::InternalError(absl::StrCat("making ", path, ": ", strerror(errno)));
 }
 
-// Runs the keeper. It leaves the process group so that Ctrl-C does not end it, and closes all other
-// descriptors so that it keeps none of them open.
+// Runs in the keeper, the process that removes the folder at `path` when no other process has the
+// lifeline open. The keeper leaves the process group, so that Ctrl-C does not end it. It closes all
+// other descriptors, so that it keeps no file or pipe of this process open.
 [[noreturn]] void Keep(const std::string& path, int lifeline) {
   setpgid(0, 0);
   dup2(lifeline, STDIN_FILENO);
@@ -58,7 +59,8 @@ absl::StatusOr<std::unique_ptr<TemporaryFolder>> TemporaryFolder::Make(const std
 
 absl::Status TemporaryFolder::StartKeeper() {
   int ends[2];
-  // The pipe stays open across exec, so that servers and workers keep it open as forks do.
+  // The pipe stays open across exec, so servers and workers keep it open, as forks of this process
+  // do.
   if (pipe(ends) != 0) return absl::InternalError(absl::StrCat("pipe: ", strerror(errno)));
   lifeline_ = ends[1];
   keeper_ = fork();

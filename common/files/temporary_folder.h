@@ -13,13 +13,13 @@ namespace leeway {
 enum class TemporaryIn {
   // The system's folder for temporary files.
   kFiles,
-  // /dev/shm, which is memory; on a system without it, the same as kFiles.
+  // /dev/shm, which is in memory. If the system does not have it, the same as kFiles.
   kMemory,
 };
 
 // A folder with mode 0700 that disappears with this object. If this process ends without destroying
-// the object (Ctrl-C, SIGKILL, a crash), a fork of it removes the folder once all processes started
-// meanwhile have ended, too. Not thread-safe.
+// the object (Ctrl-C, SIGKILL, a crash), a forked process, the keeper, removes the folder. It waits
+// until all processes that this process has started meanwhile have ended, too. Not thread-safe.
 class TemporaryFolder {
  public:
   // Makes a folder whose name begins with `name`.
@@ -36,8 +36,8 @@ class TemporaryFolder {
   absl::Status StartKeeper();
 
   const std::string path_;
-  // The process that removes the folder if this one does not, and the end of a pipe that is open in
-  // each process which may write to the folder.
+  // The keeper, and the end of a pipe. This end is open in each process that may write to the
+  // folder.
   pid_t keeper_ = -1;
   int lifeline_ = -1;
 };

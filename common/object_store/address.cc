@@ -102,7 +102,7 @@ absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view url) {
   const size_t slash = std::min(rest.find('/'), rest.size());
   endpoint.host = std::string(rest.substr(0, slash));
   endpoint.path = std::string(rest.substr(slash));
-  // Text before an '@' would be a secret, which does not belong in a URL.
+  // Refuse an '@', because the text before it would be a secret, which does not belong in a URL.
   if (!endpoint.host.empty() && url.find_first_of("@?# \t\r\n") == absl::string_view::npos)
     return endpoint;
   return absl::InvalidArgumentError("AWS_ENDPOINT_URL: expected http://HOST:PORT or https://HOST");
@@ -122,7 +122,7 @@ std::string UrlOf(const Endpoint& endpoint, const std::string& bucket, absl::str
   std::string url = absl::StrCat(endpoint.scheme, "://", endpoint.path_style ? "" : bucket + ".",
                                  endpoint.host, endpoint.path);
   if (endpoint.path_style) absl::StrAppend(&url, "/", EscapeKey(bucket));
-  // If the bucket is in the host's name, the URL needs a path even without a key.
+  // If the bucket is in the host's name, the URL needs a path, even if the key is empty.
   if (!key.empty() || !endpoint.path_style) absl::StrAppend(&url, "/", EscapeKey(key));
   for (auto& [name, value] : query) {
     name = EscapeQuery(name);

@@ -20,7 +20,8 @@ constexpr std::chrono::seconds kAgentDeadline(10);
 constexpr uint64_t kAgentAnswerBytesMax = 1 << 20;
 constexpr char kEcsAgent[] = "http://169.254.170.2";
 constexpr char kFullUri[] = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
-// The agents of ECS and EKS. Plain requests to these addresses do not leave the host.
+// The addresses of the agents of ECS and EKS, and of this host. Requests to these addresses do not
+// leave the host, so they may be sent in plaintext.
 constexpr absl::string_view kAgents[] = {"169.254.170.2", "169.254.170.23", "[fd00:ec2::23]",
                                          "localhost", "[::1]"};
 

@@ -13,18 +13,19 @@
 
 namespace leeway {
 
-// Credentials that were found, or the service that gives them.
+// Credentials that were found, or the service that issues them.
 using CredentialPlace = std::variant<Credentials, WebIdentity, ContainerAgent>;
 
 // Returns the first of these that exists: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
 // AWS_SESSION_TOKEN; a web identity; the profile AWS_PROFILE (default) of
-// AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials); the agent beside a container. Sends no request.
-// INVALID_ARGUMENT, naming the sources, if none exists.
+// AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials); the agent on a container's host. Sends no
+// request. Returns INVALID_ARGUMENT, naming the sources, if none exists.
 absl::StatusOr<CredentialPlace> FindCredentialPlace(const EnvironmentLookup& look_up,
                                                     const std::string& region);
 
-// Never returns null. Keeps `look_up` to read new credentials from the same source later. `stall`
-// is for requests to a service (http.h). Sends no request yet.
+// Makes the source of credentials for a place. Never returns null. Keeps `look_up`, to read new
+// credentials from the same place later. `stall` is the limit for requests to a service (http.h).
+// Sends no request yet.
 std::unique_ptr<CredentialSource> MakeCredentialSource(const CredentialPlace& place,
                                                        const EnvironmentLookup& look_up,
                                                        Duration stall,

@@ -1,4 +1,4 @@
-// Where a client gets its credentials while it works.
+// Supplies a client with credentials while it works.
 #pragma once
 
 #include <functional>
@@ -15,19 +15,19 @@ namespace leeway {
 class CredentialSource {
  public:
   virtual ~CredentialSource() = default;
-  // Returns the credentials for the next request; blocks while a service is asked. UNAVAILABLE: the
-  // service may answer later.
+  // Returns the credentials for the next request. Blocks while a service is asked. Returns
+  // UNAVAILABLE if the service does not answer but may answer later.
   virtual absl::StatusOr<Credentials> Get() = 0;
-  // Call it when the store has refused these credentials as wrong or expired. Returns false if no
-  // others exist.
+  // Call this function when the store has refused these credentials as wrong or expired. Returns
+  // false if there are no other credentials.
   virtual bool Renew(const Credentials& refused) = 0;
 };
 
 // Credentials from the environment or a profile.
 class KeptCredentials final : public CredentialSource {
  public:
-  // `find` reads the same source again, which may have new credentials. Null: the source cannot be
-  // read again.
+  // `find` reads the environment or the profile again, which may have new credentials by then. If
+  // null, they cannot be read again.
   explicit KeptCredentials(Credentials credentials,
                            std::function<absl::StatusOr<Credentials>()> find = nullptr)
       : find_(std::move(find)), credentials_(std::move(credentials)) {}

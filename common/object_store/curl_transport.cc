@@ -13,14 +13,15 @@ namespace leeway {
 namespace {
 
 constexpr std::chrono::seconds kConnectWithin(10);
-// The number of idle handles that are kept: as many as the requests that are under way at a time.
+// The maximum number of idle handles that are kept. It is the number of requests that are in
+// progress at the same time.
 constexpr size_t kIdleMax = 16;
 
 long Milliseconds(Duration duration) {
   return static_cast<long>(std::chrono::ceil<std::chrono::milliseconds>(duration).count());
 }
 
-// One request under way.
+// One request in progress.
 struct Transfer {
   std::span<const uint8_t> body;
   size_t sent = 0;
@@ -37,8 +38,8 @@ size_t OnRead(char* target, size_t size, size_t count, void* context) {
   return bytes;
 }
 
-// A kept connection may turn out to be closed; libcurl then sends the body again from its
-// beginning.
+// libcurl calls this function to send the body again from its beginning, when a connection that was
+// kept open turns out to be closed.
 int OnSeek(void* context, curl_off_t offset, int origin) {
   if (origin != SEEK_SET) return CURL_SEEKFUNC_CANTSEEK;
   static_cast<Transfer*>(context)->sent = static_cast<size_t>(offset);
@@ -58,7 +59,8 @@ size_t OnHeader(char* data, size_t size, size_t count, void* context) {
   auto& headers = static_cast<Transfer*>(context)->answer.headers;
   const absl::string_view line(data, size * count);
   const size_t colon = line.find(':');
-  // A status line begins an interim answer (100 Continue) or the final one, whose headers count.
+  // A status line begins an answer. Only the headers of the last answer count, because an earlier
+  // one is interim (100 Continue).
   if (colon == absl::string_view::npos) {
     if (line.substr(0, 5) == "HTTP/") headers.clear();
     return line.size();
@@ -116,7 +118,7 @@ void SetLimits(CURL* curl, const HttpRequest& request) {
   curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  // "." and ".." are parts of keys, which libcurl must not resolve.
+  // A key may have parts "." and "..", which libcurl must not resolve.
   curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
 }
 
@@ -137,7 +139,7 @@ absl::Status Unanswered(CURLcode code, const char* detail, const Transfer& trans
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
       return absl::FailedPreconditionError(
-          absl::StrCat(text, "; name the certificates to trust in AWS_CA_BUNDLE"));
+          absl::StrCat(text, "; set AWS_CA_BUNDLE to the file with the certificates to trust"));
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
       return absl::FailedPreconditionError(text);
@@ -170,7 +172,7 @@ CurlTransport::Handle CurlTransport::Take() {
 }
 
 void CurlTransport::Return(Handle handle) {
-  // The handle keeps its connections and its address cache.
+  // The reset leaves the handle's connections and its cache of addresses.
   curl_easy_reset(handle.get());
   MutexLock lock(mutex_);
   if (idle_.size() < kIdleMax) idle_.push_back(std::move(handle));

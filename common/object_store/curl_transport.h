@@ -1,4 +1,4 @@
-// HTTP by libcurl, which also signs the requests.
+// HTTP with libcurl, which also signs the requests.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,8 @@ namespace leeway {
 // Thread-safe. Keeps connections open for later requests.
 class CurlTransport final : public HttpTransport {
  public:
-  // `ca_file`: certificates to trust instead of the system's. Empty: trust the system's.
+  // `ca_file` has the certificates to trust. If empty, the certificates of the operating system are
+  // trusted.
   explicit CurlTransport(std::string ca_file);
   ~CurlTransport() override;
 
@@ -29,7 +30,7 @@ class CurlTransport final : public HttpTransport {
 
   const std::string ca_file_;
   Mutex mutex_;
-  // Idle handles, with their connections.
+  // Handles without a request, with their open connections.
   std::vector<Handle> idle_ GUARDED_BY(mutex_);
 };
 

@@ -1,5 +1,5 @@
-// Requests to an object store and its answers, independent of any library, so that tests can answer
-// instead of a store.
+// Requests to an object store, and its answers. They do not depend on an HTTP library, so tests can
+// answer in place of a store.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace leeway {
 struct Credentials {
   std::string access_key_id;
   std::string secret_access_key;
-  // The token of temporary credentials; empty for others.
+  // The token of temporary credentials. Empty for permanent credentials.
   std::string session_token;
   bool operator==(const Credentials&) const = default;
 };
@@ -26,12 +26,13 @@ struct Credentials {
 struct HttpRequest {
   // GET, HEAD, PUT, POST or DELETE.
   std::string method;
-  // Has its path and query in the form in which they are signed.
+  // The URL. Its path and query have the form in which they are signed.
   std::string url;
   std::vector<std::pair<std::string, std::string>> headers = {};
-  // The bytes must live until the answer has arrived.
+  // The content of the request. The bytes must live until the answer has arrived.
   std::span<const uint8_t> body = {};
-  // The signature is made for this region. Without an access key the request is not signed.
+  // The region for which the request is signed. If the credentials have no access key, the request
+  // is not signed.
   std::string region = {};
   Credentials credentials = {};
   // If true, the request never goes through a proxy.
@@ -40,16 +41,16 @@ struct HttpRequest {
   Duration deadline{};
   // The request fails if the transfer is slower than a byte a second for this time.
   Duration stall{};
-  // A longer answer is an error.
+  // The maximum number of bytes of the answer. A longer answer is an error.
   uint64_t answer_bytes_max = 0;
 };
 
 struct HttpAnswer {
   int status = 0;
-  // Names in lower case.
+  // The headers, with their names in lower case.
   std::map<std::string, std::string> headers;
   std::string body;
-  // Empty if the answer does not have the header.
+  // Returns the value of a header, or an empty string if the answer does not have it.
   std::string Header(const std::string& name) const;
 };
 
@@ -58,8 +59,9 @@ class HttpTransport {
  public:
   virtual ~HttpTransport() = default;
   // Signs the request (AWS signature, version 4, of S3), sends it once and waits for the answer,
-  // whatever its HTTP status is. UNAVAILABLE: no complete answer came. FAILED_PRECONDITION: no
-  // answer can come, for example because the store's certificate is not trusted.
+  // whatever its HTTP status is. Returns UNAVAILABLE if no complete answer came. Returns
+  // FAILED_PRECONDITION if no answer can come, for example because the store's certificate is not
+  // trusted.
   virtual absl::StatusOr<HttpAnswer> Send(const HttpRequest& request) = 0;
 };
 

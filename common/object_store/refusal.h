@@ -1,4 +1,4 @@
-// Refusals by HTTP services: what they mean, and the text of the error.
+// The meaning of refusals by HTTP services, and the error message.
 #pragma once
 
 #include <span>
@@ -13,14 +13,14 @@ struct Meaning {
   // The service's name for the refusal.
   const char* name;
   absl::StatusCode code;
-  // What the user can do; empty: nothing in particular.
+  // What the user can do. Empty if there is no particular advice.
   const char* advice;
 };
 
-// Returns null if `known` does not have the name.
+// Returns the meaning of a refusal's name, or null if `known` does not have the name.
 const Meaning* FindMeaning(std::span<const Meaning> known, absl::string_view name);
 
-// Returns "HTTP 403, NAME (MESSAGE); ADVICE", without the parts that are empty.
+// Returns "HTTP 403, NAME (MESSAGE); ADVICE", without the parts whose arguments are empty.
 std::string RefusalText(int http_status, absl::string_view name, absl::string_view message,
                         absl::string_view advice);
 

@@ -12,10 +12,10 @@
 namespace leeway {
 
 struct StoreRetryLimits {
-  // An attempt begins at most this long after the first one.
+  // The time from the first attempt within which the last attempt must begin.
   Duration total = std::chrono::seconds(60);
-  // The pause before attempt n + 1 is drawn from [0, min(pause_max, pause_first * 2^(n-1))), "full
-  // jitter", so that many servers do not return at the same moment.
+  // The pause before attempt n + 1 is drawn from [0, min(pause_max, pause_first * 2^(n-1))). This
+  // "full jitter" prevents many servers from sending their requests at the same moment.
   Duration pause_first = std::chrono::milliseconds(200);
   Duration pause_max = std::chrono::seconds(10);
 };
@@ -26,9 +26,9 @@ class StoreRetry {
   StoreRetry(const StoreRetryLimits& limits, RandomStream draws)
       : limits_(limits), draws_(draws), bound_(limits.pause_first, limits.pause_max) {}
 
-  // Call it when an attempt has failed, `elapsed` after the first one began. Returns the pause
-  // before the next attempt, or nothing if the request has failed for good. `asked` is the store's
-  // own request (Retry-After), a lower bound of the pause.
+  // Call this function when an attempt has failed, `elapsed` after the first attempt began. Returns
+  // the pause before the next attempt, or nothing if there must be no further attempt. `asked` is
+  // the time in the store's Retry-After, which is a lower bound of the pause.
   std::optional<Duration> PauseAfter(Duration elapsed, std::optional<Duration> asked);
   // The number of failed attempts.
   uint32_t attempts() const { return attempts_; }

@@ -19,14 +19,16 @@
 namespace leeway {
 namespace {
 
-// The deadline of an empty request, and the rate by which bytes extend it.
+// The time limit of a request without bytes. Each byte of the request and the answer extends the
+// limit, at the rate kBytesASecond.
 constexpr std::chrono::seconds kEmptyRequestDeadline(30);
 constexpr uint64_t kBytesASecond = 128 << 10;
-// The limit for listings and errors.
+// The maximum size of a listing or an error.
 constexpr uint64_t kDocumentBytesMax = 16 << 20;
 constexpr char kMark[] = "x-amz-meta-leeway-upload";
 
-// The ETag of an object encrypted with such keys is not an MD5.
+// Returns whether the object is encrypted with keys of the store's key service, or of its owner.
+// The ETag of such an object is not an MD5.
 bool EncryptsByKeys(const HttpAnswer& head) {
   return absl::StartsWith(head.Header("x-amz-server-side-encryption"), "aws:kms") ||
          !head.Header("x-amz-server-side-encryption-customer-algorithm").empty();
@@ -77,7 +79,7 @@ HttpRequest S3Client::RequestOf(const Call& call, const Credentials& by) const {
                       .deadline = RequestDeadline(call.body.size() + call.answer_bytes_max),
                       .stall = options_.settings.stall,
                       .answer_bytes_max = std::max(call.answer_bytes_max, kDocumentBytesMax)};
-  // The signature covers this header, so the store refuses a body that was changed on the way.
+  // The signature covers this header, so the store refuses a body that was changed in transit.
   request.headers.emplace_back("x-amz-content-sha256", Digest::Sha256().Update(call.body).Hex());
   if (std::string md5 = Digest::Md5().Update(call.body).Base64();
       !call.body.empty() && !md5.empty()) {
@@ -230,8 +232,9 @@ absl::StatusOr<std::string> S3Client::PutPart(const std::string& key, const std:
                                           ": the store's answer has no ETag for the part"));
 }
 
-// If the answer to an earlier attempt was lost, the upload no longer exists, and some stores fail
-// with other errors. So an object with this upload's mark counts as success.
+// Makes one attempt to complete the upload. If an earlier attempt succeeded and only its answer was
+// lost, the upload no longer exists and the store returns an error. So if the object exists and has
+// this upload's mark, the result is OK.
 absl::Status S3Client::CompleteOnce(const Call& call, const Credentials& by,
                                     const std::string& mark) {
   const absl::StatusOr<HttpAnswer> answer = Attempt(call, by);

@@ -1,4 +1,4 @@
-// S3's requests about one bucket. Each is repeated until it succeeds or cannot succeed.
+// S3's requests about one bucket. Each request is repeated until it succeeds or cannot succeed.
 #pragma once
 
 #include <atomic>
@@ -21,16 +21,16 @@
 
 namespace leeway {
 
-// The time limit for a request whose body and answer together have `bytes` bytes.
+// Returns the time limit for a request whose body and answer together have `bytes` bytes.
 Duration RequestDeadline(uint64_t bytes);
 
 struct ObjectInfo {
   uint64_t size = 0;
   std::string etag;
-  // The mark that was given to BeginUpload.
+  // The mark that was passed to BeginUpload.
   std::string mark = {};
-  // Whether the object is encrypted with keys of the store's key service, or of its owner. Unknown
-  // for listed objects.
+  // Whether the object is encrypted with keys of the store's key service, or of its owner. A
+  // listing does not say that, so the field is false for listed objects.
   bool encrypted = false;
 };
 
@@ -41,7 +41,7 @@ struct StoreTime {
   // Seeds the random pauses between attempts.
   uint64_t seed = 0;
 };
-// The clock and randomness of the process.
+// Returns functions of the real clock, and a random seed.
 StoreTime RealStoreTime();
 
 struct S3ClientOptions {
@@ -50,8 +50,8 @@ struct S3ClientOptions {
   StoreSettings settings = {};
 };
 
-// Thread-safe; calls block. Errors are those of s3_errors.h; UNAVAILABLE comes after the last
-// retry.
+// Thread-safe; calls block. The errors are those of s3_errors.h. A call returns UNAVAILABLE only
+// after the last retry.
 class S3Client {
  public:
   // The pointers must not be null.
@@ -62,30 +62,33 @@ class S3Client {
   const std::string& endpoint() const { return options_.endpoint.host; }
   uint64_t part_bytes() const { return options_.settings.part_bytes; }
 
-  // If this returns OK, the object exists, whole. After UNAVAILABLE it may exist, too.
+  // Writes an object in one request. If the result is OK, the object exists, whole. After
+  // UNAVAILABLE it may exist, too.
   absl::Status Put(const std::string& key, std::span<const uint8_t> body);
   absl::StatusOr<ObjectInfo> Head(const std::string& key);
-  // Fills `target` from byte `position` on. DATA_LOSS if the object's ETag has changed.
+  // Fills `target` from byte `position` on. Returns DATA_LOSS if the object's ETag has changed.
   absl::Status Get(const std::string& key, const std::string& etag, uint64_t position,
                    std::span<uint8_t> target);
-  // OK if the object does not exist.
+  // Deletes an object. Returns OK if the object does not exist.
   absl::Status Delete(const std::string& key);
-  // Returns all pages. With a delimiter: only what is directly below the prefix.
+  // Lists the objects whose keys begin with the prefix, from all pages. With a delimiter, lists
+  // only what is directly below the prefix.
   absl::StatusOr<S3Listing> List(const std::string& prefix, const std::string& delimiter);
-  // OK if the bucket exists, answers and may be listed.
+  // Returns OK if the bucket exists and these credentials may list it.
   absl::Status CheckListable(const std::string& prefix);
 
-  // Begins an upload in parts, each of part_bytes or more except the last. `mark` is stored with
-  // the object, and differs from the mark of each other upload.
+  // Begins an upload in parts and returns its id. Each part except the last has part_bytes or more.
+  // `mark` is stored with the object. It must differ from the marks of all other uploads.
   absl::StatusOr<std::string> BeginUpload(const std::string& key, const std::string& mark);
-  // Returns the part's ETag. `number` is from 1 to 10,000.
+  // Uploads one part and returns its ETag. `number` is from 1 to 10,000.
   absl::StatusOr<std::string> PutPart(const std::string& key, const std::string& id,
                                       uint32_t number, std::span<const uint8_t> body);
-  // Also OK if only the answer was lost: an object with this mark then exists.
+  // Makes the object from the parts. Also returns OK if an earlier attempt succeeded and only its
+  // answer was lost, because the object then has this mark.
   absl::Status CompleteUpload(const std::string& key, const std::string& id,
                               const std::vector<std::string>& etags, const std::string& mark);
-  // OK if the upload no longer exists. UNIMPLEMENTED: the store cannot abort it and keeps its
-  // parts.
+  // Aborts an upload. Returns OK if the upload no longer exists. Returns UNIMPLEMENTED if the store
+  // cannot abort uploads and so keeps the parts.
   absl::Status AbortUpload(const std::string& key, const std::string& id);
   // Lists the uploads of all writers that were neither completed nor aborted.
   absl::StatusOr<std::vector<S3Upload>> ListUploads(const std::string& prefix);
@@ -104,7 +107,7 @@ class S3Client {
   const std::unique_ptr<CredentialSource> credentials_;
   const std::unique_ptr<HttpTransport> transport_;
   const StoreTime time_;
-  // Numbers the calls, so that each has its own random draws.
+  // The number of calls so far. Each call's number selects its random draws.
   std::atomic<uint64_t> calls_{0};
 };
 

@@ -14,7 +14,7 @@ constexpr char kKeys[] =
     "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN or "
     "AWS_PROFILE, and that they are this store's (AWS_ENDPOINT_URL)";
 constexpr char kPolicy[] = "give these credentials the permissions that docs/storage.md lists";
-// The answer to a HEAD request has no more than the status number.
+// The advice if an answer has no reason. The answer to a HEAD request has only the status.
 constexpr char kKeysOrPolicy[] =
     "the store gives no reason: the credentials may be another store's, have expired, or lack the "
     "permissions that docs/storage.md lists";
@@ -47,7 +47,7 @@ constexpr Meaning kS3Errors[] = {
     {"EntityTooSmall", StatusCode::kFailedPrecondition, "raise LEEWAY_S3_PART_BYTES"},
     {"NotImplemented", StatusCode::kUnimplemented, ""},
     {"MethodNotAllowed", StatusCode::kUnimplemented, ""},
-    // Stores give these under status 400, though the errors may pass.
+    // Stores return these errors with status 400, although they are temporary.
     {"RequestTimeout", StatusCode::kUnavailable, ""},
     {"IncompleteBody", StatusCode::kUnavailable, ""},
     {"BadDigest", StatusCode::kUnavailable, ""},
@@ -81,7 +81,7 @@ Meaning ByStatus(int status) {
     case 429:
       return {"", StatusCode::kUnavailable, ""};
     default:
-      // This includes an error under status 200.
+      // An error with a status below 300 is temporary, too.
       return {"",
               status >= 500 || status < 300 ? StatusCode::kUnavailable
                                             : StatusCode::kFailedPrecondition,
@@ -101,8 +101,8 @@ absl::Status StatusOfAnswer(const std::string& asked, const HttpAnswer& answer,
   const bool good = answer.status >= 200 && answer.status < 300;
   if (good && error.code.empty()) return absl::OkStatus();
   Meaning meaning = S3ErrorMeaning(answer.status, error.code);
-  // A store that gives a reason also gives its name. An answer without one may come from a server
-  // in front of the store.
+  // A store that gives a reason also sends the name of the error. An answer with content but
+  // without a name may come from a server in front of the store.
   const bool foreign = error.code.empty() && !answer.body.empty();
   if (foreign && meaning.code != StatusCode::kUnavailable) {
     meaning = {"", StatusCode::kFailedPrecondition, kNoStore};

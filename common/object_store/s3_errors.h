@@ -1,4 +1,4 @@
-// Turns an answer of the store into a typed error. Its text has the request, bucket and key, the
+// Converts an answer of the store to a status. The message has the request, bucket and key, the
 // HTTP status and the store's code, and what to do.
 #pragma once
 
@@ -11,11 +11,12 @@
 
 namespace leeway {
 
-// Whether a repetition may succeed. All other errors are permanent.
+// Returns whether the request may succeed if it is repeated. All other errors are permanent.
 inline bool IsStoreRetryable(const absl::Status& status) { return absl::IsUnavailable(status); }
 
-// `asked`: "PutObject s3://BUCKET/KEY at HOST". An answer with status 200 to 299 is an error if
-// `error` has a code. The store's code decides, or else the HTTP status:
+// Returns the status of an answer. `asked` describes the request: "PutObject s3://BUCKET/KEY at
+// HOST". An answer with HTTP status 200 to 299 is an error if `error` has a code. The store's code
+// determines the result; if there is no code that is known, the HTTP status does:
 //   NOT_FOUND            the object does not exist
 //   FAILED_PRECONDITION  the bucket does not exist or is in another region, or the store refuses
 //                        the request as such
@@ -30,7 +31,8 @@ inline bool IsStoreRetryable(const absl::Status& status) { return absl::IsUnavai
 absl::Status StatusOfAnswer(const std::string& asked, const HttpAnswer& answer,
                             const S3Error& error);
 
-// Returns the store's Retry-After in seconds; nothing if the header is absent or is a date.
+// Returns the time in the store's header Retry-After. Returns nothing if the header is absent or is
+// a date.
 std::optional<Duration> RetryAfter(const HttpAnswer& answer);
 
 }  // namespace leeway

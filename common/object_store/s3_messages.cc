@@ -11,7 +11,8 @@
 namespace leeway {
 namespace {
 
-// Returns the root element if it has this name. `document` must outlive the element.
+// Parses the body and returns its root element, which must have this name. `document` must outlive
+// the element.
 absl::StatusOr<pugi::xml_node> Root(pugi::xml_document& document, const std::string& body,
                                     const char* name) {
   const pugi::xml_parse_result parsed = document.load_buffer(body.data(), body.size());

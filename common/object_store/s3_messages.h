@@ -10,12 +10,12 @@
 
 namespace leeway {
 
-// A store's explanation of a refusal. Empty if the body is not such a document.
+// A store's explanation of a refusal. All fields are empty if the body is not such a document.
 struct S3Error {
-  // NoSuchBucket, AccessDenied, SlowDown and so on.
+  // The store's name for the error, such as NoSuchBucket, AccessDenied or SlowDown.
   std::string code;
   std::string message;
-  // The region to use instead.
+  // The region of the bucket, if the request was for another region.
   std::string region;
 };
 S3Error ParseS3Error(const std::string& body);
@@ -23,19 +23,19 @@ S3Error ParseS3Error(const std::string& body);
 struct S3Object {
   std::string key;
   uint64_t size = 0;
-  // Includes the quotes, as in a header.
+  // The ETag with its quotes, as in a header.
   std::string etag;
 };
 // One page of ListObjectsV2.
 struct S3Listing {
   std::vector<S3Object> objects;
-  // Each prefix ends with the delimiter.
+  // The prefixes of keys that have the delimiter. Each prefix ends with it.
   std::vector<std::string> prefixes;
-  // The token for the next page; empty if this is the last page.
+  // The token for the next page. Empty if this is the last page.
   std::string continuation;
 };
-// Like the other parsers here, returns UNAVAILABLE if the body is not such a document: the network
-// may be at fault.
+// Like the other parsers here, returns UNAVAILABLE if the body is not such a document, because the
+// network may have damaged it.
 absl::StatusOr<S3Listing> ParseListing(const std::string& body);
 
 struct S3Upload {
@@ -45,7 +45,7 @@ struct S3Upload {
 // One page of ListMultipartUploads.
 struct S3Uploads {
   std::vector<S3Upload> uploads;
-  // The start of the next page; its key is empty if this is the last page.
+  // The start of the next page. Its key is empty if this is the last page.
   S3Upload next;
 };
 absl::StatusOr<S3Uploads> ParseUploads(const std::string& body);
@@ -53,12 +53,12 @@ absl::StatusOr<S3Uploads> ParseUploads(const std::string& body);
 // Returns the id of an upload that was begun.
 absl::StatusOr<std::string> ParseUploadId(const std::string& body);
 
-// OK if CompleteMultipartUpload has succeeded. Otherwise `error` has the store's error, which may
-// come under HTTP status 200.
+// Returns OK if CompleteMultipartUpload has succeeded. Otherwise sets `error` to the store's error,
+// which may come with HTTP status 200.
 absl::Status ParseCompleted(const std::string& body, S3Error& error);
 
-// Returns the request that lists the parts in order, from number 1, by the ETags that the store
-// gave them.
+// Returns the body of CompleteMultipartUpload. It lists the ETags of the parts, in order, from part
+// 1 on.
 std::string CompleteRequest(const std::vector<std::string>& etags);
 
 }  // namespace leeway

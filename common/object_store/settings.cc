@@ -34,7 +34,8 @@ absl::StatusOr<uint64_t> NumberIn(const EnvironmentLookup& look_up, const char* 
       absl::StrCat(name, ": '", *text, "' is not a number from ", min, " to ", max));
 }
 
-// The region becomes a part of a host's name and of the signature.
+// Returns whether the text may be a region. The region becomes a part of a host's name and of the
+// signature.
 bool IsRegion(const std::string& text) {
   for (const char c : text) {
     if (!absl::ascii_isalnum(c) && c != '-') return false;

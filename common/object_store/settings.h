@@ -1,4 +1,4 @@
-// The store's address and the credentials, from the sources that other S3 clients use.
+// The store's address and the credentials, from the sources that other S3 clients use, too.
 #pragma once
 
 #include <string>
@@ -13,22 +13,24 @@ namespace leeway {
 struct StoreSettings {
   CredentialPlace credentials;
   std::string region;
-  // http://HOST:PORT; empty: Amazon's endpoint.
+  // The store's address, http://HOST:PORT. If empty, Amazon's endpoint is used.
   std::string endpoint;
-  // Empty: the system's certificates.
+  // The file with the certificates to trust. If empty, the operating system's certificates are
+  // trusted.
   std::string ca_file;
-  // The size of one part of a large upload.
+  // The size of one part of a large upload, in bytes.
   uint64_t part_bytes = 0;
-  // How long in total a failed request is repeated, and after how long without a byte a request
-  // fails.
+  // The time for which a failed request is repeated, and the time without a byte after which a
+  // request fails.
   Duration retry_total{};
   Duration stall{};
 };
 
-// Credentials: credential_places.h. Region: AWS_REGION, AWS_DEFAULT_REGION, the profile's in
-// AWS_CONFIG_FILE (~/.aws/config), us-east-1. Endpoint: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL.
-// Trusted certificates: AWS_CA_BUNDLE. (docs/storage.md has the others.) INVALID_ARGUMENT, naming
-// the variable, if credentials are missing or a value is not valid.
+// Reads the settings. The credentials are those of credential_places.h. The region is the first of
+// AWS_REGION, AWS_DEFAULT_REGION, the profile's region in AWS_CONFIG_FILE (~/.aws/config) and
+// us-east-1. The endpoint is in AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, and the file of trusted
+// certificates in AWS_CA_BUNDLE. docs/storage.md has the other variables. Returns INVALID_ARGUMENT,
+// naming the variable, if credentials are missing or a value is not valid.
 absl::StatusOr<StoreSettings> FindStoreSettings(const EnvironmentLookup& look_up);
 
 }  // namespace leeway

@@ -12,11 +12,11 @@
 namespace leeway {
 namespace {
 
-// STS accepts 20,000 characters.
+// The maximum size of a token. STS accepts at most 20,000 characters.
 constexpr uint64_t kTokenBytesMax = 64 << 10;
 constexpr absl::Duration kBeforeExpiry = absl::Minutes(5);
-// After a failure the service is not asked again for this time: while the previous credentials are
-// valid, and without valid ones.
+// The pause after a failure before the service is asked again. It is kAgain while the previous
+// credentials are valid, and kAgainWithout if there are no valid credentials.
 constexpr absl::Duration kAgain = absl::Seconds(30);
 constexpr absl::Duration kAgainWithout = absl::Seconds(1);
 
@@ -87,7 +87,7 @@ absl::StatusOr<ExpiringCredentials> TemporaryCredentials::AskOnce(
   absl::StatusOr<ExpiringCredentials> given = options_.ask(*token);
   if (!given.ok() || options_.now() < given->expires) return given;
   return absl::FailedPreconditionError(absl::StrCat(
-      "the service gave credentials that had expired at ",
+      "the service returned credentials that had expired at ",
       absl::FormatTime(given->expires, absl::UTCTimeZone()), ": check this host's clock"));
 }
 

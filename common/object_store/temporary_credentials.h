@@ -1,4 +1,5 @@
-// Credentials that a service gives for a limited time, and renews before they expire.
+// Credentials that a service issues for a limited time. This process requests new ones before they
+// expire.
 #pragma once
 
 #include <functional>
@@ -14,7 +15,7 @@
 
 namespace leeway {
 
-// The answer of a service.
+// The credentials in a service's answer, and when they expire.
 struct ExpiringCredentials {
   Credentials credentials;
   absl::Time expires = absl::InfinitePast();
@@ -23,18 +24,19 @@ struct ExpiringCredentials {
 struct TemporaryCredentialsOptions {
   // Asks the service once, with the content of the token file.
   std::function<absl::StatusOr<ExpiringCredentials>(const std::string& token)> ask;
-  // The file with the token by which the service knows this process. It is read for each request to
-  // the service, and a change in the file causes a request. Empty: the service needs no token.
+  // The file with the token that proves this process's identity to the service. The file is read
+  // for each request to the service, and a change in the file causes a request. Empty if the
+  // service needs no token.
   std::string token_file = {};
-  // Describes the file in errors: "credentials of ROLE by AWS_WEB_IDENTITY_TOKEN_FILE".
+  // Describes the token file in errors: "credentials of ROLE by AWS_WEB_IDENTITY_TOKEN_FILE".
   std::string what = {};
   std::function<absl::Time()> now = absl::Now;
 };
 
 // Asks the service at the first use, when the token file has changed, and five minutes before the
-// credentials expire (or after three quarters of their life, if that is later). While the previous
-// credentials are valid, only one caller waits for the answer; a failure is logged, and a later
-// call tries again.
+// credentials expire (or after three quarters of their lifetime, if that is later). While the
+// previous credentials are valid, only one caller waits for the answer, and a failure is only
+// logged. A later call tries again.
 class TemporaryCredentials final : public CredentialSource {
  public:
   explicit TemporaryCredentials(TemporaryCredentialsOptions options)
@@ -45,7 +47,7 @@ class TemporaryCredentials final : public CredentialSource {
 
  private:
   bool IsDue(absl::Time now) const REQUIRES(mutex_);
-  // Releases the lock while the service is asked.
+  // Asks the service. Releases the lock while it waits for the answer.
   void Ask(absl::Time now) REQUIRES(mutex_);
   absl::StatusOr<ExpiringCredentials> AskOnce(const absl::StatusOr<std::string>& token) const;
   absl::StatusOr<std::string> Token() const;

@@ -36,7 +36,7 @@ constexpr Meaning kTokenErrors[] = {
      "check AWS_ROLE_ARN, AWS_ROLE_SESSION_NAME and the token"},
     {"RegionDisabledException", StatusCode::kFailedPrecondition,
      "activate STS in this region, or set AWS_STS_REGIONAL_ENDPOINTS=legacy"},
-    // STS gives these under status 400, though the errors may pass.
+    // STS returns these errors with status 400, although they are temporary.
     {"IDPCommunicationError", StatusCode::kUnavailable, ""},
     {"Throttling", StatusCode::kUnavailable, ""},
     {"ThrottlingException", StatusCode::kUnavailable, ""},

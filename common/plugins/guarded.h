@@ -1,4 +1,5 @@
-// Turns exceptions of plugins into errors: no exception leaves the code that calls a plugin.
+// Converts exceptions of plugins to errors, so that no exception leaves the code that calls a
+// plugin.
 #pragma once
 
 #include <exception>
@@ -9,7 +10,7 @@
 
 namespace leeway {
 
-// Calls `call`. INVALID_ARGUMENT with the exception's text if it throws.
+// Calls `call`. If it throws, returns INVALID_ARGUMENT with the exception's message.
 template <typename Call>
 absl::Status Guarded(Call&& call) {
   try {

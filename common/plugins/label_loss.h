@@ -1,13 +1,13 @@
-// The kind of labels that a model's loss takes, expressed as a built-in loss.
+// Tells which kind of labels a model's loss needs, as a built-in loss that needs the same kind.
 #pragma once
 
 #include "leeway/v1/job.pb.h"
 
 namespace leeway {
 
-// Returns the model's loss. For a plugin's loss it returns the built-in one that takes the same
-// labels: squared for numbers, softmax_cross_entropy for classes. A plugin's loss that does not
-// exist counts as squared; Model::Build reports the error.
+// Returns the model's loss. If it is a plugin's loss, returns the built-in loss that needs the same
+// labels: squared for numbers, softmax_cross_entropy for classes. If the plugin's loss does not
+// exist, returns squared. Model::Build reports that error.
 v1::Loss LabelLoss(const v1::Model& model);
 
 }  // namespace leeway

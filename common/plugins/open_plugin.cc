@@ -58,7 +58,7 @@ absl::StatusOr<const LeewayPlugin*> TableOf(const std::string& path) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return refuse("cannot be loaded: ", Printable(dlerror()),
-                  "; it must be a shared object, compiled by g++ -shared -fPIC");
+                  "; it must be a shared object, compiled with 'g++ -shared -fPIC'");
   }
   void* const entry = dlsym(library, kEntry);
   if (entry == nullptr) {
@@ -87,8 +87,8 @@ absl::StatusOr<std::unique_ptr<OpenPlugin>> Open(const std::string& path) {
   return opened;
 }
 
-// All open plugins, by file. They are never closed, because their code must not be unloaded while
-// objects of it exist.
+// All open plugins, by file. Plugins are never closed, because the code of a plugin must not be
+// unloaded while objects of its classes exist.
 class OpenPlugins {
  public:
   absl::StatusOr<const OpenPlugin*> Get(const std::string& path) EXCLUDES(mutex_) {

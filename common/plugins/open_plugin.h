@@ -19,8 +19,8 @@ struct OpenPlugin {
 
 // Opens the plugin that a job names: at the path if the name has a slash, otherwise in the
 // folders of LEEWAY_PLUGIN_PATH. A process opens each plugin once and never closes it.
-// Thread-safe. NOT_FOUND: the file does not exist. FAILED_PRECONDITION: the file is not a plugin,
-// has another version, or fails the checks.
+// Thread-safe. Returns NOT_FOUND if the file does not exist. Returns FAILED_PRECONDITION if the
+// file is not a plugin, has another version, or fails the checks.
 absl::StatusOr<const OpenPlugin*> OpenPluginNamed(const std::string& name);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// The options that a job gives to a layer, loss or rule of a plugin.
+// The options that a job sets for a layer, loss or rule of a plugin.
 #pragma once
 
 #include <string>
@@ -13,11 +13,13 @@ namespace leeway {
 
 using GivenOptions = google::protobuf::Map<std::string, double>;
 
-// INVALID_ARGUMENT with a text such as "must be above 0; it is -1".
+// Returns INVALID_ARGUMENT if the value is out of the option's bounds. The message reads "must be
+// at least 0; it is -1".
 absl::Status CheckBounds(const plugin::Option& option, double value);
 
-// Returns the given options, and the defaults of the others. INVALID_ARGUMENT, at the option's key
-// (common/job_key.h, options.NAME), if an option is unknown, missing or out of bounds.
+// Returns the options in `given`, and the defaults of the other options. Returns INVALID_ARGUMENT,
+// with the option's key options.NAME (common/job_key.h), if an option is unknown, missing or out of
+// bounds.
 absl::StatusOr<plugin::Options> ReadOptions(const std::vector<plugin::Option>& known,
                                             const GivenOptions& given);
 

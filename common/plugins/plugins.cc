@@ -16,7 +16,8 @@ namespace {
 
 using Opened = std::vector<const OpenPlugin*>;
 
-// Checks that no two plugins have a `kind` of the same name.
+// Checks that no two plugins have an entry of this kind ("layer", "loss" or "rule") with the same
+// name.
 template <typename Spec>
 absl::Status CheckUnique(const Opened& plugins, absl::string_view kind,
                          std::vector<Spec> plugin::Registry::*specs) {
@@ -34,7 +35,7 @@ absl::Status CheckUnique(const Opened& plugins, absl::string_view kind,
   return absl::OkStatus();
 }
 
-// Finds the entry with `name`; `key` is the job's key for the name.
+// Finds the entry of this kind with `name`, for which the job's key is `key`.
 template <typename Spec>
 absl::StatusOr<ChosenPlugin<Spec>> Find(const Opened& plugins, absl::string_view kind,
                                         std::vector<Spec> plugin::Registry::*specs,

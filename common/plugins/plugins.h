@@ -1,4 +1,4 @@
-// The plugins of a job: finds their layers, losses and rules by name.
+// The plugins of a job. Finds their layers, losses and rules by name.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace leeway {
 
-// A layer, loss or rule of a plugin, with the options that the job gives it.
+// A layer, loss or rule of a plugin, with the options that the job sets for it.
 template <typename Spec>
 struct ChosenPlugin {
   const Spec* spec = nullptr;
@@ -25,11 +25,12 @@ class Plugins {
  public:
   // A job without plugins.
   Plugins() = default;
-  // Loads the plugins in `model.plugins`. Errors are those of OpenPluginNamed, at that key
+  // Loads the plugins in `model.plugins`. Returns the errors of OpenPluginNamed, with that key
   // (common/job_key.h), and FAILED_PRECONDITION if two plugins use the same name.
   static absl::StatusOr<Plugins> Load(const v1::Model& model);
 
-  // Errors are INVALID_ARGUMENT at the key within the message: name, rule, options.NAME.
+  // Return INVALID_ARGUMENT if the plugins have no such entry or an option is wrong. The error has
+  // the key within the message: name, rule or options.NAME.
   absl::StatusOr<ChosenPlugin<plugin::LayerSpec>> Layer(const v1::Custom& custom) const;
   absl::StatusOr<ChosenPlugin<plugin::LossSpec>> Loss(const v1::Custom& custom) const;
   absl::StatusOr<ChosenPlugin<plugin::RuleSpec>> Rule(const v1::CustomRule& custom) const;

@@ -7,12 +7,12 @@
 
 namespace leeway {
 
-// Whether the name begins with a lower-case letter and continues with lower-case letters, digits
-// and '_'; at most 100 characters.
+// Returns whether the name has at most 100 characters, begins with a lower-case letter and
+// continues with lower-case letters, digits and '_'.
 bool IsPluginName(absl::string_view name);
 
-// FAILED_PRECONDITION, naming the mistake: a name that is not valid, a default out of its own
-// bounds, a missing function.
+// Returns FAILED_PRECONDITION, naming the mistake, if a name is not valid or occurs twice, if the
+// default of an option is out of the option's bounds, or if a function is missing.
 absl::Status CheckRegistry(const plugin::Registry& registry);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// Tells when a child process has ended.
+// Reports when a child process has ended.
 #pragma once
 
 #include <memory>
@@ -10,24 +10,25 @@
 
 namespace leeway {
 
-// Uses a pidfd. If the system refuses one (a kernel before 5.3, a container's filter of system
-// calls), a thread waits for the child.
+// Uses a pidfd. If the system refuses to create one (because of a kernel before 5.3, or a
+// container's filter of system calls), a thread waits for the child.
 class ExitWatch {
  public:
   static absl::StatusOr<std::unique_ptr<ExitWatch>> Begin(pid_t child);
-  // The child must have ended before this.
+  // The child must have ended before the destructor runs.
   ~ExitWatch();
   ExitWatch(const ExitWatch&) = delete;
   ExitWatch& operator=(const ExitWatch&) = delete;
 
-  // Readable once the child has ended. The child must still be collected then.
+  // Returns a descriptor that becomes readable when the child has ended. The caller must still
+  // collect the child then.
   int fd() const { return fd_; }
 
  private:
   explicit ExitWatch(int fd) : fd_(fd) {}
 
   const int fd_;
-  // Not used with a pidfd.
+  // The thread that waits for the child, if there is no pidfd.
   std::thread waiting_;
 };
 

@@ -26,8 +26,8 @@ absl::Status StartingError(const std::string& name, const char* what) {
   return absl::InternalError(absl::StrCat("starting ", name, ": ", what, ": ", strerror(errno)));
 }
 
-// Everything that the child needs, prepared before the fork. Between fork and exec a program with
-// threads may only make async-signal-safe calls.
+// Everything that the child needs. It is prepared before the fork, because a program with threads
+// may make only async-signal-safe calls between fork and exec.
 struct ChildPlan {
   std::vector<char*> argv;
   std::vector<char*> environment;
@@ -35,20 +35,22 @@ struct ChildPlan {
   int output = -1;
   int error = -1;
   int ready = -1;
-  // The child writes errno here if exec fails. A successful exec closes it.
+  // The child writes errno to this descriptor if exec fails. A successful exec closes the
+  // descriptor.
   int failure = -1;
   pid_t parent = 0;
 };
 
-// Variables with addresses of one process that was started by hand. Its children have other
-// addresses.
+// Returns whether the variable contains an address of this process only. A user sets such variables
+// for a process that is started by hand, and its children have other addresses.
 bool IsOwnAddress(std::string_view name) {
   return name == "LEEWAY_ADVERTISE=" || name == "LEEWAY_LISTEN=" || name == "LEEWAY_HEALTH=";
 }
 
-// This process's environment, without what changes a job (LEEWAY__A__B): the job that the child
-// gets already includes it, and --set was stronger. `added`, as NAME=VALUE, replaces variables of
-// the same names.
+// Returns the environment for a child: that of this process, with the variables in `added`
+// (NAME=VALUE), which replace variables with the same names. Overrides of a job (LEEWAY__A__B) are
+// left out. The child's job already includes them, and applying them again would undo --set, which
+// takes precedence.
 std::vector<char*> ChildEnvironment(std::vector<std::string>& added) {
   std::vector<char*> kept;
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
@@ -67,7 +69,7 @@ std::vector<char*> ChildEnvironment(std::vector<std::string>& added) {
 
 [[noreturn]] void RunChild(const ChildPlan& plan) {
   setpgid(0, 0);
-  // The parent may have died before the request. Then nobody waits for this child any more.
+  // If the parent died before this request, the kernel sends no signal, so the child ends itself.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != plan.parent) _exit(127);
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
@@ -84,15 +86,17 @@ std::vector<char*> ChildEnvironment(std::vector<std::string>& added) {
   _exit(127);
 }
 
-// The child's output, unless it is told otherwise. Negative, with errno, if it cannot be opened.
+// Opens the child's standard error, which is also its standard output by default. Returns a
+// negative number and sets errno if that fails.
 int OpenOutput(const ProcessSpec& spec) {
   if (spec.output_file.empty()) return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   return open(spec.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK,
               0644);
 }
 
-// A member of the child's group that ends the group when this program dies, however it dies. The
-// kernel does that for the child alone. The guard has no files, and all its signals are blocked.
+// Runs in the guard, a process in the child's group that kills the group when this program dies,
+// even by SIGKILL. The kernel itself would kill only the child. The guard has no open files, and
+// all its signals are blocked.
 [[noreturn]] void RunGuard(pid_t group, pid_t parent) {
   if (setpgid(0, group) != 0) _exit(1);
   sigset_t end;
@@ -108,7 +112,7 @@ int OpenOutput(const ProcessSpec& spec) {
   _exit(0);
 }
 
-// Waits for the exec. Returns its errno if it failed, otherwise 0.
+// Waits for the child's exec. Returns its errno if it failed, otherwise 0.
 int ExecError(int fd) {
   int error = 0;
   ssize_t got;
@@ -133,7 +137,8 @@ std::string ExitStatus::ToString() const {
 }
 
 absl::StatusOr<std::unique_ptr<Process>> Process::Start(const ProcessSpec& spec) {
-  // Duplicates are closed in the child, except those that it needs.
+  // These duplicates close on exec, so the child keeps only the ones that become its standard
+  // streams.
   Descriptor input(spec.input >= 0 ? fcntl(spec.input, F_DUPFD_CLOEXEC, 3)
                                    : open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (*input < 0) return StartingError(spec.name, "opening its standard input");
@@ -185,8 +190,8 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Attend(const ProcessSpec& spec
   if (!watch.ok()) return Annotate(watch.status(), absl::StrCat("starting ", spec.name));
   process->exit_watch_ = *std::move(watch);
   if (!spec.starts_others) return process;
-  // No signal handler of this program may run in the guard, which is in the group that gets the
-  // signals.
+  // Block all signals before the fork, so that no signal handler of this program runs in the guard.
+  // The guard is in the group that receives the signals.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -194,7 +199,8 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Attend(const ProcessSpec& spec
   if (guard == 0) RunGuard(pid, parent);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (guard < 0) return StartingError(spec.name, "fork");
-  // Also called here, because the group may be gone before the guard has begun.
+  // The guard makes this call, too. The parent makes it because the group may be gone before the
+  // guard runs.
   setpgid(guard, pid);
   process->guard_ = guard;
   return process;
@@ -218,7 +224,7 @@ absl::StatusOr<std::string> Process::ReadReady(bool* complete) {
   if (got > 0 && end == std::string::npos) return ready_line_;
   close(std::exchange(ready_fd_, -1));
   if (end == std::string::npos) {
-    return absl::UnavailableError(absl::StrCat(name_, " ended without saying where it listens"));
+    return absl::UnavailableError(absl::StrCat(name_, " ended without reporting its address"));
   }
   *complete = true;
   return ready_line_.substr(0, end);
@@ -226,7 +232,8 @@ absl::StatusOr<std::string> Process::ReadReady(bool* complete) {
 
 absl::StatusOr<ExitStatus> Process::Collect() {
   siginfo_t info{};
-  // The child's pid stays that of its group until the group has been killed.
+  // Do not collect the child yet, so that no other process gets its pid before the group with this
+  // number has been killed.
   if (waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
     return absl::InternalError(absl::StrCat("waiting for ", name_, ": ", strerror(errno)));
   }

@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-// A field of /proc/PID/status in kibibytes, converted to bytes.
+// Returns a field of /proc/PID/status. The file has kibibytes, and the result is in bytes.
 uint64_t FromStatus(pid_t pid, const std::string& field) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   std::string key;
@@ -24,8 +24,8 @@ uint64_t FromStatus(pid_t pid, const std::string& field) {
   return 0;
 }
 
-// The inodes of its open files. A memfd's owner keeps the file open. A peer that has mapped it need
-// not.
+// Returns the inodes of the process's open files. They show which memfds belong to the process,
+// because the owner of a memfd keeps it open and a peer that has mapped it need not.
 std::set<uint64_t> OpenInodes(pid_t pid) {
   std::set<uint64_t> inodes;
   std::error_code error;
@@ -59,7 +59,7 @@ uint64_t PeersMemoryBytes(pid_t pid) {
     std::string first;
     words >> first;
     uint64_t kibibytes = 0;
-    // The first line of a mapping: range, rights, offset, device, inode, path.
+    // The first line of a mapping has its range, rights, offset, device, inode and path.
     if (first.back() != ':') {
       std::string rights, offset, device, path;
       uint64_t inode = 0;

@@ -1,4 +1,4 @@
-// What a process has used, seen from outside.
+// Measures the processor time and the memory of another process.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,19 @@
 
 namespace leeway {
 
-// Seconds of processor time of all its threads, including those that have ended. 0 if the process
-// is gone.
+// Returns the seconds of processor time of all threads of the process, including threads that have
+// ended. Returns 0 if the process is gone.
 double ProcessCpuSeconds(pid_t pid);
 
-// The most memory that it has had resident at once (VmHWM, which includes shared memory that it has
-// touched). 0 if the process is gone.
+// Returns the most memory that the process has had resident at one time (VmHWM, which includes the
+// shared memory that it has touched). Returns 0 if the process is gone.
 uint64_t PeakMemoryBytes(pid_t pid);
 
-// The memory that it has resident now (VmRSS).
+// Returns the memory that the process has resident now (VmRSS).
 uint64_t MemoryBytes(pid_t pid);
 
-// The part of that which is in memfds of other processes: mapped, but not its own. 0 if the system
-// does not tell.
+// Returns the part of MemoryBytes that is in memfds of other processes, which the process has
+// mapped. Returns 0 if the system does not report it.
 uint64_t PeersMemoryBytes(pid_t pid);
 
 }  // namespace leeway

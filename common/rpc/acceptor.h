@@ -11,27 +11,27 @@
 
 namespace leeway {
 
-// Works on a thread of its own. If the process has no file left for a connection, the connection
-// stays in the socket's queue and the acceptor tries again later.
+// Works on a thread of its own. If the process can open no more files, a new connection stays in
+// the socket's queue, and the acceptor tries again later.
 class Acceptor {
  public:
   // Takes ownership of the accepted socket, which is non-blocking.
   using Accepted = std::function<void(int socket)>;
-  // Called before each wait for connections. Returns true if it is to be called again soon, even
-  // without a new connection.
+  // The acceptor calls this function before each wait for connections. The function returns true if
+  // the acceptor must call it again soon, even without a new connection.
   using Look = std::function<bool()>;
 
-  // `listening`: non-blocking sockets.
+  // Starts to accept connections. `listening` are non-blocking sockets.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Start(
       std::vector<Descriptor> listening, Accepted accepted, Look look = [] { return false; });
-  // After the destructor has returned, no connection is handed over.
+  // Stops. `accepted` is not called after the destructor has returned.
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
 
  private:
   Acceptor(std::vector<Descriptor> listening, Descriptor stop, Accepted accepted, Look look);
   void Run();
-  // Returns false if the process has no file left.
+  // Accepts one connection. Returns false if the process can open no more files.
   bool Take(int listening);
 
   const std::vector<Descriptor> listening_;

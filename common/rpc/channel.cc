@@ -18,22 +18,23 @@ namespace {
 constexpr int kKeepaliveMs = 20'000;
 constexpr int kKeepaliveTimeoutMs = kUnansweredMsMax;
 constexpr int kReconnectMsMin = 100;
-// The time limit of one connection attempt (gRPC calls it the minimum backoff). It is long enough
+// The time limit of one connection attempt, which gRPC calls the minimum backoff. It is long enough
 // for wide-area links and busy machines.
 constexpr int kConnectMsMax = 5'000;
 constexpr int kReconnectMsMax = 2'000;
-// A name may be resolved again after this time: a pod that moves keeps its name but has a new
-// address.
+// The time after which a name may be resolved again. It is short because a pod that moves keeps its
+// name but gets a new address.
 constexpr int kResolveMsMin = 500;
-// The time limit from a connection to its first frame. The server drops a slower client and frees
-// its memory.
+// The time limit from the start of a connection to its first frame. After that the server drops the
+// client and frees its memory.
 constexpr int kHandshakeMsMax = 20'000;
 // The maximum number of concurrent calls on one connection; the client queues further calls. A
 // worker has one stream and a few calls on each connection. A client that uses unary calls only has
 // one call for each block of the server.
 constexpr int kCallsMax = 4096;
-// A read allocates at most this much memory, unless more of the message is known to be missing.
-// Several messages may share one such piece, and it is freed with the last of them.
+// The most memory that a read allocates, unless gRPC knows that a larger part of the message is
+// still to come. Several messages may share one piece of memory, which is freed with the last of
+// them.
 constexpr int kPieceBytesMax = 256 << 10;
 #if GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR < 53
 constexpr char kExperiments[] = "tcp_frame_size_tuning,tcp_rcv_lowat,-tcp_read_chunks";
@@ -50,7 +51,7 @@ void AddArguments(const ListenOptions& options, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kUnlimitedPingStrikes);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsMax);
-  // Two servers on one port are a mistake; they must not share its connections.
+  // Fail if another server uses the port. By default both servers would share its connections.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   grpc::ResourceQuota own("leeway");
   grpc::ResourceQuota& quota = options.quota != nullptr ? *options.quota : own;
@@ -65,12 +66,14 @@ const TransportSecurity& SecurityOf(const ListenOptions& options) {
 }  // namespace
 
 void PrepareGrpc() {
-  // With these experiments a read waits for the bytes that are known to come instead of waking for
-  // each piece, which saves a third of the receiver's processor time. It also allocates only for
-  // those bytes. "Read chunks" allocate twice the size of the previous read, and the connection
-  // keeps these megabytes. Newer versions of gRPC have no such choice.
+  // With these experiments a read waits for all bytes that are known to come and does not wake for
+  // each piece. This saves a third of the receiver's processor time. A read also allocates memory
+  // for these bytes only. With the other choice, "read chunks", a read allocates twice the size of
+  // the previous read, and the connection keeps these megabytes. Newer versions of gRPC do not have
+  // the experiments.
   setenv("GRPC_EXPERIMENTS", kExperiments, /*replace=*/0);
-  // The distribution's build of Abseil checks for deadlocks at each lock of the library.
+  // Turn off the check for deadlocks, which the distribution's build of Abseil makes at each
+  // lock of the library.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   KeepLibraryLogToErrors();
 }
@@ -89,8 +92,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMsMax);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMsMax);
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kResolveMsMin);
-  // A server is named by its own address; a proxy from the environment must not intercept the
-  // connection.
+  // Connect to the server's own address, even if the environment sets a proxy.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   auto credentials = security.ForChannel(address);
   auto interceptors = security.ForCalls();

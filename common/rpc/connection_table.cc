@@ -9,7 +9,7 @@
 namespace leeway {
 namespace {
 
-// All entries are checked at most this often, regardless of the number of new connections.
+// The shortest time between two checks of all entries, however many new connections arrive.
 constexpr Duration kLookForGoneEvery = std::chrono::milliseconds(100);
 constexpr Duration kComplainEvery = std::chrono::minutes(1);
 constexpr Duration kSuspectFor = std::chrono::minutes(1);
@@ -30,8 +30,8 @@ void ConnectionTable::SetMost(size_t most) {
 
 bool ConnectionTable::Add(int socket, const std::string& peer, Time now) {
   MutexLock lock(mutex_);
-  // The system reuses a socket's number only after the earlier connection is closed. The same holds
-  // for a pair of addresses.
+  // An existing entry with the same socket or peer is of a closed connection, because the system
+  // reuses the number of a socket, or a pair of addresses, only after the connection is closed.
   if (const auto gone = entries_.find(socket); gone != entries_.end()) Forget(gone);
   if (const auto gone = by_peer_.find(peer); gone != by_peer_.end()) {
     Forget(entries_.find(gone->second));

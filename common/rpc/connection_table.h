@@ -14,57 +14,64 @@
 
 namespace leeway {
 
-// A connection belongs to a stranger until the server lets in a call on it. If a new connection
-// finds no room, the stranger that has been connected longest is closed. So a client that only
-// opens connections displaces its own ones, and a legitimate peer has the time that opening all the
-// others takes. If no connection belongs to a stranger, the new one is refused.
+// The peer of a connection is a stranger until the server lets in a call on this connection. If the
+// table is full and a new connection arrives, the oldest connection of a stranger is closed. So a
+// client that only opens connections displaces its own connections, and a legitimate peer has
+// enough time for its first call. If there is no stranger, the new connection is refused.
 //
-// A host may open as many connections at once as the table may hold, and then kConnectsPerSecond. A
-// connection on which a call was let in does not count; one that had to be ended counts several
-// times. Further connections wait. Without this limit a host without credentials could keep the
-// process busy, because gRPC needs long to serve a connection and to notice its end.
+// A host may open as many connections at once as the table has room for, and after that
+// kConnectsPerSecond. A connection on which a call was let in does not count. A connection that had
+// to be ended counts several times. Further connections wait. Without this limit a host without
+// credentials could keep the process busy, because gRPC needs much time to accept a connection and
+// to detect its end.
 //
-// gRPC does not say when it closes a connection. So an entry may be of a connection that is gone;
-// the table looks for such entries before it refuses a connection. Thread-safe.
+// gRPC does not report when it closes a connection, so an entry may be of a connection that is
+// gone. The table removes such entries before it refuses a connection. Thread-safe.
 class ConnectionTable {
  public:
-  // The bytes of one connection so far. `sent` includes bytes that the peer has not read.
+  // The number of bytes on one connection so far. `sent` includes bytes that the peer has not read.
   struct Traffic {
     uint64_t received = 0;
     uint64_t sent = 0;
   };
   struct Sockets {
-    // Whether `socket` is still the connection of `peer`.
+    // Returns whether `socket` is still the connection of `peer`.
     std::function<bool(int socket, const std::string& peer)> is_open;
     // Ends the connection.
     std::function<void(int socket)> end;
     std::function<Traffic(int socket)> traffic;
-    // A call on the connection was let in.
+    // The table calls this function when a call on the connection was let in.
     std::function<void(int socket)> let_in = [](int /*socket*/) {};
   };
-  // More than gRPC lets a peer send before the server reads its first message, 16 MiB. A
-  // legitimate peer is let in by the metadata of its first call (common/service/unary_call.h), and a
-  // busy server may read it late.
+  // The most bytes that a stranger may send. gRPC lets a peer send 16 MiB before the server reads
+  // the first message. A legitimate peer may send that much before it is let in, because it is let
+  // in by the metadata of its first call (common/service/unary_call.h), which a busy server may
+  // read late.
   static constexpr uint64_t kStrangerBytes = 20 << 20;
-  // A legitimate peer does not bring this much for a second before it is let in.
+  // The number of bytes after which a stranger has one more second for a call to be let in. A
+  // legitimate peer needs less time.
   static constexpr uint64_t kLoudBytes = 1 << 20;
-  // Once this number of a host's connections were ended within a minute, each of its other
-  // strangers is ended beyond kKnownBytes. In the milliseconds for which a stranger is tolerated,
-  // one that begins and breaks off calls makes gRPC keep hundreds of megabytes.
+  // Once this number of a host's connections were ended within a minute, every other stranger of
+  // this host may send only kKnownBytes. The reason is that a stranger that begins and cancels
+  // calls makes gRPC allocate hundreds of megabytes in the milliseconds before its connection is
+  // ended.
   static constexpr int kKnownTalkers = 3;
   static constexpr uint64_t kKnownBytes = 64 << 10;
-  // More than settings, a handshake's certificates and a hundred refusals. gRPC 1.51 queues an
-  // answer to each ping and each SETTINGS frame without limit if the peer does not read them.
+  // The most bytes that are sent to a stranger. A legitimate peer gets less: settings, the
+  // certificates of a handshake, and at most a hundred refusals. The limit is needed because gRPC
+  // 1.51 queues an answer to each ping and each SETTINGS frame, without any limit, if the peer does
+  // not read them.
   static constexpr uint64_t kAnswerBytes = 64 << 10;
-  // The rate for one host that has already opened as many connections as the table may hold.
+  // The number of connections a second that one host may open, once it has opened as many as the
+  // table has room for.
   static constexpr double kConnectsPerSecond = 100;
-  // A connection that had to be ended for the bytes that it brought counts as this number of
+  // A connection that was ended because of the bytes that it sent counts as this number of
   // connections.
   static constexpr double kTalkerConnects = 10;
   struct Limits {
     // The maximum number of connections.
     size_t most = 0;
-    // What a connection may bring before a call on it is let in.
+    // The number of bytes that a stranger may send before a call on its connection is let in.
     uint64_t stranger_bytes = kStrangerBytes;
   };
 
@@ -72,31 +79,33 @@ class ConnectionTable {
       : stranger_bytes_(limits.stranger_bytes), sockets_(std::move(sockets)), most_(limits.most) {}
 
   void SetMost(size_t most) EXCLUDES(mutex_);
-  // Asks whether an accepted connection may enter. False: its host has opened too many, and the
-  // connection may try again later.
+  // Returns whether an accepted connection may be added. Returns false if its host has opened too
+  // many connections. The caller may ask again later.
   bool MayCome(const std::string& peer, Time now) EXCLUDES(mutex_);
-  // Counts a connection that was not let in and is closed because others wait as well.
+  // Counts a connection that is closed while it waits, because too many connections wait.
   void TurnAway(const std::string& peer, Time now) EXCLUDES(mutex_);
-  // Adds a connection that may enter. `peer` names this connection and no other. Returns false if
-  // the connection must be closed.
+  // Adds a connection for which MayCome returned true. `peer` is the name of this connection only.
+  // Returns false if the caller must close the connection.
   bool Add(int socket, const std::string& peer, Time now) EXCLUDES(mutex_);
-  // The server let in a call of this peer.
+  // Call this function when the server has let in a call of this peer.
   void LetIn(const std::string& peer) EXCLUDES(mutex_);
-  // Ends each stranger's connection that brings more bytes than any legitimate peer would. gRPC
-  // 1.51 keeps a header that does not end and reads it anew with each piece, so that a few
-  // megabytes keep it busy (CVE-2023-33953). The limits are:
-  // - more than kStrangerBytes;
-  // - more than kLoudBytes for a second, in which a call would have been let in; for a tenth of a
-  //   second if a connection of the host was ended in the last minute;
-  // - more than kKnownBytes if kKnownTalkers of the host's connections were ended;
-  // - more than kAnswerBytes sent to it.
-  // Call it every few milliseconds. Returns false if no stranger is connected.
+  // Ends each stranger's connection that has carried more bytes than that of any legitimate peer
+  // would. This is necessary because gRPC 1.51 keeps a header that does not end and parses all of
+  // it again with each new piece, so a few megabytes keep it busy (CVE-2023-33953). A connection is
+  // ended if its peer has
+  // - sent more than kStrangerBytes;
+  // - sent more than kLoudBytes, and after another second no call on it has been let in, or after a
+  //   tenth of a second if a connection of the same host was ended in the last minute;
+  // - sent more than kKnownBytes, and kKnownTalkers connections of the same host were ended;
+  // - been sent more than kAnswerBytes.
+  // Call this function every few milliseconds. Returns false if no stranger is connected.
   bool EndTalkers(Time now) EXCLUDES(mutex_);
   // Ends the connection because of what its peer does. Returns false if the peer is not a stranger.
   bool EndStranger(const std::string& peer, Time now) EXCLUDES(mutex_);
 
-  // How many connections were ended or refused for lack of room; were ended because their host
-  // opened too many; were ended for the bytes that they brought.
+  // Return how many connections were ended or refused because the table was full (turned_away),
+  // were closed because their host opened too many (of_crowds), and were ended because of the bytes
+  // that they carried (talkers).
   uint64_t turned_away() const EXCLUDES(mutex_);
   uint64_t of_crowds() const EXCLUDES(mutex_);
   uint64_t talkers() const EXCLUDES(mutex_);
@@ -104,7 +113,8 @@ class ConnectionTable {
  private:
   struct Entry {
     std::string peer;
-    // Orders strangers by age. 0: the peer is not a stranger.
+    // The number of the connection, which orders strangers by age. It is 0 if the peer is not a
+    // stranger.
     uint64_t number = 0;
   };
   using Entries = absl::flat_hash_map<int, Entry>;
@@ -113,13 +123,15 @@ class ConnectionTable {
     // The number of connections that the host may still open, as of `at`.
     double connections = 0;
     Time at{};
-    // How many of its connections were recently ended for the bytes that they brought.
+    // How many of the host's connections were recently ended because of the bytes that they
+    // carried.
     int talkers = 0;
     Time suspect_until{};
   };
 
   Host& HostOf(const std::string& peer, Time now) REQUIRES(mutex_);
-  // How many talkers the host had in the last minute.
+  // Returns how many connections of the peer's host were ended in the last minute because of the
+  // bytes that they carried.
   int TalkersOf(const std::string& peer, Time now) const REQUIRES(mutex_);
   bool MakeRoom(Time now) REQUIRES(mutex_);
   void Forget(Entries::iterator entry) REQUIRES(mutex_);
@@ -138,7 +150,7 @@ class ConnectionTable {
   // Sockets by number, the oldest first.
   std::map<uint64_t, int> strangers_ GUARDED_BY(mutex_);
   uint64_t next_number_ GUARDED_BY(mutex_) = 1;
-  // The peers that have brought more than kLoudBytes, and since when.
+  // The strangers that have sent more than kLoudBytes, and when that was first seen.
   absl::flat_hash_map<std::string, Time> loud_ GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, Host> hosts_ GUARDED_BY(mutex_);
   uint64_t turned_away_ GUARDED_BY(mutex_) = 0;
@@ -150,13 +162,14 @@ class ConnectionTable {
   Time next_talker_complaint_ GUARDED_BY(mutex_){};
 };
 
-// ipv4:10.0.0.1:4711, as gRPC names peers, without the port, which differs for each connection.
+// Returns the host in a peer's name. gRPC names peers as in ipv4:10.0.0.1:4711, where the port
+// differs for each connection. The result has no port.
 std::string HostOfPeer(const std::string& peer);
 
-// How many connections one server of a job may have: twice the number that its workers and servers
-// hold, plus kOtherConnections. The factor is two because connections of a killed process may
-// outlast the start of its next life. At least a quarter of the process's `files` stays for
-// everything else.
+// Returns how many connections one server of a job may have. That is twice the number `of_job`
+// that the job's workers and servers hold, plus kOtherConnections. The factor is two because
+// connections of a killed process may still exist when the process has been started again. At
+// least a quarter of the process's `files` is left for other purposes.
 inline constexpr size_t kOtherConnections = 1024;
 size_t ConnectionsMost(uint64_t of_job, uint64_t files);
 

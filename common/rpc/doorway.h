@@ -1,4 +1,4 @@
-// Lets connections in at a port, or makes them wait outside.
+// Decides whether a new connection at a port is passed on at once or has to wait.
 #pragma once
 
 #include <chrono>
@@ -12,19 +12,19 @@
 
 namespace leeway {
 
-// A connection whose host has opened too many (ConnectionTable::MayCome) waits for its turn. So a
-// legitimate peer on the same host as an attacker is served late instead of being refused. Few
-// connections may wait: a further one displaces the one that has waited longest. Used by one
-// thread.
+// A connection whose host has opened too many connections (ConnectionTable::MayCome) waits. So a
+// legitimate peer on the same host as an attacker is delayed and not refused. Only a few
+// connections may wait, and a further connection displaces the one that has waited longest. Used by
+// one thread.
 class Doorway {
  public:
   static constexpr size_t kWaitingMost = 64;
   static constexpr Duration kLookEvery = std::chrono::milliseconds(10);
   struct Sockets {
-    // Each of the two functions takes ownership of the socket.
+    // Passes the connection on, or closes it. Both functions take ownership of the socket.
     std::function<void(int socket)> hand_over;
     std::function<void(int socket)> refuse;
-    // Whether the peer has hung up.
+    // Returns whether the peer has closed the connection.
     std::function<bool(int socket)> is_gone;
   };
 
@@ -34,10 +34,10 @@ class Doorway {
   ~Doorway();
   Doorway(const Doorway&) = delete;
 
-  // A connection of `peer` was accepted.
+  // Call this function when a connection of `peer` was accepted.
   void Come(int socket, const std::string& peer, Time now);
-  // Lets in the connections whose turn has come, once every kLookEvery. Returns true if some still
-  // wait.
+  // Passes on the waiting connections that may now be added, once every kLookEvery. Returns true if
+  // a connection still waits.
   bool Look(Time now);
 
  private:

@@ -11,7 +11,7 @@
 
 namespace leeway {
 
-// Both enumerations are the canonical codes 0..16.
+// Both enumerations have the canonical codes 0 to 16, so a code can be cast.
 static_assert(static_cast<int>(absl::StatusCode::kUnauthenticated) ==
               static_cast<int>(grpc::StatusCode::UNAUTHENTICATED));
 
@@ -25,7 +25,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
                       Printable(status.error_message()));
 }
 
-// Adds the retry hint that came with a refusal.
+// Returns the status with the retry hint that came with a refusal, if there is one.
 absl::Status WithHintOf(const absl::Status& status, const grpc::ClientContext& context) {
   const auto& trailer = context.GetServerTrailingMetadata();
   const auto found = trailer.find(kRetryPushbackKey);
@@ -36,7 +36,8 @@ absl::Status WithHintOf(const absl::Status& status, const grpc::ClientContext& c
   return WithRetryHint(status, std::chrono::milliseconds(count));
 }
 
-// The libraries' texts for a peer that was reached but did not agree, and what each text means.
+// A message of gRPC or OpenSSL about a peer that was reached but with which no connection could be
+// set up, and what the message means.
 struct Disagreement {
   absl::string_view told;
   absl::string_view meaning;

@@ -1,10 +1,11 @@
-// Converts absl::Status, used inside Leeway, to grpc::Status on the wire and back. Code and message
-// stay the same; a mark says that the service itself refused the call.
+// Converts absl::Status, which Leeway uses, to grpc::Status, which gRPC transmits, and back. Code
+// and message stay the same. A mark shows that the service itself refused the call.
 //
-// The service and everything on the way to it (gRPC's library at both ends, proxies) use the same
-// codes: a reset connection may report INTERNAL, and one without room RESOURCE_EXHAUSTED. So a
-// service marks its own refusals (Refuse). A status without the mark is not an answer (ResultOf):
-// the client sends the request again, whatever the code is.
+// The mark is necessary because everything on the way to the service (gRPC's library at both ends,
+// proxies) uses the same codes as the service. For example, a reset connection may be reported as
+// INTERNAL, and a full buffer as RESOURCE_EXHAUSTED. So a service marks its own refusals (Refuse).
+// A status without the mark is not an answer (ResultOf), and the client sends the request again,
+// whatever the code is.
 #pragma once
 
 #include <string>
@@ -23,19 +24,19 @@ namespace leeway {
 inline constexpr char kOwnWordKey[] = "leeway-refused";
 
 // Returns the status that ends a refused call, and adds the mark and the retry hint (retry_hint.h)
-// to its metadata.
+// to the call's metadata.
 grpc::Status Refuse(const absl::Status& status, grpc::ServerContextBase& context);
-// Returns the result of the call that used `context`; use it after the call has ended. If the
-// service itself answered, the result is its status, with its hint. Otherwise the result is
-// DEADLINE_EXCEEDED, or UNAVAILABLE with a text that names the code.
+// Returns the result of the call that used `context`. Call this function after the call has ended.
+// If the service itself answered, returns the service's status with its hint. Otherwise returns
+// DEADLINE_EXCEEDED, or UNAVAILABLE with a message that names the code.
 absl::Status ResultOf(const grpc::Status& status, const grpc::ClientContext& context);
 
-// Rewrites gRPC's text about a failed connection for a person: it keeps the cause, says what to
-// check, and leaves out the names of gRPC's parts. Other texts stay as they are.
+// Returns gRPC's message about a failed connection, rewritten for people. The result has the cause
+// and what to check, without the names of gRPC's parts. Other messages are returned unchanged.
 std::string InPlainWords(absl::string_view message);
 
-// Converts the status of a stream, whose end is never an answer. Here and above, texts are made
-// Printable (common/printable.h) on both sides, whatever their origin.
+// Converts the status that ends a stream, which is never an answer. All functions of this file make
+// messages Printable (common/printable.h), whatever their origin.
 grpc::Status ToGrpc(const absl::Status& status);
 
 }  // namespace leeway

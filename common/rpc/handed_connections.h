@@ -1,4 +1,5 @@
-// A gRPC server without a port of its own: other code accepts the connections and hands them over.
+// A gRPC server without a port of its own. Other code accepts the connections and passes them to
+// the server.
 #pragma once
 
 #include <memory>
@@ -9,12 +10,12 @@
 
 namespace leeway {
 
-// The value that gRPC sets for connections of its own ports (TCP_USER_TIMEOUT): a connection ends
-// if data stay unacknowledged for this time.
+// The value of TCP_USER_TIMEOUT: a connection ends if sent data is not acknowledged for this time.
+// gRPC sets the same value for connections of its own ports.
 inline constexpr int kUnansweredMsMax = 10'000;
 
-// As PrepareServer, but nothing listens at `options.address`, which only selects the credentials.
-// The returned acceptor takes connections while the server runs.
+// Does the same as PrepareServer, but nothing listens on `options.address`, which only selects the
+// credentials. Pass connections to the returned acceptor while the server runs.
 std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> PrepareForConnections(
     const ListenOptions& options, grpc::ServerBuilder& builder);
 

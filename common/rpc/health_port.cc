@@ -23,20 +23,21 @@
 namespace leeway {
 namespace {
 
-// The limit for one question, and limits for what strangers can make the port keep.
+// The maximum size of a request, and the most memory that strangers can make the port use.
 constexpr int kQuestionBytesMax = 4096;
 constexpr size_t kMemoryBytesMax = 16 << 20;
 constexpr int kHealthCallsMax = 16;
 constexpr int kThreadsMax = 4;
-// Limits for simultaneous probes, and for the bytes that one connection brings (a question has some
-// hundred). A load balancer, which keeps its connection for days, is told in time to reconnect.
+// The maximum number of connections, and the maximum number of bytes that a connection may send. A
+// request has some hundred bytes. A load balancer, which keeps its connection for days, is asked to
+// reconnect before it reaches the limit.
 constexpr size_t kConnectionsMax = 64;
 constexpr uint64_t kStrangerBytesMax = 64 << 10;
 constexpr int kConnectionMsMax = 120'000;
 constexpr int kLastCallsMs = 5'000;
 constexpr int kHandshakeMsMax = 20'000;
 
-// Names the port in errors.
+// The name of the port in errors.
 constexpr char kPort[] = "the health port (--health, LEEWAY_HEALTH)";
 
 }  // namespace
@@ -59,12 +60,13 @@ absl::StatusOr<std::unique_ptr<HealthPort>> HealthPort::Start(const std::string&
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kConnectionMsMax);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, kLastCallsMs);
   builder.RegisterCallbackGenericService(&health->nothing_else_);
-  // gRPC adds the health service to each server that is built while this is set: only to this one.
+  // gRPC adds the health service to each server that is built while this is true, so it is true
+  // only here.
   grpc::EnableDefaultHealthCheckService(true);
   health->server_ = builder.BuildAndStart();
   grpc::EnableDefaultHealthCheckService(false);
   if (health->server_ == nullptr) {
-    return absl::UnavailableError(absl::StrCat(kPort, ": cannot serve ", address));
+    return absl::UnavailableError(absl::StrCat(kPort, ": cannot listen on ", address));
   }
   health->address_ =
       absl::StrCat(address.substr(0, address.rfind(':')), ":", health->port_->port());
@@ -104,7 +106,8 @@ absl::Status CheckHealth(const std::string& address, const std::string& service,
   void* tag = nullptr;
   bool ok = false;
   queue.Next(&tag, &ok);
-  // gRPC's own service answers, so its refusals do not carry Leeway's mark.
+  // Use gRPC's status as it is, because gRPC's own service answers, and its refusals do not have
+  // Leeway's mark.
   if (status.error_code() == grpc::StatusCode::NOT_FOUND) {
     return absl::NotFoundError(absl::StrCat(address, " does not know the service '", service, "'"));
   }

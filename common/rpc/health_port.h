@@ -1,5 +1,5 @@
-// Answers health checks by gRPC's protocol, grpc.health.v1, for orchestrators. The port is separate
-// and in plain text because Kubernetes' probes do not use TLS. It answers nothing else.
+// Answers health checks of orchestrators with gRPC's protocol, grpc.health.v1. The port is separate
+// and in plaintext because Kubernetes' probes do not use TLS. It answers no other calls.
 // https://github.com/grpc/grpc/blob/master/doc/health-checking.md
 #pragma once
 
@@ -21,32 +21,35 @@ namespace leeway {
 
 class HealthPort {
  public:
-  // `address`: HOST:PORT; port 0 means any free port. The process as a whole, service "", is
-  // serving from now on. UNAVAILABLE if the port cannot listen there.
+  // Listens on `address` (HOST:PORT, where port 0 means any free port). From now on the process as
+  // a whole, which is the service "", is serving. Returns UNAVAILABLE if the port cannot listen
+  // there.
   static absl::StatusOr<std::unique_ptr<HealthPort>> Start(const std::string& address);
   // Closes the port.
   ~HealthPort();
 
   const std::string& address() const { return address_; }
-  // Thread-safe.
+  // Sets whether a service is serving. Thread-safe.
   void Set(const std::string& service, bool serving);
 
  private:
   HealthPort();
 
   std::string address_;
-  // Refuses all other calls. gRPC does not build a server without a service of its user.
+  // Refuses all other calls. It also exists because gRPC does not build a server to which no
+  // service was added.
   grpc::CallbackGenericService nothing_else_;
-  // A probe connects, asks and leaves. All peers are strangers here, so the oldest connection makes
-  // room.
+  // No call is ever let in here, so all peers are strangers, and a new connection displaces the
+  // oldest one. This suits probes, which connect, ask and close the connection.
   ConnectionTable connections_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> gate_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<TcpPort> port_;
 };
 
-// Asks the port at `address`. OK: the service is serving. UNAVAILABLE: it is not serving, or no
-// answer came within `limit`. NOT_FOUND: the port does not know the service.
+// Asks the port at `address`. Returns OK if the service is serving. Returns UNAVAILABLE if it is
+// not serving or if no answer came within `limit`. Returns NOT_FOUND if the port does not know the
+// service.
 absl::Status CheckHealth(const std::string& address, const std::string& service, Duration limit);
 
 }  // namespace leeway

@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kDigits = 16;
 
-// Appends the device and inode, which identify a namespace. Returns false if `path` does not exist.
+// Appends the device and inode of `path`, which identify a namespace. Returns false if `path` does
+// not exist.
 bool AppendNamespace(const char* path, std::string& text) {
   struct stat info;
   if (stat(path, &info) != 0) return false;
@@ -22,7 +23,8 @@ bool AppendNamespace(const char* path, std::string& text) {
   return true;
 }
 
-// Identifies the running kernel and the network namespace; empty if the system does not say.
+// Returns a string that identifies the running kernel and the network namespace. It is empty if the
+// system does not provide these facts.
 std::string NetworkText() {
   std::string text;
   if (!std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), text)) return "";

@@ -5,17 +5,19 @@
 
 namespace leeway {
 
-// The host name; "unknown" if the system does not say.
+// Returns the host name, or "unknown" if the system does not provide it.
 std::string HostName();
 
-// Equal exactly for processes that can reach each other's unix-abstract sockets and memory: same
-// boot of one kernel, same network and pid namespaces, same effective user. 16 hexadecimal digits.
-// Empty if the system does not say; an empty identity matches no other. A cloned virtual machine
-// may have the identity of its original, so a caller must still try the connection.
+// Returns 16 hexadecimal digits. Two processes have the same identity exactly if they can reach
+// each other's unix-abstract sockets and memory: the boot of the kernel, the network and pid
+// namespaces and the effective user are the same. The identity is empty if the system does not
+// provide these facts, and an empty identity matches no other. A cloned virtual machine may have
+// the identity of its original, so a caller must still try the connection.
 std::string HostIdentity();
 
-// Equal exactly for processes that share a loopback interface: same boot of one kernel, same
-// network namespace. For them 127.0.0.1 is the same host.
+// Returns an identity that two processes share exactly if they have the same loopback interface, so
+// that 127.0.0.1 is the same host for both: the boot of the kernel and the network namespace are
+// the same.
 std::string NetworkIdentity();
 
 }  // namespace leeway

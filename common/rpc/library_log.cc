@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "common/mutex.h"
 
-// Since this version the library writes to Abseil's log.
+// From version 1.67 on the library writes to Abseil's log.
 #if GRPC_CPP_VERSION_MAJOR > 1 || GRPC_CPP_VERSION_MINOR >= 67
 #define LEEWAY_ABSL_LOG 1
 #include "absl/base/log_severity.h"
@@ -36,11 +36,11 @@ constexpr absl::string_view kHandshake = "Handshake failed";
 #else
 constexpr absl::string_view kHandshake = "Handshaking failed";
 #endif
-// The library's messages about its own work: reading certificates again, and the end of a server.
+// Messages of the library about normal events: certificates are read again, and a server ends.
 constexpr absl::string_view kReading = "Tls";
 constexpr absl::string_view kEnding = "Listener stopped serving";
-// A server shows its one certificate for each name that a client asks for; Leeway checks roles, not
-// names.
+// A message about a name that is not in the server's certificate. This is normal, because a server
+// has one certificate for all names, and Leeway checks roles and not names.
 constexpr absl::string_view kNoSuchName = "No match found for server name";
 
 struct Said {
@@ -48,9 +48,9 @@ struct Said {
   absl::flat_hash_set<std::string> texts GUARDED_BY(mutex);
 };
 
-// Returns the causes in an error text of the library, outermost first. It drops the source
-// positions and times, which differ each time: UNKNOWN:a {..., children:[UNKNOWN:b {...}]} becomes
-// "a: b".
+// Returns the causes in an error message of the library, outermost first. For example, UNKNOWN:a
+// {..., children:[UNKNOWN:b {...}]} becomes "a: b". The result has no source positions and times,
+// because these differ each time.
 std::string Causes(absl::string_view error) {
   std::vector<absl::string_view> causes;
   for (absl::string_view part : absl::StrSplit(error, "UNKNOWN:")) {
@@ -96,7 +96,7 @@ void TakeLibraryLog(bool handshakes) {
 #ifdef LEEWAY_ABSL_LOG
   absl::AddLogSink(new Sink());
   if (handshakes) absl::SetMinLogLevel(absl::LogSeverityAtLeast::kInfo);
-  // Only fatal messages go to stderr. Before InitializeLog all messages would go there, too.
+  // Write only fatal messages to stderr. Without InitializeLog all messages would go there.
   absl::SetStderrThreshold(absl::LogSeverityAtLeast::kFatal);
   absl::InitializeLog();
 #else

@@ -3,12 +3,13 @@
 
 namespace leeway {
 
-// From now on the library's errors appear in the log, each text once: strangers at a port must not
-// be able to fill a disk. `handshakes` also logs why connections were not accepted, which the
-// library treats as details.
+// From now on the library's errors appear in the log. Each message appears once, so that strangers
+// at a port cannot fill a disk. If `handshakes` is true, the log also has the reasons why
+// connections were not accepted, which the library treats as details.
 void TakeLibraryLog(bool handshakes);
 
-// Makes a newer library write errors only, as the distribution's version does by default.
+// Makes a newer version of the library write errors only, as the distribution's version does by
+// default.
 void KeepLibraryLogToErrors();
 
 }  // namespace leeway

@@ -23,7 +23,8 @@ namespace {
 constexpr char kScheme[] = "unix-abstract:";
 constexpr int kWaiting = 128;
 
-// A name in the abstract namespace begins with a zero byte.
+// Returns the socket address for unix-abstract:NAME, or nothing if `address` has another form. A
+// name in the abstract namespace begins with a zero byte.
 std::optional<std::pair<sockaddr_un, socklen_t>> AddressOf(const std::string& address) {
   if (!address.starts_with(kScheme)) return std::nullopt;
   const std::string name = address.substr(sizeof(kScheme) - 1);

@@ -1,5 +1,6 @@
 // The listening end of an abstract unix socket, for processes of this host. Such a socket has no
-// file, so a file mode cannot limit who connects. Instead the system reports the user of each peer.
+// file, so a file mode cannot limit which processes connect. The listener checks the user of each
+// peer instead, which the operating system reports.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,11 @@
 
 namespace leeway {
 
-// Accepts connections of one user and of root. It closes connections of other users before it reads
-// a byte of them.
+// Accepts connections from processes of one user and of root. Closes connections from other users
+// before it reads a byte.
 class LocalListener {
  public:
-  // `address`: unix-abstract:NAME. `user`: the user whose connections are accepted, besides root.
+  // Listens on `address`, unix-abstract:NAME. Accepts connections of `user` and of root.
   static absl::StatusOr<std::unique_ptr<LocalListener>> Start(const std::string& address,
                                                               uint32_t user,
                                                               Acceptor::Accepted accepted);
@@ -31,7 +32,7 @@ class LocalListener {
   const uint32_t user_;
   const Acceptor::Accepted accepted_;
   bool complained_ = false;
-  // Declared last, so destroyed first: it uses the other members.
+  // Uses the other members, so it is declared last to be destroyed first.
   std::unique_ptr<Acceptor> acceptor_;
 };
 

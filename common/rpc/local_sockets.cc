@@ -20,12 +20,13 @@ namespace {
 
 constexpr char kPrefix[] = "leeway-";
 constexpr int kSendBytes = 1 << 20;
-// The system gives a new file the lowest free number.
+// The number of files that are searched. The system assigns the lowest free number to a new file.
 constexpr int kFilesMost = 1024;
 
 using NameOfEnd = int (*)(int, sockaddr*, socklen_t*);
 
-// A name in the abstract namespace begins with a zero byte.
+// Returns whether this end of the socket has an address from NewLocalAddress. A name in the
+// abstract namespace begins with a zero byte.
 bool IsOurs(int socket, NameOfEnd name_of_end) {
   sockaddr_un address{};
   socklen_t length = sizeof(address);
@@ -37,7 +38,7 @@ bool IsOurs(int socket, NameOfEnd name_of_end) {
 
 // One end of a TCP connection.
 struct End {
-  // The address without the port, in network order.
+  // The bytes of the IP address, in network order.
   std::string host;
   int port = 0;
 };
@@ -68,7 +69,7 @@ std::string NewLocalAddress() {
 void WidenLocalSocket(int socket) {
   int bytes = 0;
   socklen_t length = sizeof(bytes);
-  // The system doubles the size that it is given, and reports the doubled size.
+  // The kernel doubles the size that a process sets, and reports the doubled size.
   if (getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, &length) != 0 || bytes >= kSendBytes) {
     return;
   }
@@ -93,11 +94,12 @@ void TuneLocalSockets(const std::string& peer, bool sole) {
     }
     return;
   }
-  // LocalListener accepted this connection and widened its socket then.
+  // Do nothing, because LocalListener accepted this connection and has already widened its socket.
   if (peer.starts_with("fd:")) return;
   int port = 0;
   if (!absl::SimpleAtoi(peer.substr(peer.find_last_of(':') + 1), &port)) return;
-  // A new connection's number is near that of the previous one.
+  // Begin at the number found last, because the number of a new connection is near that of the
+  // previous one.
   static std::atomic<int> last_found{0};
   const int first = last_found;
   for (int i = 0; i < kFilesMost; ++i) {

@@ -1,35 +1,37 @@
-// Tunes sockets between processes of one host. gRPC owns these sockets and has no settings for
-// them, so they are searched for among the process's open files.
+// Tunes sockets between processes of one host. gRPC owns these sockets and does not let its user
+// tune them, so this code searches for them among the process's open files.
 #pragma once
 
 #include <string>
 
 namespace leeway {
 
-// Returns a new address that no other process has: unix-abstract:leeway- and a random part. It
-// disappears when the process ends, however it ends.
+// Returns a new address that no other process has: unix-abstract:leeway- and a random part. A
+// socket on this address leaves nothing behind when the process ends, even by SIGKILL.
 std::string NewLocalAddress();
 
-// Tunes the sockets of a stream with `peer`, named as in a gRPC context. Either end calls it when
-// the stream has begun. It does nothing if the peer is on another host.
+// Tunes the sockets of a stream with `peer`, which is named as in a gRPC context. Each end calls
+// this function when the stream has begun. Does nothing if the peer is on another host.
 //
-// A unix socket whose address is from NewLocalAddress gets a send buffer of 1 MiB, or what the
-// system allows. The default is 208 KiB, and the system wakes a sender only when three quarters of
-// that have been read, so a larger message stalls.
+// A unix socket whose address is from NewLocalAddress gets a send buffer of 1 MiB, or the largest
+// that the system allows. The default is 208 KiB. The kernel wakes a sender only when three
+// quarters of the buffer have been read, so a message larger than the buffer stalls.
 //
-// A TCP socket: see StopPacing.
+// StopPacing describes how a TCP socket is tuned.
 //
-// The search covers the first 1024 files, because a process with more connections sends little on
-// each. `sole`: no other connection has this peer, as at a server, whose peers are ports of
-// workers. The search then ends at the first match, which keeps it short for a thousand workers.
+// The search covers the first 1024 files. A process with more connections sends little on each, so
+// tuning would not help. `sole` is true if no other connection has this peer, as in a server, where
+// each peer is a port of a worker. The search then ends at the first match, which keeps it short
+// for a thousand workers.
 void TuneLocalSockets(const std::string& peer, bool sole = false);
 
-// Gives a unix socket the send buffer of TuneLocalSockets.
+// Sets the send buffer of a unix socket as TuneLocalSockets does.
 void WidenLocalSocket(int socket);
 
-// If both ends of a TCP connection have the same address, they do not share a link. Spreading
-// packets over time (BBR, the default of some systems) then halves the rate. Such a socket gets
-// Reno, which each system has and permits. Other sockets stay as they are.
+// Sets the congestion control of a TCP socket to Reno if both ends of the connection have the same
+// address. Such a connection uses no link, and spreading its packets over time halves its rate.
+// BBR, the default of some systems, does that. Every system has Reno and permits it. Other sockets
+// stay as they are.
 void StopPacing(int socket);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// A unary call that is repeated until the other side itself answers.
+// A unary call that is repeated until the service itself answers.
 #pragma once
 
 #include <functional>
@@ -11,15 +11,15 @@
 namespace leeway {
 
 struct PatientCall {
-  // Time limits: for one attempt, and for all attempts with the pauses between them.
+  // The time limits for one attempt, and for all attempts including the pauses between them.
   Duration attempt_max;
   Duration total;
-  // Waits before the next attempt. Returns false if no attempt is to follow.
+  // Waits before the next attempt. Returns false if there must be no further attempt.
   std::function<bool(Duration)> pause;
 };
 
-// Sends a request that is harmless when repeated. `attempt` makes one call with the context, which
-// waits for the connection. Returns the result of the last attempt.
+// Sends a request that may be repeated without harm. `attempt` makes one call with the context. The
+// call waits until there is a connection. Returns the result of the last attempt.
 absl::Status CallPatiently(const PatientCall& patience,
                            const std::function<grpc::Status(grpc::ClientContext&)>& attempt);
 

@@ -1,21 +1,22 @@
-// What a gRPC completion queue gives back, in servers and workers.
+// The events of a gRPC completion queue, in servers and workers.
 #pragma once
 
 #include "common/hand_over.h"
 
 namespace leeway {
 
-// An operation on a completion queue. The queue orders the thread that begins the operation before
-// the thread that takes it from the queue.
+// An operation on a completion queue. The queue synchronises the thread that begins the operation
+// with the thread that takes the event from the queue.
 class QueueEvent {
  public:
   virtual ~QueueEvent() = default;
-  // Returns the tag with which to begin the operation. The event must live until it has run.
+  // Returns the tag for beginning the operation. The event must live until it has run.
   void* Tag() {
     HandOver(this);
     return this;
   }
-  // Runs an event that a queue has given back, on the thread that took it. `ok` is gRPC's result.
+  // Runs the event of a tag. Call this function on the thread that has taken the tag from the
+  // queue. `ok` is gRPC's result.
   static void RunTag(void* tag, bool ok) {
     TakeOver(tag);
     static_cast<QueueEvent*>(tag)->Run(ok);
@@ -25,7 +26,7 @@ class QueueEvent {
   virtual void Run(bool ok) = 0;
 };
 
-// Calls a member function of an object.
+// An event that calls a member function of an object.
 template <typename Object>
 class MemberEvent : public QueueEvent {
  public:

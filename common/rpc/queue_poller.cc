@@ -8,7 +8,7 @@ namespace {
 
 using Queue = grpc::CompletionQueue;
 
-// The longest time that other events can delay work which waits for more.
+// The longest time for which other events can delay the work in `at_rest_`.
 constexpr Duration kGather = std::chrono::microseconds(50);
 
 gpr_timespec AtOnce() { return gpr_inf_past(GPR_CLOCK_MONOTONIC); }

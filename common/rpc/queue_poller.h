@@ -1,4 +1,5 @@
-// Takes events from a completion queue so that single small messages are quick, and many are cheap.
+// Takes events from a completion queue so that a single small message has a short delay, and many
+// small messages use little processor time.
 #pragma once
 
 #include <cstdint>
@@ -14,31 +15,34 @@ namespace leeway {
 
 // Used by one thread at a time.
 //
-// While messages are small, the poller waits as BriefWaits says. A message costs as much as many
-// small requests within it. So work that can gather more (AtRest) runs when nothing else is ready:
-// at once if one request is under way, and with several gathered requests under load.
+// While messages are small, the poller polls or sleeps as BriefWaits decides. Sending a message
+// costs as much as many small requests in it, so a sender gathers requests: it postpones the
+// sending (AtRest) until no other event is ready. If only one request is in progress, that is at
+// once. Under load, several requests share a message.
 class QueuePoller {
  public:
-  // The payload of a small message, or of all messages under way. Gathered work of this size does
-  // not wait for more.
+  // The largest payload, of one message or of all messages in progress, that counts as small.
+  // Gathered requests with a payload of this size do not wait for more.
   static constexpr uint64_t kSmallBytes = 64 << 10;
 
-  // `alone`: no other thread takes events from the queue meanwhile. If others do, the thread that
-  // polls the network keeps it, and polling here finds nothing.
+  // `alone` is true if no other thread takes events from the queue. If other threads do, the poller
+  // does not poll, because one of them already polls the network and this thread would find
+  // nothing.
   QueuePoller(grpc::CompletionQueue* queue, bool alone) : queue_(queue), alone_(alone) {}
 
-  // As CompletionQueue::AsyncNext.
+  // Does the same as CompletionQueue::AsyncNext.
   grpc::CompletionQueue::NextStatus Next(void** tag, bool* ok, gpr_timespec deadline);
-  // Says whether the next event is likely small.
+  // Sets whether the next event is probably a small message.
   void ExpectSmall(bool small) { small_ = small; }
-  // Code that runs between two calls of Next() puts off `work` with this. The work runs before the
+  // Postpones `work`. For code that runs between two calls of Next(). The work runs before the
   // thread waits, or soon if the thread does not wait.
   void AtRest(std::function<void()> work);
-  // Runs the work that was put off. Call it before the thread leaves the queue to another thread.
+  // Runs the postponed work. Call this function before the thread leaves the queue to another
+  // thread.
   void RunAtRest();
 
  private:
-  // Polls for a short time. TIMEOUT: nothing came while polling was worthwhile.
+  // Polls for a short time. Returns TIMEOUT if no event came while polling was worthwhile.
   grpc::CompletionQueue::NextStatus Look(void** tag, bool* ok, Time begun);
 
   grpc::CompletionQueue* const queue_;
@@ -46,7 +50,7 @@ class QueuePoller {
   bool small_ = false;
   BriefWaits waits_;
   std::vector<std::function<void()>> at_rest_;
-  // Since when the oldest work in `at_rest_` waits.
+  // The time since which the oldest work in `at_rest_` waits.
   Time gathers_since_{};
 };
 

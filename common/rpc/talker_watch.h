@@ -1,4 +1,4 @@
-// Checks the strangers at a port for as long as there are any.
+// Checks the strangers that are connected to a port.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,9 @@
 
 namespace leeway {
 
-// Calls ConnectionTable::EndTalkers regularly, on a thread of its own. gRPC may read a connection
-// on the thread that hands it over, and a header that does not end keeps that thread busy.
+// Calls ConnectionTable::EndTalkers regularly while a stranger is connected. It needs a thread of
+// its own, because gRPC may read a connection on the thread that passes the connection to it, and a
+// header that does not end keeps that thread busy.
 class TalkerWatch {
  public:
   static constexpr Duration kEvery = std::chrono::milliseconds(20);
@@ -21,12 +22,12 @@ class TalkerWatch {
   ~TalkerWatch();
   TalkerWatch(const TalkerWatch&) = delete;
 
-  // Says that a connection has arrived.
+  // Call this function when a connection has arrived.
   void Wake() EXCLUDES(mutex_);
 
  private:
   void Run() EXCLUDES(mutex_);
-  // Returns false if the watch is ending. So does WaitForNextLook.
+  // Both functions return false if the watch is ending.
   bool WaitForConnection() EXCLUDES(mutex_);
   bool WaitForNextLook() EXCLUDES(mutex_);
 

@@ -41,12 +41,13 @@ absl::StatusOr<Found> Resolve(const std::string& address) {
       absl::StrCat("the name ", parts.host, " cannot be resolved here: ", gai_strerror(error)));
 }
 
-// The port has the same offset in both kinds of address.
+// Returns the port in an address. The port has the same offset in IPv4 and IPv6 addresses.
 in_port_t& PortIn(sockaddr_storage& address) {
   return reinterpret_cast<sockaddr_in&>(address).sin_port;
 }
 
-// As in gRPC, 0.0.0.0 and [::] both mean all addresses of both kinds.
+// Returns whether the address is 0.0.0.0 or [::]. As in gRPC, both mean all IPv4 and IPv6
+// addresses of the host.
 bool IsEverywhere(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET) {
     return reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr == INADDR_ANY;
@@ -63,7 +64,8 @@ sockaddr_storage Everywhere(in_port_t port) {
   return address;
 }
 
-// If the descriptor is below 0, errno says why.
+// Listens on the address. With `both_kinds` an IPv6 socket also accepts IPv4 connections. If the
+// result is below 0, errno has the reason.
 Descriptor ListenOn(const sockaddr_storage& address, bool both_kinds) {
   const int family = address.ss_family;
   Descriptor made(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -87,8 +89,9 @@ Descriptor ListenOn(const sockaddr_storage& address, bool both_kinds) {
   return none;
 }
 
-// 0 means unknown. Reads tcpi_bytes_acked and tcpi_bytes_received of the kernel's tcp_info. The C
-// library's struct lacks them, and the kernel's header conflicts with the C library's.
+// Returns the bytes on a connection; 0 means unknown. Reads tcpi_bytes_acked and
+// tcpi_bytes_received of the kernel's tcp_info by their position. The struct of the C library does
+// not have these fields, and the kernel's header conflicts with that of the C library.
 ConnectionTable::Traffic TrafficOf(int socket) {
   constexpr size_t kAcked = 15, kReceived = 16;
   std::array<uint64_t, kReceived + 1> info{};
@@ -100,24 +103,27 @@ ConnectionTable::Traffic TrafficOf(int socket) {
   return {.received = info[kReceived], .sent = info[kAcked] + static_cast<uint64_t>(queued)};
 }
 
-// Sets whether the kernel keeps the receive buffer at its first 64 KiB. Otherwise it grows up to
-// the limit of tcp_rmem, megabytes for each stranger's connection, and gRPC also reads what has
-// arrived on an ended connection. Kernels before 5.14 do not have this option.
+// Sets whether the kernel keeps the receive buffer at its initial 64 KiB. Without this, the
+// buffer of each stranger's connection grows up to the limit of tcp_rmem, which is megabytes, and
+// gRPC would read all of them even after the connection was ended. Kernels before 5.14 do not
+// have this option.
 void HoldBack(int connection, bool held) {
   constexpr int kReceiveSide = 2;
   const int sides = held ? kReceiveSide : 0;
   setsockopt(connection, SOL_SOCKET, SO_BUF_LOCK, &sides, sizeof(sides));
 }
 
-// Ends the connection at once, drops the bytes that have arrived, and tells the peer. The
-// descriptor stays with its owner. shutdown() would keep connection and bytes until gRPC has read
-// them, which takes minutes for a header without end.
+// Ends the connection at once, drops the bytes that have arrived, and notifies the peer. The
+// owner of the descriptor still has to close it. shutdown() is not used, because it would keep
+// the connection and its bytes until gRPC has read them, which takes minutes for a header that
+// does not end.
 void Dissolve(int connection) {
   const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
   if (connect(connection, &nobody, sizeof(nobody)) != 0) shutdown(connection, SHUT_RDWR);
 }
 
-// Closes the connection without leaving state in the kernel, for any number of connections.
+// Closes the connection so that no state of it stays in the kernel, however many connections are
+// closed.
 void CloseAtOnce(int connection) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   setsockopt(connection, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
@@ -130,7 +136,7 @@ bool IsGone(int connection) {
   return there == 0 || (there < 0 && errno != EAGAIN);
 }
 
-// In host byte order; 0 means unknown.
+// Returns the local port of a socket in host byte order, or 0 if it is unknown.
 int PortOf(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
@@ -147,11 +153,11 @@ absl::StatusOr<std::unique_ptr<TcpPort>> TcpPort::Listen(const std::string& addr
   for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
     sockaddr_storage end{};
     std::memcpy(&end, each->ai_addr, each->ai_addrlen);
-    // A name that stands for several addresses gets the same port at all of them.
+    // If a name has several addresses, use the port of the first one for all of them.
     if (port != 0) PortIn(end) = htons(static_cast<uint16_t>(port));
     const bool everywhere = IsEverywhere(end);
     Descriptor socket = ListenOn(everywhere ? Everywhere(PortIn(end)) : end, everywhere);
-    // The system has no IPv6.
+    // If the system has no IPv6, listen on IPv4 only.
     if (*socket < 0 && everywhere && end.ss_family == AF_INET) {
       Descriptor four = ListenOn(end, false);
       if (*four >= 0) sockets.push_back(std::move(four));
@@ -182,7 +188,7 @@ absl::Status TcpPort::Start(grpc::experimental::ExternalConnectionAcceptor* gate
       table, Doorway::Sockets{.hand_over = hand_over, .refuse = CloseAtOnce, .is_gone = IsGone});
   const auto come = [doorway = doorway_.get()](int connection) {
     const std::string peer = PeerOf(connection);
-    // The peer may already be gone.
+    // The peer has no name if it is already gone.
     if (peer.empty()) return CloseAtOnce(connection);
     doorway->Come(connection, peer, SteadyNow());
   };

@@ -1,6 +1,6 @@
-// The TCP port of a gRPC server. By itself gRPC 1.51 accepts any number of connections, and once no
-// file is left for one, it never accepts another (CVE-2023-4785). So this code accepts the
-// connections and hands them to gRPC.
+// The TCP port of a gRPC server. This code accepts the connections and passes them to gRPC, because
+// gRPC 1.51 accepts any number of connections, and once the process can open no more files, it
+// never accepts another (CVE-2023-4785).
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,14 @@ namespace leeway {
 
 class TcpPort {
  public:
-  // `address`: HOST:PORT, where port 0 means any free port. From now on connections queue at the
-  // port. UNAVAILABLE: the port is taken, or the address is not this machine's; either may pass.
+  // Listens on `address` (HOST:PORT, where port 0 means any free port). From now on connections
+  // queue at the port. Returns UNAVAILABLE if the port is taken or the address is not this
+  // machine's. Both may be temporary.
   static absl::StatusOr<std::unique_ptr<TcpPort>> Listen(const std::string& address);
 
   int port() const { return port_; }
-  // Hands over all connections that `table` lets in. `gate` belongs to a running server; the gate
-  // and the table outlive this object.
+  // Passes all connections that `table` admits to `gate`, which belongs to a running server. The
+  // gate and the table must outlive this object.
   absl::Status Start(grpc::experimental::ExternalConnectionAcceptor* gate, ConnectionTable* table);
 
  private:
@@ -36,24 +37,26 @@ class TcpPort {
   std::vector<Descriptor> sockets_;
   const int port_;
   std::unique_ptr<TalkerWatch> watch_;
-  // Wakes `watch_`.
+  // Wakes `watch_`, so it is declared after it.
   std::unique_ptr<Doorway> doorway_;
-  // Calls `doorway_`.
+  // Calls `doorway_`, so it is declared after it.
   std::unique_ptr<Acceptor> acceptor_;
 };
 
-// The functions of the system. Peers have the names that gRPC gives them
-// (grpc::ServerContext::peer).
+// Returns the operating system's functions for a ConnectionTable of TCP connections. Peers are
+// named as gRPC names them (grpc::ServerContext::peer).
 ConnectionTable::Sockets TcpSockets();
-// The name of the connection's peer; empty if the connection is gone.
+// Returns the name of the connection's peer, or an empty string if the connection is gone.
 std::string PeerOf(int socket);
-// Raises the limit of open files to the maximum. Call it once, at the start of a program that
-// listens: each connection is a file, and the usual limit is meant for programs that use select().
+// Raises the limit of open files to the maximum that the user may set. Call this function once, at
+// the start of a program that listens. Each connection is a file, and the default limit is low
+// because it is meant for programs that use select().
 void AllowManyFiles();
-// Turns a write to a closed connection (SIGPIPE) or beyond `ulimit -f` (SIGXFSZ) into an error that
-// does not end the process. Call it once, at the start of a program that others rely on.
+// From now on a write to a closed connection (SIGPIPE) or beyond `ulimit -f` (SIGXFSZ) returns an
+// error and does not end the process. Call this function once, at the start of a program on which
+// other processes depend.
 void SurviveWrites();
-// The number of files that this process may have open.
+// Returns the number of files that this process may have open.
 uint64_t FilesMost();
 
 }  // namespace leeway

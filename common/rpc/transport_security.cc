@@ -16,17 +16,19 @@ namespace {
 
 namespace tls = grpc::experimental;
 
-// gRPC checks files this often; they are in memory.
+// The time between two checks of the certificates by gRPC. The checks are cheap, because the files
+// are in memory.
 constexpr unsigned kLookAtFilesSeconds = 1;
 constexpr char kAuthorization[] = "authorization";
 
 bool IsUnixSocket(const std::string& address) { return absl::StartsWith(address, "unix"); }
 
-// Verifies a server's certificate beyond its signature.
+// Verifies the role, trust domain and name in a server's certificate. gRPC verifies the signature.
 class ServerVerifier : public tls::ExternalCertificateVerifier {
  public:
-  // `by_name`: a certificate without a role must carry the host name of the address.
-  // `trust_domain`: the domain required of certificates with a role; empty: any.
+  // If `by_name` is true, a certificate without a role must have the host name of the address;
+  // otherwise it is refused. A certificate with a role must be for `trust_domain`, or for any
+  // domain if `trust_domain` is empty.
   ServerVerifier(bool by_name, std::string trust_domain)
       : by_name_(by_name), trust_domain_(std::move(trust_domain)) {}
 
@@ -63,9 +65,9 @@ class ServerVerifier : public tls::ExternalCertificateVerifier {
   tls::HostNameCertificateVerifier names_;
 };
 
-// gRPC ends the process if a file that it watches is empty, and refuses all connections if a key
-// does not fit. So it watches sets that have passed the check (KeptCertificates), never the files
-// themselves.
+// Makes gRPC watch the certificates of `kept`, which have passed the checks (KeptCertificates).
+// gRPC must not watch the user's files, because it ends the process if a file is empty, and refuses
+// all connections if a key does not match its certificate.
 std::shared_ptr<tls::CertificateProviderInterface> Watch(const KeptCertificates& kept) {
   if (kept.identity_file().empty()) {
     return std::make_shared<tls::FileWatcherCertificateProvider>(kept.ca_file(),
@@ -84,7 +86,7 @@ std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
   options.watch_root_certs();
   if (mutual) options.watch_identity_key_cert_pairs();
   options.set_verify_server_certs(true);
-  // ServerVerifier checks the name where that is necessary.
+  // gRPC need not check the name, because ServerVerifier does so where that is necessary.
   options.set_check_call_host(false);
   options.set_certificate_verifier(tls::ExternalCertificateVerifier::Create<ServerVerifier>(
       /*by_name=*/!mutual, settings.trust_domain));
@@ -100,7 +102,8 @@ std::shared_ptr<grpc::ServerCredentials> MakePortCredentials(
   options.set_cert_request_type(settings.tls == v1::TLS_MODE_MTLS
                                     ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
                                     : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
-  // The server checks the role at each call, because a call can be told why it is refused.
+  // The server checks the role at each call and not here, because the refusal of a call can state
+  // the reason.
   options.set_certificate_verifier(std::make_shared<tls::NoOpCertificateVerifier>());
   return tls::TlsServerCredentials(options);
 }
@@ -132,7 +135,8 @@ class TokenInterceptors : public grpc::experimental::ClientInterceptorFactoryInt
   const KeptToken token_;
 };
 
-// The last one is never destroyed, because channels may be made until the process ends.
+// Returns the security of the process. The last one is never destroyed, because channels may be
+// made until the process ends.
 std::unique_ptr<const TransportSecurity>& OfProcess() {
   static auto* security = new std::unique_ptr<const TransportSecurity>(new TransportSecurity());
   return *security;

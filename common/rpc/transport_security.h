@@ -16,9 +16,9 @@
 namespace leeway {
 
 // With mutual TLS a client accepts a server whose certificate has the role server in the client's
-// own trust domain, under any host name. With plain TLS it also accepts a certificate without a
-// role that carries the host name. Certificates, keys and tokens are read again when their files
-// change; open connections stay.
+// own trust domain, whatever its host name is. With plain TLS a client also accepts a certificate
+// without a role if it has the server's host name. Certificates, keys and tokens are read again
+// when their files change. Connections that are open stay open.
 //
 // Thread-safe.
 class TransportSecurity {
@@ -26,16 +26,18 @@ class TransportSecurity {
   using Interceptors =
       std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>;
 
-  // Plaintext, no token.
+  // Plaintext, without a token.
   TransportSecurity() : TransportSecurity(SecuritySettings()) {}
   explicit TransportSecurity(SecuritySettings settings);
 
   const SecuritySettings& settings() const { return settings_; }
-  // `address` is in the form that channels use. A unix socket is plaintext, and lets in its own
-  // user only.
+  // Return the credentials for a channel to `address`, and for a port on it. `address` has the
+  // form of MakeChannel. A unix socket is in plaintext, because it admits only processes of its
+  // own user.
   std::shared_ptr<grpc::ChannelCredentials> ForChannel(const std::string& address) const;
   std::shared_ptr<grpc::ServerCredentials> ForPort(const std::string& address) const;
-  // Interceptors that add the token to each call; empty without a token.
+  // Returns the interceptors that add the token to each call. The result is empty if there is no
+  // token.
   Interceptors ForCalls() const;
 
  private:
@@ -44,14 +46,14 @@ class TransportSecurity {
   std::shared_ptr<grpc::ServerCredentials> port_;
 };
 
-// Sets the security of this process. Call it at the start of a program, before its first channel,
-// and again when its keys are removed, while nothing makes a channel or listens. Default:
-// plaintext, no token.
+// Sets the security of this process. Call this function at the start of a program, before its first
+// channel, and again when its keys are removed. No thread may make a channel or a port during the
+// call. The default is plaintext without a token.
 void SetProcessSecurity(SecuritySettings settings);
 const TransportSecurity& ProcessSecurity();
 
-// Returns what the connection and the metadata of a call prove about its caller. The result refers
-// to the context.
+// Returns what the connection and the metadata of a call prove about the caller. The result refers
+// to `context`, which must outlive it.
 CallerFacts FactsOf(const grpc::ServerContext& context);
 
 }  // namespace leeway

@@ -21,7 +21,8 @@ absl::StatusOr<Caller> CallGate::Admit(const CallerFacts& facts,
                                        absl::string_view method) const {
   ASSIGN_OR_RETURN(Caller caller, Identify(facts));
   const bool may = !caller.role || std::count(callers.begin(), callers.end(), *caller.role) > 0;
-  // Servers replicate through the socket, too, so a local caller is not limited to the role worker.
+  // Drop the role, because a caller through the socket may be a server that replicates and not only
+  // a worker.
   if (may && facts.local && caller.role == v1::ROLE_WORKER) caller.role.reset();
   if (may) return caller;
   return absl::PermissionDeniedError(absl::StrCat(method, " is for the role ", Names(callers),
@@ -34,7 +35,7 @@ absl::StatusOr<Caller> CallGate::Certified(const std::vector<std::string>& uris)
   if (!caller) {
     return absl::UnauthenticatedError(
         "the caller's certificate names no role: it needs one URI like "
-        "spiffe://leeway/leeway/worker (leeway certificates)");
+        "spiffe://leeway/leeway/worker ('leeway certificates' makes it)");
   }
   if (options_.trust_domain.empty() || caller->trust_domain == options_.trust_domain) {
     return *std::move(caller);
@@ -49,7 +50,7 @@ absl::StatusOr<Caller> CallGate::Identify(const CallerFacts& facts) const {
   if (!reads_status && !options_.token.empty() && !options_.token.Matches(facts.authorization)) {
     return absl::UnauthenticatedError(
         facts.authorization.empty()
-            ? "the call brings no token: the job's is in LEEWAY_TOKEN or --token-file"
+            ? "the call has no token: set the job's token in LEEWAY_TOKEN or --token-file"
             : "the call's token is not this job's");
   }
   Caller caller;
@@ -60,7 +61,7 @@ absl::StatusOr<Caller> CallGate::Identify(const CallerFacts& facts) const {
       ASSIGN_OR_RETURN(caller, Certified(facts.uris));
     }
   }
-  // The status token allows reading the status only, whatever the certificate allows.
+  // A caller with the status token may only read the status, whatever its certificate allows.
   if (reads_status) caller = {.role = v1::ROLE_STATUS};
   return caller;
 }

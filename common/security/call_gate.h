@@ -14,13 +14,13 @@ namespace leeway {
 
 // What a connection and a call prove about the caller.
 struct CallerFacts {
-  // The call came through the server's unix socket, which only lets in the server's own user and
-  // root. Both could read the server's key anyway. The socket is for the data plane: what workers
-  // may call.
+  // Whether the call came through the server's unix socket. The socket admits only the server's own
+  // user and root, and both could read the server's key anyway. Such a caller may make the calls of
+  // the data plane, which are the calls that workers may make.
   bool local = false;
   // The subject alternative names of kind URI in a verified certificate.
   std::vector<std::string> uris;
-  // The call's `authorization` metadata; empty if the call has none.
+  // The call's metadata `authorization`, or empty if the call does not have it.
   absl::string_view authorization;
 };
 
@@ -28,22 +28,22 @@ struct CallerFacts {
 class CallGate {
  public:
   struct Options {
-    // If true, each caller's certificate is verified (mutual TLS), and its role counts.
+    // Whether each caller has a verified certificate (mutual TLS), whose role limits its calls.
     bool certificates = false;
     // If not empty, each certificate must belong to this trust domain.
     std::string trust_domain = {};
-    // If not empty, each call must bring this token.
+    // If not empty, each call must carry this token.
     KeptToken token = {};
-    // If not empty, a call that brings this token instead may read the job's status.
+    // If not empty, a call that carries this token instead may read the job's status.
     KeptToken status_token = {};
   };
 
-  // Without any of the options all callers may make all calls.
+  // If no option is set, all callers may make all calls.
   explicit CallGate(Options options) : options_(std::move(options)) {}
 
-  // Admits a call of `method`. `callers`: the roles that may call it (CallersOf). UNAUTHENTICATED:
-  // the caller has not proved its identity. PERMISSION_DENIED: it has, but it may not call the
-  // method.
+  // Decides whether a call of `method` is admitted, and returns its caller. `callers` are the roles
+  // that may call the method (CallersOf). Returns UNAUTHENTICATED if the caller has not proved its
+  // identity, and PERMISSION_DENIED if the caller may not call the method.
   absl::StatusOr<Caller> Admit(const CallerFacts& facts, const std::vector<v1::Role>& callers,
                                absl::string_view method) const;
 
@@ -54,7 +54,7 @@ class CallGate {
   const Options options_;
 };
 
-// PERMISSION_DENIED if the caller's certificate is for another rank.
+// Returns PERMISSION_DENIED if the caller's certificate is for another rank.
 absl::Status CheckRank(const Caller& caller, uint32_t rank);
 
 }  // namespace leeway

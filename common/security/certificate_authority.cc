@@ -18,7 +18,7 @@
 namespace leeway {
 namespace {
 
-// Certificates are backdated because the clocks of machines differ.
+// The time by which certificates are backdated, because the clocks of machines differ.
 constexpr long kBackdateSeconds = 3600;
 constexpr int kSerialBits = 127;
 constexpr size_t kHostBytesMax = 253;
@@ -30,7 +30,7 @@ absl::Status Failed(const char* doing) {
   return absl::InternalError(absl::StrCat(doing, ": ", OpensslError()));
 }
 
-// Returns the PEM text that `write` produces.
+// Returns the PEM string that `write` produces.
 template <typename Write>
 absl::StatusOr<std::string> PemOf(const Write& write) {
   const BioPtr bio(BIO_new(BIO_s_mem()));
@@ -56,7 +56,7 @@ struct Blank {
   KeyPtr key;
 };
 
-// Makes a new key and its certificate, which still lacks a purpose and a signature.
+// Makes a new key and its certificate. The caller must still add a purpose and a signature.
 absl::StatusOr<Blank> MakeBlank(const std::string& name, uint32_t days) {
   Blank blank{CertificatePtr(X509_new()), KeyPtr(EVP_EC_gen("P-256"))};
   X509* const made = blank.certificate.get();
@@ -104,7 +104,8 @@ bool IsName(const std::string& host) {
          std::all_of(host.begin(), host.end(), may);
 }
 
-// Returns the names in the form of OpenSSL's configuration, where a comma begins another name.
+// Returns the subject alternative names in the form of OpenSSL's configuration, where a comma
+// separates names. So a name with a comma would add another name, and is refused.
 absl::StatusOr<std::string> NamesOf(const CertificateRequest& request) {
   RETURN_IF_ERROR(CheckTrustDomain("trust domain", request.trust_domain));
   std::vector<std::string> names = {
@@ -165,8 +166,8 @@ absl::StatusOr<CertificateAndKey> CertificateAuthority::Issue(
 
 absl::Status WriteCredentials(const std::string& folder, const std::string& ca_certificate,
                               const CertificateAndKey& issued) {
-  // Certificate and key are two files. A process that reads them between the two writes sees that
-  // they do not match, and reads them again.
+  // Certificate and key are two files. If a process reads them between the two writes, it detects
+  // that they do not match and reads them again.
   RETURN_IF_ERROR(WritePrivateFile(absl::StrCat(folder, "/", kCaFile), ca_certificate));
   RETURN_IF_ERROR(WritePrivateFile(absl::StrCat(folder, "/", kKeyFile), issued.key));
   return WritePrivateFile(absl::StrCat(folder, "/", kCertificateFile), issued.certificate);

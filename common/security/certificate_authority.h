@@ -1,4 +1,4 @@
-// Makes the certificates of a job: an authority of its own, and a certificate for each role
+// Makes the certificates of a job: an authority for this job, and a certificate for each role
 // (docs/security.md).
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace leeway {
 
-// Both in PEM.
+// A certificate and its key, both in PEM.
 struct CertificateAndKey {
   std::string certificate;
   std::string key;
@@ -22,12 +22,12 @@ struct CertificateAndKey {
 
 struct CertificateRequest {
   v1::Role role = v1::ROLE_UNSPECIFIED;
-  // A worker with this certificate may only have this rank.
+  // If set, a worker with this certificate may have only this rank.
   std::optional<uint32_t> rank = std::nullopt;
   // Must be a valid trust domain (role.h).
   std::string trust_domain = kTrustDomain;
-  // Host names and addresses at which the process is reached. Leeway's own programs check the role
-  // instead; other programs compare the name.
+  // The host names and addresses at which other processes reach this process. Leeway's own programs
+  // check the role instead. Other programs check whether the certificate has the name.
   std::vector<std::string> hosts = {};
   uint32_t days = 365;
 };
@@ -36,13 +36,13 @@ struct CertificateRequest {
 class CertificateAuthority {
  public:
   static absl::StatusOr<CertificateAuthority> Make(uint32_t days);
-  // INVALID_ARGUMENT unless `own` is a certificate and its key.
+  // Returns INVALID_ARGUMENT unless `own` is a certificate and its key.
   static absl::StatusOr<CertificateAuthority> Load(const CertificateAndKey& own);
 
   // The authority's certificate and key, in PEM.
   const CertificateAndKey& own() const { return own_; }
-  // Issues a certificate with a new key. INVALID_ARGUMENT for a host that is neither a name nor an
-  // address.
+  // Issues a certificate with a new key. Returns INVALID_ARGUMENT if a host is neither a name nor
+  // an address.
   absl::StatusOr<CertificateAndKey> Issue(const CertificateRequest& request) const;
 
  private:
@@ -54,13 +54,13 @@ class CertificateAuthority {
   KeyPtr key_;
 };
 
-// The names of a process's files in a folder; Kubernetes' secrets use the same names.
+// The names of a process's files in a folder. Kubernetes' secrets use the same names.
 inline constexpr char kCaFile[] = "ca.crt";
 inline constexpr char kCertificateFile[] = "tls.crt";
 inline constexpr char kKeyFile[] = "tls.key";
 
-// Writes the files into `folder`: folders with mode 0700, files with 0600. Each existing file is
-// replaced as a whole.
+// Writes the three files into `folder`, with mode 0600. New folders get mode 0700. An existing file
+// is replaced atomically.
 absl::Status WriteCredentials(const std::string& folder, const std::string& ca_certificate,
                               const CertificateAndKey& issued);
 

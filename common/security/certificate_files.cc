@@ -31,7 +31,8 @@ absl::StatusOr<std::string> ReadPem(const std::string& file) {
   return text;
 }
 
-// Returns at least one certificate. `file` is the origin of the text, for errors.
+// Parses all certificates in the text, of which there must be at least one. `file` names the
+// origin of the text in errors.
 absl::StatusOr<std::vector<CertificatePtr>> ParseCertificates(const std::string& text,
                                                               const std::string& file) {
   const BioPtr bio = ReadingBio(text);
@@ -42,12 +43,12 @@ absl::StatusOr<std::vector<CertificatePtr>> ParseCertificates(const std::string&
   const bool whole = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   const std::string reason = OpensslError();
   if (found.empty()) return Bad(file, absl::StrCat("has no certificate in PEM (", reason, ")"));
-  // The file may still be being written.
+  // Refuse an incomplete certificate, because another process may still be writing the file.
   if (!whole) return Bad(file, absl::StrCat("its last certificate is incomplete (", reason, ")"));
   return found;
 }
 
-// A key that needs a passphrase is refused, because nobody is there to type it.
+// Refuses a key that needs a passphrase, because nobody is there to type it.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
 absl::StatusOr<KeyPtr> ParseKey(const std::string& text, const std::string& file) {
@@ -58,12 +59,12 @@ absl::StatusOr<KeyPtr> ParseKey(const std::string& text, const std::string& file
              absl::StrCat("has no private key in PEM without a passphrase (", OpensslError(), ")"));
 }
 
-// Checks the signatures and the period of validity.
+// Checks the signatures and the period of validity of a chain of certificates.
 absl::Status CheckSigned(const std::vector<CertificatePtr>& roots,
                          const std::vector<CertificatePtr>& chain, const CertificatePaths& paths) {
   const StorePtr store(X509_STORE_new());
   for (const CertificatePtr& root : roots) X509_STORE_add_cert(store.get(), root.get());
-  // The certificates between the leaf and the root; the stack does not own them.
+  // The certificates between the leaf and the root. The stack does not own them.
   STACK_OF(X509)* between = sk_X509_new_null();
   for (size_t i = 1; i < chain.size(); ++i) sk_X509_push(between, chain[i].get());
   const ContextPtr context(X509_STORE_CTX_new());

@@ -1,5 +1,5 @@
-// Checks PEM files before use: gRPC's errors about bad files are unhelpful, and some bad files make
-// it end the process.
+// Checks PEM files before gRPC uses them, because gRPC's errors about bad files do not help a user,
+// and because gRPC ends the process if certain files are bad.
 #pragma once
 
 #include <string>
@@ -27,12 +27,13 @@ struct CertificatePem {
   bool operator==(const CertificatePem&) const = default;
 };
 
-// Returns the content that was checked, so that a file cannot change between check and use.
-// INVALID_ARGUMENT, naming the file: it cannot be read or is not PEM of its kind; the certificate
-// has expired, is not valid yet, or is not signed by one of `ca`; or `key` is not its key.
+// Checks the files and returns the content that was checked, so that a file cannot change between
+// check and use. Returns INVALID_ARGUMENT, naming the file, in these cases: a file cannot be read,
+// or is not PEM of its kind; the certificate has expired, is not valid yet, or is not signed by an
+// authority in `ca`; `key` does not belong to the certificate.
 absl::StatusOr<CertificatePem> ReadCertificateFiles(const CertificatePaths& paths);
-// Returns the URIs of a certificate, even if it has expired. INVALID_ARGUMENT if the file cannot be
-// read.
+// Returns the URIs of a certificate, even if it has expired. Returns INVALID_ARGUMENT if the file
+// cannot be read.
 absl::StatusOr<std::vector<std::string>> ReadUris(const std::string& certificate);
 
 }  // namespace leeway

@@ -15,7 +15,7 @@ struct Watches {
   Mutex mutex;
   std::set<FileWatch*> all GUARDED_BY(mutex);
 };
-// Never destroyed, because threads may outlive main.
+// Returns all watches of the process. They are never destroyed, because threads may outlive main.
 Watches& AllWatches() {
   static auto* watches = new Watches();
   return *watches;
@@ -37,12 +37,12 @@ FileWatch::~FileWatch() {
   Stop();
 }
 
-// Exit functions run in reverse order of registration. OpenSSL is already in use here, so its own
-// clean-up runs after this function.
+// Exit functions run in reverse order of registration. OpenSSL has already registered its clean-up,
+// because it is in use before this call. So the clean-up runs after this function's.
 void FileWatch::StopAtExit() {
   static const pid_t process = getpid();
   static const int registered = std::atexit([] {
-    // A forked process does not have the threads.
+    // Do nothing in a forked process, because it does not have the threads.
     if (getpid() != process) return;
     MutexLock lock(AllWatches().mutex);
     for (FileWatch* each : AllWatches().all) each->Stop();

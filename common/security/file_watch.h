@@ -16,25 +16,27 @@ class FileWatch {
  public:
   static constexpr Duration kLookEvery = std::chrono::seconds(1);
 
-  // `look` takes over the content of the files, or returns why it refuses them. One thread at a
-  // time calls it.
+  // `look` reads the files and uses their content from then on, or returns the reason why it
+  // refuses them. Only one thread at a time calls it.
   FileWatch(std::function<absl::Status()> look, Duration look_every);
   ~FileWatch();
   FileWatch(const FileWatch&) = delete;
 
-  // Checks the files once. The log gets each reason for a refusal once, and only at the second
-  // check, because files are written one after the other.
+  // Checks the files once. Each reason for a refusal is logged once, and only if the second check
+  // also finds it. The first check may find a mistake only because the files are written one after
+  // the other.
   void Look() EXCLUDES(looking_, mutex_);
 
  private:
-  // Also runs when the process ends: no thread may use OpenSSL while OpenSSL is being torn down.
+  // Stops the thread. StopAtExit registers a call of Stop for the end of the process, because no
+  // thread may use OpenSSL while OpenSSL cleans up.
   void Stop() EXCLUDES(mutex_);
   void StopAtExit();
   void Run(Duration look_every) EXCLUDES(mutex_);
 
   const std::function<absl::Status()> look_;
   Mutex looking_;
-  // Why the files were refused at the last check; empty if they were taken.
+  // The reason why the last check refused the files. Empty if the files were accepted.
   std::string refused_ GUARDED_BY(looking_);
   bool told_ GUARDED_BY(looking_) = false;
 

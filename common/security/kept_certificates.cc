@@ -36,8 +36,8 @@ absl::Status KeptCertificates::MemoryFile::Set(const std::string& content) {
                ? absl::OkStatus()
                : absl::UnavailableError("TLS needs /proc, which is missing or cannot be read");
   }
-  // dup3 replaces the file atomically: a reader that opens the path gets the old content or the new
-  // one.
+  // dup3 replaces the file atomically, so a reader that opens the path gets either the old content
+  // or the new content.
   return dup3(*made, descriptor, O_CLOEXEC) >= 0
              ? absl::OkStatus()
              : absl::ErrnoToStatus(errno, "renewing certificates in memory (dup3)");

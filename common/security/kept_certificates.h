@@ -1,5 +1,5 @@
-// The certificates of this process while their files change. A new set is taken when it is complete
-// and passes the check; until then the previous one stays in use.
+// The certificates of this process, whose files may change. New certificates are used as soon as
+// all files have changed and pass the checks. Until then the previous certificates stay in use.
 #pragma once
 
 #include <memory>
@@ -14,35 +14,38 @@
 
 namespace leeway {
 
-// A library that watches files by itself (gRPC) watches the files of this object instead of the
-// real ones. They are unnamed memory, whose content is always a set that passed the check. They
-// live as long as the process, because the library reads them as long as it has a connection.
+// A library that watches files by itself (gRPC) watches the files of this object and not those of
+// the user. The files of this object are in unnamed memory, and always have certificates that have
+// passed the checks. They exist as long as the process, because the library reads them as long as
+// it has a connection.
 //
 // Thread-safe. Checks the files on a thread of its own.
 class KeptCertificates {
  public:
-  // Errors as in ReadCertificateFiles; also UNAVAILABLE if the system has no memory for the files.
+  // Returns the errors of ReadCertificateFiles, and UNAVAILABLE if the system has no memory for the
+  // files.
   static absl::StatusOr<std::shared_ptr<KeptCertificates>> Start(
       CertificatePaths paths, Duration look_every = FileWatch::kLookEvery);
   KeptCertificates(const KeptCertificates&) = delete;
 
-  // Paths within this process, in PEM. The second file has the certificate and the key, so that a
-  // reader never gets one without the other.
+  // Return the paths of the files, in PEM, which only this process can open. The second file has
+  // the certificate and the key, so that a reader always gets a certificate with its own key.
   const std::string& ca_file() const { return ca_.path; }
   const std::string& identity_file() const { return identity_.path; }
-  // The caller that the certificate names (role.h); empty if it names no role. A set with another
-  // role or trust domain is not taken.
+  // Returns the role, rank and trust domain in the certificate (role.h). All are empty if the
+  // certificate has no role. A new certificate with another role or trust domain is refused.
   const Caller& holder() const { return holder_; }
 
-  // Checks the files once (FileWatch). The log says when a new set is taken.
+  // Checks the files once (FileWatch). Logs when new certificates come into use.
   void Look() { watch_->Look(); }
 
  private:
-  // Memory that can be opened as a file, by the path of a descriptor.
+  // Memory that can be opened as a file, with the path of its descriptor.
   struct MemoryFile {
     int descriptor = -1;
     std::string path;
-    // Each content gets another modification time, by which readers notice the change.
+    // The number of changes. It determines the modification time, so that readers detect each
+    // change.
     int64_t changes = 0;
 
     absl::Status Set(const std::string& content);
@@ -60,7 +63,7 @@ class KeptCertificates {
 
   Mutex mutex_;
   CertificatePem taken_ GUARDED_BY(mutex_);
-  // Declared last: its thread ends before the other members are destroyed.
+  // Declared last, so that its thread ends before the other members are destroyed.
   std::unique_ptr<FileWatch> watch_;
 };
 

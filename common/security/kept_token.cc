@@ -23,10 +23,10 @@ struct KeptToken::State {
   }
 
   Mutex mutex;
-  // Has at least one token.
+  // The tokens, at least one.
   std::vector<Token> tokens GUARDED_BY(mutex);
-  // Null if the tokens do not change. Declared last: its thread ends before the other members are
-  // destroyed.
+  // Null if the tokens do not come from a file. Declared last, so that its thread ends before the
+  // other members are destroyed.
   std::unique_ptr<FileWatch> watch;
 };
 

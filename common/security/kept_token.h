@@ -1,4 +1,4 @@
-// The job's token while its file changes.
+// The job's token, whose file may change.
 #pragma once
 
 #include <memory>
@@ -15,20 +15,21 @@ namespace leeway {
 // Copies share one state. Thread-safe.
 class KeptToken {
  public:
-  // No token: nothing matches it.
+  // Makes an object without a token, which nothing matches.
   KeptToken() = default;
-  // A token that does not change. Implicit, so that a Token can be passed.
+  // Keeps a token that does not change. Implicit, so that a Token can be passed.
   KeptToken(Token token);
-  // The tokens in the file (Token::ReadFrom), now and after each change. If the file becomes
-  // invalid, the log says so, and the previous tokens stay.
+  // Keeps the tokens in a file (Token::ReadFrom), and reads them again when the file changes. If
+  // the file becomes invalid, that is logged, and the previous tokens stay in use.
   static absl::StatusOr<KeptToken> Keep(const std::string& file,
                                         Duration look_every = FileWatch::kLookEvery);
 
   bool empty() const { return state_ == nullptr; }
-  // The token that calls bring: the first one. Without a token "".
+  // Return the token that calls carry, which is the first one, and the metadata with it. Both are
+  // empty if there is no token.
   std::string text() const;
   std::string Authorization() const;
-  // Whether `authorization` carries one of the tokens.
+  // Returns whether `authorization` has one of the tokens.
   bool Matches(absl::string_view authorization) const;
 
   // Checks the file once.

@@ -10,7 +10,7 @@
 namespace leeway {
 namespace {
 
-// Longer than any run.
+// The validity of the certificates, which is longer than any run.
 constexpr uint32_t kRunDays = 3650;
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Keys for the processes of one run on this machine.
+// Certificates and keys for the processes of one run on this machine.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 
 namespace leeway {
 
-// An authority, and a certificate for each role that takes part in a run. The files are in memory
-// if the system has a folder for that. They disappear with this object, or when all processes that
-// use them have died. The authority's key is not stored.
+// Makes an authority, and a certificate for each role that takes part in a run. The files are in
+// memory if the system has a folder for that. They disappear with this object, or, if this process
+// dies, when all processes that use them have ended. The authority's key is not stored.
 class KeyFolder {
  public:
   static absl::StatusOr<std::unique_ptr<KeyFolder>> Make();

@@ -1,4 +1,4 @@
-// C++ owners for OpenSSL's objects.
+// Smart pointers for OpenSSL's objects.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ using CertificatePtr = std::unique_ptr<X509, FreedBy<X509_free>>;
 // Returns the reason of the last failed call, and clears OpenSSL's error queue.
 std::string OpensslError();
 
-// A view of `text`, which must outlive the result.
+// Returns a BIO that reads `text`, which must outlive the result.
 BioPtr ReadingBio(const std::string& text);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// The role of a process in a job, and how a certificate names it.
+// The role of a process in a job, and how a certificate states it.
 #pragma once
 
 #include <cstdint>
@@ -14,36 +14,37 @@ namespace leeway {
 
 // The caller of a method.
 struct Caller {
-  // Absent if certificates are not required: a caller with the job's token may then make all calls.
+  // Absent if certificates are not required. A caller with the job's token may then make all calls.
   std::optional<v1::Role> role = std::nullopt;
   // Set if a worker's certificate is for one rank only.
   std::optional<uint32_t> rank = std::nullopt;
-  // The certificate's trust domain; empty if the caller has no certificate.
+  // The trust domain of the certificate. Empty if the caller has no certificate.
   std::string trust_domain = {};
 };
 
-// "server", "worker", "launcher", "status".
+// Returns "server", "worker", "launcher" or "status".
 std::string RoleName(v1::Role role);
 
 // A certificate's role is a subject alternative name of kind URI, in the form of a SPIFFE ID
-// (spiffe.io, "The SPIFFE Identity"): spiffe://DOMAIN/leeway/ROLE. For a worker that may have one
-// rank only it is spiffe://DOMAIN/leeway/worker/RANK. Jobs that share an authority have different
-// domains: a process lets in its own domain only.
+// (spiffe.io, "The SPIFFE Identity"): spiffe://DOMAIN/leeway/ROLE. For a worker that may have only
+// one rank, the URI is spiffe://DOMAIN/leeway/worker/RANK. Jobs that share an authority must have
+// different domains, because a process admits callers of its own domain only.
 inline constexpr char kTrustDomain[] = "leeway";
 std::string RoleUri(v1::Role role, std::optional<uint32_t> rank = std::nullopt,
                     absl::string_view trust_domain = kTrustDomain);
-// INVALID_ARGUMENT, beginning with `what`, unless `trust_domain` is valid: at most 255 lower-case
-// letters, digits, dots, hyphens and underscores.
+// Returns INVALID_ARGUMENT unless `trust_domain` is valid, which means that it has at most 255
+// lower-case letters, digits, dots, hyphens and underscores. The message begins with `what`.
 absl::Status CheckTrustDomain(absl::string_view what, absl::string_view trust_domain);
 
-// Returns nothing unless exactly one of a certificate's URIs names a role.
+// Returns the caller whose certificate has these URIs. Returns nothing unless exactly one of the
+// URIs has a role.
 std::optional<Caller> CallerOf(const std::vector<std::string>& uris);
-// Returns a text such as "a worker's certificate for the trust domain 'leeway'" or "a certificate
+// Returns a string such as "a worker's certificate for the trust domain 'leeway'" or "a certificate
 // without a role".
 std::string Described(const Caller& holder);
 
-// Returns the roles whose certificates may call a method, as the contract says (proto/leeway/v1).
-// `method` must exist: leeway.v1.Coordinator.StopJob.
+// Returns the roles that may call a method according to proto/leeway/v1. `method` is the full
+// name of a method that exists, such as leeway.v1.Coordinator.StopJob.
 std::vector<v1::Role> CallersOf(const std::string& method);
 
 }  // namespace leeway

@@ -25,7 +25,8 @@ absl::StatusOr<KeptToken> TokenOf(const std::string& text, const char* variable,
   return token;
 }
 
-// Returns the trust domain that peers with roles in their certificates must have.
+// Returns the trust domain that peers with roles in their certificates must have. `said` is the
+// domain that the user set.
 absl::StatusOr<std::string> PeersDomain(const std::string& said, const Caller& own,
                                         const std::string& certificate) {
   if (said.empty()) return own.trust_domain;
@@ -36,17 +37,19 @@ absl::StatusOr<std::string> PeersDomain(const std::string& said, const Caller& o
                                                  own.trust_domain, "'"));
 }
 
-// A peer does not accept this process as a server if its certificate has another role.
+// Returns an error if this process answers calls but its certificate has another role than server,
+// because no peer would accept it.
 absl::Status CheckRole(const Caller& own, EndOfCalls end, const std::string& certificate) {
   if (end == EndOfCalls::kCalls || !own.role || own.role == v1::ROLE_SERVER) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
       absl::StrCat(certificate, " is ", Described(own),
-                   ", but a server needs a server's (leeway certificates DIR makes DIR/server)"));
+                   ", but a server needs a server's ('leeway certificates DIR' makes DIR/server)"));
 }
 
-// `proves`: the process has to prove its identity.
+// Checks that the user has set all files that are needed. `proves` is true if the process has to
+// prove its identity.
 absl::Status CheckGiven(const CertificatePaths& paths, bool proves) {
   const char* missing = nullptr;
   if (paths.ca.empty()) missing = "--tls-ca FILE";
@@ -54,14 +57,15 @@ absl::Status CheckGiven(const CertificatePaths& paths, bool proves) {
   if (proves && paths.certificate.empty()) missing = "--tls-certificate FILE";
   if (missing == nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("TLS needs ", missing, " too (leeway certificates DIR makes the files)"));
+      absl::StrCat("TLS needs ", missing, ", too ('leeway certificates DIR' makes the files)"));
 }
 
 }  // namespace
 
 absl::StatusOr<v1::TlsMode> TlsModeOf(const SecurityFlags& flags, const v1::Security& job) {
   if (flags.tls.empty()) {
-    // A resolved job has mode `none` if it does not set one.
+    // In a resolved job, `none` may mean that the user did not set a mode, so a certificate takes
+    // precedence over it.
     const bool given = !flags.certificate.empty() || !flags.tls_dir.empty();
     const bool by_files = given && job.tls().mode() == v1::TLS_MODE_NONE;
     return by_files ? v1::TLS_MODE_MTLS : job.tls().mode();
@@ -113,7 +117,7 @@ absl::Status CheckMayListen(const std::string& listen, v1::TlsMode tls, bool ins
   return absl::FailedPreconditionError(absl::StrCat(
       "--listen ", listen,
       ": any process that reaches this address could take part in the job. Give "
-      "servers and workers certificates (--tls mtls; leeway certificates DIR makes them), or use "
+      "servers and workers certificates (--tls mtls; 'leeway certificates DIR' makes them), or use "
       "--insecure if the network keeps all others out"));
 }
 

@@ -1,4 +1,5 @@
-// How this process proves its identity, and what it requires of others: docs/security.md.
+// How this process proves its identity, and which proofs it requires from other processes.
+// docs/security.md is the guide for users.
 #pragma once
 
 #include <memory>
@@ -11,21 +12,23 @@
 
 namespace leeway {
 
-// The settings as the user writes them: in flags, in the environment, in the job.
+// The settings as the user writes them, in flags and in the environment.
 struct SecurityFlags {
-  // none, tls or mtls. Empty: mtls if a certificate or a folder is given, otherwise none.
+  // The mode: none, tls or mtls. If empty, the job sets the mode, except that a certificate or a
+  // folder here replaces the job's mode none with mtls.
   std::string tls = {};
-  // A folder with ca.crt, tls.crt and tls.key, the defaults of the next three fields.
+  // A folder with ca.crt, tls.crt and tls.key, which are the defaults of the next three fields.
   std::string tls_dir = {};
   std::string ca = {};
   std::string certificate = {};
   std::string key = {};
-  // The trust domain whose certificates are accepted. Empty: that of the process's own certificate.
+  // The trust domain whose certificates are accepted. If empty, it is that of the process's own
+  // certificate.
   std::string trust_domain = {};
   std::string token_file = {};
   std::string status_token_file = {};
-  // The tokens themselves. Only the environment can give them, because a command line is visible to
-  // all users.
+  // The tokens themselves. They can be set only in the environment, because a command line is
+  // visible to all users.
   std::string token = {};
   std::string status_token = {};
 };
@@ -33,29 +36,32 @@ struct SecurityFlags {
 // The settings that apply to this process.
 struct SecuritySettings {
   v1::TlsMode tls = v1::TLS_MODE_NONE;
-  // Null without TLS. Includes a certificate, except if the process only makes calls in mode tls.
+  // Null without TLS. In mode tls, a process that only makes calls has the authorities here but no
+  // certificate.
   std::shared_ptr<const KeptCertificates> certificates;
-  // The trust domain of all peers whose certificates have roles. Empty: any domain, because this
-  // process's certificate has no role and the user named no domain.
+  // The trust domain that peers must have if their certificates have roles. If empty, any domain is
+  // accepted, because this process's certificate has no role and the user set no domain.
   std::string trust_domain = {};
   KeptToken token = {};
   KeptToken status_token = {};
 };
 
-// `flags` take precedence over `job`. INVALID_ARGUMENT if the mode does not exist.
+// Returns the mode. `flags` take precedence over `job`. Returns INVALID_ARGUMENT if the mode does
+// not exist.
 absl::StatusOr<v1::TlsMode> TlsModeOf(const SecurityFlags& flags, const v1::Security& job);
 
 enum class EndOfCalls { kCalls, kAnswers };
 
-// Each key of `flags` takes precedence over that of `job`. INVALID_ARGUMENT, naming the flag or the
-// file: something is missing, cannot be read, has expired, or does not match (a key of another
-// certificate). `end`: a process that answers calls needs a certificate in each mode but none; a
-// process that only makes calls needs none in mode tls. From now on the files are watched.
+// Reads the files and returns the settings. From now on the files are watched. Each setting in
+// `flags` takes precedence over that in `job`. `end` tells whether the process answers calls. If
+// so, it needs a certificate in the modes tls and mtls, otherwise only in mode mtls. Returns
+// INVALID_ARGUMENT, naming the flag or the file, if a file is missing, cannot be read, has expired,
+// or does not match the others (such as the key of another certificate).
 absl::StatusOr<SecuritySettings> SettingsOf(const SecurityFlags& flags, const v1::Security& job,
                                             EndOfCalls end);
 
-// FAILED_PRECONDITION unless each caller that can reach `listen` (host:port) has to prove its
-// identity, or is on this machine, or `insecure` is set.
+// Returns FAILED_PRECONDITION unless all callers that can reach `listen` (host:port) have to prove
+// their identity or are on this machine, or `insecure` is true.
 absl::Status CheckMayListen(const std::string& listen, v1::TlsMode tls, bool insecure);
 
 }  // namespace leeway

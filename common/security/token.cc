@@ -39,7 +39,7 @@ absl::StatusOr<Token> Token::Parse(absl::string_view text, absl::string_view sou
     return absl::InvalidArgumentError(absl::StrCat(
         source, ": a token has ", kBytesMin, " to ", kBytesMax,
         " visible ASCII characters; this one has ", visible ? absl::StrCat(token.size()) : "others",
-        "; openssl rand -hex 32 makes one"));
+        "; 'openssl rand -hex 32' makes one"));
   }
   return Token(std::string(token));
 }
@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<Token>> Token::ReadFrom(const std::string& file) {
   }
   if (!tokens.empty() && tokens.size() <= kTokensMax) return tokens;
   return absl::InvalidArgumentError(absl::StrCat(
-      file, ": holds ", Counted(tokens.size(), "token"),
+      file, ": has ", Counted(tokens.size(), "token"),
       "; it must have one line, or two while the token changes, of which the first is sent"));
 }
 

@@ -13,23 +13,24 @@ namespace leeway {
 
 class Token {
  public:
-  // No token: nothing matches it.
+  // Makes an empty token, which nothing matches.
   Token() = default;
-  // INVALID_ARGUMENT, naming `source`, unless the text is 16 to 4096 visible ASCII characters.
-  // Spaces and line ends around the token are ignored.
+  // Returns INVALID_ARGUMENT, naming `source`, unless the text is 16 to 4096 visible ASCII
+  // characters. Spaces and line ends around the token are ignored.
   static absl::StatusOr<Token> Parse(absl::string_view text, absl::string_view source);
-  // Reads the tokens in a file, one on each line: one token, or two while the token changes.
-  // INVALID_ARGUMENT names the file.
+  // Reads the tokens in a file, one on each line. There must be one token, or two while the job
+  // changes its token. Returns INVALID_ARGUMENT, naming the file, if that is not so.
   static absl::StatusOr<std::vector<Token>> ReadFrom(const std::string& file);
-  // Returns a token of 256 random bits. UNAVAILABLE if the system has no random numbers.
+  // Returns a token of 256 random bits. Returns UNAVAILABLE if the system has no random numbers.
   static absl::StatusOr<Token> Draw();
 
   bool operator==(const Token&) const = default;
   bool empty() const { return text_.empty(); }
   const std::string& text() const { return text_; }
-  // Returns the text that a call brings: "Bearer TOKEN" (RFC 6750, section 2.1).
+  // Returns the metadata that a call carries: "Bearer TOKEN" (RFC 6750, section 2.1).
   std::string Authorization() const;
-  // Whether `authorization` is that text. Takes the same time for all texts of one length.
+  // Returns whether `authorization` is equal to Authorization(). Takes the same time for all
+  // strings of the same length.
   bool Matches(absl::string_view authorization) const;
 
  private:

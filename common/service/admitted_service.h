@@ -1,4 +1,4 @@
-// A service that checks a call before it reads the call's message.
+// A service that can check a call before it reads the call's message.
 #pragma once
 
 #include <string>
@@ -11,10 +11,11 @@
 
 namespace leeway {
 
-// `Generated` is v1::Coordinator::Service, with its streaming methods made asynchronous or raw. To
-// gRPC its unary methods are streams of one message each way, which are the same on the wire. For a
-// unary call gRPC reads the message, of up to kMessageBytesMax, before it reports the call. A
-// stream is handed over with its metadata only.
+// `Generated` is a class such as v1::Coordinator::Service, with its streaming methods made
+// asynchronous or raw. This class registers the unary methods as streams with one message in each
+// direction, which are the same on the wire. The reason is that gRPC reads the message of a unary
+// call, up to kMessageBytesMax, before it reports the call. It reports a stream when only its
+// metadata has arrived.
 template <typename Generated>
 class AdmittedService : public Generated {
  public:
@@ -30,7 +31,7 @@ class AdmittedService : public Generated {
     }
   }
 
-  // Accepts the next call of the unary method with this number in the contract.
+  // Accepts the next call of the unary method with this index in the service's definition.
   void RequestCall(int method, grpc::ServerContext* context,
                    grpc::internal::ServerAsyncStreamingInterface* stream,
                    grpc::ServerCompletionQueue* queue, void* tag) {

@@ -1,4 +1,4 @@
-// Bounds how many calls a peer may begin without letting them end.
+// Limits how many calls a peer may begin and then cancel.
 #pragma once
 
 #include <algorithm>
@@ -8,21 +8,22 @@
 
 namespace leeway {
 
-// The debt of one connection, computed from gRPC's counts. A call is owed while it is in progress,
-// and after it was cancelled. Debts are forgiven over time, because a peer that trains for weeks
-// cancels some calls. A pure class.
+// The debt of one connection, computed from gRPC's counts of its calls. A call counts as owed while
+// it is in progress, and also after it was cancelled. The debt decreases over time, because a peer
+// that trains for weeks cancels some calls. Pure.
 class CallDebt {
  public:
-  // More than the number of calls that a connection may have in progress (channel.cc), since
-  // some of those do not succeed.
+  // The highest debt of a connection. It is more than the number of calls that a connection may
+  // have in progress (channel.cc), because some of these calls do not succeed.
   static constexpr uint64_t kMax = 8192;
-  // For a connection on which no call was admitted.
+  // The highest debt of a connection on which no call was admitted.
   static constexpr uint64_t kStrangerMax = 1024;
   static constexpr double kForgivenPerSecond = 64;
 
   explicit CallDebt(Time now) : seen_(now) {}
 
-  // What is owed now. A connection that owes more than its limit must be closed.
+  // Returns the debt at the time `now`, from the numbers of calls that were started and that
+  // succeeded. A connection whose debt is above its limit must be closed.
   uint64_t Owed(uint64_t started, uint64_t succeeded, Time now) {
     const double owed = static_cast<double>(started - std::min(started, succeeded));
     forgiven_ = std::min(owed, forgiven_ + kForgivenPerSecond * Seconds(now - seen_));

@@ -24,13 +24,15 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr Duration kLookAtConnectionsEvery = std::chrono::milliseconds(20);
-// Connections are checked after this number of calls on all of them together, or after more calls
-// if there are many connections. So the check costs a small part of what the calls cost.
+// The connections are checked after kCallsBetween calls on all of them together, or after
+// kCallsEachConnection calls for each connection, if that is more. So a check costs only a small
+// part of what the calls cost.
 constexpr uint64_t kCallsBetween = 2000;
 constexpr uint64_t kCallsEachConnection = 16;
 constexpr int kSocketsMost = 100'000;
 
-// What gRPC says about itself (channelz.proto, as JSON). Empty if it says nothing.
+// Parses what gRPC reports about itself (channelz.proto, as JSON), and frees the string. Returns an
+// empty object if there is no report.
 Json Take(char* text) {
   if (text == nullptr) return Json::object();
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -38,13 +40,14 @@ Json Take(char* text) {
   return json.is_object() ? json : Json::object();
 }
 
-// Null if the field is missing.
+// Returns a field of the object, or null if the field is missing.
 Json Field(const Json& json, const char* name) {
   const auto found = json.find(name);
   return found == json.end() ? Json() : *found;
 }
 
-// In this JSON 64-bit numbers are strings, and zeros are absent.
+// Returns a number in the object. In this JSON 64-bit numbers are strings, and a number that is 0
+// is absent.
 uint64_t Number(const Json& json, const char* name) {
   uint64_t number = 0;
   const Json field = Field(json, name);
@@ -52,7 +55,8 @@ uint64_t Number(const Json& json, const char* name) {
   return field.is_number() ? field.get<uint64_t>() : 0;
 }
 
-// The bytes of the address, and the port. Empty: not a TCP connection.
+// Returns the bytes of the address and the port of one end, or an empty string if the socket is not
+// a TCP connection.
 std::string EndIn(const Json& socket, const char* which) {
   const Json end = Field(Field(socket, which), "tcpip_address");
   const Json address = Field(end, "ip_address");
@@ -61,7 +65,8 @@ std::string EndIn(const Json& socket, const char* which) {
   return absl::StrCat(bytes, ":", Number(end, "port"));
 }
 
-// The peer in gRPC's form. The name of a socket is "chttp2 ipv4:10.0.0.1:4711".
+// Returns the peer of a socket as gRPC names it. The socket's own name is "chttp2
+// ipv4:10.0.0.1:4711".
 std::string PeerIn(const Json& socket) {
   const Json name = Field(Field(socket, "ref"), "name");
   const std::string text = name.is_string() ? name.get<std::string>() : "";
@@ -80,13 +85,14 @@ std::string AddressOfEnd(int socket, NameOfEnd name_of_end) {
   }
   if (address.ss_family != AF_INET6) return "";
   const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-  // gRPC names an IPv4 peer of an IPv6 socket by its IPv4 address.
+  // gRPC uses the IPv4 address for an IPv4 peer of an IPv6 socket.
   const bool mapped = IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr);
   const char* bytes = reinterpret_cast<const char*>(&v6.sin6_addr) + (mapped ? 12 : 0);
   return absl::StrCat(absl::string_view(bytes, mapped ? 4 : 16), ":", ntohs(v6.sin6_port));
 }
 
-// Ends the connection with these two ends. There is at most one.
+// Ends the connection with these two ends, of which there is at most one. Returns false if there is
+// no such connection.
 bool EndConnection(const std::string& here, const std::string& there) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {

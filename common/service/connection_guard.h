@@ -1,6 +1,6 @@
 // Closes connections that begin calls only to cancel them at once (HTTP/2 rapid reset,
-// CVE-2023-44487). This gRPC keeps 7 to 13 KiB of each such call until it has time to release the
-// memory. Under such a load it never has time, and none of its own limits counts these calls.
+// CVE-2023-44487). gRPC 1.51 keeps 7 to 13 KiB for each such call until it has time to release the
+// memory. Under such a load it never has time, and its own limits do not count these calls.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@
 
 namespace leeway {
 
-// Checks every few milliseconds how many calls the process's gRPC servers have begun. If there are
-// many, it checks each of their connections. Only TCP is checked, because a peer on a unix socket
-// is on this host and of the same user.
+// Checks every few milliseconds how many calls the process's gRPC servers have begun. If the number
+// is large, it checks each connection of these servers. Only TCP connections are checked, because a
+// peer on a unix socket is on this host and has the same user.
 class ConnectionGuard {
  public:
-  // `now` is the clock for debts. `strangers` knows the connections on which no call was admitted;
-  // each of those may begin only a few. It outlives this object. Null: no connection is treated as
-  // a stranger.
+  // `now` is the clock for debts. `strangers` knows the connections on which no call was admitted,
+  // and each such connection may begin only a few calls. `strangers` must outlive this object. If
+  // it is null, no connection is treated as a stranger.
   explicit ConnectionGuard(std::function<Time()> now, ConnectionTable* strangers = nullptr);
   ~ConnectionGuard();
   ConnectionGuard(const ConnectionGuard&) = delete;
@@ -33,7 +33,7 @@ class ConnectionGuard {
 
  private:
   void Loop() EXCLUDES(mutex_);
-  // Waits for `pause`, or until the guard ends. Returns whether it ends.
+  // Waits for `pause`, or until the guard ends. Returns true if the guard ends.
   bool IsOverAfter(Duration pause) EXCLUDES(mutex_);
   void LookAtServer(int64_t server, std::map<int64_t, CallDebt>& debts);
   void LookAtSocket(int64_t socket, CallDebt& debt, Time now);
@@ -41,8 +41,8 @@ class ConnectionGuard {
   const std::function<Time()> now_;
   ConnectionTable* const strangers_;
   std::atomic<uint64_t> ended_{0};
-  // For one server: the number of calls at the last check of its connections, and their debts by
-  // gRPC's numbers.
+  // What the guard knows about one server: the number of calls at the last check of its
+  // connections, and the debt of each connection by gRPC's number for its socket.
   struct Seen {
     uint64_t calls = 0;
     std::map<int64_t, CallDebt> debts;

@@ -7,7 +7,7 @@
 namespace leeway {
 namespace {
 
-// The bound on log lines, for any number of hosts and reasons.
+// The maximum number of log lines, for any number of hosts and reasons.
 constexpr size_t kLinesMax = 1000;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Admits calls, or refuses them and logs that.
+// Admits calls, or refuses and logs them.
 #pragma once
 
 #include <string>
@@ -27,8 +27,8 @@ struct CalledMethod {
 // Thread-safe.
 class Doorkeeper {
  public:
-  // A doorkeeper for a server with these settings. It tells `connections` which callers were
-  // admitted; null: it tells nobody.
+  // Makes a doorkeeper for a server with these settings. The doorkeeper reports admitted callers to
+  // `connections`, unless that is null.
   explicit Doorkeeper(const SecuritySettings& settings, ConnectionTable* connections = nullptr)
       : connections_(connections),
         gate_({.certificates = settings.tls == v1::TLS_MODE_MTLS,
@@ -36,7 +36,7 @@ class Doorkeeper {
                .token = settings.token,
                .status_token = settings.status_token}) {}
 
-  // An error is the answer to the caller (common/security/call_gate.h).
+  // Returns the caller, or the error with which to answer the call (common/security/call_gate.h).
   absl::StatusOr<Caller> Admit(const grpc::ServerContext& context, const CalledMethod& method)
       EXCLUDES(mutex_);
 

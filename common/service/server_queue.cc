@@ -15,23 +15,24 @@
 namespace leeway {
 namespace {
 
-// The time limit after the server was shut down. What is left are running callbacks and files that
-// are being written.
+// The longest time that the queue waits for its guests after the server was shut down. The guests
+// are then callbacks that still run, and files that are being written.
 constexpr Duration kGuestsLimit = std::chrono::seconds(30);
 constexpr uint32_t kThreadsMax = 16;
 
-// The poller of this thread, if the thread takes events from a queue.
+// The poller of this thread, or null if the thread does not take events from a queue.
 thread_local QueuePoller* this_poller = nullptr;
 
 }  // namespace
 
-// Brings one more thread to shared work. It runs one part at a time, and network events come
-// between two parts. It is deleted when no part is left.
+// An event that lets one more thread take part in shared work. It runs one part of the work each
+// time that a thread takes it from the queue, so the thread can handle network events between two
+// parts. It is deleted when no part is left.
 class ServerQueue::Helper : public QueueEvent {
  public:
   Helper(ServerQueue* queue, std::shared_ptr<SharedWork> work)
       : queue_(queue), work_(std::move(work)) {}
-  // Returns false if the queue stops.
+  // Puts the event into the queue. Returns false if the queue stops.
   bool Call() {
     bool called = false;
     queue_->IfRunning([&] {
@@ -64,7 +65,8 @@ ServerQueue::~ServerQueue() {
     MutexLock lock(mutex_);
     stopped_ = true;
   }
-  // Without threads there are only calls that are awaited, and nothing can tell them about the end.
+  // Without threads the only guests are calls that are awaited. No thread can end them, so do not
+  // wait.
   if (!threads_.empty()) WaitForGuests();
   {
     MutexLock lock(later_mutex_);
@@ -74,7 +76,7 @@ ServerQueue::~ServerQueue() {
   later_thread_.join();
   queue_->Shutdown();
   for (std::thread& thread : threads_) thread.join();
-  // A queue that was never started must still be emptied.
+  // Empty the queue here if it was never started.
   if (threads_.empty()) Loop(true);
 }
 
@@ -88,7 +90,7 @@ void ServerQueue::Share(uint64_t parts, const std::function<void(uint64_t)>& run
   const uint64_t helpers = std::min<uint64_t>(thread_count_, parts);
   for (uint64_t i = 1; i < helpers; ++i) {
     auto helper = std::make_unique<Helper>(this, work);
-    // From here on the helper owns itself.
+    // If the call succeeds, the helper owns itself.
     if (helper->Call()) helper.release();
   }
   work->Finish();

@@ -1,7 +1,7 @@
 // The completion queue of all calls of a server, and the threads that take events from it. The
-// thread that finds an event on the network handles it, while another thread takes its place at the
-// network. So no event is passed from thread to thread. That is why there is only one queue, and
-// why nothing else in the process waits on the network.
+// thread that receives an event from the network handles it, while another thread waits for the
+// next event. So no event is passed from thread to thread. For this reason there is only one queue,
+// and nothing else in the process waits for the network.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ namespace leeway {
 
 class ServerQueue {
  public:
-  // Held by everything that may begin operations on the queue. Before it stops, the queue waits
-  // until no guest is left, for half a minute at most. (gRPC aborts a process that begins an
-  // operation on a queue that was shut down.)
+  // An object that may begin operations on the queue holds a Guest. Before the queue stops, it
+  // waits until no guest is left, for half a minute at most. This is necessary because gRPC aborts
+  // a process that begins an operation on a queue that was shut down.
   class Guest {
    public:
     explicit Guest(ServerQueue* queue) : queue_(queue) { queue_->Enter(); }
@@ -36,48 +36,54 @@ class ServerQueue {
     ServerQueue* const queue_;
   };
 
-  // `doorkeeper` admits the calls, and outlives the queue. Null: all calls are admitted.
+  // `doorkeeper` admits the calls. It must outlive the queue. If it is null, all calls are
+  // admitted.
   explicit ServerQueue(grpc::ServerBuilder& builder, Doorkeeper* doorkeeper = nullptr)
       : ServerQueue(builder, doorkeeper, ThreadsHere()) {}
-  // `threads` threads take events from the queue.
+  // `threads` is the number of threads that take events from the queue.
   ServerQueue(grpc::ServerBuilder& builder, Doorkeeper* doorkeeper, uint32_t threads);
-  // To be called after the gRPC server was shut down, which ends all calls, but before it is
-  // destroyed, because events in the queue still refer to it.
+  // Destroy the queue after the gRPC server was shut down, which ends all calls, but before the
+  // server is destroyed, because events in the queue still refer to it.
   ~ServerQueue();
 
-  // To be called once the gRPC server has started and calls are accepted.
+  // Starts the threads. Call this function when the gRPC server has started and calls are accepted.
   void Start();
 
   grpc::ServerCompletionQueue* get() const { return queue_.get(); }
-  // To be called before a call is processed any further. An error is the call's answer.
+  // Call this function before a call is processed any further. Returns the caller, or the error
+  // with which to answer the call.
   absl::StatusOr<Caller> Admit(const grpc::ServerContext& context, const CalledMethod& method) {
     return doorkeeper_ == nullptr ? Caller() : doorkeeper_->Admit(context, method);
   }
   // Runs `begin`, which accepts another call, unless the queue stops.
   void IfRunning(const std::function<void()>& begin);
-  // On a thread that takes events from the queue: runs `work` when no other event is ready
-  // (QueuePoller). On another thread: returns false, and the caller must run it at once.
+  // On a thread that takes events from the queue, postpones `work` until no other event is ready
+  // (QueuePoller), and returns true. On another thread, returns false, and the caller must run the
+  // work itself, at once.
   static bool AtRest(std::function<void()> work);
-  // On such a thread: says that a message with this number of payload bytes has come, so the next
-  // one is probably similar (QueuePoller). On another thread it does nothing.
+  // On a thread that takes events from the queue, records that a message with this number of
+  // payload bytes has come, because the next message is probably similar (QueuePoller). On another
+  // thread, does nothing.
   static void Took(uint64_t bytes);
-  // Calls `run` for 0 to `parts` - 1, and returns when all calls have returned. They run on this
-  // thread and, between other events, on the threads that take events from the queue.
+  // Calls `run` with each number from 0 to `parts` - 1, and returns when all calls have returned.
+  // The calls run on this thread and, between other events, on the threads that take events from
+  // the queue.
   void Share(uint64_t parts, const std::function<void(uint64_t)>& run);
-  // Runs `work`, which may take long (files), on a thread of its own, in the order of the calls.
-  // Work that is left when the queue ends is still run.
+  // Runs `work`, which may be slow (it may write a file), on a separate thread. The thread runs all
+  // such work in the order of the calls. Work that is left when the queue ends is still run.
   void Later(std::function<void()> work);
 
  private:
   class Helper;
 
-  // Half of the processors. On two processors the pushes of one worker reach 0.8 of raw TCP with
-  // one thread. With two or four threads, which wake each other in turn, they reach 0.65.
+  // Returns the number of threads, which is half of the number of processors. On two processors the
+  // pushes of one worker reach 0.8 of raw TCP with one thread. With two or four threads they reach
+  // 0.65, because the threads wake each other in turn.
   static uint32_t ThreadsHere();
   void Enter();
   void Leave();
   void WaitForGuests();
-  // `alone`: this is the only thread.
+  // Takes events from the queue until it stops. `alone` is true if this is the only thread.
   void Loop(bool alone);
   void RunLater();
 
@@ -87,7 +93,7 @@ class ServerQueue {
   // Used only by the thread that starts and ends the queue.
   std::vector<std::thread> threads_;
   Mutex mutex_;
-  // No more calls are accepted.
+  // Whether the queue no longer accepts calls.
   bool stopped_ GUARDED_BY(mutex_) = false;
 
   Mutex guests_mutex_;

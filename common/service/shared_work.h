@@ -1,4 +1,5 @@
-// Work in parts for several threads. Each thread takes the next part that no other has taken.
+// Work in parts for several threads. Each thread takes the next part that no other thread has
+// taken.
 #pragma once
 
 #include <atomic>
@@ -12,7 +13,7 @@ namespace leeway {
 // Thread-safe.
 class SharedWork {
  public:
-  // `run` is called once for each of 0 to `parts` - 1.
+  // `run` is called once with each number from 0 to `parts` - 1.
   SharedWork(uint64_t parts, std::function<void(uint64_t)> run)
       : parts_(parts), run_(std::move(run)) {}
 
@@ -25,8 +26,8 @@ class SharedWork {
     if (++done_ == parts_) all_done_.NotifyAll();
     return true;
   }
-  // Runs the parts that are left, and returns when all parts have run. It waits only for running
-  // parts, not for threads that come too late.
+  // Runs the parts that are left, and returns when all parts have run. Waits only for parts that
+  // other threads have begun, not for threads that have not begun a part.
   void Finish() {
     while (RunNext()) {
     }

@@ -1,5 +1,5 @@
-// Unary methods on the server's completion queue. Each call is admitted by its metadata, read,
-// passed to its handler, and answered when the handler says so, from any thread.
+// Unary methods on the server's completion queue. Each call is admitted by its metadata, then read,
+// then passed to its handler. The handler answers the call from any thread.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,8 @@
 
 namespace leeway {
 
-// PERMISSION_DENIED if the request is for another rank than the caller's. A request for any rank
-// becomes a request for the caller's rank.
+// Returns PERMISSION_DENIED if the request is for another rank than the caller's. A request for any
+// rank becomes a request for the caller's rank.
 template <typename Request>
 absl::Status HoldToRank(const Caller& caller, Request& request) {
   if constexpr (requires { request.set_rank(0); }) {
@@ -40,7 +40,7 @@ template <typename Request, typename Reply>
 class UnaryCall : public QueueEvent {
  public:
   using Stream = grpc::ServerAsyncReaderWriter<Reply, Request>;
-  // To be called once.
+  // Answers the call. The handler calls it once.
   using Done = std::function<void(absl::StatusOr<Reply>)>;
   using Handler = std::function<void(Request request, Done done)>;
   // Accepts the next call of the method.
@@ -48,8 +48,8 @@ class UnaryCall : public QueueEvent {
       std::function<void(grpc::ServerContext*, Stream*, grpc::ServerCompletionQueue*, void* tag)>;
   // Reads the message of a call.
   using Reader = std::function<void(Stream&, Request*, void* tag)>;
-  // Checks the request against the caller, and adds to it what the connection says of the peer.
-  // Null: no check. An error is the call's answer.
+  // Checks whether the caller may make this request, and adds facts about the peer to the request.
+  // If it is null, there is no check. If it returns an error, the call is answered with it.
   using Check = std::function<absl::Status(const Caller&, const grpc::ServerContext&, Request&)>;
   struct Method {
     CalledMethod called;
@@ -68,7 +68,7 @@ class UnaryCall : public QueueEvent {
   }
 
   void Run(bool ok) override {
-    // The call was answered, or the queue ends and no call will come.
+    // Delete this object if the call was answered, or if the queue ends and no call will come.
     if (step_ == Step::kEnded || (step_ == Step::kAwaited && !ok)) {
       delete this;
     } else if (step_ == Step::kAwaited) {
@@ -85,7 +85,8 @@ class UnaryCall : public QueueEvent {
   UnaryCall(ServerQueue* queue, std::shared_ptr<const Method> method)
       : queue_(queue), guest_(queue), method_(std::move(method)), stream_(&context_) {}
 
-  // Admits the call by its metadata. If the caller may not call this method, no message is read.
+  // Checks by the call's metadata whether the caller may call this method. If not, the call is
+  // refused and its message is not read.
   void Admit() {
     absl::StatusOr<Caller> caller = queue_->Admit(context_, method_->called);
     if (!caller.ok()) {
@@ -104,8 +105,8 @@ class UnaryCall : public QueueEvent {
              : absl::InvalidArgumentError(absl::StrCat(
                    method_->called.name, ": the call's message is missing or malformed"));
     if (!status.ok()) return Answer(status);
-    // The handler owns the request. The answer may take long, and this call keeps nothing of the
-    // request.
+    // Move the request to the handler, because the answer may take long and this object must not
+    // keep the request's memory.
     method_->handle(std::exchange(request_, Request()),
                     [this](const absl::StatusOr<Reply>& reply) { Answer(reply); });
   }
@@ -133,14 +134,15 @@ class UnaryCall : public QueueEvent {
   Step step_ = Step::kAwaited;
 };
 
-// The answer of a method that returns only a status.
+// Returns the answer of a method that returns only a status.
 template <typename Message>
 absl::StatusOr<Message> Reply(const absl::Status& status) {
   if (!status.ok()) return status;
   return Message();
 }
 
-// Serves a unary method of an AdmittedService, such as leeway.v1.Coordinator.StopJob.
+// Serves a unary method of an AdmittedService. `name` is its full name, such as
+// leeway.v1.Coordinator.StopJob.
 template <typename Request, typename Reply, typename Service>
 void ServeUnary(ServerQueue* queue, Service* service, const std::string& name,
                 typename UnaryCall<Request, Reply>::Handler handler,

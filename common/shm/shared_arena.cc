@@ -55,7 +55,7 @@ SharedArena::SharedArena(Descriptor file, std::byte* memory, uint64_t bytes)
       nonce_(RandomIdentity()),
       free_({{kSharedPageBytes, bytes - kSharedPageBytes}}),
       backed_(kSharedPageBytes) {
-  // The last session in the list is the first to be taken.
+  // Add the sessions in reverse order, because OpenSession takes the last one of the list.
   for (size_t i = SharedHeader::kSessions; i > 0; --i) {
     free_sessions_.push_back(SharedHeader::SessionOffset(i - 1));
   }
@@ -83,8 +83,8 @@ absl::StatusOr<std::shared_ptr<std::byte>> SharedArena::Allocate(uint64_t bytes)
                                     });
 }
 
-// Takes the first range that is large enough. Blocks come in one or two sizes, so this fills holes
-// and keeps the pages in use at the front.
+// Takes the first free range that is large enough. Blocks have only one or two sizes, so this fills
+// gaps and keeps the used pages at the beginning of the arena.
 absl::StatusOr<uint64_t> SharedArena::Take(uint64_t bytes, uint64_t& unbacked_from) {
   MutexLock lock(mutex_);
   for (auto range = free_.begin(); range != free_.end(); ++range) {
@@ -102,7 +102,8 @@ absl::StatusOr<uint64_t> SharedArena::Take(uint64_t bytes, uint64_t& unbacked_fr
 
 void SharedArena::GiveBack(uint64_t offset, uint64_t bytes, bool backed) {
   MutexLock lock(mutex_);
-  // Backing memory twice changes nothing, so backed pages after `offset` need no record.
+  // Pages after `offset` may be backed already. They need no record, because backing a page twice
+  // has no effect.
   if (!backed) backed_ = std::min(backed_, offset);
   GiveBackLocked(offset, bytes);
 }
@@ -124,20 +125,20 @@ void SharedArena::GiveBackLocked(uint64_t offset, uint64_t bytes) {
   free_.emplace(offset, bytes);
 }
 
-// Commits the memory now, so that a lack of memory is an error here instead of a SIGBUS at a later
+// Commits the memory now, so that a lack of memory is an error here and not a SIGBUS at a later
 // write.
 absl::Status SharedArena::Back(uint64_t begin, uint64_t end) {
 #ifdef MADV_POPULATE_WRITE
   const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t from = begin / page * page;
-  // This also faults the pages in.
+  // This also faults in the pages, so that later writes are fast.
   if (madvise(memory_ + from, end - from, MADV_POPULATE_WRITE) == 0) return absl::OkStatus();
   if (errno != EINVAL) {
     return absl::ResourceExhaustedError(absl::StrCat("the system has no memory for ", end - begin,
                                                      " shared bytes: ", std::strerror(errno)));
   }
 #endif
-  // The kernel is older than 5.14.
+  // EINVAL means that the kernel is older than 5.14.
   const int error =
       posix_fallocate(*file_, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
   if (error == 0) return absl::OkStatus();
@@ -173,7 +174,8 @@ void SharedArena::CloseSession(const SharedSession& session) {
   std::atomic<uint64_t>& word =
       HeaderOf(memory_).sessions[SharedHeader::SessionIndex(session.offset)];
   uint64_t expected = session.number;
-  // A second close would otherwise free another session's word.
+  // Do nothing if the word has another number, because the session was closed already and the word
+  // may belong to a later session.
   if (expected == 0 || !word.compare_exchange_strong(expected, 0)) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);
   MutexLock lock(mutex_);

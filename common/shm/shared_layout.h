@@ -1,4 +1,4 @@
-// The first page of a SharedArena, as owner and peer see it.
+// The first page of a SharedArena, as both its owner and the peer use it.
 #pragma once
 
 #include <atomic>
@@ -19,12 +19,13 @@ struct SharedHeader {
     return offset % sizeof(uint64_t) == 0 && offset >= sizeof(uint64_t) &&
            offset < kSharedPageBytes;
   }
-  // `offset` must satisfy IsSession.
+  // Convert between the offset of a session and its index. `offset` must satisfy IsSession.
   static size_t SessionIndex(uint64_t offset) { return offset / sizeof(uint64_t) - 1; }
   static uint64_t SessionOffset(size_t index) { return (index + 1) * sizeof(uint64_t); }
 };
 
-// Two processes use these atomics, and one of them may only read, so they must be lock-free.
+// The atomics must be lock-free, because two processes use them and one of these processes cannot
+// write to the page.
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(sizeof(std::atomic<uint64_t>) == sizeof(uint64_t));
 static_assert(sizeof(SharedHeader) == kSharedPageBytes);

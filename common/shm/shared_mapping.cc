@@ -15,8 +15,8 @@
 namespace leeway {
 namespace {
 
-// Opens the process's folder in /proc. It reaches the files of this process even if another process
-// gets the same number later.
+// Opens the process's folder in /proc. With the descriptor the files of this process can be opened,
+// and never those of a later process with the same number.
 absl::StatusOr<Descriptor> OpenProcess(const std::string& path) {
   Descriptor process(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (*process < 0 && errno == ENOENT) {
@@ -35,7 +35,8 @@ absl::StatusOr<Descriptor> OpenProcess(const std::string& path) {
 
 absl::StatusOr<Descriptor> OpenFile(int process, uint32_t number) {
   const std::string path = absl::StrCat("fd/", number);
-  // The file may be a pipe or a terminal: do not wait for it or become its reader.
+  // The file may be a pipe or a terminal. With these flags the call does not wait for a pipe, and a
+  // terminal does not become the controlling terminal.
   Descriptor file(openat(process, path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (*file >= 0) return file;
   switch (errno) {
@@ -52,8 +53,8 @@ absl::StatusOr<Descriptor> OpenFile(int process, uint32_t number) {
   }
 }
 
-// Checks that the file is the offered memory and can never shrink. Reading memory that has shrunk
-// would be a SIGBUS.
+// Checks that the file is the offered memory and that it can never shrink, because reading memory
+// that has shrunk raises SIGBUS.
 absl::Status CheckFile(int file, const v1::MemoryOffer& offer) {
   const int seals = fcntl(file, F_GET_SEALS);
   if (seals < 0) return absl::FailedPreconditionError("the file is not memory (a memfd)");
@@ -61,7 +62,7 @@ absl::Status CheckFile(int file, const v1::MemoryOffer& offer) {
     return absl::FailedPreconditionError("the memory could shrink: it is not sealed");
   }
   struct stat info;
-  if (fstat(file, &info) != 0) return absl::ErrnoToStatus(errno, "looking at the memory");
+  if (fstat(file, &info) != 0) return absl::ErrnoToStatus(errno, "reading the size of the memory");
   if (static_cast<uint64_t>(info.st_size) < offer.bytes()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the memory has ", info.st_size, " bytes, but the offer says ", offer.bytes()));
@@ -75,7 +76,7 @@ absl::Status CheckFile(int file, const v1::MemoryOffer& offer) {
   return absl::OkStatus();
 }
 
-// Maps the offered memory.
+// Opens, checks and maps the offered memory.
 absl::StatusOr<const std::byte*> MapOffered(const v1::MemoryOffer& offer) {
   ASSIGN_OR_RETURN(const Descriptor process, OpenProcess(absl::StrCat("/proc/", offer.pid())));
   ASSIGN_OR_RETURN(const Descriptor file, OpenFile(*process, offer.fd()));

@@ -1,4 +1,4 @@
-// Keeps two processes, or two threads, from fetching the same file at once.
+// Prevents two processes, or two threads, from fetching the same file at the same time.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace leeway {
 
-// The lock is held while the object lives, and is released when the process ends. It only saves
-// work: a file is written whole, whichever process writes it. So an owner that cannot get the lock
-// continues without it.
+// Holds the lock while the object lives. The lock is also released when the process ends. The lock
+// only saves work, because each process writes the file atomically. So if the object cannot get the
+// lock, it continues without the lock.
 class CopyLock {
  public:
-  // Takes the lock for `name`, one of many in the file at `path`. Waits at most `patience`, then
-  // continues without the lock and logs a warning that has `name`.
+  // Takes the lock for `name`. The file at `path` has the locks for all names. Waits for at most
+  // `patience`, and then continues without the lock and logs a warning that contains `name`.
   CopyLock(const std::string& path, const std::string& name, Duration patience);
 
  private:

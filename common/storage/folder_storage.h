@@ -1,5 +1,6 @@
-// Files in folders of this machine, or in folders that it mounts (common/files/files.h). A file is
-// written under a temporary name and synced, then renamed, and its folder is synced.
+// A storage for files in folders of this machine, or in folders that this machine mounts
+// (common/files/files.h). A file is written under a temporary name, synced and renamed, and then
+// its folder is synced.
 #pragma once
 
 #include "common/storage/storage.h"
@@ -15,9 +16,10 @@ class FolderStorage final : public Storage {
   absl::Status MakeFolder(const std::string& folder) override;
   absl::Status RemoveFile(const std::string& path) override;
   absl::Status RemoveFolder(const std::string& folder) override;
-  // Does nothing: unfinished files go with their folder.
+  // Does nothing, because unfinished files are removed with their folder.
   absl::Status RemoveUnfinished(const std::string& folder) override;
-  // Only makes the folder: the first write shows whether files can be written there.
+  // Only makes the folder. Does not write to it, because the first write will show whether files
+  // can be written there.
   absl::Status Prepare(const std::string& folder) override;
 };
 

@@ -25,14 +25,15 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kFolderVariable[] = "LEEWAY_DATA_CACHE";
-// How often a file that arrives damaged is fetched.
+// The number of attempts to fetch a file that arrives damaged.
 constexpr int kAttempts = 3;
 constexpr uint64_t kPieceBytes = 4 << 20;
-// The longest wait for another process that fetches a file, beyond a request's deadline.
+// The time for which this process waits for another process that fetches a file, in addition to the
+// deadline of a request.
 constexpr std::chrono::seconds kRetriesAtMost(90);
 
-// Turns errors that the user has to correct into INVALID_ARGUMENT. Errors that may pass, and
-// NOT_FOUND, stay as they are.
+// Converts errors that the user has to correct to INVALID_ARGUMENT. Temporary errors and NOT_FOUND
+// stay as they are.
 absl::Status AsReading(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kFailedPrecondition:
@@ -50,7 +51,8 @@ bool IsThere(const std::string& path, uint64_t size) {
          static_cast<uint64_t>(info.st_size) == size;
 }
 
-// The free bytes of the disk that holds `folder`, or will hold it if the folder does not exist yet.
+// Returns the number of free bytes on the disk of `folder`. If the folder does not exist yet, uses
+// the disk on which it would be made.
 absl::StatusOr<uint64_t> FreeBytes(const std::string& folder) {
   struct statvfs disk;
   fs::path place = folder;
@@ -73,8 +75,9 @@ absl::Status CheckFree(const std::string& folder, uint64_t bytes) {
       " free: make room there, or name a folder of another disk in ", kFolderVariable));
 }
 
-// Makes one attempt. ABORTED if the content that arrives does not match the store's MD5, which
-// another attempt may mend. DATA_LOSS if the file in the store has been replaced.
+// Makes one attempt to copy a file. Returns ABORTED if the content that arrives does not match the
+// store's MD5, in which case another attempt may succeed. Returns DATA_LOSS if the file in the
+// store has been replaced.
 absl::Status Copy(Storage& storage, const std::string& location, const StoredEntry& entry,
                   const std::string& path) {
   ASSIGN_OR_RETURN(std::unique_ptr<StoredFile> source, storage.OpenListed(location, entry));
@@ -89,7 +92,8 @@ absl::Status Copy(Storage& storage, const std::string& location, const StoredEnt
   }
   const std::string arrived = digest.Hex();
   if (!arrived.empty() && !source->md5().empty() && arrived != source->md5()) {
-    // The ETag of an encrypted object is not an MD5, but a listing does not say so.
+    // Open the object anew, because the ETag of an encrypted object is not an MD5 and a listing
+    // does not tell whether an object is encrypted.
     ASSIGN_OR_RETURN(source, storage.Open(location));
     if (!source->md5().empty()) {
       return absl::AbortedError(absl::StrCat(location, ": arrived with the MD5 ", arrived,
@@ -164,7 +168,7 @@ std::string LocalCopies::PathOf(const std::string& location, const StoredEntry& 
 
 absl::Status LocalCopies::MakeFolderOf(const std::string& path) const {
   RETURN_IF_ERROR(MakeFolders(fs::path(folder_).parent_path().string()));
-  // A user without access to the store must not read its copies either.
+  // Only this user may read the copies, because other users may not have access to the store.
   if (mkdir(folder_.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
     return absl::ErrnoToStatus(errno, absl::StrCat("making the folder '", folder_, "'"));
   }

@@ -1,10 +1,10 @@
-// Copies of an object store's files in a folder of this machine, for callers that map a file or
-// read it repeatedly.
+// Keeps copies of an object store's files in a folder of this machine, for callers that map a file
+// or read it repeatedly.
 //
-// A copy is named by a digest of its location, version (ETag) and size: other content is another
-// copy, and an existing copy never changes. A copy appears whole, by renaming, after its size and,
-// if the store reports one, its MD5 were checked. So all processes of a user can share the folder,
-// and a user may remove it whenever no process reads a copy.
+// The name of a copy is a digest of the file's location, version (ETag) and size. So new content
+// gets a new copy, and an existing copy never changes. A copy appears whole, by renaming, after its
+// size was checked, and also its MD5 if the store reports one. So all processes of a user can share
+// the folder. A user may remove the folder when no process reads a copy.
 #pragma once
 
 #include <map>
@@ -22,11 +22,14 @@
 
 namespace leeway {
 
-// Thread-safe; calls may block on the store. The store is asked for a location's version once, so a
-// file stays the same for this process. Errors name the location. INVALID_ARGUMENT: a setting of
-// the store, such as its permissions, is wrong. NOT_FOUND: the store does not have the file.
-// DATA_LOSS: the file was replaced, or arrives damaged. RESOURCE_EXHAUSTED: the disk is full.
-// UNAVAILABLE: the retries are used up.
+// Thread-safe. Calls may wait for the store. The store is asked for the version of a location only
+// once, so the content of a file does not change for this process. Errors name the location:
+//
+//   INVALID_ARGUMENT    a setting of the store is wrong, such as its permissions
+//   NOT_FOUND           the store does not have the file
+//   DATA_LOSS           the file was replaced, or arrives damaged
+//   RESOURCE_EXHAUSTED  the disk is full
+//   UNAVAILABLE         the store did not answer at the last retry
 class LocalCopies {
  public:
   // Keeps copies in `folder`, which the first copy creates.
@@ -39,16 +42,17 @@ class LocalCopies {
   absl::StatusOr<std::string> Get(const std::string& location) EXCLUDES(mutex_);
   // Returns the size and version that the store has at the location. The name is empty.
   absl::StatusOr<StoredEntry> Find(const std::string& location) EXCLUDES(mutex_);
-  // Whether the copy exists, as far as that is known without asking the store.
+  // Returns whether the copy exists, as far as that is known without asking the store.
   bool Has(const std::string& location) const EXCLUDES(mutex_);
   // Lists what is directly in a folder of the store.
   absl::StatusOr<std::vector<StoredEntry>> List(const std::string& folder) EXCLUDES(mutex_);
-  // RESOURCE_EXHAUSTED, with the figures, if the disk has no room for those files that have no copy
-  // yet. A file that the store does not have counts as empty.
+  // Checks whether the disk has room for the files that have no copy yet. Returns
+  // RESOURCE_EXHAUSTED, with the figures, if it does not. A file that the store does not have
+  // counts as empty.
   absl::Status CheckRoom(std::span<const std::string> locations) EXCLUDES(mutex_);
 
  private:
-  // The entry that was found or listed before.
+  // Returns the entry of a location that was found or listed before.
   std::optional<StoredEntry> Known(const std::string& location) const EXCLUDES(mutex_);
   std::string PathOf(const std::string& location, const StoredEntry& entry) const;
   absl::Status Fetch(const std::string& location, const StoredEntry& entry,
@@ -61,10 +65,11 @@ class LocalCopies {
   std::map<std::string, StoredEntry> entries_ GUARDED_BY(mutex_);
 };
 
-// Returns the folder for copies: LEEWAY_DATA_CACHE, else leeway/data in XDG_CACHE_HOME or ~/.cache.
-// INVALID_ARGUMENT if none of these variables is set.
+// Returns the folder for copies, which is LEEWAY_DATA_CACHE if that is set, otherwise leeway/data
+// in XDG_CACHE_HOME or in ~/.cache. Returns INVALID_ARGUMENT if none of these variables is set.
 absl::StatusOr<std::string> CopiesFolder(const EnvironmentLookup& look_up);
-// The copies of this process, in its CopiesFolder. They live until the process ends.
+// Returns the copies of this process, which are in its CopiesFolder. The object lives until the
+// process ends.
 absl::StatusOr<LocalCopies*> ProcessCopies();
 
 }  // namespace leeway

@@ -19,7 +19,7 @@ absl::Status ObjectFile::Fill(uint64_t position) const {
   begin_ = position;
   absl::Status status = client_->Get(key_, info_.etag, position, window_);
   if (!status.ok()) window_.clear();
-  // Both errors mean that the object is not the one that was opened.
+  // Both errors mean that the object was replaced after it was opened.
   if (absl::IsNotFound(status) || absl::IsOutOfRange(status)) {
     return absl::DataLossError(status.message());
   }

@@ -1,4 +1,4 @@
-// One object of a store, read in windows.
+// One object of a store, which is read in large pieces (windows).
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace leeway {
 
-// Thread-safe; sends one request at a time.
+// Thread-safe. Sends one request at a time.
 class ObjectFile final : public StoredFile {
  public:
   ObjectFile(S3Client* client, std::string location, std::string key, ObjectInfo info)
@@ -23,7 +23,8 @@ class ObjectFile final : public StoredFile {
   const std::string& location() const override { return location_; }
   uint64_t size() const override { return info_.size; }
   std::string version() const override { return info_.etag; }
-  // The ETag of an object that was put in one request is its MD5.
+  // Returns the MD5 of an object that was put in one request, which is its ETag. For other objects
+  // the result is empty.
   std::string md5() const override;
   absl::Status ReadAt(uint64_t position, std::span<uint8_t> target) const override EXCLUDES(mutex_);
 
@@ -35,8 +36,8 @@ class ObjectFile final : public StoredFile {
   const std::string key_;
   const ObjectInfo info_;
   mutable Mutex mutex_;
-  // The window into the object, from `begin_` on. Files are mostly read from front to back, in
-  // small pieces.
+  // The bytes of the object from `begin_` on that were read last. They serve the next reads,
+  // because files are mostly read from the beginning to the end, in small pieces.
   mutable uint64_t begin_ GUARDED_BY(mutex_) = 0;
   mutable std::vector<uint8_t> window_ GUARDED_BY(mutex_);
 };

@@ -17,8 +17,8 @@
 namespace leeway {
 namespace {
 
-// Turns errors that the user has to correct into INVALID_ARGUMENT. Errors that may pass stay as
-// they are.
+// Converts errors that the user has to correct to INVALID_ARGUMENT. Temporary errors stay as they
+// are.
 absl::Status AsSetting(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kFailedPrecondition:
@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<StoredEntry>> ObjectStorage::Entries(const std::strin
   ASSIGN_OR_RETURN(const S3Listing listing, client_->List(prefix, "/"));
   std::vector<StoredEntry> entries;
   for (const S3Object& object : listing.objects) {
-    // Some tools represent a folder by an object of its name.
+    // Skip the object with the name of the folder, which some tools make to represent a folder.
     if (object.key.size() <= prefix.size()) continue;
     entries.push_back({object.key.substr(prefix.size()), false, object.size, object.etag});
   }
@@ -111,7 +111,8 @@ absl::Status ObjectStorage::RemoveUnfinished(const std::string& folder) {
 
 absl::Status ObjectStorage::AbortBelow(const std::string& prefix) {
   const absl::StatusOr<std::vector<S3Upload>> uploads = client_->ListUploads(prefix);
-  // The store cannot list uploads, so its own clean-up rules must remove such leftovers.
+  // Do nothing if the store cannot list uploads. Its own clean-up rules must remove unfinished
+  // uploads.
   if (absl::IsUnimplemented(uploads.status())) return absl::OkStatus();
   RETURN_IF_ERROR(uploads.status());
   for (const S3Upload& upload : *uploads) {

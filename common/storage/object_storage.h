@@ -1,5 +1,5 @@
-// Files as objects of one bucket. A small file is put in one request, a large one in parts. In both
-// cases the object appears, whole, with the last request, or not at all.
+// A storage for files as objects of one bucket. A small file is put in one request, and a large
+// file in parts. In both cases the object appears with the last request, and only as a whole.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class ObjectStorage final : public Storage {
   absl::StatusOr<std::unique_ptr<StoredFileWriter>> Create(const std::string& location) override;
   absl::StatusOr<uint64_t> SizeOf(const std::string& location) override;
   absl::StatusOr<std::vector<StoredEntry>> Entries(const std::string& folder) override;
-  // Does nothing: an object store has no folders to make.
+  // Does nothing, because an object store has no folders.
   absl::Status MakeFolder(const std::string& folder) override;
   absl::Status RemoveFile(const std::string& location) override;
   absl::Status RemoveFolder(const std::string& folder) override;
@@ -30,7 +30,7 @@ class ObjectStorage final : public Storage {
  private:
   // Returns the key within the bucket.
   absl::StatusOr<std::string> KeyOf(const std::string& location) const;
-  // "FOLDER/", or "" for the bucket itself.
+  // Returns the prefix of keys in a folder: "FOLDER/", or "" for the bucket itself.
   absl::StatusOr<std::string> PrefixOf(const std::string& folder) const;
   absl::Status AbortBelow(const std::string& prefix);
   absl::Status TryOut(const std::string& folder);

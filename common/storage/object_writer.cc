@@ -10,10 +10,11 @@
 namespace leeway {
 namespace {
 
-// The limit of S3.
+// The most parts that S3 allows in one upload.
 constexpr size_t kPartsMax = 10'000;
-// After each group of this number of parts, the part size grows by the size of the first part:
-// 10,000 parts, starting at 8 MiB, contain 430 GiB.
+// The number of parts of the same size. Each further group of this number of parts has parts that
+// are larger by the size of the first part. So 10,000 parts that begin with 8 MiB have room for 430
+// GiB.
 constexpr size_t kPartsOfOneSize = 1'000;
 
 }  // namespace
@@ -36,8 +37,8 @@ uint64_t ObjectWriter::PartBytes() const {
 absl::Status ObjectWriter::Append(std::span<const uint8_t> bytes) {
   RETURN_IF_ERROR(status_);
   while (!bytes.empty()) {
-    // A full part is sent only when more bytes follow: content of one part goes in a single
-    // request.
+    // Send a full part only when more bytes follow, because a file that fits in one part is put in
+    // a single request.
     if (part_.size() == PartBytes()) {
       status_ = SendPart();
       RETURN_IF_ERROR(status_);

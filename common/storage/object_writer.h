@@ -1,4 +1,4 @@
-// Writes one object: in a single request if it is small, in parts otherwise.
+// Writes one object, in a single request if it is small, otherwise in parts.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace leeway {
 
-// Sends each part when it is full, on the caller's thread. Buffers one part.
+// Buffers one part, and sends it on the caller's thread when it is full and more bytes follow.
 class ObjectWriter final : public StoredFileWriter {
  public:
-  // `mark` differs from the mark of each other writer.
+  // `mark` must differ from the marks of all other writers.
   ObjectWriter(S3Client* client, std::string location, std::string key, std::string mark)
       : client_(client),
         location_(std::move(location)),
@@ -37,7 +37,7 @@ class ObjectWriter final : public StoredFileWriter {
   const std::string key_;
   const std::string mark_;
   std::vector<uint8_t> part_;
-  // Empty before an upload begins and after it ends.
+  // The id of the upload. Empty before an upload begins and after it ends.
   std::string upload_;
   std::vector<std::string> etags_;
   bool finished_ = false;

@@ -14,23 +14,25 @@
 
 namespace leeway {
 
-// Thread-safe. A reader meets the error of a failed fetch again, so errors are ignored here.
+// Thread-safe. Ignores errors of a fetch, because a reader of the same file will get the error
+// again.
 class ReadAhead {
  public:
-  // `threads`: the number of files that are fetched at the same time. The threads start with the
-  // first file. `copies` outlives this object.
+  // `threads` is the number of files that are fetched at the same time. The threads start with the
+  // first file. `copies` must outlive this object.
   ReadAhead(LocalCopies* copies, uint32_t threads) : copies_(copies), threads_max_(threads) {}
-  // Drops files that are not begun, and waits for those that are being fetched.
+  // Drops the files that wait, and waits until the files that are being fetched are complete.
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
 
-  // Queues the file behind the files named before. A file that already waits keeps its place; one
-  // that is being fetched stays as it is.
+  // Queues the file after the files that already wait. Does nothing if the file itself already
+  // waits or is being fetched.
   void WillNeed(const std::string& location) EXCLUDES(mutex_);
 
  private:
   void Run() EXCLUDES(mutex_);
-  // Waits for a file to fetch. Returns nothing when the object is being destroyed.
+  // Waits until there is a file to fetch, and returns it. Returns nothing when the object is being
+  // destroyed.
   std::optional<std::string> Next() EXCLUDES(mutex_);
 
   LocalCopies* const copies_;

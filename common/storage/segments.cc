@@ -15,7 +15,8 @@ namespace {
 
 constexpr uint64_t kJoinBytes = 4 << 20;
 
-// Returns nothing for a name that is not a segment's.
+// Returns the number of the segment with this name. Returns nothing if the name is not that of a
+// segment.
 std::optional<uint64_t> NumberOf(absl::string_view name) {
   uint64_t number = 0;
   const absl::string_view digits = name.substr(0, name.find('.'));
@@ -44,7 +45,7 @@ absl::StatusOr<std::unique_ptr<SegmentWriter>> SegmentWriter::Open(std::string f
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(folder));
   RETURN_IF_ERROR(storage->MakeFolder(folder));
   ASSIGN_OR_RETURN(const auto segments, SegmentsOf(folder));
-  // Another process, thought to be dead, may still put the newest segment. So this one begins a new
+  // Begin a new segment, because another process that is considered dead may still put the newest
   // one.
   const uint64_t number = segments.empty() ? 0 : segments.back().first + 1;
   return std::unique_ptr<SegmentWriter>(
@@ -58,7 +59,7 @@ absl::Status SegmentWriter::Append(const std::string& lines) {
         folder_, ": the storage accepts no writes, so ", lines.size(), " bytes were dropped"));
   }
   content_ += lines;
-  // The interval begins with the first line that waits.
+  // The interval begins with the first of the lines that wait.
   if (!waits) tried_ = options_.now();
   return Tick();
 }
@@ -85,7 +86,7 @@ absl::Status SegmentWriter::Keep() {
 absl::Status JoinSegments(const std::string& folder, const std::string& path) {
   ASSIGN_OR_RETURN(const auto segments, SegmentsOf(folder));
   if (segments.empty()) {
-    return absl::NotFoundError(absl::StrCat("'", folder, "' holds no segments of a log"));
+    return absl::NotFoundError(absl::StrCat("'", folder, "' has no segments of a log"));
   }
   ASSIGN_OR_RETURN(FileWriter joined, FileWriter::Create(path));
   std::vector<uint8_t> bytes;

@@ -1,6 +1,6 @@
-// A log in a storage that can only put whole files. The log is the concatenation of the segments
-// FOLDER/000000.EXT, 000001.EXT and so on. The newest segment is put again with each addition until
-// it is full.
+// A log in a storage that can only put whole files. The log consists of the segments
+// FOLDER/000000.EXT, 000001.EXT and so on. Each addition puts the newest segment again, until this
+// segment is full.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +15,31 @@
 
 namespace leeway {
 
-// Not thread-safe. Call Keep at the end; otherwise the lines that were not put yet are lost.
+// Not thread-safe. Call Keep before the object is destroyed, because otherwise the lines that were
+// not put yet are lost.
 class SegmentWriter {
  public:
   struct Options {
     // The extension of a segment's name, such as "jsonl".
     std::string extension;
-    // The longest time until added lines are put, provided that Append or Tick is called then. A
-    // kill loses at most the lines of this time.
+    // The time for which added lines wait. The next call of Append or Tick after that puts them. If
+    // the process is killed, only the lines of this time are lost.
     Duration every = std::chrono::seconds(10);
-    // A segment of this size is full.
+    // The size from which on a segment is full.
     uint64_t segment_bytes = 4 << 20;
-    // While the storage accepts no writes, this number of bytes is kept, and further lines are
-    // dropped.
+    // The most bytes that are kept while the storage accepts no writes. Further lines are dropped.
     uint64_t kept_bytes_max = 64 << 20;
     std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
   };
-  // Continues after the existing segments, which are not changed.
+  // Opens the log in `folder`. Adds segments after the existing segments, which are not changed.
   static absl::StatusOr<std::unique_ptr<SegmentWriter>> Open(std::string folder, Options options);
 
-  // Adds whole lines. After an error the lines are kept and put with the next ones; after
-  // RESOURCE_EXHAUSTED they are dropped.
+  // Adds whole lines. If the result is RESOURCE_EXHAUSTED, the lines were dropped. After any other
+  // error they are kept, and are put with the next lines.
   absl::Status Append(const std::string& lines);
-  // Puts the lines that have waited long enough.
+  // Puts the waiting lines if `every` has passed.
   absl::Status Tick();
-  // Puts all lines.
+  // Puts all waiting lines.
   absl::Status Keep();
 
  private:
@@ -48,7 +48,7 @@ class SegmentWriter {
 
   const std::string folder_;
   const Options options_;
-  // The number of the newest segment, and the content that it will have.
+  // The number of the newest segment, and its content, including lines that were not put yet.
   uint64_t number_;
   std::string content_;
   // The number of bytes of `content_` that the storage already has.
@@ -57,8 +57,8 @@ class SegmentWriter {
   Time tried_{};
 };
 
-// Joins the segments in `folder` and writes the log to the file at `path`. NOT_FOUND if the folder
-// has no segments.
+// Joins the segments in `folder` and writes the log to the file at `path`. Returns NOT_FOUND if the
+// folder has no segments.
 absl::Status JoinSegments(const std::string& folder, const std::string& path);
 
 }  // namespace leeway

@@ -21,7 +21,7 @@ constexpr uint64_t kCopyBytes = 4 << 20;
 // The storages of this process, by the prefix of their locations.
 class Mounts {
  public:
-  // Returns null if no storage is mounted there.
+  // Returns the storage of a location, or null if no storage is mounted there.
   std::shared_ptr<Storage> Find(const std::string& location) EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     for (const auto& [prefix, storage] : mounted_) {
@@ -29,7 +29,8 @@ class Mounts {
     }
     return nullptr;
   }
-  // If two threads add a storage, both get the first one.
+  // Adds a storage and returns it. If another thread has added a storage for the prefix meanwhile,
+  // returns that one.
   std::shared_ptr<Storage> Add(const std::string& prefix, std::shared_ptr<Storage> storage)
       EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
@@ -44,11 +45,11 @@ class Mounts {
  private:
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<Storage>> mounted_ GUARDED_BY(mutex_);
-  // Other threads may still use replaced storages.
+  // Storages that were replaced, which are kept because other threads may still use them.
   std::vector<std::shared_ptr<Storage>> replaced_ GUARDED_BY(mutex_);
 };
 
-// Never destroyed, because threads may outlive main.
+// Returns the mounts of the process. They are never destroyed, because threads may outlive main.
 Mounts& ProcessMounts() {
   static auto* const mounts = new Mounts;
   return *mounts;
@@ -66,7 +67,8 @@ absl::StatusOr<Storage*> StorageOf(const std::string& location) {
   if (!IsObjectLocation(location)) return folders;
   ASSIGN_OR_RETURN(const ObjectLocation parsed, ParseObjectLocation(location));
   ASSIGN_OR_RETURN(std::shared_ptr<Storage> made, MakeObjectStorage(parsed.bucket));
-  // With the slash, one bucket's prefix cannot match another bucket's name.
+  // The prefix ends with a slash, so that it cannot match a bucket whose name begins with this
+  // bucket's name.
   return ProcessMounts().Add(LocationText(parsed.bucket, "") + "/", std::move(made)).get();
 }
 

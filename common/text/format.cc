@@ -12,10 +12,12 @@ namespace {
 
 constexpr double kManyDigits = 1e15;
 constexpr double kLongLoss = 1e4;
-// The squared errors of a regression on prices in yen are below this.
+// A larger loss means that training has diverged. Even the squared errors of a regression on prices
+// in yen are below this number.
 constexpr double kDivergedLoss = 1e15;
 
-// In UTF-8 a character continues with bytes 10xxxxxx.
+// Returns whether the byte begins a character of UTF-8. The other bytes of a character are
+// 10xxxxxx.
 bool StartsCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
 }  // namespace

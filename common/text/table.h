@@ -1,4 +1,4 @@
-// A table of text.
+// A table of strings, for a terminal.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@ namespace leeway {
 
 class Table {
  public:
-  // The first `left` columns are aligned to the left, and the others to the right.
+  // The first `left` columns are aligned to the left, and all other columns to the right.
   Table(std::vector<std::string> header, size_t left);
   // Adds a row with as many cells as the header has.
   void Add(std::vector<std::string> row);
-  // Each line has two spaces before it and a line end after it.
+  // Returns the table. Each line begins with two spaces and ends with a line end.
   std::string ToString() const;
 
  private:

@@ -1,6 +1,6 @@
 // The head of one frame (RequestFrame, ReplyFrame), which has up to some hundreds of small
-// messages. Its memory comes and goes with the object. So a message costs no allocation, and a
-// stream keeps no memory of a large head.
+// messages. The messages share an arena that lives as long as this object. So a message needs no
+// allocation of its own, and a stream does not keep the memory of a large head.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class FrameHead {
   Head* operator->() const { return head_; }
 
  private:
-  // Room for the heads of about ten exchanges.
+  // The bytes in the object itself, which have room for the heads of about ten exchanges.
   static constexpr size_t kAtHand = 2 << 10;
 
   google::protobuf::ArenaOptions Options() {

@@ -6,12 +6,13 @@
 namespace leeway {
 namespace {
 
-// The bytes that are checked together; they stay in the first-level cache.
+// The number of bytes that are checked together. They fit in the first-level cache.
 constexpr size_t kTileBytes = 4096;
 
-// Returns true if one of the floats, at any address, is NaN or infinity. Without the sign bit, only
-// their bits are at least those of infinity. The arithmetic is on integers, so that it vectorises
-// and no floating-point option can change it.
+// Returns true if one of the floats, which may be at any address, is NaN or infinity. Without the
+// sign bit, the bits of these values are at least those of infinity, and the bits of all finite
+// values are less. The code compares integers, so that it vectorises and does not depend on
+// floating-point options of the compiler.
 bool AnyNonFinite(const uint8_t* floats, size_t count) {
   int32_t largest = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -26,7 +27,7 @@ bool AnyNonFinite(const uint8_t* floats, size_t count) {
 
 FloatPayload::FloatPayload(std::shared_ptr<const void> owner, PieceList pieces)
     : owner_(std::move(owner)), pieces_(std::move(pieces)) {
-  // An empty piece may have a null address, which memcpy must not get.
+  // Drop empty pieces, because their address may be null and memcpy does not allow that.
   const auto empty = [](const Piece& piece) { return piece.empty(); };
   pieces_.erase(std::remove_if(pieces_.begin(), pieces_.end(), empty), pieces_.end());
   starts_.reserve(pieces_.size());
@@ -101,8 +102,8 @@ size_t FloatPayload::FirstNonFinite() const {
         std::clamp<size_t>(reader.Contiguous(offset), 1, kTileBytes / sizeof(float));
     const uint8_t* tile = reader.Bytes(offset, count, &split);
     if (AnyNonFinite(tile, count)) {
-      // Another process may write to shared memory meanwhile, so the second look may no longer find
-      // the value.
+      // The value may no longer be found, because another process may write to shared memory
+      // meanwhile.
       for (size_t i = 0; i < count; ++i) {
         if (AnyNonFinite(tile + i * sizeof(float), 1)) return offset + i;
       }

@@ -17,19 +17,20 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "payloads are little-endian float32");
 
-// The payload fields of the unary messages and of the frames.
+// The numbers of the payload field in the unary messages and in the frames.
 constexpr uint32_t kPayloadField = 2;
 constexpr uint32_t kFramePayloadField = 15;
-// The limit for the part without payload: a header has some forty bytes, and a frame at most a few
-// thousand headers.
+// The maximum size of a message without its payload. A header has some forty bytes, and a frame has
+// at most a few thousand headers.
 constexpr uint64_t kHeadBytesMax = 1 << 20;
-// The limits of a request frame: a server serves one stream only briefly before the next one, and
-// keeps little memory for a frame of which it needs a part. The limit of the bytes is for all
-// payloads of a frame except the largest.
+// The limits of a request frame. They are low so that a server works for only a short time for one
+// stream before it turns to the next, and so that it keeps little memory for a frame of which it
+// still needs a part. kRequestBytesMax limits the sum of all payloads of a frame except the
+// largest.
 constexpr uint64_t kRequestBytesMax = 1 << 20;
 constexpr int kRequestsMax = 4096;
-// Shorter payloads are copied, because a slice of its own costs an allocation, a callback and an
-// entry in the socket's list.
+// Payloads below this size are copied, because a separate slice costs an allocation, a callback and
+// an entry in the socket's list.
 constexpr size_t kCopyBelow = 8 << 10;
 
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFixed32 = 5 };
@@ -49,7 +50,8 @@ void AppendTag(uint32_t field, std::string& out) {
   AppendVarint(field << 3 | kLengthDelimited, out);
 }
 
-// Releases one reference. gRPC calls it when the bytes have been sent.
+// Releases one reference to the owner of the bytes. gRPC calls this function when the bytes have
+// been sent.
 void DropOwner(void* owner) {
   TakeOver(owner);
   delete static_cast<std::shared_ptr<const void>*>(owner);
@@ -104,7 +106,7 @@ class PieceReader {
     return false;
   }
 
-  // Calls `sink` with the next `bytes`, piece by piece.
+  // Calls `sink` with the next `bytes` bytes, piece by piece.
   template <typename Sink>
   bool Take(uint64_t bytes, Sink sink) {
     if (bytes > left_) return false;
@@ -134,15 +136,15 @@ class PieceReader {
   size_t offset_ = 0;
 };
 
-// A message in two parts: the bytes of all other fields, and the location of the payload. If a
-// message has the payload twice, the last one counts, as in protobuf.
+// A message in two parts: the bytes of all fields except the payload, and the location of the
+// payload. If a message has two payloads, the last one counts, as in protobuf.
 struct Parts {
   std::string head;
   PieceList payload;
 };
 
-// Finds the length in bytes of a field's value after its tag. Bytes that encode a number are
-// appended to `head`.
+// Sets `bytes` to the length of the value that follows a field's tag. If the value begins with a
+// number or is one, appends the bytes of this number to `head`.
 bool ReadValueLength(uint32_t wire_type, PieceReader& reader, std::string& head, uint64_t& bytes) {
   bytes = 0;
   uint64_t value;

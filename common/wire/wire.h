@@ -1,7 +1,7 @@
 // Encodes and decodes messages of the data plane. A message has some small fields, which protobuf
 // handles, and one payload, which protobuf never touches. A sender adds the payload as slices that
-// refer to the tensors' own memory; a receiver leaves it in the slices that the network filled. To
-// stock stubs the messages look ordinary.
+// refer to the tensors' own memory. A receiver leaves the payload in the slices that the network
+// has filled. For stubs that protobuf generates, the messages are ordinary messages.
 #pragma once
 
 #include <cstdint>
@@ -34,19 +34,20 @@ class VersionHeader;
 
 // ---- unary messages: PushRequest, PullReply
 
-// The values are not copied. `owner` keeps them alive until gRPC has sent them; if it is null, the
-// caller does.
+// Returns the encoded message. The values are not copied. `owner` keeps them alive until gRPC has
+// sent them. If it is null, the caller must do so.
 grpc::ByteBuffer EncodePush(const v1::ExchangeHeader& header, std::span<const float> values,
                             std::shared_ptr<const void> owner);
 grpc::ByteBuffer EncodePullReply(const v1::VersionHeader& header, std::span<const float> values,
                                  std::shared_ptr<const void> owner);
-// The payload is in the header's encoding.
+// The same for a reply. The payload has the encoding that the header states.
 grpc::ByteBuffer EncodePullReply(const v1::VersionHeader& header, std::span<const uint8_t> payload,
                                  std::shared_ptr<const void> owner);
 
-// INVALID_ARGUMENT, naming the field, if the bytes are not such a message or a raw payload is not a
-// whole number of floats. A payload in another encoding is in pieces(). Unknown fields are ignored,
-// as in protobuf. The payload keeps the received slices alive.
+// Returns INVALID_ARGUMENT, naming the field, if the bytes are not such a message or a raw payload
+// is not a whole number of floats. If the payload has another encoding, the bytes are in the
+// result's pieces(). Unknown fields are ignored, as in protobuf. The result keeps the received
+// slices alive.
 absl::StatusOr<FloatPayload> DecodePush(const grpc::ByteBuffer& buffer, v1::ExchangeHeader& header);
 absl::StatusOr<FloatPayload> DecodePullReply(const grpc::ByteBuffer& buffer,
                                              v1::VersionHeader& header);
@@ -56,12 +57,13 @@ absl::StatusOr<FloatPayload> DecodePullReply(const grpc::ByteBuffer& buffer,
 // Collects the payloads of one frame, in order.
 class FrameWriter {
  public:
-  // Refers to `bytes`, which `owner` keeps alive (if null, the caller does until the frame is
-  // sent). Copies the bytes if they are so few that a reference costs more.
+  // Adds a reference to `bytes`, or a copy if there are so few bytes that a reference would cost
+  // more. `owner` keeps the bytes alive until the frame is sent. If `owner` is null, the caller
+  // must do so.
   void Append(std::span<const uint8_t> bytes, std::shared_ptr<const void> owner);
   size_t bytes() const { return bytes_; }
-  // Returns the frame: `head`, whose own payload field must be empty, and the appended payloads.
-  // Empties the writer.
+  // Returns the frame, which has `head` and the appended payloads, and empties the writer. The
+  // payload field of `head` must be empty.
   grpc::ByteBuffer Finish(const google::protobuf::MessageLite& head);
 
  private:
@@ -72,18 +74,18 @@ class FrameWriter {
   size_t bytes_ = 0;
 };
 
-// The payload of a received frame, from which each message takes its part in order.
+// The payload of a received frame. The messages of the frame take their parts of it, in order.
 class FramePayload {
  public:
   FramePayload() = default;
   FramePayload(std::shared_ptr<const void> owner, FloatPayload::PieceList pieces);
   uint64_t left() const { return left_; }
-  // Keeps the memory alive. SetOwner replaces it with an object that keeps the old owner and adds
-  // information.
+  // The owner keeps the memory of the payload alive. SetOwner replaces the owner with an object
+  // that keeps the old owner alive and has further information.
   const std::shared_ptr<const void>& owner() const { return owner_; }
   void SetOwner(std::shared_ptr<const void> owner) { owner_ = std::move(owner); }
-  // Returns the next `bytes`; DATA_LOSS if fewer are left. The result keeps the received slices
-  // alive.
+  // Returns the next `bytes` bytes. Returns DATA_LOSS if fewer are left. The result keeps the
+  // received slices alive.
   absl::StatusOr<FloatPayload> Take(uint64_t bytes);
 
  private:
@@ -94,8 +96,8 @@ class FramePayload {
   uint64_t left_ = 0;
 };
 
-// INVALID_ARGUMENT if the bytes are not such a message, or exceed the limits of a request frame.
-// DATA_LOSS if the requests name more payload than the frame has.
+// Returns INVALID_ARGUMENT if the bytes are not such a message, or exceed the limits of a request
+// frame. Returns DATA_LOSS if the requests name more payload than the frame has.
 absl::StatusOr<FramePayload> DecodeRequestFrame(const grpc::ByteBuffer& buffer,
                                                 v1::RequestFrame& head);
 absl::StatusOr<FramePayload> DecodeReplyFrame(const grpc::ByteBuffer& buffer, v1::ReplyFrame& head);

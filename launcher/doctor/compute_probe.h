@@ -12,19 +12,21 @@
 namespace leeway {
 
 struct ComputeFigures {
-  // How many workers took part.
+  // The number of workers that took part.
   uint32_t workers = 0;
   v1::ModelSchema schema;
   // The parameters of the first layer that has parameters.
   uint64_t first_layer_parameters = 0;
   uint64_t steps_per_epoch = 0;
-  // Wall time and processor time of one worker's step while all workers compute.
+  // The wall time of one worker's step while all workers compute.
   double step_seconds = 0;
+  // The processor time of the same step.
   double step_cpu_seconds = 0;
 };
 
-// `workers`: how many processes to start, at most the job's number of workers; fewer are started if
-// memory requires it (ProcessesToMeasure). Errors are those of the job's data and model.
+// `workers` is the number of processes to start, at most the job's number of workers. Fewer
+// processes are started if the memory does not suffice (ProcessesToMeasure). Errors are those of
+// the job's data and model.
 absl::StatusOr<ComputeFigures> MeasureCompute(const v1::TrainingJob& job,
                                               const std::string& data_dir, uint32_t workers,
                                               uint64_t memory_bytes, double seconds);

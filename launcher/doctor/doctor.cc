@@ -72,7 +72,7 @@ absl::Status MeasureExchange(const DoctorOptions& options, const HostRates& host
   return absl::OkStatus();
 }
 
-// How many times servers move what a worker sends: once more if blocks have a second holder.
+// Returns how many times servers transfer the data of a worker: once for each holder of a block.
 double CopiesServed(const v1::TrainingJob& job) { return std::max(job.servers().replicas(), 1u); }
 
 // Estimates the exchange across a network by the measured rates. Every worker and every server has
@@ -112,11 +112,12 @@ double ServerRate(const Diagnosis& diagnosis) {
 // Returns the part of a clock's compute that can hide its exchange.
 double HidesBehind(const v1::Exchange& exchange, double clock, double step) {
   if (IsSpread(exchange)) return clock;
-  // If a gradient is judged as a whole, nothing leaves before all of it is computed.
+  // If the whole gradient is checked before it is sent, nothing leaves before all of the gradient
+  // is computed.
   return exchange.has_gradient() && !GuardsGradients(exchange) ? step : 0;
 }
 
-// Returns what the parts leave out.
+// Returns the parts of the job that the estimate leaves out.
 std::vector<std::string> LeftOut(const v1::TrainingJob& job) {
   std::vector<std::string> left_out;
   if (job.workers().emulate().slow_size() > 0) left_out.push_back("workers.emulate.slow");
@@ -167,7 +168,8 @@ void Advise(const v1::TrainingJob& job, const Diagnosis& so_far, JobDiagnosis& r
   result.servers_enough = choice.enough;
   result.block_bytes_wanted =
       ChooseBlockBytes(so_far.host.exchange, model_bytes, result.servers_wanted);
-  // The model has no larger blocks; the key only sets a maximum.
+  // If the blocks are smaller than servers.block_bytes, the model is too small for larger blocks,
+  // because the key only sets a maximum.
   const bool whole = result.block_bytes < job.servers().block_bytes();
   if (whole) result.block_bytes_wanted = std::min(result.block_bytes_wanted, result.block_bytes);
 }

@@ -1,4 +1,5 @@
-// `leeway doctor`: what this machine can do, and what a job needs and will take on it.
+// `leeway doctor` measures what this machine can do, and estimates what a job needs and how long it
+// takes on this machine.
 #pragma once
 
 #include <functional>
@@ -19,11 +20,12 @@
 namespace leeway {
 
 struct DoctorOptions {
-  // The time of one measurement.
+  // The duration of one measurement.
   double seconds = 0.5;
-  // The address of a `leeway doctor --listen`; empty if workers and servers share this machine.
+  // The address of a machine that runs `leeway doctor --listen`. Empty if workers and servers share
+  // this machine.
   std::string peer;
-  // The job to judge; absent to judge the machine alone.
+  // The job to examine. If absent, only the machine is examined.
   std::optional<v1::TrainingJob> job;
   std::string data_dir;
   // The folder of leeway-server.
@@ -40,30 +42,32 @@ struct JobDiagnosis {
   // can hold; the measured times are then scaled.
   uint32_t workers_measured = 0;
   uint32_t servers_measured = 0;
-  // The parts of one clock of the job as it is, and the time of a clock estimated from them.
+  // The parts of one clock of the job.
   StepParts parts;
+  // The time of a clock, estimated from `parts`.
   StepEstimate estimate;
-  // What parts and estimate leave out, for a person to read: "workers.emulate.slow".
+  // The keys of the job that the estimate leaves out, for a person to read, such as
+  // "workers.emulate.slow".
   std::vector<std::string> left_out;
   // The share of the floats' bytes that is left after compression, in the direction with more
   // traffic.
   double travel_share = 1;
-  // The job itself, if it was tried. Absent across a network, and if not all processes of the job
-  // could be started. If it is present, the following figures come from it, and otherwise from the
-  // estimate.
+  // The result of running the job itself. Absent across a network, and if not all processes of the
+  // job could be started. If present, the following figures come from the rehearsal, and otherwise
+  // from the estimate.
   std::optional<Rehearsal> rehearsal;
-  // Why the rehearsal failed, if it was begun.
+  // The reason why the rehearsal failed, if it began and failed.
   std::string rehearsal_error;
   double clock_seconds = 0;
   double hidden_seconds = 0;
   uint32_t servers = 0;
   uint64_t block_bytes = 0;
-  // What the job needs. If not `servers_enough`, even this number of servers does not make the
-  // exchange shorter than the compute.
+  // The number of servers that the job needs. If `servers_enough` is false, even this number does
+  // not make the exchange shorter than the compute.
   uint32_t servers_wanted = 0;
   bool servers_enough = true;
   uint64_t block_bytes_wanted = 0;
-  // By the estimate this assumes that every worker has whole batches.
+  // The estimate of this rate assumes that every worker has whole batches.
   double examples_per_second = 0;
 };
 
@@ -74,8 +78,8 @@ struct Diagnosis {
   std::optional<JobDiagnosis> job;
 };
 
-// Takes some seconds, in which the machine should do nothing else. After an error `diagnosis` has
-// what was found before it, if anything.
+// Examines the machine and the job. This takes some seconds, in which the machine should do nothing
+// else. After an error `diagnosis` contains what was found before the error, if anything.
 absl::Status Diagnose(const DoctorOptions& options, std::optional<Diagnosis>& diagnosis);
 
 std::string DiagnosisText(const Diagnosis& diagnosis);

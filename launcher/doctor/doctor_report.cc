@@ -1,4 +1,4 @@
-// The findings of `leeway doctor`, in words and as JSON.
+// Writes the findings of `leeway doctor` as text and as JSON.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/counted.h"
@@ -15,7 +15,7 @@ std::string PeerText(const PeerRates& peer) {
                       Fixed(1e6 * peer.round_trip_seconds, 0), " us\n");
 }
 
-// Says so if not all processes took part.
+// Returns a note if not all processes of the job took part in the measurement.
 std::string MeasuredText(const JobDiagnosis& job, bool across) {
   const uint32_t workers = job.parts.workers;
   if (across || (job.workers_measured == workers && job.servers_measured == job.servers)) return "";
@@ -37,7 +37,7 @@ std::string BasisText(const JobDiagnosis& job) {
                       " exchanges; ", sum);
 }
 
-// First the findings, then what to do.
+// Returns the findings about a job, and then what to do.
 std::string JobText(const JobDiagnosis& job, bool across) {
   const StepParts& parts = job.parts;
   std::string text = absl::StrCat(

@@ -14,8 +14,8 @@ namespace {
 
 constexpr double kGiB = 1 << 30;
 
-// Returns zeros if the GPU does not open or fails. The list shows the other GPUs, too, and a job
-// reports the cause.
+// Measures the copies between host and GPU. Returns zeros if the GPU cannot be opened or fails, so
+// that the list still shows the other GPUs. A job reports the cause.
 LinkRates LinkOf(size_t number, const DeviceSources& sources) {
   v1::Workers workers;
   workers.set_device(absl::StrCat("cuda:", number));

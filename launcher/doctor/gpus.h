@@ -13,12 +13,12 @@ struct GpuFindings {
   //   "pci_bus_id", "numa_node" (-1: not known), "processors" (near the GPU; "": not known),
   //   "bytes_per_second_up", "bytes_per_second_down" (copies of pinned memory; 0: not known)}]
   Json devices = Json::array();
-  // Why no GPU was found; empty if one was.
+  // The reason why no GPU was found. Empty if a GPU was found.
   std::string none;
 };
 
-// Asks in a separate process, because a process that has used a GPU must not fork, and the doctor
-// forks.
+// Looks for GPUs in a separate process, because a process that has used a GPU must not fork, and
+// the doctor forks.
 GpuFindings FindGpus(const DeviceSources& sources);
 
 std::string GpusText(const GpuFindings& gpus);

@@ -1,4 +1,4 @@
-// What this machine can do, measured in a few seconds.
+// Measures in a few seconds what this machine can do.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,28 @@
 namespace leeway {
 
 struct HostRates {
-  // What the limits of a container leave (common/machine.h).
+  // The number of processors and the memory that the limits of a container allow
+  // (common/machine.h).
   uint32_t processors = 0;
   uint64_t memory_bytes = 0;
-  // With one thread, far beyond the caches, in 1e9 bytes of x a second.
+  // The rates of copying x and of y += a x, with one thread and far beyond the caches, in 1e9
+  // bytes of x a second.
   double copy_gigabytes_per_second = 0;
   double add_scaled_gigabytes_per_second = 0;
-  // A server's update of 16 MiB with one thread, in 1e9 bytes of gradient a second; by the rule's
-  // name in `leeway bench update`: sgd, momentum, adagrad, adam, elastic.
+  // The rates of a server's update of 16 MiB with one thread, in 1e9 bytes of gradient a second, by
+  // the rule's name in `leeway bench update`: sgd, momentum, adagrad, adam, elastic.
   std::map<std::string, double> updates;
-  // One TCP connection to this machine itself, the sum of both directions at once.
+  // The rate of one TCP connection to this machine itself. It is the sum of both directions at
+  // once.
   double loopback_gigabytes_per_second = 0;
-  // Leeway's push_pull between two processes of this machine, the sum of both directions, by block
-  // size.
+  // The rates of Leeway's push_pull between two processes of this machine, by block size. Each rate
+  // is the sum of both directions.
   std::vector<BlockRate> exchange;
-  // AES-256-GCM on one processor (bench/raw/cipher_rate.h).
+  // The rate of AES-256-GCM on one processor (bench/raw/cipher_rate.h).
   double cipher_gigabytes_per_second = 0;
-  // Leeway's push_pull over TCP in blocks of 1 MiB, the sum of both directions, without and with
-  // mutual TLS. All three rates are 0 if TLS could not be measured.
+  // The rates of Leeway's push_pull over TCP in blocks of 1 MiB, without and with mutual TLS. Each
+  // rate is the sum of both directions. These two rates and the cipher's rate are 0 if TLS could
+  // not be measured.
   double tcp_gigabytes_per_second = 0;
   double tls_gigabytes_per_second = 0;
   // The time of one exchange of 4 KiB.

@@ -15,14 +15,14 @@ struct JobExchangeOptions {
   v1::TrainingJob job;
   // The schema of the job's model.
   v1::ModelSchema schema;
-  // How many processes take part: at most the job's numbers.
+  // The numbers of processes that take part, at most the job's numbers.
   uint32_t servers = 1;
   uint32_t workers = 1;
   std::string program_folder;
   double seconds = 0.5;
 };
 
-// One clock of all workers that took part; medians.
+// The figures of one clock of all workers that took part. They are medians.
 struct JobExchange {
   double seconds = 0;
   // Processor time, the sum over all processes.
@@ -32,11 +32,11 @@ struct JobExchange {
 
 absl::StatusOr<JobExchange> MeasureJobExchange(const JobExchangeOptions& options);
 
-// The job as it is measured: it neither ends nor evaluates nor pauses, and has these numbers of
-// processes.
+// Returns the job in the form that is measured. It neither ends nor evaluates nor pauses, and has
+// these numbers of processes.
 v1::TrainingJob EndlessJob(const v1::TrainingJob& job, uint32_t servers, uint32_t workers);
 
-// The same for workers that compute nothing: none of them is slow, late or lost, or reads data.
+// The same for workers that compute nothing. No worker is slow, late or lost, or reads data.
 v1::TrainingJob IdleJob(const v1::TrainingJob& job, uint32_t servers, uint32_t workers);
 
 }  // namespace leeway

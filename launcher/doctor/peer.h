@@ -1,5 +1,6 @@
-// The network between two machines, on bare TCP: `leeway doctor --listen` on one, `--peer` on the
-// other. The listening doctor does what the other one requests, one connection at a time.
+// Measures the network between two machines over plain TCP. One machine runs `leeway doctor
+// --listen`, and the other one runs `leeway doctor --peer`. The listening doctor serves the
+// requests of the other one, one connection at a time.
 #pragma once
 
 #include <functional>
@@ -13,10 +14,10 @@
 namespace leeway {
 
 struct PeerRates {
-  // From this machine to the peer, and back, in 1e9 bytes a second.
+  // The rates from this machine to the peer, and back, in 1e9 bytes a second.
   double up_gigabytes_per_second = 0;
   double down_gigabytes_per_second = 0;
-  // The sum of both directions at once.
+  // The rate of both directions at once. It is the sum of the two.
   double both_gigabytes_per_second = 0;
   // The time of a message of some bytes and its answer.
   double round_trip_seconds = 0;
@@ -25,14 +26,15 @@ struct PeerRates {
 Json PeerRatesJson(const PeerRates& rates);
 PeerRates PeerRatesFrom(const Json& json);
 
-// Serves peers on host:port, one at a time, until accepting fails, or after `connections` of them
-// (0: forever). `listening` gets the port. A peer that sends invalid requests or falls silent is
-// disconnected. Returns the error of the last one.
+// Serves peers on `address`, HOST:PORT, one at a time. Ends when accepting fails, or after
+// `connections` peers if that is not 0. Calls `listening` with the port. Disconnects a peer that
+// sends invalid requests or falls silent. Returns the error of the last connection.
 absl::Status ServePeers(const std::string& address, uint64_t connections,
                         const std::function<void(int port)>& listening,
                         Duration patience = RawSocket::kPatience);
 
-// UNAVAILABLE: nobody listens there. DEADLINE_EXCEEDED: the peer is silent. Starts threads.
+// Measures the network to the peer. Returns UNAVAILABLE if no process listens at `address`, and
+// DEADLINE_EXCEEDED if the peer is silent. Starts threads.
 absl::StatusOr<PeerRates> MeasurePeer(const std::string& address, double seconds_each,
                                       Duration patience = RawSocket::kPatience);
 

@@ -28,15 +28,15 @@ constexpr uint64_t kMetricsBytesMax = 64 << 20;
 constexpr uint64_t kLogBytesMax = 1 << 20;
 constexpr uint64_t kClocksAtLeast = 3;
 
-// The number of clocks that a worker has completed; and since the heartbeat before, its examples,
-// and the seconds that it exchanged and waited.
+// The figures of a heartbeat: the number of clocks that the worker has completed, and the examples,
+// the seconds of exchange and the seconds of waiting since the heartbeat before.
 struct Mark {
   uint64_t clock = 0;
   uint64_t examples = 0;
   double exchange = 0;
   double wait = 0;
 };
-// By the time of the heartbeat: seconds since 1970.
+// The marks of a worker by the time of the heartbeat, in seconds since 1970.
 using Marks = std::map<double, Mark>;
 
 std::map<uint32_t, Marks> MarksOf(const std::string& metrics) {

@@ -1,7 +1,6 @@
 // Runs a job itself for some seconds: real servers and workers train on the job's data, and nothing
-// is kept. The result includes what no model of a step includes: processors shared by all
-// processes, caches that they take from each other, threads that are woken, barriers that wait for
-// the last one.
+// is kept. The result includes effects that no model of a step includes: processes that share
+// processors and caches, the time to wake threads, and barriers that wait for the slowest worker.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@ struct RehearsalOptions {
   std::string data_dir;
   // The folder of leeway-server and leeway-worker.
   std::string program_folder;
-  // About how long the measured part takes; starting and warming up come on top.
+  // The approximate time of the measured part. Starting and warming up take further time.
   double seconds = 2;
 };
 
@@ -28,18 +27,18 @@ struct Rehearsal {
   double examples_per_second = 0;
   // The share of the exchange during which no worker waited for it: 0 to 1.
   double hidden_share = 0;
-  // The number of measured clocks, of all workers together; 0 if the rehearsal has not come far
+  // The number of measured clocks of all workers together. 0 if the rehearsal has not come far
   // enough.
   uint64_t clocks = 0;
 };
 
-// The error of a process that ends contains its log. DEADLINE_EXCEEDED: a minute after the start
-// some worker has not completed enough clocks.
+// Runs the rehearsal. If a process ends, the error contains its log. Returns DEADLINE_EXCEEDED if a
+// worker has not completed enough clocks a minute after the start.
 absl::StatusOr<Rehearsal> Rehearse(const RehearsalOptions& options);
 
-// Reads the metrics.jsonl of a run of this number of workers: the clocks between two heartbeats of
-// each worker that are at least `seconds` apart. The first heartbeat that reports steps is a
-// warm-up, and is not counted.
+// Reads the text of the metrics.jsonl of a run with `workers` workers. Measures the clocks of each
+// worker between two heartbeats that are at least `seconds` apart. The first heartbeat that reports
+// steps is a warm-up and is not counted.
 Rehearsal ReadRehearsal(const std::string& metrics, uint32_t workers, double seconds);
 
 }  // namespace leeway

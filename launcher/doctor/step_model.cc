@@ -7,11 +7,13 @@ namespace leeway {
 namespace {
 
 constexpr double kNearlyFastest = 0.95;
-// While one block is sent, one is updated and one comes back; and one more is ready.
+// The minimum number of blocks of each server: one is sent, one is updated, one comes back, and one
+// more is ready.
 constexpr uint64_t kBlocksAtLeast = 4;
 
 constexpr uint64_t kProcessesMax = 32;
-// Weights, contribution, slots, and the memory shared with the other side.
+// The number of copies of the model for which a process needs memory: weights, contribution, slots,
+// and the memory that it shares with other processes.
 constexpr uint64_t kCopiesOfModel = 6;
 
 }  // namespace

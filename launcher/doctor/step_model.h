@@ -9,28 +9,30 @@ namespace leeway {
 
 // The parts of one clock of all workers, in seconds.
 struct StepParts {
-  // One worker's steps of a clock, batches included, on a processor that no other worker uses; wall
-  // time and processor time.
+  // The wall time of one worker's steps of a clock, including reading batches, on a processor that
+  // no other worker uses.
   double compute = 0;
+  // The processor time of the same steps.
   double compute_cpu = 0;
-  // An exchange with nothing else running: wall time, and the processor time of all processes
-  // together.
+  // The wall time of an exchange while nothing else runs.
   double exchange = 0;
+  // The processor time of the same exchange, of all processes together.
   double exchange_cpu = 0;
   // The share of the parameters that the first trained layer has. Its gradient is ready last and
   // its weights are needed first, so nothing hides their exchange.
   double first_layer_share = 1;
   // The part of the compute that can hide the exchange. A gradient leaves in the clock's last step
   // and comes back in the next forward pass. If the exchange is spread, all of the compute can hide
-  // it. If the gradient is judged as a whole before it leaves, nothing can.
+  // it. If the whole gradient is checked before it is sent, nothing can hide the exchange.
   double hides_behind = 0;
   uint32_t workers = 1;
-  // How many workers share a processor, at least 1. With all workers at once compute takes this
-  // number of times as long.
+  // The number of workers that share a processor, at least 1. While all workers compute, the
+  // compute takes this number of times as long.
   double turns = 1;
-  // The processors that workers and servers share; 0 if each has its own machine.
+  // The number of processors that workers and servers share, or 0 if each has its own machine.
   uint32_t processors = 0;
-  // Wall seconds for each second of processor time; above 1 if others use the machine, too.
+  // The wall time for each second of processor time. Above 1 if other programs use the machine,
+  // too.
   double stretch = 1;
 };
 
@@ -45,7 +47,8 @@ struct StepEstimate {
 StepEstimate EstimateStep(const StepParts& parts);
 
 // Returns the part of an exchange that compute hides, if a worker did not wait during `share` of
-// it. The share may exceed the compute, because for a worker an exchange ends when it next looks.
+// it. The result is limited to the compute, because `share` may be too high: a worker notices the
+// end of an exchange only when it next checks.
 double HiddenSeconds(const StepParts& parts, double share);
 
 // The rate of blocks of one size.
@@ -53,9 +56,9 @@ struct BlockRate {
   uint64_t block_bytes = 0;
   double gigabytes_per_second = 0;
 };
-// Returns the smallest block that comes within 5 % of the fastest, but small enough that each
-// server has some blocks to work on while others travel. `rates` must be ascending by size, and not
-// empty.
+// Returns the smallest block size whose rate is within 5 % of the highest rate, but small enough
+// that each server has some blocks to work on while others travel. `rates` must be ascending by
+// size, and not empty.
 uint64_t ChooseBlockBytes(const std::vector<BlockRate>& rates, uint64_t model_bytes,
                           uint32_t servers);
 

@@ -12,7 +12,7 @@
 
 namespace leeway {
 
-// The most bytes of payloads.
+// The maximum number of payload bytes that a worker sends and receives in one exchange.
 struct PlannedTraffic {
   uint64_t sent = 0;
   uint64_t received = 0;
@@ -22,8 +22,8 @@ struct PlannedTraffic {
 };
 
 // Returns the codecs of the blocks. `auto` counts as no compression, here and below, because its
-// codec is chosen when the run begins. INVALID_ARGUMENT: the job's compression does not fit the
-// model.
+// codec is chosen when the run begins. Returns INVALID_ARGUMENT if the job's compression does not
+// fit the model.
 absl::StatusOr<CodecPlan> PlannedCodecs(const v1::TrainingJob& job, const v1::ModelSchema& schema,
                                         const BlockLayout& layout);
 absl::StatusOr<PlannedTraffic> TrafficOf(const v1::TrainingJob& job, const v1::ModelSchema& schema,

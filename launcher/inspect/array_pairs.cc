@@ -12,12 +12,14 @@
 namespace leeway {
 namespace {
 
-// Words that say what an array is, not to which part of the data it belongs.
+// Words that describe the content of an array, but not the part of the data to which the array
+// belongs.
 constexpr absl::string_view kRoles[] = {
     "x",      "y",     "features", "feature", "labels", "label",   "data",    "target", "targets",
     "images", "image", "inputs",   "input",   "output", "outputs", "classes", "arr"};
 
-// Returns "train" for x_train, train_labels, Xtrain and trainY; an empty text if nothing is left.
+// Returns the part of the data that a name contains, such as "train" for x_train, train_labels,
+// Xtrain and trainY. Returns an empty string if the name contains no part.
 std::string PartOf(const std::string& name) {
   std::vector<std::string> words =
       absl::StrSplit(absl::AsciiStrToLower(name), absl::ByAnyChar("_-. "), absl::SkipEmpty());
@@ -54,8 +56,8 @@ struct NamedPair {
   ArrayPair pair;
 };
 
-// Labels with the same length and the same part of the data; with `by_length`, all labels of that
-// length.
+// Returns the labels with the same length and the same part of the data. With `by_length`, returns
+// all labels of that length.
 std::vector<size_t> LabelsFor(size_t features, const std::vector<NamedArray>& arrays,
                               bool by_length) {
   std::vector<size_t> labels;

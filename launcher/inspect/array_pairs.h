@@ -29,8 +29,9 @@ struct ArrayPairs {
 };
 
 // Pairs arrays by their names, such as x_train and y_train, test_images and test_labels, and by
-// their lengths. Features have two or more dimensions, labels have one. INVALID_ARGUMENT, listing
-// all arrays: names and lengths leave a choice, or features have no labels.
+// their lengths. Features have two or more dimensions, labels have one. Returns INVALID_ARGUMENT,
+// listing all arrays, if names and lengths do not determine the pairs, or if features have no
+// labels.
 absl::StatusOr<ArrayPairs> PairArrays(const std::vector<NamedArray>& arrays);
 
 }  // namespace leeway

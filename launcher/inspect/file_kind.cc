@@ -19,10 +19,10 @@
 namespace leeway {
 namespace {
 
-// How much of a text is examined.
+// The number of bytes of a text file that are examined.
 constexpr size_t kHead = 64 << 10;
 
-// The last character may be incomplete.
+// Whether the bytes are UTF-8 text, whose last character may be incomplete.
 bool IsText(std::string_view head) {
   const size_t checked = head.size() < kHead ? head.size() : head.size() - 4;
   for (size_t at = 0; at < checked;) {
@@ -67,7 +67,7 @@ absl::StatusOr<FileKind> KindOfRecords(const std::string& data_dir, const std::s
   if (parsed.ok()) return FileKind::kCifar100;
   const std::string_view mark = head.substr(0, 2);
   return absl::InvalidArgumentError(absl::StrCat(
-      name, ": not a kind of data that jobs read; it begins with ", Quote({head.data(), 8}),
+      name, ": jobs cannot read this kind of file; it begins with ", Quote({head.data(), 8}),
       mark == "\xff\xfe" || mark == "\xfe\xff" ? "; if that is UTF-16, save it as UTF-8" : ""));
 }
 

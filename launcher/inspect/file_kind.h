@@ -20,15 +20,15 @@ enum class FileKind {
   kPictures,
 };
 
-// Such as "IDX images" or "a table".
+// Returns a name for people, such as "IDX images" or "a table".
 const char* NameOf(FileKind kind);
 
 // Reads the first bytes of a file, which are enough to recognize its kind.
 absl::StatusOr<std::string> HeadOfFile(const std::string& data_dir, const std::string& name);
 
-// The kind of `name`, a file or folder in the data folder. INVALID_ARGUMENT: a job can read no such
-// file (the error says what the file begins with), or a file named .csv or .tsv is not a table.
-// Passes on errors of reading the file.
+// Returns the kind of `name`, a file or folder in the data folder. Returns INVALID_ARGUMENT if a
+// job cannot read such a file (the error quotes the beginning of the file), or if a file named .csv
+// or .tsv is not a table. Also returns the errors of reading the file.
 absl::StatusOr<FileKind> KindOfFile(const std::string& data_dir, const std::string& name);
 
 }  // namespace leeway

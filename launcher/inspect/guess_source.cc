@@ -26,7 +26,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 constexpr uint32_t kContext = 256;
-// The largest side of a picture: the size that models for large pictures take.
+// The largest side of a picture, which is the input size of models for large pictures.
 constexpr uint32_t kSideMax = 224;
 constexpr size_t kMeasuredPictures = 50;
 
@@ -38,8 +38,8 @@ absl::StatusOr<NamedArray> ArrayOf(const std::string& name, absl::StatusOr<DataF
   return NamedArray{name, header.shape};
 }
 
-// Sets the source to train on, and the one to evaluate on if there is one. `set` fills in one of
-// them.
+// Sets the source for training and, if there are arrays for it, the source for evaluation. `set`
+// fills in one source.
 absl::Status SetPairs(const std::vector<NamedArray>& arrays, const std::string& place,
                       absl::FunctionRef<void(const ArrayPair&, v1::Numpy&)> set,
                       GuessedSource& guessed) {
@@ -144,7 +144,7 @@ absl::Status SetText(const std::string& data_dir, const Names& names, v1::Text& 
     shortest = std::min<uint64_t>(shortest, file.content.bytes().size());
     if (!CheckUtf8(file.path, file.content.bytes()).ok()) text.set_unit(v1::TEXT_UNIT_BYTES);
   }
-  // With this context a held-out tenth still has a window.
+  // The context is short enough that a held-out tenth of the text still has a window.
   text.set_context(static_cast<uint32_t>(std::clamp<uint64_t>(shortest / 40, 1, kContext)));
   return absl::OkStatus();
 }

@@ -14,7 +14,7 @@ namespace leeway {
 
 struct GuessedSource {
   v1::Source source;
-  // The source to evaluate on, if some of the same files are for evaluation.
+  // The source to evaluate on, if some of the files are for evaluation.
   std::optional<v1::Source> test = std::nullopt;
   // The chosen columns, if the source is a table.
   TableChoice table = {};
@@ -24,7 +24,7 @@ struct GuessedSource {
 
 // `names` are in the data folder and belong together, in any order: files of one kind, or separate
 // files for features and labels. `label` names a column of a table, or is empty (ChooseColumns).
-// INVALID_ARGUMENT says what the files are, and what is needed.
+// Returns INVALID_ARGUMENT if no source fits; the error says what the files are and what is needed.
 absl::StatusOr<GuessedSource> GuessSource(const std::string& data_dir,
                                           const std::vector<std::string>& names,
                                           const std::string& label);

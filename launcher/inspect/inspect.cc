@@ -39,7 +39,7 @@ v1::TrainingJob JobOf(const v1::Source& source) {
 }
 
 std::string LossFor(const LabelStatistics& labels) {
-  if (labels.least == -1) return "logistic, which takes -1 and 1";
+  if (labels.least == -1) return "logistic, which needs -1 and 1";
   if (labels.counts.size() <= kShownClasses) return "softmax_cross_entropy";
   return "softmax_cross_entropy if they are classes, squared if they are amounts";
 }
@@ -58,7 +58,8 @@ std::string DescribeLabels(const LabelStatistics& labels) {
   return text + "\n";
 }
 
-// Returns one mean and deviation of all values. All columns must have the same number of values.
+// Returns the mean and the deviation of all values together. All columns must have the same
+// number of values.
 ValueStatistics OfAll(const ValueStatistics& values) {
   double mean = 0, square = 0;
   for (const double each : values.mean) mean += each;
@@ -92,7 +93,7 @@ std::string DescribeColumns(const std::vector<std::string>& columns) {
       shown < columns.size() ? absl::StrCat(" and ", columns.size() - shown, " more") : "", "\n");
 }
 
-// Whether all values look like those of pixels. Then all columns have the same normalisation.
+// Whether all values look like pixels. If so, all columns get the same normalisation.
 bool Alike(const Examples& examples) {
   const auto* floats = std::get_if<std::vector<float>>(&examples.values);
   return floats == nullptr || std::all_of(floats->begin(), floats->end(), [](float value) {
@@ -101,7 +102,8 @@ bool Alike(const Examples& examples) {
          });
 }
 
-// What the printed part of the job normalises by; empty if it does not normalise.
+// Returns the mean and deviation by which the printed part of the job normalises. Empty if it does
+// not normalise.
 ValueStatistics Normalization(const GuessedSource& guessed, const Examples& examples,
                               const ValueStatistics& values) {
   // Most sparse features are 0, and should stay 0.

@@ -5,7 +5,8 @@
 namespace leeway {
 namespace {
 
-// The smallest side of which something is left after two poolings.
+// The smallest side of an image that gets convolutions, because two poolings make the image
+// smaller.
 constexpr uint32_t kConvolvedMin = 8;
 
 constexpr char kConvolutions[] =

@@ -1,4 +1,4 @@
-// Writes a first model for data, as the `model` part of a job.
+// Writes the `model` part of a job with a first model that fits given data.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@
 
 namespace leeway {
 
-// Has convolutions if the images are large enough, and dense layers otherwise. It gives one score
-// for each class, or a single one for labels -1 and 1 and for numbers.
+// Returns a model with convolutions if the images are large enough, and with dense layers
+// otherwise. The model has one output for each class, or a single output for labels -1 and 1 and
+// for numbers.
 std::string ModelYaml(const ImageShape& shape, const LabelStatistics& labels);
 
-// Describes a small transformer.
+// Returns a small transformer for text.
 std::string TextModelYaml(uint64_t vocabulary);
 
 }  // namespace leeway

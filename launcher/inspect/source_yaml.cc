@@ -12,7 +12,7 @@ namespace leeway {
 namespace {
 
 constexpr uint64_t kBatch = 32;
-// The fewest batches of an epoch.
+// The minimum number of batches in an epoch.
 constexpr uint64_t kBatches = 8;
 constexpr size_t kNumbersInLine = 10;
 
@@ -125,7 +125,7 @@ std::string DataYaml(const GuessedSource& guessed, const ValueStatistics& values
                              ? absl::StrCat("  test: {", SourceText(*guessed.test), "}\n")
                              : "  holdout: 0.1\n");
   if (!values.mean.empty()) {
-    // A column that is constant becomes 0.
+    // The deviation of a constant column is replaced by 1, so the column becomes 0.
     std::vector<double> deviation = values.deviation;
     for (double& each : deviation) each = each > 0 ? each : 1;
     absl::StrAppend(&text, "  normalize:\n    mean: [", Numbers(values.mean), "]\n    std: [",

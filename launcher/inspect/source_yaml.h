@@ -9,8 +9,9 @@
 
 namespace leeway {
 
-// Evaluates on the test source if there is one, and on a held-out tenth otherwise. The batch size
-// is not too large for `examples`. Normalises by `values`, unless they are empty.
+// Returns the `data` part. The job evaluates on the test source if there is one, and otherwise on a
+// held-out tenth. The batch size fits the number of `examples`. The job normalises by `values`,
+// unless they are empty.
 std::string DataYaml(const GuessedSource& guessed, const ValueStatistics& values,
                      uint64_t examples);
 

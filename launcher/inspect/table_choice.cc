@@ -16,7 +16,7 @@ namespace {
 constexpr absl::string_view kLabelNames[] = {"label",   "labels", "target",  "targets", "class",
                                              "classes", "y",      "outcome", "species"};
 constexpr absl::string_view kIndexNames[] = {"", "id", "index", "unnamed: 0"};
-// With fewer lines than this, numbers that count up may be anything.
+// The minimum number of lines from which numbers that count up are considered an index.
 constexpr uint64_t kIndexLines = 10;
 constexpr size_t kAskedNames = 30;
 constexpr size_t kShownTexts = 20;
@@ -58,7 +58,8 @@ class Chooser {
     return named_ ? facts_.columns[i].name : absl::StrCat(i);
   }
 
-  // Returns why the column is not a feature; an empty text if it is one.
+  // Returns the reason why the column is not a feature, or an empty string if the column is a
+  // feature.
   std::string WhyLeftOut(size_t i) const {
     const ColumnFacts& column = facts_.columns[i];
     const bool index_name = facts_.form.named && IsOneOf(kIndexNames, column.name);
@@ -81,7 +82,7 @@ class Chooser {
     if (facts_.columns.size() > names.size()) names.push_back("and so on");
     const bool by_name = facts_.form.named && named_;
     return absl::InvalidArgumentError(absl::StrCat(
-        "which column is the label? The table does not show it. Give --label, with ",
+        "which column is the label? The table does not show it. Specify --label, with ",
         by_name
             ? absl::StrCat("one of these names: ", absl::StrJoin(names, ", "))
             : absl::StrCat("a number from 0, the first column, to ", facts_.columns.size() - 1)));
@@ -163,7 +164,8 @@ class Chooser {
     std::vector<std::string> values(column.values.begin(), column.values.end());
     const bool three = column.whole && column.least == -1 && column.largest == 1 &&
                        values.size() == 3 && column.texts == 0;
-    // -1, 0 and 1 are three classes, and no loss takes them as numbers.
+    // -1, 0 and 1 are three classes. They are mapped to numbers from 0 on, because no loss accepts
+    // them as they are.
     if (three) {
       std::sort(values.begin(), values.end(), [](const std::string& a, const std::string& b) {
         return *ParseNumber(a) < *ParseNumber(b);

@@ -1,4 +1,4 @@
-// Collects what the columns of a table hold, from all of its lines.
+// Collects facts about the columns of a table from all of its lines.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace leeway {
 
-// The most different values that a column of categories may have.
+// The maximum number of different values in a column of categories.
 inline constexpr size_t kCategoriesMax = 100;
 
 struct ColumnFacts {
@@ -28,7 +28,7 @@ struct ColumnFacts {
   // Facts about the numbers.
   double least = 0, largest = 0;
   bool whole = true;
-  // True for an index: the number in each line is one more than in the line before.
+  // Whether the number in each line is one more than in the line before, as in an index.
   bool counts_up = true;
 
   bool few() const { return values.size() <= kCategoriesMax; }
@@ -40,15 +40,15 @@ struct ColumnFacts {
 
 struct TableFacts {
   TableForm form;
-  // In the order in which they are in the files.
+  // The columns, in their order in the files.
   std::vector<ColumnFacts> columns;
   uint64_t lines = 0;
   // The texts that stand for a missing value.
   std::set<std::string> missing;
 };
 
-// Reads the files `names`. INVALID_ARGUMENT, with file and line: a line has another number of
-// values than the first one, or a file's first line has other names.
+// Reads the files `names`. Returns INVALID_ARGUMENT, with file and line, if a line has another
+// number of values than the first line, or if a file's first line has other names.
 absl::StatusOr<TableFacts> ReadTableFacts(const std::string& data_dir,
                                           const std::vector<std::string>& names,
                                           const TableForm& form);

@@ -20,7 +20,7 @@ constexpr absl::string_view kUtf8Mark = "\xef\xbb\xbf";
 constexpr absl::string_view kNoValues[] = {"",    "?",    "NA",   "N/A",  "nan",
                                            "NaN", "NULL", "null", "None", "#N/A"};
 constexpr char kSeparators[] = {';', '\t', ',', '|', ' '};
-// The least size of a table without a column of numbers, so that prose is not taken for a table.
+// The minimum size of a table without a column of numbers, so that prose is not considered a table.
 constexpr size_t kTextColumns = 3;
 constexpr size_t kTextRows = 4;
 
@@ -51,7 +51,7 @@ std::vector<TableRow> RowsOf(const std::vector<absl::string_view>& lines, char s
   return rows;
 }
 
-// Whether the row is "0,1,2" or ",0,1,2": pandas' names for columns without names.
+// Whether the row is "0,1,2" or ",0,1,2", which pandas writes for columns without names.
 bool CountsColumns(const TableRow& row) {
   const size_t first = row[0].empty() ? 1 : 0;
   if (row.size() - first < 2) return false;

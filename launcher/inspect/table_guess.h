@@ -11,18 +11,18 @@ namespace leeway {
 
 struct TableForm {
   char separator = ',';
-  // The first line names the columns.
+  // Whether the first line names the columns.
   bool named = false;
 
   friend bool operator==(const TableForm&, const TableForm&) = default;
 };
 
-// Returns nullopt if with every separator the lines have different numbers of values, or one value
-// each, or no column of numbers and few values.
+// Guesses the form of a table from its beginning. Returns nullopt if no separator fits: the lines
+// have different numbers of values, or one value each, or no column of numbers and few values.
 std::optional<TableForm> GuessTable(std::string_view head);
 
-// Says, with file:line:, why the lines are not a table. Used for a file whose name says that it is
-// a table.
+// Returns the reason why the lines are not a table, beginning with FILE:LINE. Used for a file whose
+// name promises a table.
 std::string WhyNoTable(const std::string& name, std::string_view head);
 
 // Whether the text is one that programs write for a missing value.

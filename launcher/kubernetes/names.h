@@ -1,5 +1,5 @@
 // Checks what Kubernetes accepts as names and quantities, before a manifest contains them. Each
-// error is INVALID_ARGUMENT, and begins with `what`: "--name Train: ...".
+// error is INVALID_ARGUMENT and begins with `what` and the name, such as "--name Train: ".
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,19 @@ namespace leeway {
 constexpr size_t kHostLabelLength = 63;
 constexpr size_t kObjectNameLength = 253;
 
-// A DNS label that begins with a letter (RFC 1035), for names that become host names.
+// Checks a name that becomes a host name. It must be a DNS label that begins with a letter (RFC
+// 1035).
 absl::Status CheckHostLabel(absl::string_view what, absl::string_view name,
                             size_t longest = kHostLabelLength);
-// A DNS subdomain (RFC 1123), for the names of most objects.
+// Checks the name of an object. Most objects need a DNS subdomain (RFC 1123).
 absl::Status CheckObjectName(absl::string_view what, absl::string_view name,
                              size_t longest = kObjectNameLength);
-// A key of a ConfigMap, for files that pods mount from one.
+// Checks the name of a file that pods mount from a ConfigMap, which is a key of the ConfigMap.
 absl::Status CheckFileName(absl::string_view what, absl::string_view name);
-// HOST:PORT/PATH:TAG@DIGEST; only PATH is required.
+// Checks an image, HOST:PORT/PATH:TAG@DIGEST. Only PATH is required.
 absl::Status CheckImage(absl::string_view what, absl::string_view image);
-// "512Mi", "10Gi", "1500M": above zero, without fractions.
+// Checks a number of bytes, such as "512Mi", "10Gi" or "1500M". It must be above zero, without
+// fractions.
 absl::Status CheckBytes(absl::string_view what, absl::string_view quantity);
 
 }  // namespace leeway

@@ -8,10 +8,10 @@ namespace leeway {
 namespace {
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
-// A generous estimate for a process of either kind without a model, because too low a limit kills
-// it.
+// The memory of a server or worker process without a model. The estimate is generous, because
+// Kubernetes kills a process above its limit.
 constexpr uint64_t kProcessBytes = 160 * kMebibyte;
-// CUDA's libraries, and what they keep in the host's memory.
+// The host's memory that CUDA's libraries and their data need.
 constexpr uint64_t kCudaBytes = 2048 * kMebibyte;
 
 std::string LimitFor(uint64_t bytes) {

@@ -6,13 +6,14 @@
 
 namespace leeway {
 
-// Memory limits, such as "640Mi": a quarter more than the job (`bytes`) and the process itself
-// need, in steps of 64 MiB.
+// Return memory limits, such as "640Mi". The limit is a quarter more than the job (`bytes`) and the
+// process itself need, rounded up to a multiple of 64 MiB.
 std::string ServerMemory(uint64_t bytes);
 // With a GPU the limit includes CUDA's libraries.
 std::string WorkerMemory(uint64_t bytes, bool on_gpu);
-// How many servers a drain must leave. It may take as many servers as each block has further
-// copies; but always one, because otherwise no node could ever be drained.
+// Returns the number of servers that a drain must leave running. A drain may end as many servers as
+// each block has further copies, but always at least one, because otherwise no node could ever be
+// drained.
 uint32_t ServersThatStay(uint32_t servers, uint32_t replicas);
 
 }  // namespace leeway

@@ -19,7 +19,7 @@
 namespace leeway {
 namespace {
 
-// Goes between two documents.
+// The separator between two YAML documents.
 constexpr char kNext[] = "---\n";
 // The end of the longest name of a Secret, after the value of --secrets.
 constexpr absl::string_view kSecretEnd = "-server-tls";
@@ -27,13 +27,14 @@ constexpr absl::string_view kSamples = "/usr/share/leeway/data";
 constexpr absl::string_view kDataMount = "/data";
 // Half a processor is requested; a server uses more if it is free.
 constexpr absl::string_view kServerProcessors = "500m";
-// Tries of the startup probe, two seconds apart. A program answers once it has joined the job.
+// The maximum numbers of tries of the startup probe, two seconds apart. A program has more tries,
+// because it answers only once it has joined the job.
 constexpr int kStartupTries = 60;
 constexpr int kProgramStartupTries = 300;
 
 std::string If(bool holds) { return holds ? "yes" : ""; }
 
-// A JSON text is a YAML text in one line.
+// Writes a string as JSON, which is also a YAML string in one line.
 std::string InOneLine(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -225,11 +226,11 @@ absl::Status CheckShape(const KubernetesRun& run) {
   if (!run.queue.empty() && !run.shape->queue) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--queue: Kueue would admit the servers of ", shape,
-        " without the workers; take --shape jobset, kubeflow, tfjob, or volcano with its queues"));
+        " without the workers; use --shape jobset, kubeflow, tfjob, or volcano with its queues"));
   }
   if (run.restart_job && !run.shape->restart_job) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--restart-job: ", shape, " has no failure policy of JobSet; take jobset or kubeflow"));
+        "--restart-job: ", shape, " has no failure policy of JobSet; use jobset or kubeflow"));
   }
   if (run.alerts && run.space.empty()) {
     return absl::InvalidArgumentError("--alerts: needs --namespace, which the alerts' rules watch");

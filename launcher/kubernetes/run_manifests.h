@@ -1,6 +1,6 @@
-// Describes a run on Kubernetes as the objects that `kubectl apply` takes: what `leeway kubernetes`
-// prints. The objects are templates in deploy/kubernetes/templates: one for each shape, and those
-// that all shapes share.
+// Describes a run on Kubernetes as manifests for `kubectl apply`, which `leeway kubernetes` prints.
+// They are made from the templates in deploy/kubernetes/templates. There is one template for each
+// shape, and others that all shapes share.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace leeway {
 struct KubernetesRun {
   const Shape* shape = nullptr;
   std::string name;
-  // The namespace; if it is empty, kubectl's own.
+  // The namespace. If empty, kubectl's current namespace is used.
   std::string space;
   // The images of the servers and of the workers.
   std::string image;
   std::string worker_image;
 
-  // The job as YAML, and what the manifests need of it.
+  // The job as YAML, and the numbers in the job that the manifests need.
   std::string job;
   uint32_t servers = 1;
   uint32_t replicas = 1;
@@ -56,9 +56,9 @@ struct KubernetesRun {
   std::string data_claim;
   std::string data_store;
 
-  // The beginning of the Secrets' names; if it is empty, traffic is plain text.
+  // The beginning of the Secrets' names. If empty, there are no Secrets, and traffic is plain text.
   std::string secrets = "leeway";
-  // If present, the Secrets are printed, too.
+  // The keys of the run. If present, the Secrets are printed, too.
   std::optional<RunSecrets> keys;
 
   std::string queue;
@@ -67,10 +67,10 @@ struct KubernetesRun {
   bool alerts = false;
 };
 
-// INVALID_ARGUMENT, naming the flag: Kubernetes would refuse a name, an image or a quantity, or the
-// shape does not support something.
+// Returns INVALID_ARGUMENT, naming the flag, if Kubernetes would refuse a name, an image or a
+// quantity, or if the shape does not support an option.
 absl::Status CheckRun(const KubernetesRun& run);
-// The run must have passed CheckRun.
+// Returns the manifests. The run must have passed CheckRun.
 absl::StatusOr<std::string> RunManifests(const KubernetesRun& run);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// The keys of a run: `leeway certificates` writes them to a folder, and Secrets carry them.
+// The keys of a run. `leeway certificates` writes them to a folder, and Secrets contain them.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct RunSecrets {
   CertificatePem worker;
   std::vector<Token> tokens;
 
-  // Reads `folder`/server, `folder`/worker and `folder`/token. INVALID_ARGUMENT names the missing
-  // or invalid file, like the error of a process that starts with it.
+  // Reads `folder`/server, `folder`/worker and `folder`/token. Returns INVALID_ARGUMENT if a file
+  // is missing or invalid, with the same error as a process that starts with this file.
   static absl::StatusOr<RunSecrets> Read(const std::string& folder);
   // Adds the values for the template `secrets`.
   void AddTo(TemplateValues& values) const;

@@ -13,11 +13,11 @@ struct Shape {
   absl::string_view name;
   absl::string_view worker_container;
   absl::string_view server_container;
-  // The labels of a pod that hold its rank; empty if its controller sets a variable.
+  // The labels of a pod that contain its rank. Empty if the pod's controller sets a variable.
   absl::string_view server_rank = {};
   absl::string_view worker_rank = {};
-  // Host names, in which ${name} is the run's name; empty if the controller sets a variable with
-  // all of them.
+  // Host names, in which ${name} stands for the run's name. Empty if the controller sets a variable
+  // with all host names.
   absl::string_view coordinator = {};
   absl::string_view advertise = {};
   // The name of the port for calls to a server.
@@ -29,7 +29,7 @@ struct Shape {
   bool workers_end = true;
   // True if host names exist before the pods are ready, so that readiness can wait for the model.
   bool readiness = true;
-  // True if Kueue can admit the run as a whole, or the shape has queues of its own.
+  // True if Kueue can admit the run as a whole, or if the shape has queues of its own.
   bool queue = true;
   bool restart_job = false;
   // True if JobSet labels all pods with the coordinator's address.

@@ -5,7 +5,8 @@
 
 namespace leeway {
 
-// `name` is the file's name without its suffix. Returns an empty text for an unknown name.
+// Returns a template. `name` is the file's name without its suffix. Returns an empty string for an
+// unknown name.
 absl::string_view KubernetesTemplate(absl::string_view name);
 
 }  // namespace leeway

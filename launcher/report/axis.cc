@@ -8,7 +8,8 @@
 namespace leeway {
 namespace {
 
-// Diverged losses may be larger, but beyond this the ends of an axis and its ticks would overflow.
+// The largest value on an axis. Diverged losses may be larger, but the ends of an axis and its
+// ticks would then overflow.
 constexpr double kLargest = 1e300;
 constexpr double kDecadesMax = 8;
 

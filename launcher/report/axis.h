@@ -13,16 +13,16 @@ class Axis {
     std::string label;
   };
 
-  // Maps `low` to `high` in data onto `start` to `end` in pixels; with end < start the axis is
-  // reversed. The range is widened to whole ticks, about `ticks` of them, at steps of 1, 2 or 5
-  // times a power of ten.
+  // Makes an axis that maps data from `low` to `high` to pixels from `start` to `end`. If end <
+  // start, the axis is reversed. The range is widened to whole ticks. There are about `ticks`
+  // ticks, at steps of 1, 2 or 5 times a power of ten.
   static Axis Linear(double low, double high, double start, double end, int ticks);
   // The same, but the range is not widened.
   static Axis Exact(double low, double high, double start, double end, int ticks);
-  // Has ticks at 1, 2 and 5 times powers of ten. `low` must be above 0.
+  // Makes a logarithmic axis with ticks at 1, 2 and 5 times powers of ten. `low` must be above 0.
   static Axis Logarithmic(double low, double high, double start, double end);
 
-  // The pixel of a value. A value outside the axis maps to the nearer end.
+  // Returns the pixel of a value. A value outside the axis maps to the nearer end.
   double operator()(double value) const;
   const std::vector<Tick>& ticks() const { return ticks_; }
 
@@ -32,7 +32,7 @@ class Axis {
   void AddLinearTicks(double step);
 
   bool logarithmic_;
-  // With a logarithmic axis these are logarithms.
+  // The ends of the data range. For a logarithmic axis these are logarithms.
   double low_, high_;
   double start_, end_;
   std::vector<Tick> ticks_;

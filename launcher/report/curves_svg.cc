@@ -16,7 +16,7 @@ namespace {
 
 using Curve = std::vector<CurvePoint>;
 
-// All in pixels.
+// The layout of the picture, in pixels.
 constexpr double kWidth = 760;
 constexpr double kLeft = 64;
 constexpr double kRight = 744;
@@ -30,7 +30,7 @@ constexpr double kLogarithmicRatio = 20;
 constexpr int kBins = 100;
 // The width of a letter in the widest usual font.
 constexpr double kLegendLetter = 6.8;
-// More lines than this would be a blur.
+// The maximum number of lines for single workers. More lines could not be distinguished.
 constexpr size_t kWorkerLinesMax = 12;
 
 // Colours with enough contrast on both backgrounds; the text follows the reader's colour scheme.
@@ -118,8 +118,8 @@ std::string Legend(double y, const std::vector<std::pair<std::string, std::strin
   return svg;
 }
 
-// A run that was resumed with other workers counts its epochs differently. Sorting keeps the curve
-// going forward.
+// A run that was resumed with other workers counts its epochs differently. Sorting by epoch makes
+// sure that the curve never runs backwards.
 Curve InOrder(Curve curve) {
   std::stable_sort(curve.begin(), curve.end(),
                    [](const CurvePoint& a, const CurvePoint& b) { return a.x < b.x; });

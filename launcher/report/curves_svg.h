@@ -1,4 +1,4 @@
-// Loss and accuracy over the run, as a picture that needs no other file.
+// Draws loss and accuracy over the run, as a picture that needs no other file.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace leeway {
 
-// Draws an SVG over epochs: the training loss (the workers' mean, and each worker's), the test
-// loss, and below them the test accuracy if it was measured. It is readable on light and dark
-// backgrounds. If the history has no points, it is an empty frame with a short text.
+// Draws an SVG over epochs: the training loss (the mean of all workers, and that of each worker),
+// the test loss, and below them the test accuracy if it was measured. The picture is readable on
+// light and dark backgrounds. If the history has no points, the picture is an empty frame with a
+// short text.
 std::string CurvesSvg(const RunHistory& history, const std::string& title);
 
 // A point of a curve.
@@ -17,8 +18,9 @@ struct CurvePoint {
   double x = 0;
   double y = 0;
 };
-// The training loss of one rank, or of all ranks: the mean over the examples in each of `bins`
-// equal parts of the epochs. That is smooth, without the lag of a moving average.
+// Returns the curve of the training loss of one rank, or of all ranks. Each point is the mean over
+// the examples in one of `bins` equal parts of the epochs. Such a curve is smooth, without the
+// lag of a moving average.
 std::vector<CurvePoint> BinnedLoss(const RunHistory& history, std::optional<uint32_t> rank,
                                    int bins);
 

@@ -16,9 +16,10 @@
 namespace leeway {
 namespace {
 
-// A job of many days has thousands of events that nobody reads here; metrics.jsonl has them all.
+// The maximum number of events on the page. A job of many days has thousands of events, all of
+// which are in metrics.jsonl.
 constexpr size_t kEventsMax = 200;
-// The end of the year 9999.
+// The end of the year 9999, in seconds since 1970.
 constexpr double kSecondsMax = 253402300800.0;
 
 std::string Tile(const std::string& value, const std::string& name) {
@@ -116,7 +117,7 @@ std::string TimeBar(const StepTimes& times) {
 
 std::string HtmlWorkerRow(uint32_t rank, const WorkerTotals& worker, uint32_t restarts) {
   const double seconds = worker.times.total();
-  // Both are not finite for a worker that was never timed.
+  // Both numbers are not finite for a worker whose steps were never timed.
   const double rate = static_cast<double>(worker.examples) / seconds;
   const double step = seconds / static_cast<double>(worker.steps);
   const std::optional<double> hidden = worker.times.hidden();

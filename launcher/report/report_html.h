@@ -1,4 +1,4 @@
-// report.html: a run on one page, for a person to read.
+// Writes report.html, which shows a run on one page for a person to read.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ struct ReportInput {
   std::string curves_svg;
 };
 
-// The whole page, for light and dark colour schemes. It has no script, and fetches nothing.
+// Returns the whole page, for light and dark colour schemes. The page has no script and loads no
+// other file.
 std::string ReportHtml(const ReportInput& input);
 
 }  // namespace leeway

@@ -53,9 +53,9 @@ absl::Status CheckInRunFolder(const std::string& run_dir, const std::string& fol
   const fs::path below =
       fs::path(folder).lexically_normal().lexically_relative(fs::path(run_dir).lexically_normal());
   if (there == root / below) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      absl::StrCat(folder, " leads to ", there.string(), ", out of the run folder ", root.string(),
-                   ": nothing is read or written there. The run folder itself may be a link"));
+  return absl::PermissionDeniedError(absl::StrCat(
+      folder, " leads to ", there.string(), ", out of the run folder ", root.string(),
+      ", so nothing is read or written there. Only the run folder itself may be a link"));
 }
 
 absl::StatusOr<std::vector<uint64_t>> CheckpointClocks(const std::string& run_dir) {
@@ -85,7 +85,7 @@ absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir
       break;
     }
     const absl::Status& why = manifest.status();
-    // Nothing is known about this checkpoint, so it may be complete.
+    // The storage does not answer, so the checkpoint may be complete.
     if (absl::IsUnavailable(why)) return why;
     search.warnings.push_back(absl::StrCat("checkpoint '", folder, "' is skipped: ",
                                            absl::IsNotFound(why)
@@ -107,7 +107,7 @@ absl::Status CheckNothingLost(const std::string& run_dir, const CheckpointSearch
   }
   ASSIGN_OR_RETURN(const auto record, ReadCoordinatorRecord(run_dir));
   if (!record.has_value()) return absl::OkStatus();
-  // A record of version 0.1.0 only says the outcome.
+  // A record of version 0.1.0 contains only the outcome.
   const bool finished = record->outcome() == v1::JOB_FINISHED;
   if (!finished && !record->checkpointed()) return absl::OkStatus();
   return lost("the run in ", run_dir, finished ? " has finished" : " had a checkpoint", ", and ",
@@ -133,7 +133,7 @@ absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir,
 absl::Status RemoveCheckpoint(const std::string& run_dir, uint64_t clock) {
   const std::string folder = CheckpointFolder(run_dir, clock);
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(folder));
-  // First, the file that makes it complete.
+  // The manifest is removed first, because it is the file that makes the checkpoint complete.
   RETURN_IF_ERROR(storage->RemoveFile(absl::StrCat(folder, "/", kManifestName)));
   return storage->RemoveFolder(folder);
 }

@@ -18,8 +18,8 @@
 
 namespace leeway {
 
-// PERMISSION_DENIED unless `folder` really is in the run folder. No symbolic link below the run
-// folder may lead elsewhere. The folder need not exist.
+// Returns PERMISSION_DENIED if `folder` is not in the run folder after symbolic links are resolved.
+// No symbolic link below the run folder may lead elsewhere. `folder` need not exist.
 absl::Status CheckInRunFolder(const std::string& run_dir, const std::string& folder);
 
 struct FoundCheckpoint {
@@ -27,36 +27,38 @@ struct FoundCheckpoint {
   v1::CheckpointManifest manifest;
 };
 struct CheckpointSearch {
-  // Absent: the run folder has no complete checkpoint.
+  // The newest complete checkpoint, if the run folder has a complete one.
   std::optional<FoundCheckpoint> newest;
-  // The warnings that concern checkpoints that were finished but are damaged or could not be read.
+  // The warnings about checkpoints that were finished but are damaged or could not be read.
   std::vector<std::string> damaged;
-  // The folders that were skipped in the search, newest first, with the reasons.
+  // All warnings: the folders that the search skipped, newest first, with the reasons.
   std::vector<std::string> warnings;
 };
 
-// Finds the newest checkpoint that verifies: its manifest, and size and SHA-256 of every file.
-// Returns an error only if the folder cannot be listed, or if its storage does not answer
-// (UNAVAILABLE).
+// Finds the newest checkpoint of which the manifest, and the size and the SHA-256 of every file,
+// are right. Returns an error only if the folder cannot be listed, or if its storage does not
+// answer (UNAVAILABLE).
 absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir);
 
-// The clocks of all folders with the name of a checkpoint, newest first.
+// Returns the clocks of all folders that are named like a checkpoint, newest first.
 absl::StatusOr<std::vector<uint64_t>> CheckpointClocks(const std::string& run_dir);
 
-// A run that never had a checkpoint may begin again. DATA_LOSS if all checkpoints of the run are
-// damaged, or if they are gone although its record (coordinator.json) says that there was one.
-// Beginning again would overwrite what is left. Also returns the errors of reading the record.
+// Checks that a run without a complete checkpoint may begin again. Returns DATA_LOSS if all
+// checkpoints of the run are damaged, or if they are gone although the run's record
+// (coordinator.json) says that there was one, because beginning again would overwrite what is left.
+// Also returns the errors of reading the record.
 absl::Status CheckNothingLost(const std::string& run_dir, const CheckpointSearch& search);
 
-// The clocks of the folders that are older than the `keep` newest complete checkpoints up to
-// `newest`, including the remains of unfinished ones. Never returns a clock above the newest
-// complete one of them. A checkpoint is complete here if its manifest verifies and its files have
-// the right sizes. To be called once the manifest at `newest` is durable. A checkpoint beyond
-// `newest` that looks complete must not count: it was skipped as damaged when the job continued
-// from an older one. `keep` is at least 1.
+// Returns the clocks of the folders that are older than the `keep` newest complete checkpoints up
+// to `newest`, including folders of unfinished checkpoints. Never returns a clock above the
+// newest of these complete checkpoints. A checkpoint is complete here if its manifest verifies and
+// its files have the right sizes. To be called once the manifest at `newest` is durable. A
+// checkpoint beyond `newest` that looks complete does not count, because it was skipped as damaged
+// when the job continued from an older checkpoint. `keep` is at least 1.
 absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir, uint64_t newest,
                                                      uint32_t keep);
-// A half-removed checkpoint counts as unfinished.
+// Removes a checkpoint. If the removal is interrupted, the rest of the checkpoint counts as
+// unfinished.
 absl::Status RemoveCheckpoint(const std::string& run_dir, uint64_t clock);
 
 }  // namespace leeway

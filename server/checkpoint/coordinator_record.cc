@@ -7,7 +7,8 @@
 namespace leeway {
 namespace {
 
-// About 150 bytes for each of 4096 servers, and room for messages.
+// The maximum size of a record. 4096 servers need about 150 bytes each; the rest is room for
+// messages.
 constexpr uint64_t kMaxBytes = 1 << 20;
 
 std::string RecordPath(const std::string& run_dir) {

@@ -1,6 +1,6 @@
-// coordinator.json in the run folder: what a coordinator must know of its killed predecessor to
-// continue the same job. (It learns the rest from the newest checkpoint and from the processes that
-// register.)
+// coordinator.json in the run folder contains what a coordinator needs to continue the job of a
+// killed coordinator. (The new coordinator learns the rest from the newest checkpoint and from the
+// processes that register.)
 #pragma once
 
 #include <optional>
@@ -18,8 +18,8 @@ inline constexpr char kCoordinatorRecordName[] = "coordinator.json";
 // Sets `format` and writes the record durably.
 absl::Status WriteCoordinatorRecord(const std::string& run_dir, v1::CoordinatorRecord record);
 
-// Absent if the run has no record. DATA_LOSS if the record is damaged, UNIMPLEMENTED for a newer
-// format.
+// Returns nullopt if the run has no record, DATA_LOSS if the record is damaged, and UNIMPLEMENTED
+// for a newer format.
 absl::StatusOr<std::optional<v1::CoordinatorRecord>> ReadCoordinatorRecord(
     const std::string& run_dir);
 

@@ -14,7 +14,7 @@ namespace leeway {
 namespace {
 
 constexpr std::string_view kDigestLabel = "sha256 ";
-// Label, digest, newline.
+// The size of the last line: label, digest and newline.
 constexpr size_t kDigestLineBytes = kDigestLabel.size() + 64 + 1;
 
 std::string DigestLine(std::string_view json) {
@@ -66,8 +66,8 @@ absl::Status ReadJsonFile(const std::string& what, const std::string& path, uint
     return absl::DataLossError(
         absl::StrCat(what, " '", path, "': ", std::string(status.message())));
   }
-  // protobuf 3.21 keeps an unknown field whose name is empty. Nothing that was read may be written
-  // again as such.
+  // protobuf 3.21 keeps an unknown field whose name is empty. Such a field must be discarded,
+  // because it would be written again.
   message.DiscardUnknownFields();
   return absl::OkStatus();
 }

@@ -1,5 +1,5 @@
-// A protobuf message as a text file that shows whether it was damaged. The file has the message's
-// JSON form and one more line, "sha256 HEX", the digest of all bytes before that line.
+// Writes and reads a protobuf message as a text file with a checksum. The file contains the message
+// in JSON and one more line, "sha256 HEX", which is the digest of all bytes before that line.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 namespace leeway {
 
 // Writes durably, and replaces an existing file. `what` names the file in messages, such as
-// "manifest". RESOURCE_EXHAUSTED if the file would have more than `max_bytes`, so that every
-// written file can be read.
+// "manifest". Returns RESOURCE_EXHAUSTED if the file would have more than `max_bytes`, so that
+// every written file can be read.
 absl::Status WriteJsonFile(const std::string& what, const std::string& path, uint64_t max_bytes,
                            const google::protobuf::Message& message);
 
-// DATA_LOSS if the file is damaged, NOT_FOUND if it does not exist. Fields that this build does not
-// know are ignored.
+// Returns DATA_LOSS if the file is damaged, and NOT_FOUND if it does not exist. Ignores fields that
+// this build does not know.
 absl::Status ReadJsonFile(const std::string& what, const std::string& path, uint64_t max_bytes,
                           google::protobuf::Message& message);
 

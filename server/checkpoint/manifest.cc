@@ -15,14 +15,16 @@
 namespace leeway {
 namespace {
 
-// About 200 bytes for each of 4096 servers and 65536 workers, and room for the layers.
+// The maximum size of a manifest. 4096 servers and 65536 workers need about 200 bytes each; the
+// rest is room for the layers.
 constexpr uint64_t kMaxManifestBytes = 64 << 20;
 
 std::string ManifestPath(const std::string& folder) {
   return absl::StrCat(folder, "/", kManifestName);
 }
 
-// Whether it is a plain name. The manifest must not name files outside of its folder.
+// Whether `name` is a plain file name, because the manifest must not name files outside of its
+// folder.
 bool IsPlainName(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
 }
@@ -49,7 +51,8 @@ absl::Status CheckFields(const std::string& path, const v1::CheckpointManifest& 
                      absl::StrCat("manifest '", path, "': a file name is not a plain name"));
 }
 
-// Empty for a rule that this build does not know. Other checks refuse it.
+// Returns the names of the optimizer slots of the job's update rule. Empty for a rule that this
+// build does not know, which other checks refuse.
 std::vector<std::string> SlotsOf(const v1::TrainingJob& job) {
   const auto rule = MakeServerRule(job);
   if (!rule.ok()) return {};
@@ -65,14 +68,13 @@ absl::Status CheckSlots(const v1::CheckpointManifest& manifest, const v1::Traini
     if (slot == kAverageSlot) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("update: the checkpoint at clock ", manifest.clock(), " has no '", slot,
-                     "', which the job's update rule needs; continue with the rule that it was "
-                     "made with, or "
-                     "begin anew in another --run-dir"));
+                     "', which the job's update rule needs; continue with the rule of the "
+                     "checkpoint, or begin anew in another --run-dir"));
   }
   return absl::OkStatus();
 }
 
-// Whether the same number of clocks makes an epoch.
+// Whether an epoch has the same number of clocks in both jobs.
 bool KeepsNumbers(const v1::TrainingJob& before, const v1::TrainingJob& job) {
   using google::protobuf::util::MessageDifferencer;
   const auto by_sum = [](const v1::TrainingJob& each) {

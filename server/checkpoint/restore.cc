@@ -151,7 +151,7 @@ absl::StatusOr<RangeProgress> CheckpointReader::Progress(ElementRange range) con
   progress.updates = UpdatesOf(*extents.front().record);
   for (const Extent& extent : extents) {
     progress.version = std::max(progress.version, extent.record->version());
-    // Too high a number of updates would make Adam's steps too large.
+    // The lowest number is used, because too high a number would make Adam's steps too large.
     progress.updates = std::min(progress.updates, UpdatesOf(*extent.record));
     for (int rank = 0; rank < extent.record->clocks_size(); ++rank) {
       uint64_t& clock = progress.clocks[static_cast<size_t>(rank)];

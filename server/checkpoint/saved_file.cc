@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kChunkBytes = 1 << 20;
 
-// A missing file that a manifest names is lost. If the storage does not answer, the file may be
-// there.
+// Returns DATA_LOSS in place of an error for a file that a manifest names. UNAVAILABLE stays,
+// because the file may exist if the storage does not answer.
 absl::Status AsLoss(const absl::Status& status) {
   if (status.ok() || absl::IsUnavailable(status)) return status;
   return absl::DataLossError(status.message());

@@ -1,4 +1,5 @@
-// A file of a checkpoint as its manifest lists it: name, size, SHA-256.
+// Writes and checks the files of a checkpoint, which the manifest lists with name, size and
+// SHA-256.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,7 @@
 
 namespace leeway {
 
-// Writes a file atomically, and computes its digest meanwhile. Not thread-safe.
+// Writes a file atomically and computes its digest. Not thread-safe.
 class SavedFileWriter {
  public:
   static absl::StatusOr<SavedFileWriter> Create(const std::string& path);
@@ -30,9 +31,9 @@ class SavedFileWriter {
   Digest digest_ = Digest::Sha256();
 };
 
-// DATA_LOSS unless the file is in `folder` and has the listed size.
+// Returns DATA_LOSS unless the file is in `folder` and has the listed size.
 absl::Status CheckSize(const std::string& folder, const v1::SavedShard& saved);
-// DATA_LOSS unless it also has the listed digest. Reads the whole file.
+// Returns DATA_LOSS unless the file also has the listed digest. Reads the whole file.
 absl::Status CheckDigest(const std::string& folder, const v1::SavedShard& saved);
 
 }  // namespace leeway

@@ -19,7 +19,7 @@ constexpr std::string_view kShardMagic = "LWSHARD1";
 constexpr std::string_view kShardEndMagic = "LWSHEND1";
 constexpr uint64_t kShardPrefixBytes = 24;
 constexpr uint64_t kShardFooterBytes = 16;
-// Protobuf's own limit.
+// The maximum size of a header, which is protobuf's own limit.
 constexpr uint64_t kMaxHeaderBytes = INT_MAX;
 
 absl::Status DamagedShard(const std::string& path, uint64_t position, std::string_view what) {
@@ -43,8 +43,8 @@ absl::Status CheckContents(const std::string& path, const ShardContents& content
   return absl::OkStatus();
 }
 
-// Positions follow from the length of the header, and that length depends on the digits of the
-// positions. Repeats until both agree.
+// Sets the positions of the values. The positions depend on the length of the header, and the
+// length depends on the positions, so the function repeats until both agree.
 void PlaceValues(v1::ShardFileHeader& header) {
   for (size_t size = 0; size != header.ByteSizeLong();) {
     size = header.ByteSizeLong();
@@ -89,7 +89,7 @@ std::string PrefixOf(std::string_view header) {
   return prefix;
 }
 
-// Reads the header, after the prefix has confirmed its length and CRC.
+// Reads the header. Checks its length and its CRC, which are in the prefix.
 absl::StatusOr<std::string> ReadHeader(const StoredFile& file) {
   if (file.size() < kShardPrefixBytes + kShardFooterBytes) {
     return DamagedShard(file.location(), file.size(), "ends before a shard file can");
@@ -141,7 +141,8 @@ absl::Status CheckRecords(const StoredFile& file, const v1::ShardFileHeader& hea
         block.offset() > std::numeric_limits<uint64_t>::max() - block.count()) {
       return DamagedShard(file.location(), kShardPrefixBytes, "a block has an impossible range");
     }
-    // A block without values must not pass, because a caller would allocate memory for its count.
+    // A block without values is refused, because a caller would allocate memory for its unchecked
+    // count.
     if (block.values().empty())
       return DamagedShard(file.location(), kShardPrefixBytes, "a block has no values");
     std::set<std::string_view> keys;
@@ -151,8 +152,7 @@ absl::Status CheckRecords(const StoredFile& file, const v1::ShardFileHeader& hea
                             "values are not where they must be");
       }
       if (!keys.insert(record.key()).second) {
-        return DamagedShard(file.location(), kShardPrefixBytes,
-                            "a block has two values of one key");
+        return DamagedShard(file.location(), kShardPrefixBytes, "a block has the same key twice");
       }
       position += block.count() * sizeof(float);
     }

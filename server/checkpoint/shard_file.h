@@ -1,7 +1,7 @@
-// A shard file contains the blocks of one shard at a cut: weights, the slots of the update rule,
-// version and clocks of each block. Element ranges and keys address the values, so that any
-// number of servers can load the file (server/checkpoint/restore.h). All numbers are little-endian,
-// without padding. The bytes are:
+// A shard file contains the blocks of one shard at a cut: the weights, the slots of the update
+// rule, the version and the clocks of each block. Values are addressed by element range and key, so
+// any number of servers can load the file (server/checkpoint/restore.h). All numbers are
+// little-endian, without padding. The bytes are:
 //
 //   prefix   8  magic "LWSHARD1"
 //            8  length of the header
@@ -11,9 +11,8 @@
 //   values      float32; block by block, key by key, in the header's order
 //   footer   8  length of the file
 //            8  magic "LWSHEND1"
-//
-// So every byte is under a checksum or has only one legal value. No memory is allocated for a
-// number that has not been checked.
+//  So every byte is covered by a checksum or has only one legal value. A reader allocates no memory
+// for a size that has not been checked.
 #pragma once
 
 #include <cstdint>
@@ -42,11 +41,12 @@ inline constexpr char kShadowKey[] = "shadow";
 struct BlockContents {
   ElementRange range = {};
   uint64_t version = 0;
-  // By rank: the next clock that the block wants.
+  // By rank: the clock of the rank's next contribution.
   std::vector<uint64_t> clocks = {};
-  // range.count floats each.
+  // The keys and their values. Each span has range.count floats.
   std::vector<std::pair<std::string, std::span<const float>>> values = {};
-  // As in BlockProgress. Absent, as in version 0.1.0: as many as the version says.
+  // The number of updates, as in BlockProgress. If absent, as in files of version 0.1.0, it equals
+  // the version.
   std::optional<uint64_t> updates = {};
 };
 
@@ -64,8 +64,8 @@ struct ShardContents {
 absl::StatusOr<v1::SavedShard> WriteShardFile(const std::string& path,
                                               const ShardContents& contents);
 
-// Reads a shard file. Every error is DATA_LOSS (or the system's error on opening) and names file
-// and byte. Thread-safe.
+// Reads a shard file. Every error is DATA_LOSS (or the operating system's error on opening) and
+// names the file and the byte. Thread-safe.
 class ShardFile {
  public:
   // Checks prefix, header and footer, and that the records fill the file. The values are not
@@ -75,8 +75,9 @@ class ShardFile {
   const v1::ShardFileHeader& header() const { return header_; }
   const std::string& path() const { return file_->location(); }
 
-  // Reads the whole record of a block into `out`, which has as many floats as the block, and checks
-  // it. NOT_FOUND if the block has no such key. After an error the contents of `out` are undefined.
+  // Reads the values of a block into `out`, which must have as many floats as the block, and checks
+  // their checksum. Returns NOT_FOUND if the block does not have the key. After an error the
+  // contents of `out` are undefined.
   absl::Status ReadValues(const v1::BlockRecord& block, std::string_view key,
                           std::span<float> out) const;
 

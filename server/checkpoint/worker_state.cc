@@ -44,7 +44,7 @@ absl::StatusOr<WorkerStateId> ReadPrefix(const StoredFile& file) {
                        .rank = NumberAt<uint32_t>(prefix + 24)};
 }
 
-// The CRC of the data.
+// Checks the footer and returns the CRC of the data.
 absl::StatusOr<uint32_t> ReadFooter(const StoredFile& file) {
   const uint64_t start = file.size() - kStateFooterBytes;
   uint8_t footer[kStateFooterBytes];

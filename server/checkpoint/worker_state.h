@@ -1,6 +1,6 @@
-// What a worker keeps between clocks (local weights, optimizer slots), at a cut. Only the worker
-// understands the data. The file shows whether it is complete. All numbers are little-endian,
-// without padding:
+// A file with the state that a worker keeps between clocks (local weights, optimizer slots), as it
+// is at a cut. Only the worker understands the data. A reader can see whether the file is complete.
+// All numbers are little-endian, without padding:
 //   prefix   8  magic "LWWORKR1"
 //            8  job id        8  clock        4  rank
 //            4  CRC-32 of the 28 bytes before
@@ -30,14 +30,14 @@ struct WorkerStateId {
   bool operator==(const WorkerStateId&) const = default;
 };
 
-// Writes the file as its chunks arrive. The file appears, durably, with Finish; without Finish it
-// never appears. Not thread-safe.
+// Writes the file chunk by chunk. The file appears when Finish has made it durable, and never
+// without Finish. Not thread-safe.
 class WorkerStateWriter {
  public:
   static absl::StatusOr<WorkerStateWriter> Create(const std::string& path, const WorkerStateId& id);
 
   absl::Status Append(std::string_view data);
-  // Returns the entry for the manifest.
+  // Makes the file durable. Returns its entry for the manifest.
   absl::StatusOr<v1::SavedShard> Finish();
 
  private:
@@ -55,7 +55,8 @@ absl::StatusOr<v1::SavedShard> WriteWorkerState(const std::string& path, const W
 // Reads the file in pieces. Thread-safe.
 class WorkerStateReader {
  public:
-  // Checks the whole file. DATA_LOSS, naming file and byte, if it is damaged.
+  // Opens the file and checks all of it. Returns DATA_LOSS, naming the file and the byte, if the
+  // file is damaged.
   static absl::StatusOr<WorkerStateReader> Open(const std::string& path);
 
   const WorkerStateId& id() const { return id_; }

@@ -30,7 +30,7 @@ Decisions BlockCore::OnInitialized(BlockProgress progress, bool has_previous) {
   if (rules_.cut_every > 0) {
     next_cut_ = (CutClock() / rules_.cut_every + 1) * rules_.cut_every;
   }
-  // An earlier reader may want a version that a checkpoint does not have.
+  // A reader that has waited since before may want a version that the checkpoint does not have.
   std::erase_if(waiters_, [&](const Waiter& waiter) {
     absl::Status status = CheckReadable(waiter);
     if (status.ok()) return false;
@@ -101,7 +101,7 @@ Decisions BlockCore::OnApplied() {
   }
   running_.clear();
   if (rules_.committed_sets) {
-    // A rank that was not in the set is wanted at the next clock like every other rank.
+    // Every rank may contribute to the next clock, also a rank that was not in the set.
     progress_.clocks.assign(ranks_.size(), progress_.version);
     sets_.erase(sets_.begin(), sets_.lower_bound(progress_.version));
     DropOthers(decisions);
@@ -257,7 +257,7 @@ absl::Status BlockCore::CheckReadable(const Waiter& waiter) const {
   }
   const bool older = rules_.mode == Consistency::kSync && initialized_ && WantsPrevious(waiter);
   if (!waiter.reads || !older) return absl::OkStatus();
-  // For an elastic exchange: the state before the contribution, which is one version older.
+  // An elastic exchange reads the state before the contribution, which is one version older.
   const uint64_t newest = reader.clock + (waiter.before ? 0 : 1);
   const bool kept = has_previous_ && newest >= progress_.version;
   if (kept) return absl::OkStatus();
@@ -315,7 +315,7 @@ void BlockCore::ReleaseWaiters(Decisions& decisions) {
 bool BlockCore::Release(const Waiter& waiter, Decisions& decisions) {
   std::optional<Answer> answer = TryRead(waiter);
   if (!answer) return false;
-  // A replaced life must not continue beyond the clock that its successor was told.
+  // A replaced life must not continue beyond the clock at which its successor begins.
   absl::Status status = waiter.reader ? CheckSender(*waiter.reader) : absl::OkStatus();
   if (status.ok()) {
     decisions.answers.push_back(*answer);

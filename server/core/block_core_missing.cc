@@ -1,4 +1,4 @@
-// Says in words whom a request waits for.
+// Describes for a person which workers a request waits for.
 #include <string>
 #include <vector>
 
@@ -9,8 +9,8 @@
 namespace leeway {
 namespace {
 
-// The number of missing ranks that are named. With a thousand ranks, all names in a message to
-// each of a thousand waiters would be megabytes.
+// The maximum number of missing ranks that a message names. With a thousand ranks, messages with
+// all names to a thousand waiting requests would take megabytes.
 constexpr size_t kNamedMax = 8;
 
 }  // namespace
@@ -19,7 +19,7 @@ std::string BlockCore::Missing(const Waiter& waiter) const {
   const std::string what = absl::StrCat("block ", block_);
   if (!initialized_) return absl::StrCat(what, " waits for its first version (Initialize)");
   const uint64_t clock = waiter.reader->clock;
-  // Its contribution has been accepted and waits for its turn.
+  // The contribution of the request has been accepted and waits for its update.
   if (WaitsForOwnOnly(waiter)) return absl::StrCat(what, ", clock ", clock, ": an update runs");
   const bool sync = rules_.mode == Consistency::kSync;
   const uint64_t slack = sync ? 0 : rules_.staleness;
@@ -38,7 +38,8 @@ std::string BlockCore::Missing(const Waiter& waiter) const {
   if (missing.empty()) {
     const bool undecided = rules_.committed_sets && running_.empty() && Set() == nullptr;
     return absl::StrCat(
-        what, undecided ? ": waiting for the coordinator to say what counts" : ": an update runs");
+        what, undecided ? ": waiting for the coordinator to decide which contributions count"
+                        : ": an update runs");
   }
   return absl::StrCat(what, ", clock ", clock, ": waiting for ", absl::StrJoin(missing, ", "),
                       more > 0 ? absl::StrCat(" and ", more, " more") : "");

@@ -1,4 +1,4 @@
-// Sync mode with committed sets: the driver says which contributions make a clock.
+// Handles committed sets in sync mode: the driver specifies which contributions make up a clock.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -56,7 +56,7 @@ absl::Status BlockCore::Overtaken(uint32_t rank, uint64_t wanted) const {
   return absl::AlreadyExistsError(
       absl::StrCat("header.clock: worker ", rank, " is too late with clock ", wanted, " for block ",
                    block_, ", which the others have brought to version ", progress_.version,
-                   " without it; attach, and continue at the clock that the answer says"));
+                   " without it; attach, and continue at the clock that the answer gives"));
 }
 
 bool BlockCore::IsComplete() const {

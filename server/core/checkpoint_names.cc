@@ -6,7 +6,7 @@
 namespace leeway {
 namespace {
 
-// Empty for 0.
+// Returns "-NAME-NUMBER", or an empty string if `number` is 0.
 std::string Suffix(const char* name, uint64_t number) {
   return number > 0 ? absl::StrCat("-", name, "-", number) : "";
 }

@@ -1,5 +1,5 @@
-// Sync mode with committed sets: which ranks' contributions a server holds on all its blocks, and
-// when to tell the coordinator. A pure class: no threads, clocks or I/O.
+// In sync mode with committed sets: tracks which ranks' contributions a server has on all its
+// blocks, and decides when to tell the coordinator. A pure class, without threads, clocks or I/O.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace leeway {
 
-// What the coordinator is told.
+// A report to the coordinator about the contributions of one clock.
 struct HeldClock {
   uint64_t clock = 0;
   // The ranks whose contributions are on every block, in rising order.
   std::vector<uint32_t> ranks = {};
-  // It was told before, and no set has come.
+  // Whether the clock was reported before and has no set yet.
   bool again = false;
-  // In the order of `ranks`: how long they have been held.
+  // In the order of `ranks`: how long all blocks have had the contribution.
   std::vector<Duration> held = {};
-  // For the previous clock, which has its set: the ranks whose contributions were refused since and
-  // are awaited.
+  // The ranks whose contributions to the previous clock were refused after its set was known, and
+  // are still awaited.
   std::vector<uint32_t> refused = {};
   bool operator==(const HeldClock&) const = default;
 };
@@ -41,34 +41,35 @@ class HeldBook {
   };
   explicit HeldBook(const Rules& rules);
 
-  // A block begins at this version. It gets no contributions of earlier clocks. (A server that
-  // takes over blocks may get them at different versions.)
+  // Reports that a block begins at this version, so it gets no contributions of earlier clocks. (A
+  // server that takes over blocks may get the blocks at different versions.)
   void OnLoaded(uint64_t version);
-  // A block has accepted a contribution. To be called once for each rank, clock and block. Returns
-  // whether all blocks have the contribution now.
+  // Reports that a block has accepted a contribution. To be called once for each rank, clock and
+  // block. Returns whether this was the last block without the contribution.
   bool OnAccepted(uint32_t rank, uint64_t clock, Time now = {});
-  // A contribution in its clock's set cannot be applied.
+  // Reports that a contribution in its clock's set cannot be applied.
   void OnRefused(uint32_t rank, uint64_t clock);
   void OnLive(uint32_t rank, bool live);
-  // The clock's set is known, so nothing more needs to be told of this or earlier clocks.
+  // Reports that the clock's set is known, so this clock and earlier clocks need no more reports.
   void OnCommitted(uint64_t clock);
 
-  // What must be told and was not told yet. That is the first open clock, once its set could be
-  // complete as far as this server knows, and again with every rank that comes later; and the
-  // refused ranks.
+  // Returns the next report to send, or nullopt if no report is due. The first open clock is
+  // reported when its set could be complete as far as this server knows, and again with every later
+  // rank. Refused ranks are reported, too.
   std::optional<HeldClock> Take(Time now = {});
-  // The last message did not arrive, or no set has come of it for long. Take() returns it once
-  // more.
+  // Makes Take() return the last report again, because the report did not arrive or has led to no
+  // set for long.
   void TellAgain();
 
  private:
   struct Clock {
-    // By rank: the number of blocks that hold its contribution.
+    // By rank: the number of blocks that have the rank's contribution.
     std::map<uint32_t, uint32_t> blocks;
-    // By rank whose contribution is on every block: since when.
+    // By rank, if its contribution is on every block: the time since when.
     std::map<uint32_t, Time> whole;
-    // Whether there is something to tell, and whether something was told.
+    // Whether `whole` has changed since the last report.
     bool changed = false;
+    // Whether the clock has been reported.
     bool told = false;
   };
   bool Enough(const Clock& clock) const;
@@ -77,13 +78,14 @@ class HeldBook {
 
   const Rules rules_;
   std::set<uint32_t> lost_;
-  // By version above the open clock: the number of blocks that began there.
+  // By version above the open clock: the number of blocks that began at that version.
   std::map<uint64_t, uint32_t> loaded_;
   // The first clock without a set.
   uint64_t open_ = 0;
   std::map<uint64_t, Clock> clocks_;
-  // The refused ranks of the previous clock, and whether some of them must still be told.
+  // The refused ranks of the previous clock.
   std::set<uint32_t> refused_;
+  // Whether refused ranks must still be reported.
   bool tells_refused_ = false;
 };
 

@@ -1,6 +1,6 @@
-// The newest life of each rank that the coordinator has given out, as far as a server knows. The
-// server asks the coordinator itself, at the address with which it joined the job. Messages from
-// other processes change nothing here.
+// The newest incarnation of each rank that the coordinator has assigned, as far as a server knows.
+// The server learns incarnations only from the coordinator, at the address with which the server
+// joined the job. Messages from other processes change nothing here.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@ namespace leeway {
 // A pure class. Not thread-safe.
 class LifeBook {
  public:
-  // Believes every incarnation.
+  // Accepts every incarnation.
   LifeBook() = default;
-  // Believes the incarnations that it learns.
+  // Accepts only the incarnations that it learns.
   explicit LifeBook(uint32_t ranks) : newest_(ranks, 0) {}
 
-  // Learns the incarnations from the coordinator, by rank; 0: it has given out none since it
-  // started. A learned incarnation never falls, because a restarted coordinator knows no lives at
-  // first.
+  // Learns the coordinator's incarnations, by rank. An entry is 0 if the coordinator has assigned
+  // no incarnation since it started. A learned incarnation is never replaced by a lower number,
+  // because a restarted coordinator knows no lives at first.
   void Learn(const std::vector<uint64_t>& incarnations);
 
-  // OK for the newest life, and for an invalid rank, which other checks refuse. ABORTED if a newer
-  // life exists. UNAVAILABLE if this life is not known here yet. The server then asks the
-  // coordinator, and the sender sends the same again.
+  // Returns OK for the newest life, and for an invalid rank, which other checks refuse. Returns
+  // ABORTED if a newer life exists, and UNAVAILABLE if this life is not known here yet. After
+  // UNAVAILABLE the server asks the coordinator, and the sender repeats its message.
   absl::Status Check(uint32_t rank, uint64_t incarnation) const;
 
  private:
-  // By rank. Empty: all incarnations are believed.
+  // The newest incarnation by rank. If empty, all incarnations are accepted.
   std::vector<uint64_t> newest_;
 };
 

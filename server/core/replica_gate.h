@@ -1,11 +1,10 @@
-// Decides when the answers of a block may leave, if a replica must have their state first. A pure
-// class: no threads, clocks or I/O. Versions go in and decisions come out.
-//
-// The owner sends its replica the block's newest state, one state at a time. Updates that are made
+// Decides when the answers of a block may leave, if the replica must first have the state that the
+// answers show. A pure class, without threads, clocks or I/O.
+//  The owner sends its replica the block's newest state, one state at a time. Updates that are made
 // while a state is in flight go with the next one. So a slow replica delays answers, but no states
 // pile up. A new replica does not delay answers until it has its first state. From then on no
-// answer leaves before the replica has its state. The replica is synced when it also has everything
-// that left before.
+// answer leaves before the replica has the state that the answer shows. The replica is synced when
+// it also has the states of all answers that left earlier.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +15,16 @@ namespace leeway {
 // Not thread-safe.
 class ReplicaGate {
  public:
-  // A new replica, which has nothing yet, replaces the previous one.
+  // Begins with a new replica, which has no state yet. It replaces the previous replica.
   void Attach();
-  // The shard has no replica, so nothing is delayed.
+  // Ends replication. Without a replica nothing is delayed.
   void Detach();
 
-  // Whether the block's `version` must be sent now. If so, it is in flight.
+  // Returns whether the block's `version` must be sent now. If true, that version is then in
+  // flight.
   bool TakeSend(uint64_t version);
-  // The state in flight has arrived or failed. `current` is the block's version by now.
+  // Reports whether the state in flight has arrived or failed. `current` is the block's version by
+  // now.
   void OnSent(bool arrived, uint64_t current);
 
   // Whether an answer that was given at the block's `version` may leave.
@@ -31,7 +32,7 @@ class ReplicaGate {
   // Whether the replica lacks the version before `version`. Either it has no state yet, or other
   // versions were made while its first one was in flight.
   bool NeedsPrevious(uint64_t version) const { return !gating_ || version > replicated_; }
-  // Whether the replica has everything that has left.
+  // Whether the replica has the states of all answers that have left.
   bool synced() const { return gating_ && replicated_ > gated_from_; }
 
  private:

@@ -22,10 +22,12 @@
 namespace leeway {
 namespace {
 
-// Far above any data set, as in the coordinator.
+// The maximum number of steps in an epoch. It is far above any data set, and the same as in the
+// coordinator.
 constexpr uint64_t kStepsPerEpochMax = uint64_t{1} << 40;
-// A generation counts how often a job has gone back, an epoch how often the placement has changed.
-// No job reaches these limits, and no server misses more than kMissedMax of them.
+// The maximum generation, which counts how often a job has gone back, and the maximum epoch, which
+// counts how often the placement has changed. No job reaches these limits, and no server misses
+// more than kMissedMax generations or epochs.
 constexpr uint64_t kGenerationMax = uint64_t{1} << 32;
 constexpr uint64_t kEpochMax = uint64_t{1} << 40;
 constexpr uint64_t kMissedMax = uint64_t{1} << 20;
@@ -75,7 +77,7 @@ absl::Status CheckCodec(const v1::ConfigureRequest& request) {
   if (!request.has_auto_codec()) return absl::OkStatus();
   const v1::Codec& codec = request.auto_codec();
   if (codec.type_case() == v1::Codec::TYPE_NOT_SET || codec.has_auto_()) {
-    return Wrong("auto_codec: names no codec");
+    return Wrong("auto_codec: it does not name a codec");
   }
   std::vector<Fault> faults;
   CheckRules(codec, "auto_codec", faults);
@@ -83,11 +85,12 @@ absl::Status CheckCodec(const v1::ConfigureRequest& request) {
   return Wrong(faults.front().path, ": ", faults.front().message);
 }
 
-// Checks the update rule that a worker of an external job has brought. A server that joined later
-// has heard of it with the job.
+// Checks the update rule that a worker of an external job has set. A server that joined later has
+// received this rule with the job.
 absl::Status CheckUpdate(const v1::ConfigureRequest& request, const v1::TrainingJob& job) {
   if (!request.has_update()) {
-    return BringsUpdate(job) ? Wrong("update: missing; the job has none") : absl::OkStatus();
+    return BringsUpdate(job) ? Wrong("update: missing, and the job itself has no update")
+                             : absl::OkStatus();
   }
   const bool brought = IsExternal(job) && job.exchange().has_gradient();
   if (!brought) return Wrong("update: only external jobs with a gradient exchange may have it");
@@ -104,7 +107,7 @@ absl::Status CheckAddresses(const v1::ConfigureRequest& request, uint32_t shards
     return Wrong("servers, local_servers: ", servers, " and ", local, "; the job can have ",
                  shards);
   }
-  // A server that has never come has no address.
+  // A server that has never registered has no address.
   for (const std::string& address : request.servers()) {
     if (!address.empty()) RETURN_IF_ERROR(CheckServerAddress("configuration: servers", address));
   }
@@ -130,8 +133,8 @@ absl::Status CheckPlace(const v1::ConfigureRequest& request, const v1::ShardPlac
                  ", but the shard has no replica");
   }
   if (!here(place.replica()) || place.replica() == place.owner()) {
-    return Wrong("placement.shards.replica: server ", place.replica(), " cannot be that of server ",
-                 place.owner());
+    return Wrong("placement.shards.replica: server ", place.replica(),
+                 " cannot hold the replica for server ", place.owner());
   }
   if (place.since_epoch() > 0 && place.since_epoch() <= request.placement().epoch()) {
     return absl::OkStatus();
@@ -170,7 +173,7 @@ absl::Status CheckPaths(const v1::ConfigureRequest& request, const ServerFacts& 
   }
   const std::string& checkpoint = request.checkpoint();
   if (checkpoint.empty()) return absl::OkStatus();
-  if (!request.load()) return Wrong("checkpoint: it is named, but nothing is to be loaded");
+  if (!request.load()) return Wrong("checkpoint: a checkpoint is named, but `load` is not set");
   if (IsCheckpointOf(facts.run_dir, checkpoint)) return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat("configuration: checkpoint: '", Printable(checkpoint),
@@ -200,7 +203,7 @@ absl::Status CheckFollows(const v1::ConfigureRequest& held, const v1::ConfigureR
   RETURN_IF_ERROR(
       CompareSchemas("this server", held.schema(), "the configuration", request.schema()));
   if (held.schema().SerializeAsString() != request.schema().SerializeAsString()) {
-    return Wrong("schema: it is not the model that this server holds");
+    return Wrong("schema: this is not the model that this server holds");
   }
   const uint64_t missed = request.generation() - held.generation();
   if (request.generation() > held.generation() && missed > kMissedMax) {

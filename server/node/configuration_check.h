@@ -1,5 +1,5 @@
-// Checks all of a configuration from the coordinator before the server releases anything that it
-// has. A refused configuration has changed nothing.
+// Checks a configuration from the coordinator completely, before the server releases anything. So a
+// refused configuration changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace leeway {
 
-// What a server knows since it joined the job.
+// The facts that a server knows since it joined the job.
 struct ServerFacts {
   const v1::TrainingJob& job;
   uint32_t server = 0;
@@ -19,13 +19,15 @@ struct ServerFacts {
   const std::string& run_dir;
 };
 
-// A pure function. INVALID_ARGUMENT, naming the field, if a field is missing, is impossible, or
-// does not fit the job. What follows from the job (its length, the blocks, the cuts) must be what
-// this build computes. PERMISSION_DENIED for paths outside of the run folder.
+// A pure function. Returns INVALID_ARGUMENT, naming the field, if a field is missing, is
+// impossible, or does not fit the job. Values that follow from the job (its length, the blocks, the
+// cuts) must equal the values that this build computes. Returns PERMISSION_DENIED for paths
+// outside of the run folder.
 absl::Status CheckConfiguration(const v1::ConfigureRequest& request, const ServerFacts& facts);
 
-// A pure function. INVALID_ARGUMENT if the configuration cannot follow the one that the server
-// holds. The model must be the same. Within a generation only the placement may change.
+// A pure function. Returns INVALID_ARGUMENT if `request` cannot follow `held`, the configuration
+// that the server has. The model must be the same. Within a generation only the placement may
+// change.
 absl::Status CheckFollows(const v1::ConfigureRequest& held, const v1::ConfigureRequest& request);
 
 }  // namespace leeway

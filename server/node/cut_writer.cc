@@ -29,7 +29,7 @@ BlockContents ContentsOf(const HeldBlock& held, const BlockLayout& layout,
   return contents;
 }
 
-// Writes by rank up to which clock every block has all contributions.
+// Sets, by rank, the number of the rank's clocks of which every block has the contribution.
 void AddClocks(const std::vector<BlockContents>& blocks, v1::SavedShard& saved) {
   for (const BlockContents& block : blocks) {
     for (size_t rank = 0; rank < block.clocks.size(); ++rank) {
@@ -46,7 +46,8 @@ absl::Status Overtaken(uint64_t clock) {
                    " was not written: writing the one before took longer than checkpoint.every"));
 }
 
-// The nice value of the thread. It has a tenth of the weight of a training thread.
+// The nice value of the writing thread. With it the thread has about a tenth of the scheduling
+// weight of a training thread.
 constexpr int kNice = 10;
 
 }  // namespace
@@ -114,8 +115,8 @@ absl::StatusOr<v1::SavedShard> CutWriter::WriteLast(uint64_t cut, std::vector<He
 }
 
 void CutWriter::Loop() {
-  // On Linux, 0 means the calling thread. Checksums and digests use processor time that training
-  // leaves idle, as far as possible. A slightly later cut does no harm.
+  // On Linux, 0 means the calling thread. Checksums and digests then use mostly processor time that
+  // training leaves idle. It does no harm if a cut is written slightly later.
   setpriority(PRIO_PROCESS, 0, kNice);
   while (true) {
     Cut cut;

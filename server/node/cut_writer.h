@@ -1,5 +1,6 @@
-// Writes the blocks of a cut into this server's shard file while training continues. Each block
-// hands over references when it reaches the cut. One thread writes a cut once it has all blocks.
+// Writes the blocks of a cut into this server's shard file while training continues. The shard
+// hands over references to each block when the block reaches the cut. One thread writes a cut once
+// all blocks are there.
 #pragma once
 
 #include <cstdint>
@@ -26,32 +27,33 @@ class CutWriter : public CutListener {
     BlockLayout layout;
     std::vector<std::string> slot_names;
     std::string run_dir;
-    // The epoch in which the shard came here from another server; 0 if it has not changed hands.
+    // The epoch in which the shard moved here from another server, or 0 if it has not moved.
     uint64_t epoch = 0;
     uint64_t generation = 0;
-    // Whether the saved file says which contributions each block has.
+    // Whether the entry of the saved file contains the clocks of the ranks.
     bool clocks = false;
   };
-  // Called from the writer's thread when a cut's file is durable, or could not be written.
+  // Called in the writer's thread when a cut's file is durable or could not be written.
   using Report = std::function<void(uint64_t cut, const absl::StatusOr<v1::SavedShard>&)>;
 
   CutWriter(Options options, Report report);
   ~CutWriter() override;
-  // Writes the complete cuts and drops the others. Nothing is written or reported afterwards.
+  // Writes the complete cuts and drops the incomplete ones. Nothing is written or reported
+  // afterwards.
   void Close();
 
   void OnHeld(uint64_t cut, HeldBlock block) override;
 
-  // Writes blocks in the caller's thread, after the writer's own thread has finished its work,
-  // because a periodic cut may have the same clock.
+  // Writes `blocks` in the caller's thread. First waits until the writer's own thread has finished
+  // its work, because a periodic cut may have the same clock.
   absl::StatusOr<v1::SavedShard> WriteLast(uint64_t cut, std::vector<HeldBlock> blocks);
 
  private:
   struct Cut {
     uint64_t clock = 0;
     std::vector<HeldBlock> blocks;
-    // A newer cut was complete before this one could be written. The blocks of this cut are
-    // released, so that a slow disk costs checkpoints and not memory.
+    // Whether a newer cut was complete before this cut could be written. The blocks of this cut are
+    // then released, so that a slow disk costs checkpoints and not memory.
     bool overtaken = false;
   };
   void Loop();

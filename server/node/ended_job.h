@@ -1,5 +1,6 @@
-// The coordinator of a job that was over before server 0 began. It tells every worker and server so
-// at once. Without it they would look for a coordinator for minutes, and repeat that.
+// A coordinator for a job that was over before server 0 began. It immediately answers every worker
+// and server that the job is over. Otherwise they would look for a coordinator for minutes, and try
+// again.
 #pragma once
 
 #include <set>
@@ -21,10 +22,10 @@ class EndedJob final : public AdmittedService<v1::Coordinator::Service> {
  public:
   EndedJob(const v1::TrainingJob& job, const v1::CoordinatorRecord& record);
 
-  // Answers calls on `queue` from now on. Called once the gRPC server runs.
+  // Answers calls on `queue` from now on. To be called once the gRPC server runs.
   void Await(ServerQueue* queue);
-  // Waits until each worker has heard it, somebody stops the job, or `deadline` has passed. Servers
-  // that come later read the outcome in the run folder.
+  // Waits until each worker has received the outcome, a person stops the job, or `deadline` has
+  // passed. Servers that come later read the outcome in the run folder.
   void WaitUntilHeard(Time deadline);
 
  private:
@@ -36,7 +37,7 @@ class EndedJob final : public AdmittedService<v1::Coordinator::Service> {
   const size_t workers_;
   Mutex mutex_;
   CondVar changed_;
-  // The workers that have heard it, by rank or, without a rank, by process.
+  // The workers that have received the outcome, by rank or, without a rank, by process.
   std::set<std::string> heard_ GUARDED_BY(mutex_);
   bool stopped_ GUARDED_BY(mutex_) = false;
 };

@@ -20,11 +20,12 @@
 namespace leeway {
 namespace {
 
-// The shared memory for the versions of a server's blocks, so that workers on this host can read
-// them. It holds the current and the previous version, and those that a checkpoint or slow readers
-// hold. Unused memory costs nothing, and a server may come to hold every shard. If a block has more
-// than one of `holders`, its `slots` are there, too, for the other holder. Returns null if small
-// blocks would waste pages or if the system gives no memory; versions then travel in messages.
+// Makes the shared memory for the versions of a server's blocks, from which workers on this host
+// can read. It has room for the current and the previous version of all shards, and for versions to
+// which a checkpoint or slow readers refer. Unused memory costs nothing. If a block has more than
+// one holder, the memory also has room for its `slots`, which the other holder reads. Returns null
+// if small blocks would waste pages or if the operating system supplies no memory. Versions are
+// then sent in messages.
 std::shared_ptr<SharedArena> MakeVersionMemory(const BlockLayout& layout, uint32_t holders,
                                                size_t slots) {
   constexpr uint64_t kPageBytes = 4096;
@@ -51,7 +52,7 @@ absl::Status CheckNear(const std::vector<HeldBlock>& blocks, uint64_t clock) {
     farthest = std::max(farthest, held.progress.version / std::max<size_t>(clocks.size(), 1));
     for (const uint64_t each : clocks) farthest = std::max(farthest, each);
   }
-  // One clock for the cut that is being written, and one in case the coordinator counts
+  // The 2 clocks are one for the cut that is being written, and one in case the coordinator counts
   // differently.
   if (clock <= farthest + 2) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -158,8 +159,8 @@ absl::StatusOr<HeldModel::Owned> HeldModel::MakeOwned(uint32_t number,
                                             .memory = memory_,
                                             .contributions = MakeReporter(number, configuration)},
                                            owned.cuts.get()));
-  // Some thread may still be working in a shard that was given up, so the shard's listener lives as
-  // long.
+  // A thread may still be working in a shard that was given up, so the shard keeps its listener
+  // alive.
   owned.shard =
       std::shared_ptr<Shard>(shard.release(), [cuts = owned.cuts](Shard* s) { delete s; });
   if (!configuration.load()) {

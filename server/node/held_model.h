@@ -1,5 +1,6 @@
-// What a server holds of the job's model in one generation: the shards that it owns, with their cut
-// writers and links to their replicas, and the replicas that it keeps of other servers' shards.
+// The part of the job's model that a server has in one generation: the shards that the server owns,
+// with their cut writers and the links to their replicas, and the replicas of other servers'
+// shards.
 #pragma once
 
 #include <cstdint>
@@ -27,35 +28,38 @@ class HeldModel {
   struct Options {
     v1::TrainingJob job;
     uint64_t job_id = 0;
-    // The number of this server, and its host; empty: unknown.
+    // The number of this server.
     uint32_t server = 0;
+    // The host of this server. Empty if it is not known.
     std::string host;
     ServerQueue* queue = nullptr;
     // The coordinator's address.
     std::string coordinator;
-    // Called from the writers' threads when a part of a cut is durable, or could not be written.
+    // Called in the writers' threads when a shard's part of a cut is durable or could not be
+    // written.
     std::function<void(uint32_t shard, uint64_t cut, const absl::StatusOr<v1::SavedShard>&)> report;
   };
 
-  // Makes a model that holds nothing yet. INVALID_ARGUMENT for a configuration that does not give a
-  // layout of blocks.
+  // Makes a model without shards and replicas. Returns INVALID_ARGUMENT if the configuration has no
+  // possible layout of blocks.
   static absl::StatusOr<std::unique_ptr<HeldModel>> Make(Options options,
                                                          const v1::ConfigureRequest& configuration);
-  // Finishes the files that are being written.
+  // Waits until the files that are being written are finished.
   ~HeldModel();
 
   uint64_t generation() const { return configuration_.generation(); }
   uint64_t epoch() const { return configuration_.placement().epoch(); }
-  // Whether the configuration is the one that this model already has.
+  // Whether `configuration` is the present configuration of this model.
   bool Is(const v1::ConfigureRequest& configuration) const;
 
-  // INVALID_ARGUMENT for a configuration that cannot follow the current one. FAILED_PRECONDITION if
-  // a replica that is to become the shard lacks a block. Place() would refuse that, too, but only
-  // after it had done half of its work.
+  // Returns INVALID_ARGUMENT for a configuration that cannot follow the present one, and
+  // FAILED_PRECONDITION if a replica that is to become a shard lacks a block. Place() would refuse
+  // this, too, but only after half of its work.
   absl::Status CheckFollows(const v1::ConfigureRequest& configuration) const;
-  // Takes and gives up shards and replicas as the placement says. The generation must be the same.
-  // A shard that is not here comes from the checkpoint if the configuration says `load`. Otherwise
-  // it comes from the replica here, and a replica that is not complete gives FAILED_PRECONDITION.
+  // Adds and removes shards and replicas according to the placement. The generation must be the
+  // same. A new shard is loaded from the checkpoint if the configuration sets `load`. Otherwise the
+  // shard is made from the replica here. Returns FAILED_PRECONDITION if that replica is not
+  // complete.
   absl::Status Place(const v1::ConfigureRequest& configuration);
 
   ShardTable::Holdings holdings() const;
@@ -66,10 +70,10 @@ class HeldModel {
     std::shared_ptr<Shard> shard;
   };
   std::vector<Replicated> replicated() const;
-  // Writes a shard's part of the cut at `clock`. INVALID_ARGUMENT if the job has no such shard or
-  // no block is near that clock, UNAVAILABLE if this server does not own the shard; other errors
-  // are those of Shard::Hold and CutWriter::WriteLast. Returns a default SavedShard if the shard
-  // has no blocks.
+  // Writes a shard's part of the cut at `clock`. Returns INVALID_ARGUMENT if the job has no such
+  // shard or no block is near that clock, and UNAVAILABLE if this server does not own the shard.
+  // Other errors are those of Shard::Hold and CutWriter::WriteLast. Returns a default SavedShard if
+  // the shard has no blocks.
   absl::StatusOr<v1::SavedShard> Save(uint32_t shard, uint64_t clock);
   std::string Describe() const;
 
@@ -84,14 +88,15 @@ class HeldModel {
   HeldModel(Options options, const BlockLayout& layout, std::vector<std::string> slot_names);
   absl::Status Own(uint32_t number, const v1::ConfigureRequest& configuration);
   absl::StatusOr<Owned> MakeOwned(uint32_t number, const v1::ConfigureRequest& configuration);
-  // Null if a clock needs the contributions of all workers.
+  // Makes the listener for held contributions. Returns null if a clock needs the contributions of
+  // all workers.
   std::shared_ptr<ContributionListener> MakeReporter(
       uint32_t number, const v1::ConfigureRequest& configuration) const;
   absl::Status Promote(uint32_t number, Shard& shard);
   void Link(Owned& owned, const v1::ShardPlace& place, const v1::ConfigureRequest& configuration);
   void Keep(uint32_t number, uint64_t since_epoch);
   void GiveUp(uint32_t number);
-  // How this server reaches another one.
+  // How this server reaches another server.
   struct Way {
     std::string address;
     bool shares_memory = false;

@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kUnknownLink = 125e6;
 
-// The system's interface folders are links to the folders of their devices.
+// Whether the network interface is virtual. The folder of an interface is a link to the folder of
+// its device.
 bool IsVirtual(const std::filesystem::path& interface) {
   std::error_code error;
   const std::string device = std::filesystem::canonical(interface, error).string();
@@ -28,7 +29,8 @@ double NominalLink(const std::string& folder) {
   for (const auto& interface : std::filesystem::directory_iterator(folder, error)) {
     if (IsVirtual(interface.path())) continue;
     std::string state;
-    // In megabits per second. It is -1, or cannot be read, if the speed is unknown.
+    // The speed in megabits per second. The file contains -1, or cannot be read, if the speed is
+    // unknown.
     double speed = 0;
     std::ifstream(interface.path() / "operstate") >> state;
     std::ifstream(interface.path() / "speed") >> speed;

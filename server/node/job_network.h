@@ -1,4 +1,4 @@
-// What server 0 knows of the link to the workers before a worker has come.
+// Finds what server 0 can know about the link to the workers before a worker registers.
 #pragma once
 
 #include <string>
@@ -7,13 +7,14 @@
 
 namespace leeway {
 
-// The nominal speed in bytes per second of the fastest network interface of this host that is up; 1
-// Gb/s if the system does not say. Virtual interfaces do not count, because what they say (veth: 10
-// Gb/s) says nothing about the network below them. `folder` is /sys/class/net.
+// Returns the nominal speed in bytes per second of the fastest network interface of this host that
+// is up, or 1 Gb/s if the operating system does not report a speed. Virtual interfaces are ignored,
+// because their speed (10 Gb/s for veth) does not depend on the network below them. `folder` is
+// /sys/class/net.
 double NominalLink(const std::string& folder);
 
-// Whether all processes of a job are on one host. They are if the coordinator's address is a
-// loopback address, or if the transport is unix or shm.
+// Returns whether all processes of a job are on one host. This is the case if the coordinator's
+// address is a loopback address, or if the transport is unix or shm.
 bool OnOneHost(const std::string& address, const v1::Transport& transport);
 
 }  // namespace leeway

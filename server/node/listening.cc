@@ -58,7 +58,7 @@ class Socket {
   const int number_;
 };
 
-// This machine's address on the route to `target`. Nothing is sent.
+// Returns this machine's address on the route to `target`. Sends nothing.
 absl::StatusOr<std::string> RouteTo(const std::string& target, int port) {
   ASSIGN_OR_RETURN(const HostPort parts, SplitAddress(target));
   ASSIGN_OR_RETURN(const Found found, Resolve(parts, SOCK_DGRAM));
@@ -82,17 +82,17 @@ absl::Status CheckAddresses(const AddressOptions& options) {
   const bool everywhere = ReachOf(*listen) == Reach::kNobody;
   if (options.advertise.empty() && everywhere && options.coordinator.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--listen ", options.listen, " takes connections on every address of this machine, but ",
-        "does not say at which of them others reach server 0: add --advertise HOST:PORT, or ",
-        "listen on one address"));
+        "--listen ", options.listen, " accepts connections on every address of this machine, so ",
+        "other processes cannot know at which address to reach server 0: add --advertise "
+        "HOST:PORT, or listen on one address"));
   }
   if (options.advertise.empty()) return absl::OkStatus();
   const auto advertise = SplitAddress(options.advertise);
   RETURN_IF_ERROR(Annotate(advertise.status(), "--advertise"));
   if (ReachOf(*advertise) != Reach::kNobody) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("--advertise ", options.advertise, ": others would look for this server on ",
-                   "their own machines; give an address of this machine"));
+      absl::StrCat("--advertise ", options.advertise, ": other processes would look for this ",
+                   "server on their own machines; specify an address of this machine"));
 }
 
 absl::StatusOr<std::string> AddressForOthers(const AddressOptions& options) {
@@ -103,8 +103,8 @@ absl::StatusOr<std::string> AddressForOthers(const AddressOptions& options) {
   const std::string bound = absl::StrCat(wanted.substr(0, wanted.rfind(':')), ":", options.port);
   if (given) return parts.port == "0" ? bound : wanted;
   if (ReachOf(parts) == Reach::kNobody) return RouteTo(options.coordinator, options.port);
-  // On the machine itself, its own name may mean loopback (Debian's 127.0.1.1), and another address
-  // elsewhere.
+  // Only a number is used as it is. On this machine its own name may resolve to a loopback address
+  // (127.0.1.1 on Debian), but to another address elsewhere.
   if (ReachOfNumber(parts.host).has_value()) return bound;
   parts.port = std::to_string(options.port);
   ASSIGN_OR_RETURN(const Found found, Resolve(parts, SOCK_STREAM));
@@ -120,7 +120,7 @@ absl::Status TryToListen(const std::string& address) {
   for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
     const Socket socket(*each);
     const int yes = 1;
-    // gRPC sets this option, too. Connections of an earlier life are then no obstacle.
+    // gRPC sets this option, too. With it, connections of an earlier process do not block the port.
     setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     if (bind(socket.number(), each->ai_addr, each->ai_addrlen) == 0 &&
         listen(socket.number(), 1) == 0) {

@@ -15,7 +15,7 @@ bool IsSync(const v1::TrainingJob& job) {
   return job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
 }
 
-// Checks that a sync checkpoint holds one version of everything.
+// Checks that a checkpoint of sync mode has the same version in all blocks.
 absl::Status CheckCut(const v1::CheckpointManifest& manifest, const ElementRange& range,
                       const RangeProgress& progress) {
   if (!IsSync(manifest.job()) || progress.version == manifest.clock()) return absl::OkStatus();
@@ -24,7 +24,8 @@ absl::Status CheckCut(const v1::CheckpointManifest& manifest, const ElementRange
                                           range.offset, " on: it is not one cut"));
 }
 
-// The number of updates of a block in a clock: one for all contributions together, or one for each.
+// Returns the number of updates of a block in a clock: one for all contributions together in sync
+// mode, and otherwise one for each contribution.
 uint64_t UpdatesAClock(const v1::TrainingJob& job) {
   return IsSync(job) ? 1 : job.workers().count();
 }
@@ -77,7 +78,8 @@ absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job
     RETURN_IF_ERROR(read(kWeightsKey, values.weights));
     for (const std::string& name : store.slot_names()) {
       values.slots.push_back(store.AllocateSlot(block));
-      // A run that continues may keep an average for the first time.
+      // A job that continues may begin to keep an average. The average then begins with the
+      // weights.
       const std::string key = name == kAverageSlot && !has(name) ? kWeightsKey : name;
       RETURN_IF_ERROR(Annotate(read(key, values.slots.back()),
                                "the job's update rule does not fit the checkpoint"));

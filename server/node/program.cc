@@ -42,7 +42,8 @@
 namespace leeway {
 namespace {
 
-// Shorter than the time that Kubernetes waits before it kills (terminationGracePeriodSeconds).
+// The default of --grace-seconds. It is shorter than the time after which Kubernetes kills a pod
+// (terminationGracePeriodSeconds).
 constexpr double kGraceSeconds = 25;
 // The service name in health checks. It is serving once the server holds its part of the model.
 constexpr char kServiceName[] = "leeway.v1.ParameterServer";
@@ -130,8 +131,8 @@ absl::Status CheckFlags(const Flags& flags) {
   return absl::OkStatus();
 }
 
-// Takes what the flags do not say from the environment. One environment serves all servers of a
-// job, so variables for other servers are ignored.
+// Sets options without a flag from the environment. All servers of a job may have the same
+// environment, so variables for other servers are ignored.
 absl::Status CompleteFromEnvironment(Flags& flags) {
   ServerOptions& server = flags.server;
   EnvironmentPlace place{.own_address = LookUpEnvironment("LEEWAY_ADVERTISE").value_or("")};
@@ -156,7 +157,7 @@ absl::Status CompleteFromEnvironment(Flags& flags) {
   if (!server.advertise.empty() || place.own_address.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(Annotate(CheckAddressToReach(place.own_address), "this server's address"));
   server.advertise = place.own_address;
-  // Others are told to connect to this port.
+  // Other processes connect to this port.
   ASSIGN_OR_RETURN(const HostPort known, SplitAddress(server.advertise));
   if (flags.listen.empty()) server.listen = absl::StrCat("0.0.0.0:", known.port);
   return absl::OkStatus();
@@ -178,7 +179,8 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& sign
     RETURN_IF_ERROR(CheckPathIsUtf8(flags.server.run_dir));
     ASSIGN_OR_RETURN(PlacedJob placed,
                      LoadStoredJob(flags.job, {flags.sets, EnvironmentOverrides()}));
-    // A rule may come from a plugin. A rule that a worker brings is checked when the worker comes.
+    // This check finds rules that come from a plugin. A rule that a worker sets is checked when the
+    // worker registers.
     if (!BringsUpdate(placed.job)) {
       RETURN_IF_ERROR(placed.places.Place(MakeServerRule(placed.job).status()));
     }
@@ -207,7 +209,7 @@ absl::StatusOr<std::unique_ptr<HealthPort>> StartHealth(const Flags& flags) {
   return health;
 }
 
-// `signals` was made before any other thread of the process.
+// `signals` must have been made before any other thread of the process.
 int Run(Flags& flags, Signals& signals) {
   auto health = StartHealth(flags);
   auto process = health.ok() ? Start(flags, signals) : health.status();

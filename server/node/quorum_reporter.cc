@@ -14,7 +14,7 @@ namespace {
 constexpr auto kSendAtMost = std::chrono::seconds(5);
 // The time before a message that did not arrive is sent again.
 constexpr Duration kPause = std::chrono::milliseconds(100);
-// The time before a report is repeated if no set has come of it.
+// The time before a report is repeated if no set has been committed.
 constexpr Duration kAgain = std::chrono::seconds(1);
 
 }  // namespace

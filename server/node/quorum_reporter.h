@@ -1,5 +1,5 @@
-// Tells the coordinator whose contributions a shard holds, if the coordinator decides which ones
-// count.
+// Reports to the coordinator which contributions a shard holds, if the coordinator decides which
+// contributions count.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,12 @@ class QuorumReporter : public ContributionListener {
     uint64_t job = 0;
     uint64_t generation = 0;
     uint32_t shard = 0;
-    // The epoch in which the shard came to this server.
+    // The epoch in which the shard moved to this server.
     uint64_t epoch = 0;
     HeldBook::Rules rules;
   };
   QuorumReporter(const Options& options, std::shared_ptr<grpc::Channel> coordinator);
-  // Cancels a call that is under way.
+  // Cancels a running call.
   ~QuorumReporter() override;
   QuorumReporter(const QuorumReporter&) = delete;
 
@@ -44,7 +44,7 @@ class QuorumReporter : public ContributionListener {
 
  private:
   void Loop() EXCLUDES(mutex_);
-  // The next report to send; nothing at the end.
+  // Waits for the next report to send. Returns nullopt when the reporter ends.
   std::optional<HeldClock> Next() EXCLUDES(mutex_);
   absl::Status Send(const HeldClock& held) EXCLUDES(mutex_);
   // Waits after a message that did not arrive.
@@ -56,7 +56,7 @@ class QuorumReporter : public ContributionListener {
   Mutex mutex_;
   CondVar changed_;
   HeldBook book_ GUARDED_BY(mutex_);
-  // The context of the call under way.
+  // The context of the running call.
   std::unique_ptr<grpc::ClientContext> context_ GUARDED_BY(mutex_);
   bool ending_ GUARDED_BY(mutex_) = false;
   std::thread thread_;

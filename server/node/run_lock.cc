@@ -24,8 +24,9 @@ absl::StatusOr<Descriptor> LockRun(const std::string& run_dir) {
         absl::StrCat("another server 0 runs a job in --run-dir ", run_dir,
                      ": end it, or give this one a run folder of its own"));
   }
-  spdlog::warn("flock of '{}': {}; so nothing keeps a second server 0 from this run folder", path,
-               strerror(errno));
+  spdlog::warn(
+      "flock of '{}': {}; so nothing prevents a second server 0 from using this run folder", path,
+      strerror(errno));
   return file;
 }
 

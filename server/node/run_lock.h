@@ -8,10 +8,10 @@
 
 namespace leeway {
 
-// Keeps other servers 0 away from a run folder, whatever address they listen on, until the
-// descriptor is closed. The system closes it when the process ends in any way. UNAVAILABLE while
-// another process holds the lock. On a file system without locks nothing is locked, and the log
-// says so.
+// Locks a run folder against every other server 0, until the returned file descriptor is closed.
+// The operating system closes it when the process ends in any way. Returns UNAVAILABLE while
+// another process holds the lock. On a file system without locks the function locks nothing and
+// logs a warning.
 absl::StatusOr<Descriptor> LockRun(const std::string& run_dir);
 
 }  // namespace leeway

@@ -24,10 +24,12 @@ namespace leeway {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(250);
-// Used while another process waits for a message from this server. As long as the coordinator does
-// not know that a replica is complete, the death of a server sends the job back to a checkpoint.
+// The time between heartbeats while another process waits for a message from this server. It is
+// short because until the coordinator knows that a replica is complete, the death of a server sends
+// the job back to a checkpoint.
 constexpr Duration kSoon = std::chrono::milliseconds(25);
-// So a restarted coordinator hears of its servers within this time.
+// The maximum time between heartbeats. A restarted coordinator hears from its servers within this
+// time.
 constexpr Duration kHeartbeatAtMost = std::chrono::milliseconds(500);
 constexpr Duration kCallAtMost = std::chrono::seconds(5);
 // The time limit for reporting a cut. A broken connection, or a coordinator that is away for a
@@ -66,7 +68,7 @@ absl::Status ServerNode::Join(const Options& options, Time deadline) {
   do {
     sent = boot_now_();
     reply = Register(kCallAtMost);
-    // The answer that the call was waiting for is available to a call that does not wait.
+    // A call that does not wait gets the answer that the coordinator has by now.
     if (absl::IsDeadlineExceeded(reply.status())) {
       reply = Register(kShortCallAtMost, /*wait=*/false);
     }
@@ -152,8 +154,8 @@ ServerNode::Outcome ServerNode::WaitUntilOver() {
   Time next_heartbeat = heard;
   Time next_tick = heard;
   std::vector<Replica> told;
-  // Whether another process waits for a message: that a newly registered server is alive, or that a
-  // replica is complete.
+  // Whether another process waits for the message that a newly registered server is alive, or that
+  // a replica is complete.
   bool awaited = true;
   while (!IsOverAfter(awaited ? kSoon : kTick)) {
     const Time now = std::chrono::steady_clock::now();
@@ -260,9 +262,9 @@ absl::Status ServerNode::Heartbeat(const std::vector<Replica>& replicas) {
     parameter_service_.table().lives().Learn(
         {reply.incarnations().begin(), reply.incarnations().end()});
   }
-  // The coordinator counts the lease from when it received this heartbeat, which is later, and by
-  // its own clock. A server that does not know the placement may hold blocks that other servers own
-  // by now.
+  // This server counts the lease from when it sent the heartbeat. The coordinator counts from when
+  // it received the heartbeat, which is later, and by its own clock. A server that does not know
+  // the placement may hold blocks that other servers own by now.
   if (!epoch.has_value() || *epoch == reply.epoch()) {
     parameter_service_.table().SetLease(sent +
                                         FromSeconds(kLeaseShare * job_.limits().lease_seconds()));
@@ -327,7 +329,8 @@ void ServerNode::Retire() {
 }
 
 absl::Status ServerNode::MakeModel(const v1::ConfigureRequest& request) {
-  // First, because two models would take twice the memory, and both would write the same files.
+  // The old model is released first, because two models would need twice the memory and would write
+  // the same files.
   parameter_service_.table().Serve({job_id_, request.generation(), {}, {}, nullptr});
   Retire();
   const auto report = [this, generation = request.generation()](
@@ -356,7 +359,8 @@ absl::Status ServerNode::Configure(const v1::ConfigureRequest& request) {
   if (take == Take::kAll) RETURN_IF_ERROR(MakeModel(request));
   const absl::Status placed = model_->Place(request);
   if (!placed.ok()) {
-    // The server does not hold what it should hold. The coordinator decides what to do.
+    // The server does not have all shards of the placement, so it serves none. The coordinator
+    // decides what to do.
     parameter_service_.table().Serve({job_id_, request.generation(), {}, {}, nullptr});
     Retire();
     return placed;
@@ -369,7 +373,7 @@ absl::Status ServerNode::Configure(const v1::ConfigureRequest& request) {
   held_generation_ = model_->generation();
   held_epoch_ = model_->epoch();
   replicated_ = model_->replicated();
-  // Workers are about to come.
+  // The server asks for the incarnations now, because workers are about to connect.
   asks_incarnations_ = true;
   changed_.NotifyAll();
   return absl::OkStatus();
@@ -445,8 +449,8 @@ absl::Status ServerNode::SetLive(const v1::SetLiveRequest& request) {
     return absl::InvalidArgumentError(absl::StrCat("rank: ", request.rank(), "; the job has ",
                                                    Counted(job_.workers().count(), "worker")));
   }
-  // This applies to what the server holds now. The coordinator repeats it when the server is to
-  // hold more.
+  // This applies to the shards that the server has now. The coordinator repeats the call when the
+  // server gets more shards.
   parameter_service_.SetLive(request.rank(), request.live());
   return absl::OkStatus();
 }

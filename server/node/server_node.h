@@ -23,21 +23,22 @@ class ServerNode final : public AdmittedService<v1::ShardControl::Service> {
  public:
   struct Options {
     uint32_t index = 0;
-    // The addresses, as HOST:PORT, at which this server reaches the coordinator and workers reach
-    // this server.
+    // The address, as HOST:PORT, at which this server reaches the coordinator.
     std::string coordinator;
+    // The address, as HOST:PORT, at which workers reach this server.
     std::string advertised;
-    // The address at which processes of this host reach the server, and the identity of the host.
-    // Empty: not reachable there.
+    // The address at which processes of this host reach the server. Empty if there is no such
+    // address.
     std::string local_address;
+    // The identity of the host. Empty if local_address is empty.
     std::string host;
-    // As NetworkIdentity in common/rpc/host.h.
+    // The identity of the network namespace (NetworkIdentity in common/rpc/host.h).
     std::string network;
     // The process's random name, which distinguishes a repeated registration from a new process.
     uint64_t nonce = 0;
     uint32_t pid = 0;
   };
-  // kDrained: Leave() was called.
+  // How WaitUntilOver ended. kDrained means that Leave() was called.
   enum class Outcome { kShutDown, kCoordinatorLost, kReplaced, kDrained };
 
   // `boot_now` is the clock by which the server measures its lease.
@@ -49,22 +50,24 @@ class ServerNode final : public AdmittedService<v1::ShardControl::Service> {
 
   ParameterService& parameter_service() { return parameter_service_; }
 
-  // Registers with the coordinator, once the services are being served. Tries until `deadline`.
+  // Registers with the coordinator. Tries until `deadline`. To be called once the services accept
+  // calls.
   absl::Status Join(const Options& options, Time deadline);
-  // Keeps the lease until the coordinator says that the job is over, or has not answered for
-  // limits.start_seconds. Registers again with a restarted coordinator.
+  // Keeps the lease until the coordinator reports that the job is over, or until the coordinator
+  // has not answered for limits.start_seconds. Registers again with a restarted coordinator.
   Outcome WaitUntilOver();
   // Makes one attempt to move this server's shards to other servers (DrainServer). Called from
-  // another thread than WaitUntilOver, which continues meanwhile. FAILED_PRECONDITION if this
-  // server has not joined the job yet.
+  // another thread than WaitUntilOver, which continues meanwhile. Returns FAILED_PRECONDITION if
+  // this server has not joined the job yet.
   absl::StatusOr<v1::DrainServerReply> AskToDrain(Duration limit);
-  // Ends WaitUntilOver, or the next one. Thread-safe.
+  // Ends WaitUntilOver, or the next call of it. Thread-safe.
   void Leave();
   // `tell` is called in WaitUntilOver's thread whenever the readiness changes. A server is ready if
   // it holds its part of the model and is not leaving. To be called before WaitUntilOver.
   void OnReadiness(std::function<void(bool)> tell) { tell_readiness_ = std::move(tell); }
-  // How the job ended, as the coordinator said with kShutDown or when it refused this server.
-  // Another state if the coordinator did not say, or if the job continues without this server.
+  // Returns how the job ended, as the coordinator reported it with kShutDown or when it refused
+  // this server. Returns a state that is not an end if the coordinator did not report one, or if
+  // the job continues without this server.
   v1::JobState job_outcome();
 
   // Accepts calls of both services on `queue` from now on. To be called once the gRPC server runs.
@@ -79,7 +82,7 @@ class ServerNode final : public AdmittedService<v1::ShardControl::Service> {
   absl::Status SetLive(const v1::SetLiveRequest& request);
   absl::StatusOr<v1::SavedShard> Save(const v1::SaveRequest& request);
   absl::Status Shutdown(const v1::ShutdownRequest& request);
-  // Makes one attempt.
+  // Makes one attempt to register with the coordinator.
   absl::StatusOr<v1::RegisterServerReply> Register(Duration limit, bool wait = true);
   // Checks whether this server can use the job's object store. Sends heartbeats meanwhile, because
   // a store may take a minute to fail.
@@ -100,8 +103,8 @@ class ServerNode final : public AdmittedService<v1::ShardControl::Service> {
   absl::Status CheckJoined(uint64_t job);
   void ReportCut(uint64_t generation, uint32_t shard, uint64_t cut,
                  const absl::StatusOr<v1::SavedShard>& saved);
-  // Waits for this time, or until the coordinator must be asked something or the job is over.
-  // Returns whether it is over.
+  // Waits for this time, or until the server must ask the coordinator or the job is over. Returns
+  // whether the job is over.
   bool IsOverAfter(Duration pause);
   // Called for a message with an unknown incarnation. The next heartbeat is then sent at once and
   // asks for the incarnations.
@@ -110,11 +113,12 @@ class ServerNode final : public AdmittedService<v1::ShardControl::Service> {
   void TellReadiness();
   // The outcome of a server that was told to end.
   Outcome OutcomeOfEnd();
-  // For a server that is refused: whether its job is over or continues without it. False if the
-  // coordinator has another job or does not answer.
+  // Asks the coordinator that refused this server how the job ended. Returns whether the job is
+  // over or continues without this server, and false if the coordinator has another job or does not
+  // answer.
   bool HearsOutcome();
-  // Whether and how the result of a heartbeat or a registration ends the waiting. `heard` is when
-  // the coordinator last answered.
+  // Returns the outcome with which the result of a heartbeat or a registration ends the waiting, or
+  // nullopt if the server continues. `heard` is the time at which the coordinator last answered.
   std::optional<Outcome> OutcomeOf(const absl::Status& status, Time heard);
   // The replica of a shard that this server owns.
   struct Replica {
@@ -151,7 +155,8 @@ class ServerNode final : public AdmittedService<v1::ShardControl::Service> {
   CondVar changed_;
   bool joined_ GUARDED_BY(mutex_) = false;
   bool tried_run_dir_ GUARDED_BY(mutex_) = false;
-  // What the heartbeats say of the model.
+  // What the heartbeats report about the model: its generation, its epoch and its replicated
+  // shards.
   std::optional<uint64_t> held_generation_ GUARDED_BY(mutex_);
   std::optional<uint64_t> held_epoch_ GUARDED_BY(mutex_);
   std::vector<HeldModel::Replicated> replicated_ GUARDED_BY(mutex_);

@@ -1,4 +1,4 @@
-// How a server leaves the job in order, and how it says whether it is ready.
+// The methods with which a server leaves the job in order, and reports whether it is ready.
 #include <chrono>
 #include <utility>
 

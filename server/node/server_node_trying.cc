@@ -1,4 +1,5 @@
-// How a server tries out the object store of its job, with heartbeats to the coordinator meanwhile.
+// The methods with which a server tries out the object store of its job, while it sends heartbeats
+// to the coordinator.
 #include <chrono>
 #include <thread>
 

@@ -42,23 +42,23 @@
 namespace leeway {
 namespace {
 
-// More memory than any machine has.
+// The maximum memory quota in bytes, which is more than any machine has.
 constexpr uint64_t kQuotaBytesMax = uint64_t{1} << 50;
-// The quota of arriving and held bytes. In a small container it is half of the memory, so that the
-// system does not kill the process. Above the quota gRPC breaks off streams, and long before that
-// it makes the windows of connections small.
+// Returns the quota for arriving and held bytes. In a small container it is half of the memory, so
+// that the operating system does not kill the process. Above the quota gRPC ends streams, and long
+// before that gRPC reduces the windows of connections.
 size_t QuotaOf(uint64_t bytes) { return std::min(bytes, MachineMemoryBytes() / 2); }
 
 // The time limit for asking another server which job it serves.
 constexpr std::chrono::seconds kAskAtMost(1);
-// How long a process that has heard that the job is over may ask how it ended.
+// The time limit for asking how the job ended, once a server has learned that the job is over.
 constexpr std::chrono::seconds kHowAtMost(3);
 // The time limit for asking whether other servers hold this server's shards, and the pause before
 // asking again.
 constexpr std::chrono::seconds kDrainAttempt(2);
 constexpr std::chrono::milliseconds kDrainPause(20);
 
-// The run folder says what was run, even without a launcher.
+// Writes the job file, so that the run folder shows what was run even without a launcher.
 absl::Status KeepJobFile(const std::string& run_dir, const v1::TrainingJob& job) {
   const std::string path = run_dir + "/job.yaml";
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(path));
@@ -88,7 +88,7 @@ absl::StatusOr<CoordinatorOptions::Resumed> FindCheckpoint(const std::string& ru
   return *std::move(newest);
 }
 
-// No worker of the run has a higher incarnation than this.
+// Returns the highest incarnation that a worker of the run may have.
 uint64_t IncarnationsBefore(const std::optional<v1::CoordinatorRecord>& record) {
   if (record && record->has_incarnations()) return record->incarnations();
   // Incarnations that are not on record came from the wall clock (version 0.1.0).
@@ -111,16 +111,16 @@ absl::Status CheckFresh(const std::string& run_dir) {
                                                ": use --resume to continue from it"));
 }
 
-// How a server ends that could not join the job.
+// Returns how a server ends that could not join the job.
 ServerEnd EndOf(const absl::Status& joined) {
   switch (joined.code()) {
     case absl::StatusCode::kAborted:
       return {kExitReplaced, joined};
     case absl::StatusCode::kInvalidArgument:
       return {kExitUsage, joined};
-    // Programs of two versions, or the job has failed.
+    // The programs have different versions, or the job has failed.
     case absl::StatusCode::kFailedPrecondition:
-    // The token or certificate of another job.
+    // The token or the certificate belongs to another job.
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:
       return {kExitPermanent, joined};
@@ -135,8 +135,8 @@ ServerEnd EndOf(v1::JobState outcome, const std::string& message) {
   return {kExitPermanent, absl::InternalError(absl::StrCat("the job failed: ", message))};
 }
 
-// The earlier evaluations, for early_stop. If the log is damaged some may be missing, and the job
-// then continues for longer.
+// Returns the earlier evaluations, for early_stop. If the log is damaged, some evaluations may be
+// missing, and the job then continues for longer.
 std::vector<v1::EvaluationMetrics> EvaluationsBefore(const std::string& run_dir) {
   const RunHistory history = ReadWithAllEvaluations(absl::StrCat(run_dir, "/", kMetricsFile));
   if (const std::string gaps = history.Gaps(); !gaps.empty()) {
@@ -153,7 +153,8 @@ std::vector<v1::EvaluationMetrics> EvaluationsBefore(const std::string& run_dir)
   return evaluations;
 }
 
-// What a person can do about a job that has failed; empty if its record does not say.
+// Returns what a person can do about a job that has failed, or an empty string if the record does
+// not show that.
 std::string WayOn(const std::string& run_dir) {
   const auto record = ReadCoordinatorRecord(run_dir);
   const bool known = record.ok() && record->has_value();
@@ -161,7 +162,7 @@ std::string WayOn(const std::string& run_dir) {
   return "; start server 0 with --resume to continue from the newest checkpoint";
 }
 
-// The record of a job that is over, for servers 1 and up.
+// Returns the record of a job that is over, for servers 1 and up. Returns nullopt otherwise.
 std::optional<v1::CoordinatorRecord> RecordOfEnd(const ServerOptions& options) {
   if (options.record_dir.empty()) return std::nullopt;
   auto record = ReadCoordinatorRecord(options.record_dir);
@@ -170,8 +171,9 @@ std::optional<v1::CoordinatorRecord> RecordOfEnd(const ServerOptions& options) {
   return **std::move(record);
 }
 
-// For a server 0 whose job had ended. Null without a summary: the life before was killed while it
-// wrote the model, this life completes that, and the other processes already know the outcome.
+// Returns the service with which server 0 reports the end of a job that had ended before. Returns
+// null if there is no summary: the process before was killed while it wrote the model, this process
+// writes the model, and the other processes already know the outcome.
 std::unique_ptr<EndedJob> ToTellAgain(const ServerOptions& options,
                                       const v1::CoordinatorRecord& record, Storage& storage) {
   const bool again = storage.SizeOf(absl::StrCat(options.run_dir, "/", kSummaryFile)).ok();
@@ -207,7 +209,8 @@ std::string BoundAddress(const std::string& listen, int port) {
 absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(const ServerOptions& options) {
   RETURN_IF_ERROR(CheckAddresses(AddressOptionsOf(options, 0)));
   std::unique_ptr<ServerProcess> process(new ServerProcess(options));
-  // First, because another process may continue the run while this one waits.
+  // This comes before the run folder is read, because another process may continue the run while
+  // this process waits.
   RETURN_IF_ERROR(process->AwaitAddress());
   if (options.index == 0) RETURN_IF_ERROR(process->StartCoordinator());
   if (!process->ended_ || process->ended_job_) RETURN_IF_ERROR(process->Listen());
@@ -253,8 +256,8 @@ absl::Status ServerProcess::StartCoordinator() {
   if (options.core.resumed) newest = options.core.resumed->manifest;
   sink_ = std::make_unique<RunFolderSink>(options_.run_dir, options.core.job_id,
                                           options_.job.checkpoint().keep(), std::move(newest));
-  // The record of an earlier coordinator stays until something is decided. So do the files of its
-  // servers, which may still be writing.
+  // The record of an earlier coordinator stays until the job is decided. The files of its servers
+  // stay, too, because these servers may still be writing.
   if (!options.core.before) {
     RETURN_IF_ERROR(storage->RemoveUnfinished(options_.run_dir));
     v1::CoordinatorRecord record;
@@ -275,9 +278,9 @@ absl::Status ServerProcess::StartCoordinator() {
 
 void ServerProcess::PrepareAutoCodec(CoordinatorOptions& options) const {
   if (!HasAuto(options.job.compression())) return;
-  // A codec that was chosen once stays for all lives of the run: other servers and workers continue
-  // with it, and the workers' saved states depend on it. On one host memory is faster than any
-  // codec. The address that others use decides whether this is one host, because a listener on
+  // A codec that was chosen once stays for the whole run, because other servers and workers
+  // continue with it, and the workers' saved states depend on it. On one host memory is faster than
+  // any codec. The address that others use decides whether this is one host, because a listener on
   // loopback may be the end of a tunnel.
   const std::string& found_at = options_.advertise.empty() ? options_.listen : options_.advertise;
   if (!options.auto_codec && OnOneHost(found_at, options.job.transport())) {
@@ -409,8 +412,8 @@ absl::Status ServerProcess::Join() {
                               .nonce = RandomIdentity(),
                               .pid = static_cast<uint32_t>(getpid())},
                              std::chrono::steady_clock::now() + options_.start_within));
-  // The node has set the job's limits. It does not know the gRPC server that serves it, so this
-  // process sets that server's limits.
+  // The node has set the job's limits on its services. It does not know the gRPC server, so the
+  // limits of the gRPC server are set here.
   const uint64_t received = node_.parameter_service().received_bytes_max();
   connections_.SetMost(
       ConnectionsMost(node_.parameter_service().connections_of_job(), FilesMost()));
@@ -419,7 +422,7 @@ absl::Status ServerProcess::Join() {
 }
 
 ServerEnd ServerProcess::Run() {
-  // Another process may continue the run from then on.
+  // When this function returns, another process may continue the run.
   const absl::Cleanup unlock = [this] { run_lock_.reset(); };
   if (ended_) {
     spdlog::info("the job of this run folder is over");
@@ -490,7 +493,7 @@ ServerEnd ServerProcess::EndJob(v1::JobState outcome, const std::string& message
                                              .message = stopped || failed ? message : early});
   if (failed) return EndOf(outcome, message + WayOn(options_.run_dir));
   if (written.ok()) return EndOf(outcome, message);
-  // The same command tries again, because the record says that the job is over.
+  // The exit code is temporary, because the same command tries to write the model again.
   return {kExitTemporary, Annotate(written,
                                    "the job is over, but its model or summary could not be "
                                    "written")};

@@ -1,5 +1,5 @@
-// All of a server except its command line: it listens, hosts the coordinator if it is server 0,
-// joins the job, and ends in order.
+// A server without its command line. It listens, hosts the coordinator if it is server 0, joins the
+// job, and ends in order.
 #pragma once
 
 #include <functional>
@@ -33,14 +33,16 @@ struct ServerOptions {
   uint32_t index = 0;
   // HOST:PORT to bind. Port 0 stands for any free port.
   std::string listen = "127.0.0.1:0";
-  // The address at which workers reach the server. Empty: the bound address, or the address on the
-  // route to the coordinator (server/node/listening.h). Port 0 stands for the bound port.
+  // The address at which workers reach the server. If empty, it is the bound address, or the
+  // address on the route to the coordinator (server/node/listening.h). Port 0 stands for the bound
+  // port.
   std::string advertise;
-  // Servers 1 and up: server 0's address.
+  // For servers 1 and up: server 0's address.
   std::string coordinator;
-  // How long to look for the coordinator, and to wait for a taken port. `pause` waits for the port
-  // (false: stop waiting).
+  // How long to look for the coordinator, and to wait for a taken port.
   Duration start_within = std::chrono::seconds(120);
+  // Called to wait between two attempts to use a taken port. If it returns false, the server stops
+  // trying.
   std::function<bool(Duration)> pause = [](Duration duration) {
     std::this_thread::sleep_for(duration);
     return true;
@@ -48,11 +50,13 @@ struct ServerOptions {
   // The clocks of the coordinator, and of the server for its lease.
   std::function<Time()> now = SteadyNow;
   std::function<BootTime()> boot_now = BootClock::now;
-  // For server 0: the job (loaded and resolved), the folder for metrics and checkpoints, and
-  // whether to begin a new job from the newest checkpoint there. A job of this run folder that is
-  // not over, because the previous process was killed, continues without this flag.
+  // For server 0: the job, loaded and resolved.
   v1::TrainingJob job;
+  // For server 0: the folder for metrics and checkpoints.
   std::string run_dir;
+  // For server 0: whether to begin a new job from the newest checkpoint in the run folder. If the
+  // job of the run folder is not over, because the previous process was killed, it continues
+  // without this flag.
   bool resume = false;
   // Whether a run that was stopped, or that failed for a temporary reason, continues from its
   // newest checkpoint. Any other run behaves as without this flag, so every life of server 0 may
@@ -67,7 +71,7 @@ struct ServerOptions {
 
 // How a server's process ends.
 struct ServerEnd {
-  // As common/exit_code.h promises.
+  // The exit code of the process, as common/exit_code.h defines it.
   int exit_code = 0;
   // The error, if something failed.
   absl::Status status;
@@ -113,15 +117,16 @@ class ServerProcess {
   // choose the codecs once the workers are here.
   void PrepareAutoCodec(CoordinatorOptions& options) const;
   absl::Status GoOnAfter(const v1::CoordinatorRecord& record, CoordinatorOptions& options);
-  // Waits until it can listen. ABORTED if another process serves this run at that address.
+  // Waits until the server can listen. Returns ABORTED if another process serves this run at the
+  // address.
   absl::Status AwaitAddress() const;
   // Waits until no other process runs a job in the run folder.
   absl::Status AwaitRun();
   absl::Status Listen();
   absl::Status Join();
-  // How a server ends that could not join the job.
+  // Returns how a server ends that could not join the job.
   ServerEnd EndOfLate(const absl::Status& joined);
-  // Listens for processes of this host. If that is impossible, they use TCP.
+  // Listens for processes of this host. If this is impossible, those processes use TCP.
   void ListenLocally();
   // How server 0 ends once the job is over.
   ServerEnd EndJob(v1::JobState outcome, const std::string& message) const;
@@ -130,12 +135,13 @@ class ServerProcess {
   // How the job ended, if it was over before this process began. There is then nothing to do.
   std::optional<v1::CoordinatorRecord> ended_;
   std::string address_;
-  // The address at which other processes reach it.
+  // The address at which other processes reach the server.
   std::string advertised_;
-  // unix-abstract:NAME, for workers of this host. Empty: the server does not listen there.
+  // The address unix-abstract:NAME for workers of this host. Empty if the server does not listen
+  // there.
   std::string local_address_;
   std::string coordinator_;
-  // For server 0. Empty if the run is in an object store.
+  // The lock of the run folder, for server 0. Absent if the run is in an object store.
   std::optional<Descriptor> run_lock_;
   // In the order of construction. The gRPC server is destroyed before the services, and the
   // services before the sink.

@@ -13,10 +13,12 @@
 namespace leeway {
 namespace {
 
-// Limits for asking the coordinator for a stop. At the end, one attempt is waited for.
+// The time limits of one attempt to ask the coordinator for a stop, and of all attempts. When the
+// process ends, it waits for one attempt at most.
 constexpr Duration kAskAttempt = std::chrono::seconds(1);
 constexpr Duration kAskWithin = std::chrono::seconds(60);
-// timeout(1) and others signal a process and then its group. That counts as one request.
+// The time in which repeated signals count as one request, because timeout(1) and other programs
+// signal a process and then its group.
 constexpr Duration kSameRequest = std::chrono::seconds(1);
 
 }  // namespace
@@ -45,7 +47,8 @@ bool Signals::Sleep(Duration pause) {
 void Signals::Watch(ServerProcess& process, Duration grace) {
   thread_ = std::thread([this, &process, grace] {
     int signal = 0;
-    // The signal that announces the end may have been taken by an answer.
+    // `ending_` is checked, too, because Answer may have consumed the signal that announces the
+    // end.
     while (!ending_ && sigwait(&signals_, &signal) == 0 && !ending_) {
       Answer(process, grace, signal);
     }

@@ -1,5 +1,6 @@
-// How a server reacts to signals. SIGTERM means that this server is to leave, and the others take
-// over its shards. SIGINT and SIGHUP come from a person's terminal and concern the whole job.
+// Reacts to the signals of a server. SIGTERM means that this server must leave and that other
+// servers take over its shards. SIGINT and SIGHUP come from a person's terminal and concern the
+// whole job.
 #pragma once
 
 #include <atomic>
@@ -13,20 +14,20 @@
 
 namespace leeway {
 
-// Blocks the three signals in all threads for as long as it lives. To be made before any other
+// Blocks the three signals in all threads while the object exists. To be made before any other
 // thread.
 class Signals {
  public:
   Signals();
   ~Signals() { Unwatch(); }
 
-  // To be used before Watch. Returns false if a signal has come.
+  // Waits, and returns false if a signal has come. To be used before Watch.
   bool Sleep(Duration pause);
 
-  // Reacts to signals from now on. SIGTERM: `process` is drained, for `grace` at most. A second
-  // signal meanwhile ends it at once, as does a signal before it has joined the job. Another
-  // signal: the coordinator is asked for an orderly stop of the job. Lasts until Unwatch();
-  // `process` must live until then.
+  // Reacts to signals until Unwatch(). `process` must exist until then. On SIGTERM, drains
+  // `process` for at most `grace`. A second signal meanwhile ends the process at once, and so does
+  // a signal before the process has joined the job. On another signal, asks the coordinator for an
+  // orderly stop of the job.
   void Watch(ServerProcess& process, Duration grace);
   void Unwatch();
 

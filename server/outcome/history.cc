@@ -26,14 +26,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The coordinator writes no line as long as this. A longer line is damaged, or does not belong to
-// the log.
+// The maximum length of a line. The coordinator writes shorter lines, so a longer line is damaged
+// or does not belong to the log.
 constexpr size_t kLineBytesMax = 1 << 20;
-// The limit of a text from a line, and of the reason why a job ended, which may include the end of
-// a log.
+// The maximum lengths of a string from a line, and of the reason why a job ended, which may include
+// the end of a log.
 constexpr size_t kTextBytesMax = 1000;
 constexpr size_t kMessageBytesMax = 16 << 10;
-// Only a damaged log has values above these.
+// The maximum values of numbers. Only a damaged log has larger values.
 constexpr uint64_t kRanksMax = 1 << 16;
 constexpr double kLoggedSecondsMax = 1e12;
 constexpr uint64_t kLoggedCountMax = uint64_t{1} << 60;
@@ -74,7 +74,8 @@ double SecondsIn(const Json& json, const char* key) {
   return json.contains(key) ? RealIn(json, key, 0, kLoggedSecondsMax) : 0;
 }
 
-// A log without wait_seconds is from a version whose workers waited during the whole exchange.
+// If the log has no wait_seconds, it is from a version in which workers waited during the whole
+// exchange.
 StepTimes TimesOf(const Json& json) {
   const double exchange = SecondsIn(json, "exchange_seconds");
   return {.data = SecondsIn(json, "data_seconds"),
@@ -121,7 +122,7 @@ RunHistory::Evaluation EvaluationOf(const Json& json) {
   return evaluation;
 }
 
-// "rank 1, clock 200, no sign of life for 10 s".
+// Describes the other fields of an event, such as "rank 1, clock 200, no sign of life for 10 s".
 std::string Details(const Json& json) {
   static const std::set<std::string_view> kShownElsewhere = {"event", "time", "workers",
                                                              "steps_per_clock", "sync"};
@@ -143,7 +144,7 @@ std::string TextOf(const Json& json, const char* key, size_t bytes_max) {
   return json.value(key, "").substr(0, bytes_max);
 }
 
-// Throws if the line is not a metric; then adds nothing.
+// Adds the line to the history. Throws and adds nothing if the line is not a metric.
 void AddLine(const Json& json, HistoryBuilder& builder) {
   const std::string event = json.at("event").get<std::string>();
   const double time = LoggedReal(json, "time");
@@ -177,12 +178,12 @@ void AddLine(const Json& json, HistoryBuilder& builder) {
   builder.AddTime(event, time);
 }
 
-// Why a line is not a metric, as one line for a person, whatever bytes it has.
+// Returns the reason why a line is not a metric, as one printable line.
 std::string WhyOf(const std::exception& error) {
   if (const auto* parse = dynamic_cast<const Json::parse_error*>(&error)) {
     return absl::StrCat("not JSON from byte ", parse->byte, " on");
   }
-  // The texts of nlohmann begin with "[json.exception.type_error.302] ".
+  // The error messages of nlohmann begin with "[json.exception.type_error.302] ".
   const absl::string_view what = error.what();
   const size_t end = absl::StartsWith(what, "[") ? what.find("] ") : absl::string_view::npos;
   return Printable(end == absl::string_view::npos ? what : what.substr(end + 2));
@@ -199,7 +200,7 @@ void AddLine(const LineReader::Line& line, HistoryBuilder& builder) {
       why = WhyOf(error);
     }
   }
-  // A line without a line break is the one that a crash has cut short.
+  // A line without a line break is not counted, because a crash has cut it short.
   if (line.complete && !why.empty()) {
     builder.Skip(absl::StrCat("line ", line.number, ": ", why));
   }

@@ -1,6 +1,6 @@
-// A run as its metrics.jsonl tells it (server/coordinator/metrics_log.h describes the file). Clocks
-// that a resumed run repeated count once. The history is for curves and reports. The result of a
-// run must not depend on it.
+// Reads the history of a run from its metrics.jsonl (server/coordinator/metrics_log.h describes the
+// file). Clocks that a resumed run repeated count once. The history is for curves and reports. The
+// result of a run must not depend on the history.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +16,13 @@ namespace leeway {
 // How a worker's time was spent, in seconds.
 struct StepTimes {
   double data = 0;
-  // Includes forward and backward. The rest of it is emulated slowness.
+  // Includes forward and backward. The rest is other computation and emulated slowness.
   double compute = 0;
   double forward = 0;
   double backward = 0;
-  // The time while an exchange was under way, and the part of it in which the worker waited.
+  // The time while an exchange was in flight.
   double exchange = 0;
+  // The part of `exchange` in which the worker waited.
   double wait = 0;
 
   double total() const { return data + compute + wait; }
@@ -33,11 +34,12 @@ struct StepTimes {
 };
 
 struct RunHistory {
-  // Some clocks of one worker (v1::StepMetrics).
+  // The metrics of some consecutive clocks of one worker (v1::StepMetrics).
   struct Step {
     uint32_t rank = 0;
-    // The rank's clock before and after these clocks. The clock before is what the log tells of it.
+    // The rank's clock before these clocks, as far as the log shows it.
     uint64_t from = 0;
+    // The rank's clock after these clocks.
     uint64_t clock = 0;
     double epoch = 0;
     uint64_t steps = 0;
@@ -58,7 +60,7 @@ struct RunHistory {
     double test_loss = 0;
     std::optional<double> test_accuracy;
     std::optional<double> test_top5_accuracy = {};
-    // Mean absolute error and R2 of a regression.
+    // The mean absolute error and R2 of a regression.
     std::optional<double> test_mae = {};
     std::optional<double> test_r2 = {};
   };
@@ -80,20 +82,22 @@ struct RunHistory {
   uint64_t overflowed_steps = 0;
   // How often, over all workers, another picture stood in for a damaged one in a batch.
   uint64_t replaced_pictures = 0;
-  // How often the job went back to a checkpoint, or was started again from an earlier one; and how
-  // many completed clocks it had to repeat because of that.
+  // How often the job went back to a checkpoint, or was started again from an earlier checkpoint.
   uint64_t went_back = 0;
+  // The number of completed clocks that the job repeated because it went back.
   uint64_t clocks_again = 0;
   std::vector<Evaluation> evaluations;
   std::vector<Event> events;
   uint64_t events_left_out = 0;
-  // From the last job_finished. Empty without one, or if the job has been started again since.
+  // The state and the reason from the last job_finished event. Empty if there is no such event, or
+  // if the job was started again after it.
   std::string state;
   std::string message;
-  // Whether a clock means different things in the job's starts: other workers, other exchanges.
+  // Whether a clock stands for different numbers of steps in the starts of the job, because of
+  // other workers or other exchanges.
   bool mixed = false;
-  // The clock at which the first start in the log began. If it is not 0, the log lacks what came
-  // before.
+  // The clock at which the first start in the log began. If this clock is not 0, the log lacks the
+  // clocks before.
   std::optional<uint64_t> first_clock;
   // The wall time of training in seconds, over all starts of the job.
   double seconds = 0;
@@ -109,7 +113,7 @@ struct RunHistory {
 
   // Whether steps, times and bytes do not cover the whole run.
   bool HasGap() const { return lines_skipped > 0 || !unreadable.empty() || first_clock > 0; }
-  // What the log lacks, for a person; empty if it is complete.
+  // Describes for a person what the log lacks. Empty if the log is complete.
   std::string Gaps() const;
 };
 
@@ -122,16 +126,17 @@ struct WorkerTotals {
   StepTimes times;
 };
 
-// Reads a log of any size. The log may be damaged: a line without meaning is skipped and counted,
-// and the history ends where the file cannot be read. A last line that a crash has cut short is
-// ignored. A missing file is an empty history. In an object store the log is divided into segments
-// (docs/storage.md): s3://BUCKET/RUN/metrics.jsonl is in the folder s3://BUCKET/RUN/metrics.
+// Reads a log of any size. The log may be damaged. A line that is not a metric is skipped and
+// counted, and the history ends where the file cannot be read. A last line that a crash has cut
+// short is ignored. For a missing file the history is empty. In an object store the log is divided
+// into segments (docs/storage.md): s3://BUCKET/RUN/metrics.jsonl is in the folder
+// s3://BUCKET/RUN/metrics.
 RunHistory ReadHistory(const std::string& metrics_file);
 RunHistory ParseHistory(std::string_view text);
-// The same without thinning out evaluations, for callers that count them.
+// The same, but keeps all evaluations, for callers that count them.
 RunHistory ReadWithAllEvaluations(const std::string& metrics_file);
 
-// By rank.
+// Returns the totals by rank.
 std::map<uint32_t, WorkerTotals> SumByWorker(const RunHistory& history);
 
 }  // namespace leeway

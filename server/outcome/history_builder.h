@@ -1,4 +1,4 @@
-// Builds a run's history from its lines, in their order.
+// Builds a run's history from the lines of its log, in their order.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 namespace leeway {
 
 // Adds up the wall time of each start of the job, from job_started to the last line of that start.
-// A registration may belong to the next start, long after the process of the last start was killed.
+// Registrations do not count as lines of a start, because they may belong to the next start, long
+// after the last start was killed.
 class WallTime {
  public:
   // `time` is in seconds since 1970. A time that is not finite is ignored.
@@ -31,7 +32,7 @@ class WallTime {
 // clocks are removed. Memory is bounded by `steps_max` and the number of ranks.
 class HistoryBuilder {
  public:
-  // Enough for a curve of any width.
+  // The maximum numbers of entries. They are enough for a curve of any width.
   static constexpr size_t kStepsMax = 1 << 16;
   static constexpr size_t kEvaluationsMax = 1 << 14;
   static constexpr size_t kEventsMax = 1 << 12;
@@ -46,15 +47,15 @@ class HistoryBuilder {
   void AddStep(RunHistory::Step step);
   void AddEvaluation(const RunHistory::Evaluation& evaluation);
   void AddEvent(RunHistory::Event event);
-  // The job begins.
+  // Records that the job begins or is started again, so it has no outcome yet.
   void Restart();
-  // The job goes back to `clock`. Later evaluations no longer belong to it.
+  // Records that the job goes back to `clock`. Later evaluations no longer belong to the job.
   void GoBack(uint64_t clock);
-  // A start of the job, at a clock.
+  // Records a start of the job at `clock`.
   void Start(uint64_t clock);
-  // What a clock means in this start of the job.
+  // Sets what a clock means in this start of the job.
   void SetShape(const std::string& shape, uint64_t steps_per_clock);
-  // A job_finished.
+  // Records a job_finished event.
   void End(std::string state, std::string message);
   void Skip(const std::string& line_and_why);
   void SetFile(const std::string& name) { history_.file = name; }
@@ -68,7 +69,7 @@ class HistoryBuilder {
     uint64_t steps = 0;
     bool resumed = false;
   };
-  // The job is at `clock` again.
+  // Counts the clocks that the job repeats because it is at `clock` again.
   void StandAt(uint64_t clock);
   void Rewind(const RunHistory::Step& step, Reached& reached);
   void MergeNeighbours();
@@ -79,7 +80,7 @@ class HistoryBuilder {
   std::map<uint32_t, Reached> reached_;
   // The highest clock of all ranks.
   uint64_t furthest_ = 0;
-  // The number of steps at which neighbours are merged in pairs.
+  // The number of entries in history_.steps at which neighbours are merged in pairs.
   size_t merge_at_;
   const size_t evaluations_max_;
 };

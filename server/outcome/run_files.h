@@ -1,11 +1,11 @@
-// The files in a run folder. The folders checkpoints/ and logs/ are beside them.
+// The names of the files in a run folder, which also contains the folders checkpoints/ and logs/.
 #pragma once
 
 namespace leeway {
 
 inline constexpr char kJobFile[] = "job.yaml";
 inline constexpr char kMetricsFile[] = "metrics.jsonl";
-// In an object store: a folder of segments (common/storage/segments.h) in place of the file.
+// In an object store this folder of segments (common/storage/segments.h) replaces kMetricsFile.
 inline constexpr char kMetricsFolder[] = "metrics";
 inline constexpr char kModelFile[] = "model.safetensors";
 // The moving average of the model's weights, if the job keeps one.

@@ -50,7 +50,7 @@ void CorrectSteps(const v1::TrainingJob& job, const std::string& run_dir, const 
   if (steps.has_value()) SetSteps(*std::move(steps), history, summary);
 }
 
-// Exports to any kind of storage.
+// Exports the weights to a location in any kind of storage.
 absl::Status ExportTo(const TrainedModel& model, std::span<const float> weights,
                       const std::string& location) {
   if (!IsObjectLocation(location)) return ExportModel(model, weights, location);
@@ -60,8 +60,8 @@ absl::Status ExportTo(const TrainedModel& model, std::span<const float> weights,
   return CopyStored(path, location);
 }
 
-// Writes the weights, and beside them their average. Removes the average of a run that does not
-// keep one any more.
+// Writes the weights and, if the model has one, their moving average. If it has none, removes the
+// file of an average that an earlier start of the run wrote.
 absl::Status WriteModelFiles(const TrainedModel& model, const std::string& run_dir) {
   const std::string average = absl::StrCat(run_dir, "/", kAverageModelFile);
   RETURN_IF_ERROR(ExportTo(model, model.weights.span(), absl::StrCat(run_dir, "/", kModelFile)));

@@ -1,4 +1,4 @@
-// What a run leaves behind: the model and the part of the summary that needs no test data.
+// Writes what a run leaves behind: the model, and the part of the summary that needs no test data.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@
 namespace leeway {
 
 // Exports the model of the newest valid checkpoint to the run folder, and describes it in the
-// summary. Damaged newer checkpoints are listed in the summary's warnings. NOT_FOUND without a
-// checkpoint.
+// summary. Damaged newer checkpoints are listed in the summary's warnings. Returns NOT_FOUND if
+// there is no checkpoint.
 absl::StatusOr<TrainedModel> ExportNewest(const std::string& run_dir, RunSummary& summary);
 
-// Adds the job's name and size, and what the metrics say. The number of steps follows from the
-// model's clocks, if they determine it. `model` is null if it does not hold the whole training; the
-// number then follows from the last clocks of the metrics.
+// Adds the job's name and size, and the figures of the metrics. The number of steps is computed
+// from the model's clocks, if they determine it. `model` is null if the model does not include the
+// whole training. The number is then computed from the last clocks of the metrics.
 void AddRun(const v1::TrainingJob& job, const std::string& run_dir, const RunHistory& history,
             const TrainedModel* model, RunSummary& summary);
 
@@ -30,8 +30,9 @@ absl::Status WriteSummary(const std::string& run_dir, const RunSummary& summary)
 struct RunEnd {
   v1::TrainingJob job;
   std::string run_dir;
-  // "finished", "stopped" or "failed", and the reason.
+  // "finished", "stopped" or "failed".
   std::string state;
+  // The reason of the end, if there is one.
   std::string message;
 };
 // Writes the model and the summary of a run that has no launcher. The test result is that of the

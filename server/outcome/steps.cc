@@ -16,7 +16,8 @@ std::optional<std::vector<uint64_t>> StepsOfClocks(const v1::TrainingJob& job,
   const bool ends_known = job.stop().has_clocks() || steps_per_epoch > 0;
   const bool may_be_short = length.total_clocks() == 0 && length.steps_per_clock() > 1;
   if (may_be_short && !ends_known) return std::nullopt;
-  // The last clock has the rest of the job, in which each worker has its own number of steps.
+  // The last clock contains the remaining steps of the job, of which workers may have different
+  // numbers.
   const uint64_t end = FirstStep(length, length.clocks());
   const uint64_t missing = may_be_short ? end - std::min(end, length.steps()) : 0;
   std::vector<uint64_t> steps;

@@ -1,4 +1,4 @@
-// Job files beside a run, in any kind of storage.
+// Loads job files from any kind of storage.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace leeway {
 
-// Like LoadPlacedJob, but also for s3://BUCKET/KEY.
+// Does the same as LoadPlacedJob, but also accepts s3://BUCKET/KEY.
 absl::StatusOr<PlacedJob> LoadStoredJob(const std::string& location, const JobOverrides& overrides);
 
 }  // namespace leeway

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON has no NaN.
+// Returns null for a value that is not finite, because JSON cannot express it.
 Json Number(std::optional<double> value) {
   return value.has_value() && std::isfinite(*value) ? Json(*value) : Json();
 }
@@ -41,8 +41,8 @@ uint64_t CountFrom(const Json& value, const char* key) {
   return value.get<uint64_t>();
 }
 
-// Every key of a summary must be there. A default in place of a lost value would be taken for a
-// result.
+// Returns the value of a key. Throws if the key is missing, because a default value would look like
+// a result.
 const Json& At(const Json& json, const char* key) {
   const auto found = json.is_object() ? json.find(key) : json.end();
   if (!json.is_object() || found == json.end()) {
@@ -69,7 +69,7 @@ std::vector<Integer> Counts(const Json& json, const char* key) {
   return counts;
 }
 
-// Null: the value is not known, or JSON cannot express it.
+// Returns nullopt for null, which means that the value is not known or that JSON cannot express it.
 std::optional<double> Real(const Json& json, const char* key, double low = 0,
                            double high = std::numeric_limits<double>::max()) {
   const Json& value = At(json, key);
@@ -82,7 +82,7 @@ std::optional<double> Real(const Json& json, const char* key, double low = 0,
 
 std::string TextFrom(const Json& value, const char* key) {
   if (value.is_string()) return value.get<std::string>();
-  throw NoSummary(absl::StrCat("'", key, "' is not a text"));
+  throw NoSummary(absl::StrCat("'", key, "' is not a string"));
 }
 
 std::string Text(const Json& json, const char* key) { return TextFrom(At(json, key), key); }
@@ -224,7 +224,8 @@ void SetSteps(uint64_t steps, const RunHistory& history, RunSummary& summary) {
         static_cast<uint64_t>(std::llround(static_cast<double>(summary.examples) * share));
   }
   summary.steps = steps;
-  // The rate of a part would be wrong for the whole.
+  // With gaps in the history no rate is set, because the rate of a part would be wrong for the
+  // whole run.
   if (!history.HasGap()) SetRate(summary);
 }
 

@@ -25,9 +25,11 @@ struct RunSummary {
   uint64_t parameters = 0;
   // The clock of the cut that the model was exported from.
   std::optional<uint64_t> clock;
-  // Local steps and training examples of all workers together, and the steps by rank.
+  // The local steps of all workers together.
   uint64_t steps = 0;
+  // The local steps by rank.
   std::vector<uint64_t> worker_steps;
+  // The training examples of all workers together.
   uint64_t examples = 0;
   // Steps that came too late to count, if a sync clock need not wait for all workers. Not included
   // in the other numbers.
@@ -36,10 +38,11 @@ struct RunSummary {
   uint64_t overflowed_steps = 0;
   // How often another picture stood in for a damaged one in a batch.
   uint64_t replaced_pictures = 0;
-  // How often the job went back to a checkpoint, and how many clocks it repeated.
+  // How often the job went back to a checkpoint.
   uint64_t went_back = 0;
+  // The number of clocks that the job repeated because it went back.
   uint64_t clocks_again = 0;
-  // The wall time of training.
+  // The wall time of training in seconds.
   double seconds = 0;
   double samples_per_second = 0;
   std::optional<double> test_loss;
@@ -50,7 +53,8 @@ struct RunSummary {
   // exp(test_loss), for models with a label at each position.
   std::optional<double> test_perplexity;
   // Whether the model beats the best model that does not look at the input
-  // (launcher/commands/learning.h). Absent if that cannot be told. If it is false, the reason.
+  // (launcher/commands/learning.h). Absent if this cannot be decided. If false, why_not_learned
+  // contains the reason.
   std::optional<bool> learned;
   std::string why_not_learned;
   // The mean absolute error and R2 of a regression.
@@ -60,14 +64,14 @@ struct RunSummary {
   // Bytes of payloads and their headers between workers and servers, for all workers together.
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
-  // Empty without a model.
+  // The SHA-256 of the weights. Empty if there is no model.
   std::string weights_sha256;
-  // By rank, if workers.device is auto: the chosen device, "cpu" or "cuda"; empty if it was never
-  // known.
+  // The chosen device by rank, if workers.device is auto: "cpu", "cuda", or an empty string if the
+  // device was never known.
   std::vector<std::string> devices;
-  // By rank, over all starts of the run.
+  // The restarts of workers by rank, over all starts of the run.
   std::vector<uint32_t> worker_restarts;
-  // By index.
+  // The restarts of servers by index, over all starts of the run.
   std::vector<uint32_t> server_restarts;
   // How each rank spent its time, over all its steps.
   std::map<uint32_t, StepTimes> worker_times;
@@ -76,20 +80,21 @@ struct RunSummary {
   uint32_t restarts() const;
 };
 
-// Adds what the metrics know: steps, examples, dropped_steps, overflowed_steps, replaced_pictures,
-// went_back, clocks_again, seconds, samples_per_second, max_staleness, bytes, worker_times. Adds a
-// warning if the metrics are incomplete.
+// Adds the figures of the metrics: steps, examples, dropped_steps, overflowed_steps,
+// replaced_pictures, went_back, clocks_again, seconds, samples_per_second, max_staleness, bytes,
+// worker_times. Adds a warning if the metrics are incomplete.
 void AddHistory(const RunHistory& history, RunSummary& summary);
 
-// Sets the steps from the clocks of a cut, in place of those that `history` has from heartbeats,
-// and scales the examples in proportion. If the history has gaps, its rate is kept.
+// Sets the steps, which come from the clocks of a cut, in place of the steps that `history` has
+// from heartbeats. Scales the examples in proportion. If the history has gaps, the rate is not
+// changed.
 void SetSteps(std::vector<uint64_t> steps, const RunHistory& history, RunSummary& summary);
 // The same if only the sum of the steps is known.
 void SetSteps(uint64_t steps, const RunHistory& history, RunSummary& summary);
 
 std::string SummaryJson(const RunSummary& summary);
-// INVALID_ARGUMENT, naming `file` and the fault, if SummaryJson cannot have written it: every key
-// must be there, with a possible value.
+// Returns INVALID_ARGUMENT, naming `file` and the fault, if SummaryJson cannot have written `json`.
+// Every key must be there, with a possible value.
 absl::StatusOr<RunSummary> ParseSummary(const std::string& json, const std::string& file);
 
 }  // namespace leeway

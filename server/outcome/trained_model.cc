@@ -25,7 +25,7 @@ struct Choice {
   std::vector<std::string> passed_over;
 };
 
-// Whether there is a file or a folder.
+// Whether `path` is an existing file or folder.
 bool Exists(const std::string& path) {
   std::error_code error;
   if (!IsObjectLocation(path)) return std::filesystem::exists(path, error);
@@ -38,7 +38,7 @@ bool Exists(const std::string& path) {
 
 absl::StatusOr<Choice> CheckpointAt(const std::string& run_dir, uint64_t clock) {
   const std::string folder = CheckpointFolder(run_dir, clock);
-  // Whether the checkpoint is complete is checked when it is opened.
+  // The checkpoint may be incomplete; opening it checks that.
   if (Exists(folder)) return Choice{folder, {}};
   ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, CheckpointClocks(run_dir));
   return absl::NotFoundError(absl::StrCat(run_dir, " has no checkpoint at clock ", clock,
@@ -46,7 +46,7 @@ absl::StatusOr<Choice> CheckpointAt(const std::string& run_dir, uint64_t clock) 
                                           absl::StrJoin(clocks, ", ")));
 }
 
-// NOT_FOUND, with what to give instead, unless `path` is the folder of a run.
+// Returns NOT_FOUND if `path` is not the folder of a run. The error says what to specify instead.
 absl::Status CheckRunFolder(const std::string& path) {
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(path));
   // In an object store: checks whether the store answers and has the bucket.
@@ -55,7 +55,8 @@ absl::Status CheckRunFolder(const std::string& path) {
   std::error_code error;
   if (!IsObjectLocation(path) && !std::filesystem::is_directory(path, error)) {
     return absl::NotFoundError(absl::StrCat(
-        path, " is a file; models are read from checkpoints: give the run folder that it is in"));
+        path,
+        " is a file; models are read from checkpoints: specify the run folder that contains it"));
   }
   for (const char* name : {kJobFile, kMetricsFile, kCheckpointsFolder}) {
     if (Exists(absl::StrCat(path, "/", name))) return absl::OkStatus();

@@ -1,4 +1,4 @@
-// A model as a checkpoint holds it, for export and evaluation.
+// A model that was loaded from a checkpoint, for export and evaluation.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ struct TrainedModel {
   FloatBuffer weights;
   // The moving average of the weights, if the job keeps one.
   std::optional<FloatBuffer> average;
-  // By rank: the number of its clocks that all of the weights include.
+  // By rank: the number of the rank's clocks that all of the weights include.
   std::vector<uint64_t> clocks;
-  // Newer checkpoints that are damaged, with the reasons. The model is then older than it should
-  // be.
+  // The newer checkpoints that are damaged, with the reasons. If there are any, the model is older
+  // than it should be.
   std::vector<std::string> passed_over;
 
   // The weights that the job evaluates.
@@ -35,12 +35,13 @@ struct TrainedModel {
 };
 
 // Loads a model. `path` is the folder of a checkpoint or of a run, or s3://BUCKET/PREFIX. From a
-// run it takes the checkpoint at `clock`, which must verify, or the newest one that verifies.
-// NOT_FOUND if the run has no such checkpoint.
+// run the function loads the checkpoint at `clock`, which must be valid, or without `clock` the
+// newest valid checkpoint. Returns NOT_FOUND if the run has no such checkpoint.
 absl::StatusOr<TrainedModel> LoadTrainedModel(const std::string& path,
                                               std::optional<uint64_t> clock = std::nullopt);
 
-// What an exported file says about its origin. `format` is the name of the file format.
+// Returns the metadata with which an exported file names its origin. `format` is the name of the
+// file format.
 std::map<std::string, std::string> ExportMetadata(const TrainedModel& model,
                                                   std::span<const float> weights,
                                                   const std::string& format);

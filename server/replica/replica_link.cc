@@ -20,10 +20,11 @@ namespace leeway {
 namespace {
 
 constexpr char kMethod[] = "/leeway.v1.ParameterServer/Exchange";
-// The same limits as for a worker's stream: large blocks travel alone, small ones share a frame.
+// The limits of a frame, the same as for a worker's stream. Large blocks are sent alone, and small
+// blocks share a frame.
 constexpr size_t kReplicaFrameBytes = 256 << 10;
 constexpr int kFrameRequests = 512;
-// The limit of a frame's head. Its readers accept 1 MiB.
+// The maximum size of a frame's head. Readers accept 1 MiB.
 constexpr size_t kFrameHeadBytes = 256 << 10;
 
 // The vectors of a block, in the order of ReplicatedBlock.
@@ -50,7 +51,8 @@ void NameParts(const Parts& parts, const SharedArena& memory, v1::ReplicatedBloc
   }
 }
 
-// Returns the number of bytes. The versions stay unchanged as long as the frame refers to them.
+// Appends the vectors to a frame and returns the number of bytes. The versions stay unchanged as
+// long as the frame refers to them.
 uint64_t Append(const Parts& parts, FrameWriter& writer) {
   uint64_t bytes = 0;
   for (const SharedFloats* part : parts) {
@@ -93,8 +95,8 @@ class ReplicaLink::Stream {
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> calls;
   grpc::ByteBuffer received;
   grpc::Status status;
-  // The session that the replica checks after it has copied from this server's memory. Number 0:
-  // none.
+  // The session that the replica checks after it has copied from this server's memory. Its number
+  // is 0 if there is no session.
   SharedSession session;
   bool offered = false;
   // Whether the replica reads this server's memory.
@@ -161,8 +163,8 @@ void ReplicaLink::Flush() {
     frame = NextFrame();
     stream->writing = true;
   }
-  // Without the lock, because this may write to the socket. The stream does not end while it is
-  // being written to.
+  // This runs without the lock, because it may write to the socket. The stream does not end during
+  // a write.
   stream->calls->Write(frame, stream->written.Tag());
 }
 
@@ -180,7 +182,7 @@ void ReplicaLink::Offer(v1::RequestFrame& head) {
 grpc::ByteBuffer ReplicaLink::NextFrame() {
   v1::RequestFrame head;
   FrameWriter writer;
-  // The size of the head. With many workers most of it are their clocks.
+  // The size of the head. With many workers, the workers' clocks are most of it.
   size_t head_bytes = 0;
   if (!stream_->offered) Offer(head);
   while (!outgoing_.empty() && head.requests_size() < kFrameRequests &&
@@ -188,7 +190,7 @@ grpc::ByteBuffer ReplicaLink::NextFrame() {
     const uint64_t id = outgoing_.front();
     outgoing_.pop_front();
     const auto sent = pending_.find(id);
-    // A wrong replica has answered before it was asked.
+    // The block is missing if a faulty replica answered before it was asked.
     if (sent == pending_.end()) continue;
     const HeldBlock& block = sent->second.block;
     v1::StreamRequest& request = *head.add_requests();
@@ -278,7 +280,8 @@ void ReplicaLink::TakeReply(const v1::StreamReply& reply) {
     }
     refusal_ = status;
     if (status.ok()) told_broken_ = false;
-    // The blocks behind it would be refused as well, and each is a whole block.
+    // The blocks that were not sent yet are not sent now, because the replica would refuse them as
+    // well.
     if (!status.ok()) answered = TakeUnsent();
     answered.push_back(std::move(found.mapped()));
   }
@@ -299,7 +302,7 @@ std::vector<ReplicaLink::Sent> ReplicaLink::TakeUnsent() {
 void ReplicaLink::Break(Stream* stream) {
   stream->broken = true;
   if (stream->ending) return;
-  // Operations under way fail at once, and nothing waits for the other end.
+  // Cancelling makes the running operations fail at once, so nothing waits for the peer.
   stream->context.TryCancel();
   if (stream->starting || stream->writing || stream->reading) return;
   stream->ending = true;
@@ -311,7 +314,7 @@ void ReplicaLink::OnEnded(Stream* stream) {
   bool tells = false;
   {
     MutexLock lock(mutex_);
-    // First the number, then the memory; see common/shm/shared_memory.h.
+    // The session must be closed before its memory is released; see common/shm/shared_memory.h.
     if (stream->session.number != 0) options_.memory->CloseSession(stream->session);
     if (stream_.get() == stream) stream_.reset();
     failed.swap(pending_);

@@ -1,6 +1,6 @@
 // The link to the server that holds a shard's replica. It is one long-lived stream of the data
-// plane, which carries blocks as REPLICATE requests. On one host only the locations in this
-// server's memory are sent, and the replica copies the values from there.
+// plane, which carries blocks as REPLICATE requests. If both servers are on one host, only the
+// locations in this server's memory are sent, and the replica copies the values from that memory.
 #pragma once
 
 #include <cstdint>
@@ -32,20 +32,21 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
     uint64_t since_epoch = 0;
     // The address of the replica's server.
     std::string address;
-    // The memory of the shard's values, if the replica may be able to read it because it is on this
-    // host. Null: values travel in frames.
+    // The memory of the shard's values, if the replica is on this host and may be able to read that
+    // memory. If null, values are sent in frames.
     std::shared_ptr<SharedArena> memory;
-    // Outlives the link's streams.
+    // The queue of the link's operations. It must outlive the link's streams.
     ServerQueue* queue = nullptr;
   };
   static std::shared_ptr<ReplicaLink> Make(Options options);
 
   void Send(HeldBlock block, Done done) override;
-  // Ends sending. Requests in flight fail, on the queue's threads.
+  // Stops sending. Requests in flight fail; their callbacks run in the queue's threads.
   void Close();
 
  private:
-  // A block in flight. Values in memory that the replica reads stay until it has answered.
+  // A block in flight. Values that the replica reads in shared memory stay unchanged until the
+  // replica has answered.
   struct Sent {
     HeldBlock block;
     Done done;
@@ -58,7 +59,7 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   void Flush() EXCLUDES(mutex_);
   void Offer(v1::RequestFrame& head) REQUIRES(mutex_);
   grpc::ByteBuffer NextFrame() REQUIRES(mutex_);
-  // Called by the stream, on the queue's threads.
+  // Called by the stream in the queue's threads.
   void OnStarted(Stream* stream, bool ok) EXCLUDES(mutex_);
   void OnWritten(Stream* stream, bool ok) EXCLUDES(mutex_);
   void OnRead(Stream* stream, bool ok) EXCLUDES(mutex_);
@@ -68,7 +69,7 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   void Break(Stream* stream) REQUIRES(mutex_);
   void TakeReplies(Stream* stream, const v1::ReplyFrame& replies) EXCLUDES(mutex_);
   void TakeReply(const v1::StreamReply& reply) EXCLUDES(mutex_);
-  // Takes the blocks that have not been sent yet.
+  // Removes and returns the blocks that have not been sent yet.
   std::vector<Sent> TakeUnsent() REQUIRES(mutex_);
 
   const Options options_;
@@ -77,10 +78,10 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   bool closed_ GUARDED_BY(mutex_) = false;
   std::shared_ptr<Stream> stream_ GUARDED_BY(mutex_);
   uint64_t next_id_ GUARDED_BY(mutex_) = 1;
-  // The replica's last answer. While the replica refuses (it does not exist yet, or this server has
-  // lost the shard), only one block at a time asks again, and not a whole model.
+  // The replica's last answer. While the replica refuses (because it does not exist yet, or this
+  // server has lost the shard), only one block at a time is sent as a trial, not a whole model.
   absl::Status refusal_ GUARDED_BY(mutex_);
-  // Whether the break of the stream was reported and nothing has arrived since.
+  // Whether a broken stream was logged and the replica has accepted no block since.
   bool told_broken_ GUARDED_BY(mutex_) = false;
   // The requests in pending_ that have not been sent yet.
   std::deque<uint64_t> outgoing_ GUARDED_BY(mutex_);

@@ -49,15 +49,15 @@ absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
   if (!mine) {
     return absl::FailedPreconditionError(absl::StrCat(
         what, ": this server holds the replica of shard ", options_.shard, " that began in epoch ",
-        options_.since_epoch, ", but the sender means the one of epoch ", replicated.since_epoch(),
-        ": it does not own the shard any more"));
+        options_.since_epoch, ", but the sender means the replica of epoch ",
+        replicated.since_epoch(), ": the sender does not own the shard any more"));
   }
-  // With a shadow (server/store/reply_encoder.h), or without one.
+  // The payload may have one more vector, the shadow (server/store/reply_encoder.h).
   const size_t count = options_.layout.Range(block).count;
   const size_t parts = 1 + options_.slots + (replicated.has_previous() ? 1 : 0);
   const size_t bytes = count * sizeof(float);
   if (payload.bytes() != parts * bytes && payload.bytes() != (parts + 1) * bytes) {
-    return absl::InvalidArgumentError(absl::StrCat(what, ": payload: ", payload.size(), " values, ",
+    return absl::InvalidArgumentError(absl::StrCat(what, ": payload: ", payload.size(), " values; ",
                                                    parts, " or ", parts + 1, " times ", count,
                                                    " are allowed"));
   }
@@ -70,7 +70,8 @@ absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
   MutexLock lock(slot.mutex);
   if (slot.closed || (slot.here && replicated.version() < slot.block.progress.version)) {
     return absl::FailedPreconditionError(absl::StrCat(
-        what, ": ", slot.closed ? "this server owns the block now" : "a newer one is here"));
+        what, ": ",
+        slot.closed ? "this server owns the block now" : "this server has a newer state"));
   }
   Block& held = slot.block;
   if (options_.keep_previous && replicated.version() != held.progress.version) {

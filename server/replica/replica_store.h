@@ -1,5 +1,5 @@
-// A replica: the blocks of another server's shard, in the state from which this server would
-// continue.
+// A replica of another server's shard. If this server takes over the shard, it continues from the
+// blocks here.
 #pragma once
 
 #include <cstdint>
@@ -31,16 +31,17 @@ class ReplicaStore {
     uint64_t since_epoch = 0;
     // The number of optimizer slots of a block.
     size_t slots = 0;
-    // Whether the version before the newest is kept, too (sync).
+    // Whether the version before the newest is kept, too (sync mode).
     bool keep_previous = false;
-    // The memory for weights, so that a shard can be made from them. Null: the heap.
+    // The memory for weights, the same as that of shards, because a shard may continue with these
+    // weights. If null, the heap is used.
     std::shared_ptr<SharedArena> memory;
   };
   struct Block {
     uint32_t block = 0;
     BlockValues values;
     BlockProgress progress;
-    // The previous version as the workers were sent it. Empty if it has not come, or is not kept.
+    // The previous version as the workers received it. Empty if it has not arrived or is not kept.
     SharedFloats previous;
   };
 
@@ -49,17 +50,18 @@ class ReplicaStore {
   uint32_t shard() const { return options_.shard; }
   uint64_t since_epoch() const { return options_.since_epoch; }
 
-  // Replaces the state of a block. FAILED_PRECONDITION if this is not the intended replica (any
-  // more), or if the state is older than the one here; the sender then does not own the shard.
-  // INVALID_ARGUMENT for a wrong number of values. `stands` is called after the payload was copied.
-  // It returns whether the payload stayed unchanged meanwhile; if not, Take returns UNAVAILABLE. If
-  // `stands` is empty, the payload did not change.
+  // Replaces the state of a block. Returns FAILED_PRECONDITION if the sender does not own the shard
+  // any more: it means another replica, or its state is older than the state here. Returns
+  // INVALID_ARGUMENT for a wrong number of values. `stands` is called after the payload was copied
+  // and returns whether the payload stayed unchanged meanwhile. If it did not, Take returns
+  // UNAVAILABLE. An empty `stands` means that the payload cannot change.
   absl::Status Take(const v1::ExchangeHeader& header, const v1::ReplicatedBlock& replicated,
                     const FloatPayload& payload, const std::function<bool()>& stands = {});
 
-  // FAILED_PRECONDITION if a block has never come.
+  // Returns FAILED_PRECONDITION if a block has never arrived.
   absl::Status CheckWhole() const;
-  // Returns all blocks, and accepts nothing more. FAILED_PRECONDITION if a block has never come.
+  // Returns all blocks and accepts no more states. Returns FAILED_PRECONDITION if a block has never
+  // arrived.
   absl::StatusOr<std::vector<Block>> TakeOver();
 
  private:
@@ -74,7 +76,7 @@ class ReplicaStore {
     BlockValues values;
     SharedFloats previous;
   };
-  // The vectors of a state, taken from `payload`. Each has the block's size.
+  // Copies the vectors of a state from `payload`. Each vector has the block's size.
   State StateOf(uint32_t block, bool has_previous, const FloatPayload& payload);
 
   const Options options_;

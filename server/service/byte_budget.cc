@@ -5,7 +5,8 @@
 namespace leeway {
 namespace {
 
-// The log of an overload must not overload the server.
+// The shortest time between two log lines about refusals, because logging an overload must not add
+// to it.
 constexpr uint64_t kTellEverySeconds = 10;
 
 }  // namespace

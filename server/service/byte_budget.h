@@ -1,10 +1,9 @@
-// The memory that a server holds for received messages, and its bound (limits.held_bytes).
-//
-// A message counts as it was received, from its arrival until the last reference to any part of it
-// is gone. So a contribution of 4 KiB in a frame of 256 KiB keeps the whole frame. Values in a
-// worker's own memory and versions of the model do not count.
-//
-// The budget itself refuses nothing. The code that admits requests asks it, and knows which
+// Counts the memory that a server holds for received messages, and knows the bound on it
+// (limits.held_bytes).
+//  A message counts with its whole size, from its arrival until the last reference to any part of
+// the message is gone. So a contribution of 4 KiB in a frame of 256 KiB keeps the whole frame.
+// Values in a worker's own memory and versions of the model do not count.
+//  The budget itself refuses nothing. The code that admits requests calls over(), and knows which
 // requests must be admitted even beyond the bound (server/shard/admission.h).
 #pragma once
 
@@ -20,11 +19,11 @@ class ByteBudget {
  public:
   struct Load {
     uint64_t held_bytes = 0;
-    // The highest value so far.
+    // The highest value of held_bytes so far.
     uint64_t held_bytes_max = 0;
     uint64_t refused_contributions = 0;
-    // Answers that were not sent, or were taken back, because their worker does not read
-    // (limits.unread_bytes).
+    // The number of answers that were not sent, or were taken back, because their worker does not
+    // read (limits.unread_bytes).
     uint64_t refused_unread = 0;
   };
 
@@ -32,12 +31,12 @@ class ByteBudget {
   explicit ByteBudget(uint64_t limit_bytes = kUnlimited)
       : counts_(std::make_shared<Counts>()), limit_(limit_bytes) {}
 
-  // Until this call the budget is unlimited.
+  // Sets the bound. Until this call the budget is unlimited.
   void SetLimit(uint64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
   uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
 
-  // Returns `owner`. Its memory counts as `bytes` until the last reference to the result is gone.
-  // The result may outlive the budget.
+  // Counts `bytes` until the last reference to the returned pointer is gone. That pointer keeps
+  // `owner` alive and may outlive the budget.
   std::shared_ptr<const void> Hold(uint64_t bytes, std::shared_ptr<const void> owner);
 
   uint64_t held() const { return counts_->held.load(std::memory_order_relaxed); }
@@ -51,7 +50,7 @@ class ByteBudget {
   Load load() const;
 
  private:
-  // The counts of everything held. They outlive the budget if references do.
+  // The counts of held bytes. They live as long as the budget and all pointers from Hold.
   struct Counts {
     std::atomic<uint64_t> held{0};
     std::atomic<uint64_t> most{0};

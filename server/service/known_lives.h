@@ -1,4 +1,4 @@
-// The lives of workers that a server believes, for all its threads.
+// The incarnations of workers that a server accepts. All the server's threads use one object.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@ namespace leeway {
 // Thread-safe.
 class KnownLives {
  public:
-  // From now on only learned incarnations are believed. A thread that meets an unknown incarnation
-  // calls `ask`, without locks. `ask` then asks the coordinator, and the answer is passed to
+  // Accepts only learned incarnations from now on. Check calls `ask`, without locks, when it finds
+  // an unknown incarnation. `ask` makes the server ask the coordinator, and the answer is passed to
   // Learn().
   void Expect(uint32_t ranks, std::function<void()> ask) {
     MutexLock lock(mutex_);
@@ -25,7 +25,7 @@ class KnownLives {
     MutexLock lock(mutex_);
     book_.Learn(incarnations);
   }
-  // As LifeBook::Check.
+  // Returns the result of LifeBook::Check.
   absl::Status Check(uint32_t rank, uint64_t incarnation) const {
     absl::Status status;
     std::function<void()> ask;

@@ -49,7 +49,7 @@ Shard::Done AnswerValues(AnswerCall answer) {
   return [answer = std::move(answer)](absl::StatusOr<BlockReading> reading) {
     if (!reading.ok()) return answer(reading.status());
     if (!reading->has_payload() && !reading->header.unchanged()) {
-      return answer(absl::InternalError("the version asked for has no values"));
+      return answer(absl::InternalError("the requested version has no values"));
     }
     // The reply refers to the version's own memory and keeps it until it is sent.
     const PayloadBytes payload = reading->has_payload() ? reading->TakePayload() : PayloadBytes();
@@ -89,8 +89,8 @@ void ParameterService::SetLive(uint32_t rank, bool live) {
 
 absl::Status ParameterService::CommitSet(const v1::CommitSetRequest& request, ServerQueue* queue) {
   const absl::Status held = table_.CheckHeld(request.job(), request.generation());
-  // This server holds nothing yet, and would not learn more now. A server that gets a shard asks
-  // for its sets.
+  // This server has no shard yet, so it need not know the set. A server that gets a shard later
+  // asks the coordinator for the sets.
   if (absl::IsUnavailable(held)) return absl::OkStatus();
   RETURN_IF_ERROR(held);
   const std::vector<uint32_t> ranks(request.ranks().begin(), request.ranks().end());
@@ -117,14 +117,14 @@ void ParameterService::SetLimits(const v1::TrainingJob& job) {
   const uint64_t oldest_block = job.workers().count() * job.servers().block_bytes();
   received_bytes_max_ =
       CommitsSets(job) ? ByteBudget::kUnlimited : table_.budget().limit() + oldest_block;
-  // A worker has these streams for each shard. One server may come to own all shards, or to keep
-  // all replicas.
+  // A worker has transport.channels streams for each shard. The limits allow for one server that
+  // owns all shards or keeps all replicas.
   const uint32_t shards = ShardsOf(job);
   streams_.SetLimits({.of_rank = job.transport().channels() * shards,
                       .of_servers = shards,
                       .unread_bytes = job.limits().unread_bytes()});
-  // Connections besides the streams: a worker's calls, also to the coordinator, and those between
-  // servers in both directions.
+  // Besides the streams there are connections for each worker's calls, also to the coordinator, and
+  // connections between servers in both directions.
   connections_of_job_ =
       uint64_t{job.workers().count()} * (uint64_t{job.transport().channels()} * shards + 2) +
       uint64_t{4} * shards;

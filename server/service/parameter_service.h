@@ -23,19 +23,19 @@ class ParameterService final
     : public AdmittedService<
           v1::ParameterServer::WithRawMethod_Exchange<v1::ParameterServer::Service>> {
  public:
-  // `boot_now` is the clock of the lease.
+  // `boot_now` is the clock that measures the lease.
   explicit ParameterService(std::function<BootTime()> boot_now = BootClock::now)
       : AdmittedService("leeway.v1.ParameterServer"), table_(std::move(boot_now)) {}
 
-  // The shards of this server, and the admission to them.
+  // The shards of this server, and the rules by which they admit requests.
   ShardTable& table() { return table_; }
   StreamList& streams() { return streams_; }
 
   // Sets the job's bounds: limits.held_bytes, limits.unread_bytes, transport.channels. Until this
-  // call nothing is bounded.
+  // call there are no bounds.
   void SetLimits(const v1::TrainingJob& job);
-  // The highest number of bytes of received contributions that may be held at once: the budget, and
-  // what is admitted beyond it (server/shard/admission.h). With committed sets it has no bound.
+  // The maximum number of bytes of received contributions at one time: the budget plus what is
+  // admitted beyond the budget (server/shard/admission.h). Unlimited with committed sets.
   uint64_t received_bytes_max() const { return received_bytes_max_; }
 
   // The number of connections that the job itself may need, if this server comes to hold all
@@ -43,12 +43,13 @@ class ParameterService final
   uint64_t connections_of_job() const { return connections_of_job_; }
 
   void SetLive(uint32_t rank, bool live);
-  // Calls Shard::CommitSet for every shard here. FAILED_PRECONDITION for another job or generation.
-  // The threads of `queue`, if it is not null, share the work.
+  // Calls Shard::CommitSet for every shard here. Returns FAILED_PRECONDITION for another job or
+  // generation. If `queue` is not null, its threads share the work.
   absl::Status CommitSet(const v1::CommitSetRequest& request, ServerQueue* queue = nullptr);
-  // Gives up waits that have lasted too long. To be called a few times a second.
+  // Gives up requests that have waited for too long. To be called a few times a second.
   void Tick();
-  // Answers all waiting requests, because gRPC's server does not end before its calls have ended.
+  // Answers all waiting requests. This is necessary because gRPC's server does not end before its
+  // calls have ended.
   void Close();
 
   // Accepts calls on `queue` from now on. To be called once the gRPC server runs. The queue
@@ -60,7 +61,8 @@ class ParameterService final
   void Initialize(const grpc::ByteBuffer& request, const Shard::Done& done);
   void Contribute(const grpc::ByteBuffer& request, bool wants_reply, const Shard::Done& done);
   void Pull(const grpc::ByteBuffer& request, const Shard::Done& done);
-  // Replaces a shard's answer by UNAVAILABLE if the lease has ended since.
+  // Returns a callback that passes a shard's answer to `done`, or UNAVAILABLE if the lease has
+  // ended meanwhile.
   Shard::Done WhileLeased(Shard::Done done) const;
 
   ShardTable table_;

@@ -13,7 +13,8 @@
 namespace leeway {
 namespace {
 
-// No coordinator is further ahead than this. A generation counts how often a job has gone back.
+// The maximum number of generations by which a request may be ahead of this server. A generation
+// counts how often a job has gone back, so no coordinator is further ahead.
 constexpr uint64_t kGenerationsAhead = uint64_t{1} << 20;
 
 }  // namespace
@@ -52,8 +53,8 @@ std::shared_ptr<SharedArena> ShardTable::memory() const {
 
 absl::Status ShardTable::LeaseIsOver() {
   return absl::UnavailableError(
-      "this server's lease is over, because it has not heard from the coordinator: others may own "
-      "its blocks by now; send the same again");
+      "this server's lease is over, because it has not heard from the coordinator; other "
+      "servers may own its blocks by now; send the same again");
 }
 
 absl::Status ShardTable::CheckHeldLocked(uint64_t job, uint64_t generation) const {
@@ -74,7 +75,7 @@ absl::Status ShardTable::CheckHeldLocked(uint64_t job, uint64_t generation) cons
   if (generation == holdings_.generation) return absl::OkStatus();
   if (generation - holdings_.generation > kGenerationsAhead) {
     return absl::InvalidArgumentError(absl::StrCat("header.generation: ", generation,
-                                                   " cannot be: the job is at generation ",
+                                                   " is impossible: the job is at generation ",
                                                    holdings_.generation));
   }
   return absl::UnavailableError(
@@ -103,7 +104,7 @@ absl::StatusOr<std::shared_ptr<Shard>> ShardTable::Find(const v1::ExchangeHeader
   const size_t shards = holdings_.shards.size();
   const size_t number = shards == 0 ? 0 : header.block() % shards;
   if (shards > 0 && holdings_.shards[number] != nullptr) return holdings_.shards[number];
-  // The model has no such block. The shard that is here gives the error.
+  // The model has no such block. Any shard that is here returns the right error.
   for (const auto& shard : holdings_.shards) {
     if (shard != nullptr && header.block() >= shard->store().layout().blocks()) return shard;
   }

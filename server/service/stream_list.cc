@@ -7,11 +7,13 @@
 namespace leeway {
 namespace {
 
-// A new stream's first message is on its way; the largest takes a minute over 10 Mbit/s. (A stream
-// whose requests come before the server has a model has no owner either, but is not silent.)
+// The time for which a stream without an owner may be silent. The largest first message takes a
+// minute over 10 Mbit/s. (A stream also has no owner while its requests come before the server has
+// a model, but such a stream is not silent.)
 constexpr Duration kNobodysFor = std::chrono::minutes(2);
-// Each stream costs about 20 KiB. If the workers of a larger job all begin at one moment, they name
-// themselves within milliseconds, and a worker whose stream was ended begins another.
+// The maximum number of streams without an owner. Each stream costs about 20 KiB. In a larger job
+// whose workers all begin at one moment, each worker names itself within milliseconds, and a worker
+// whose stream was ended begins another stream.
 constexpr size_t kNobodysMax = 4096;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The streams that a server serves: which worker each belongs to, how many a worker may have, and
-// which ones are stalled.
+// The streams that a server serves. The list knows the owner of each stream, limits the number of
+// streams, and ends stalled streams.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace leeway {
 
-// Thread-safe. Streams are ended without the list's lock.
+// Thread-safe. Stream::End is called without the list's lock.
 class StreamList {
  public:
   class Stream {
@@ -24,37 +24,41 @@ class StreamList {
     virtual void TakeBackUnread(Time now) = 0;
     // May be called from any thread, and repeatedly.
     virtual void End() = 0;
-    // When the last message came from the peer or left for it. At first, when the stream began.
+    // The time at which the last message came from the peer or left for the peer. At first, the
+    // time at which the stream began.
     virtual Time last_heard() const = 0;
   };
   using Ref = std::shared_ptr<Stream>;
 
-  // A stream has begun. It has no owner until its first request. The number of streams without an
-  // owner is bounded, and so is the time that they may be silent (stream_list.cc).
+  // Adds a stream that has begun. The stream has no owner until its first request. The number of
+  // streams without an owner is bounded, and so is the time that they may be silent
+  // (stream_list.cc).
   void Add(const Ref& stream);
-  // The stream has ended.
+  // Removes a stream that has ended.
   void Remove(const Stream* stream);
-  // The stream belongs to this life of worker `rank`. A worker has at most transport.channels
-  // streams for each shard. One stream more ends the one that has been silent for longest. After a
-  // broken connection that one is dead. A worker that keeps opening streams thus gets no larger
-  // share than the others, whose streams take turns with its own. A life that was replaced owns no
-  // streams, so its streams have no owner.
+  // Makes this life of worker `rank` the owner of the stream. A worker has at most
+  // transport.channels streams for each shard. A further stream ends the stream of this worker that
+  // has been silent for longest, which after a broken connection is a dead stream. So a worker that
+  // keeps opening streams gets no larger share than other workers. A life that was replaced cannot
+  // own streams, so its streams have no owner.
   void Belongs(uint32_t rank, uint64_t incarnation, const Ref& stream);
-  // The stream belongs to another server, which sends the blocks for a replica here. There is one
-  // for each shard.
+  // Makes another server the owner of the stream. That server sends the blocks for a replica here,
+  // on one stream for each shard.
   void BelongsToServer(const Ref& stream);
-  // This life of the rank has attached. The streams of its earlier lives end.
+  // Reports that this life of the rank has attached. The streams of the rank's earlier lives end.
   void OnAttach(uint32_t rank, uint64_t incarnation);
-  // To be called a few times a second.
+  // Ends stalled streams. To be called a few times a second.
   void Tick(Time now);
 
-  // The numbers of streams, and the bytes that may wait for each peer to read them.
+  // The maximum numbers of streams of one rank and of all servers, and the bytes that may wait for
+  // each peer to read them.
   struct Limits {
     uint32_t of_rank = 0;
     uint32_t of_servers = 0;
     uint64_t unread_bytes = std::numeric_limits<uint64_t>::max();
   };
-  // Until this call no stream that has an owner is ended, and any number of bytes may wait.
+  // Sets the limits. Until this call no stream that has an owner is ended, and any number of bytes
+  // may wait.
   void SetLimits(const Limits& limits);
   uint64_t unread_bytes_max() const { return unread_bytes_max_.load(std::memory_order_relaxed); }
 
@@ -63,7 +67,7 @@ class StreamList {
  private:
   struct Entry {
     std::weak_ptr<Stream> stream;
-    // For a worker's stream only.
+    // The life that owns the stream. Only for a worker's stream.
     uint64_t incarnation = 0;
   };
   using Streams = absl::flat_hash_map<const Stream*, Entry>;
@@ -73,7 +77,8 @@ class StreamList {
     Streams streams;
   };
 
-  // Moves the stream to one owner's streams. Returns the stream that exceeds the limit, or null.
+  // Moves the stream into `to`, the streams of one owner. Returns the stream that must end
+  // because of the limit, or null.
   Ref Move(const Ref& stream, uint64_t incarnation, Streams& to, size_t limit) REQUIRES(mutex_);
 
   std::atomic<uint64_t> unread_bytes_max_{Limits().unread_bytes};
@@ -83,7 +88,7 @@ class StreamList {
   Streams nobodys_ GUARDED_BY(mutex_);
   Streams of_servers_ GUARDED_BY(mutex_);
   std::map<uint32_t, Worker> of_ranks_ GUARDED_BY(mutex_);
-  // The map that holds each stream.
+  // For each stream: the map of its owner, which contains the stream.
   absl::flat_hash_map<const Stream*, Streams*> all_ GUARDED_BY(mutex_);
 };
 

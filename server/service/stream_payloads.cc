@@ -16,7 +16,7 @@ void StreamSession::TakeOffer(const v1::RequestFrame& head) {
   answer.set_mapped(mapping.ok());
   if (!mapping.ok()) answer.set_refusal(std::string(mapping.status().message()));
   peer_session_ = {head.session_offset(), head.session()};
-  // Another server reads no values here.
+  // Another server does not read values from this server, so it need not map the memory.
   const bool reads = mapping.ok() && peer_session_.number == 0;
   const auto memory = reads ? table_.memory() : nullptr;
   if (mapping.ok()) peer_memory_ = std::move(*mapping);
@@ -44,8 +44,8 @@ absl::StatusOr<FloatPayload> StreamSession::SharedPayloadOf(const v1::StreamRequ
       request.shared().bytes() <= kMessageBytesMax
           ? SharedFloatsOf(request.shared())
           : absl::InvalidArgumentError(absl::StrCat("shared: ", request.shared().bytes(),
-                                                    " bytes, more than the ", kMessageBytesMax,
-                                                    " of a message"));
+                                                    " bytes exceed the limit of ", kMessageBytesMax,
+                                                    " bytes for a message"));
   if (values.ok()) return FloatPayload::Of(*values, peer_memory_);
   const v1::ExchangeHeader& header = request.header();
   return Annotate(values.status(), absl::StrCat("worker ", header.rank(), ", block ",

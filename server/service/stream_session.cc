@@ -17,10 +17,10 @@
 namespace leeway {
 namespace {
 
-// The number of requests of one stream that may wait for their answers. Above it the stream is not
-// read.
+// The number of requests of one stream that may wait for their answers. While more requests wait,
+// the server does not read from the stream.
 constexpr size_t kUnansweredMax = 4096;
-// The bytes of all floats that the requests bring, in the frame or in shared memory.
+// Returns the total size of the values of all requests, in the frame or in shared memory.
 uint64_t BytesOf(const v1::RequestFrame& head) {
   uint64_t bytes = 0;
   for (const v1::StreamRequest& request : head.requests()) {
@@ -73,7 +73,7 @@ void StreamSession::Await(ParameterService* service, ServerQueue* queue) {
 }
 
 void StreamSession::OnAccepted(bool ok) {
-  // The queue ends, so no stream will come.
+  // If `ok` is false, the queue is stopping and no stream will come.
   if (!ok) return OnEnded(true);
   const auto self = shared_from_this();
   Await(service_, queue_);
@@ -146,7 +146,8 @@ void StreamSession::OnWritten(bool ok) {
     writing_ = false;
     answers_.OnWritten();
     if (!ok) broken_ = true;
-    // A worker that waits sends nothing, but reads what it is told.
+    // A waiting worker sends nothing but reads the messages of the server, so a written frame also
+    // shows that the worker is alive.
     if (ok) last_heard_ = std::chrono::steady_clock::now().time_since_epoch().count();
     if (!taking_) ReadOn();
     EndWhenIdle();
@@ -177,7 +178,8 @@ void StreamSession::LearnOwner() {
     MutexLock lock(mutex_);
     first = !rank_.has_value();
     if (first) rank_ = rank;
-    // The first request decides. Requests for another rank do not change the owner.
+    // The first request determines the owner. Later requests for another rank do not change the
+    // owner.
     if (*rank_ != rank) return;
   }
   const bool newer = incarnation > std::exchange(incarnation_, std::max(incarnation_, incarnation));
@@ -294,8 +296,8 @@ void StreamSession::Flush() {
     bytes = answers_.BeginWrite(std::chrono::steady_clock::now());
     writing_ = true;
   }
-  // Without the lock, because this may write to the socket. The stream does not end while it is
-  // being written to.
+  // This runs without the lock, because it may write to the socket. The stream does not end during
+  // a write.
   stream_.Write(bytes, written_.Tag());
 }
 
@@ -310,7 +312,7 @@ void StreamSession::OnEnded(bool) {
   {
     MutexLock lock(mutex_);
     broken_ = true;
-    // First the number, then the memory; see common/shm/shared_memory.h.
+    // The session must be closed before its memory is released; see common/shm/shared_memory.h.
     if (answers_.memory() != nullptr) answers_.memory()->CloseSession(session_);
     answers_.Clear();
   }

@@ -1,5 +1,5 @@
-// The stream of one worker. Requests arrive in frames and go to the shard. Answers leave in frames
-// as they are ready.
+// Serves the stream of one worker, or of another server. Requests arrive in frames and go to the
+// shard. Answers leave in frames as soon as they are ready.
 #pragma once
 
 #include <atomic>
@@ -48,39 +48,39 @@ class StreamSession : public StreamList::Stream,
 
   StreamSession(ParameterService* service, ServerQueue* queue);
 
-  // The ends of the stream's operations.
+  // Called when an operation of the stream has ended. `ok` is gRPC's result.
   void OnAccepted(bool ok);
   void OnRead(bool ok);
   void OnWritten(bool ok);
   void OnEnded(bool ok);
 
-  // Handles what a frame says besides its requests.
+  // Handles the fields of a frame other than its requests.
   void TakeHead(const v1::RequestFrame& head);
-  // All requests of the frame have been handed over. If `status` is not OK, the stream cannot be
-  // read any further.
+  // Ends the handling of a frame once all its requests have been handed over. If `status` is not
+  // OK, the stream cannot be read any further.
   void EndFrame(absl::Status status);
   void TakeOffer(const v1::RequestFrame& head);
   // Hands a request to the shard. Returns an error if the request itself is malformed.
   absl::Status Ask(const v1::StreamRequest& request, FramePayload& frame, Time now);
   absl::StatusOr<FloatPayload> SharedPayloadOf(const v1::StreamRequest& request);
-  // A request has named its sender: `admitted_.sender`.
+  // Sets the owner of the stream once a request has named its sender (`admitted_.sender`).
   void LearnOwner();
-  // Floats in the peer's memory.
+  // Returns the floats of a range in the peer's memory.
   absl::StatusOr<std::span<const float>> SharedFloatsOf(const v1::SharedRange& range) const;
   absl::StatusOr<FloatPayload> PartsOf(const v1::ReplicatedBlock& replicated) const;
-  // Takes another server's block for the replica here.
+  // Stores another server's block in the replica here.
   absl::Status TakeReplica(const v1::StreamRequest& request, FramePayload& frame);
-  // The answer has to wait. Says so if the request wants that.
+  // Reports to the sender that the answer has to wait, if the request asks for such reports.
   void Acknowledge(const v1::StreamRequest& request);
 
   // May be called from any thread.
   void Answer(const Asked& asked, absl::StatusOr<BlockReading> reading);
   // Sends a frame if there is one and no other frame is being sent.
   void Flush();
-  // The same, but what can wait for more is sent once the thread has nothing else to do. (The last
-  // contribution to many small blocks releases all workers, block after block.)
+  // The same, but answers that can wait for more answers are sent once the thread has nothing else
+  // to do. (The last contribution to many small blocks releases all workers, block after block.)
   void FlushSoon();
-  // Continues to read, unless too many of the worker's answers wait.
+  // Continues to read from the stream, unless too many of the worker's answers wait.
   void ReadOn() REQUIRES(mutex_);
   // Ends a broken stream once none of its operations is under way.
   void EndWhenIdle() REQUIRES(mutex_);
@@ -97,10 +97,10 @@ class StreamSession : public StreamList::Stream,
   // A reference to this session itself, until the stream has ended.
   std::shared_ptr<StreamSession> self_;
 
-  // Constant once the stream was accepted.
+  // The peer of the stream. Constant once the stream has been accepted.
   Caller caller_;
 
-  // Used at the end of a read. Only one read runs at a time.
+  // The last received frame. Used only at the end of a read, and only one read runs at a time.
   grpc::ByteBuffer received_;
   ShardTable::Admitted admitted_;
   // The sender that was last used to find the stream's owner.
@@ -110,7 +110,7 @@ class StreamSession : public StreamList::Stream,
   // Whether the stream carries another server's blocks.
   bool of_server_ = false;
   std::shared_ptr<SharedMapping> peer_memory_;
-  // The session in another server's memory. Number 0: the peer is a worker.
+  // The session in another server's memory. Its number is 0 if the peer is a worker.
   SharedSession peer_session_;
 
   std::atomic<Time::rep> last_heard_{0};
@@ -120,14 +120,14 @@ class StreamSession : public StreamList::Stream,
   Mutex mutex_;
   bool reading_ GUARDED_BY(mutex_) = false;
   bool writing_ GUARDED_BY(mutex_) = false;
-  // The requests of a frame are being handed over, so more answers may follow.
+  // Whether the requests of a frame are being handed over, so that more answers may follow.
   bool taking_ GUARDED_BY(mutex_) = false;
-  // A thread of the queue will flush when it has nothing else to do.
+  // Whether a thread of the queue will flush when it has nothing else to do.
   bool flush_due_ GUARDED_BY(mutex_) = false;
   bool ending_ GUARDED_BY(mutex_) = false;
-  // The reason, which the worker is told.
+  // The status with which the stream ends. The worker receives it.
   absl::Status end_ GUARDED_BY(mutex_);
-  // The owner, as its first request says.
+  // The rank of the owner, as the first request names it.
   std::optional<uint32_t> rank_ GUARDED_BY(mutex_);
   absl::flat_hash_set<uint64_t> unanswered_ GUARDED_BY(mutex_);
   UnreadAnswers answers_ GUARDED_BY(mutex_);

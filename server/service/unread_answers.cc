@@ -13,11 +13,12 @@
 namespace leeway {
 namespace {
 
-// A frame of this size takes no more replies, so that the worker can copy the first frame while the
-// next one is under way.
+// A frame of this size, or with this number of replies, gets no more replies, so that the worker
+// can copy one frame while the next frame is in flight.
 constexpr size_t kAnswerFrameBytes = 256 << 10;
 constexpr int kFrameReplies = 512;
-// An answer of the first size leaves at once. Gathered answers leave at the second size or number.
+// An answer of kLargeBytes leaves at once. Smaller answers leave when they have kTogetherBytes or
+// kTogetherReplies together.
 constexpr uint64_t kLargeBytes = 16 << 10;
 constexpr uint64_t kTogetherBytes = QueuePoller::kSmallBytes;
 constexpr int kTogetherReplies = 16;
@@ -28,8 +29,8 @@ constexpr size_t kFramesMax = 256;
 constexpr size_t kHeldMax = 4096;
 
 // A frame is stalled if it has not left after this time plus the time that it needs by itself. gRPC
-// does not say how much of it has left. A frame of 64 MiB needs 54 s on a link of 10 Mbit/s, which
-// here may be shared by two streams.
+// does not report how much of a frame has left. A frame of 64 MiB needs 54 s on a link of 10
+// Mbit/s; the limit also allows for two streams that share such a link.
 constexpr Duration kStalledAfter = std::chrono::seconds(5);
 constexpr uint64_t kSlowestBytesPerSecond = 512 << 10;
 
@@ -37,7 +38,7 @@ Duration PatienceFor(uint64_t bytes) {
   return kStalledAfter + std::chrono::milliseconds(bytes * 1000 / kSlowestBytesPerSecond);
 }
 
-// A worker that has not read for seconds will not read at once.
+// The retry hint. It is long because a worker that has not read for seconds will not read at once.
 constexpr std::chrono::milliseconds kReadAfter(1000);
 
 std::string WorkerName(std::optional<uint32_t> rank) {
@@ -51,7 +52,7 @@ void Refuse(std::optional<uint32_t> rank, v1::StreamReply& reply) {
   reply.set_code(static_cast<int32_t>(absl::StatusCode::kResourceExhausted));
   reply.set_message(
       absl::StrCat(WorkerName(rank),
-                   " does not read its answers, and more of them wait than is allowed "
+                   " does not read its answers, and more answers wait than the limit allows "
                    "(limits.unread_bytes); send the same again"));
   reply.set_retry_after_ms(kReadAfter.count());
 }
@@ -81,7 +82,7 @@ bool UnreadAnswers::Add(const Asked& asked, absl::StatusOr<BlockReading> reading
   }
   const bool complete = reading->has_payload() || reading->header.unchanged();
   if (asked.wants_values && !complete) {
-    SayStatus(absl::InternalError("the version asked for has no values"), reply);
+    SayStatus(absl::InternalError("the requested version has no values"), reply);
     return true;
   }
   reply.set_duplicate(reading->duplicate);

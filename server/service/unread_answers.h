@@ -1,12 +1,12 @@
-// The answers that a stream's worker has not taken yet: frames of replies that wait to leave, and
-// versions that the worker may be reading in the server's memory. Each of the two is bounded by
-// limits.unread_bytes. So a worker that does not read holds no more of the server's memory.
-//
-// Versions in shared memory are released when the worker says `released`. Versions beyond their
-// bound travel in frames. Frames leave when the worker reads. Beyond their bound the server stops
-// reading from the worker until it reads its answers. Waiting answers are taken back, and refused,
-// only after nothing has left for long. Until then they are only references to versions, most of
-// which exist anyway.
+// The answers that a stream's worker has not received yet: frames of replies that wait to leave,
+// and versions that the worker may be reading in the server's memory. limits.unread_bytes bounds
+// the size of each of the two, so a worker that does not read occupies a bounded amount of the
+// server's memory.
+// Versions in shared memory are released when the worker sends `released`. Versions beyond the
+// bound are sent in frames. Frames leave when the worker reads. If the frames exceed the bound, the
+// server stops reading from the worker until the worker reads its answers. Waiting answers are
+// taken back and refused only after no frame has left for long. Until then they cost little,
+// because they are references to versions, most of which exist anyway.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +33,13 @@ namespace leeway {
 // names the worker once it is known.
 class UnreadAnswers {
  public:
-  // What the answer needs to know about its request.
+  // The facts about a request that its answer depends on.
   struct Asked {
     uint64_t id = 0;
     bool wants_values = false;
   };
-  // From now on values in this memory, which the worker maps, are named and not sent.
+  // Sets the memory that the worker maps. From now on answers refer to values in this memory and do
+  // not contain them.
   void SetMemory(std::shared_ptr<SharedArena> memory) { memory_ = std::move(memory); }
   const std::shared_ptr<SharedArena>& memory() const { return memory_; }
 
@@ -46,37 +47,40 @@ class UnreadAnswers {
   // frame then gets RESOURCE_EXHAUSTED with a retry hint in place of the answer.
   bool Add(const Asked& asked, absl::StatusOr<BlockReading> reading, uint64_t limit,
            std::optional<uint32_t> rank);
-  // The frame for the next reply: the newest one, or another one if that is full.
+  // Returns the frame for the next reply: the newest frame, or a new frame if the newest one is
+  // full.
   v1::ReplyFrame& OpenFrame();
-  // Adds values to a reply of the open frame. Returns false if it put RESOURCE_EXHAUSTED with a
-  // retry hint there instead.
+  // Adds values to a reply of the open frame. Returns false if the reply got RESOURCE_EXHAUSTED
+  // with a retry hint instead.
   bool AddPayload(PayloadBytes payload, uint64_t limit, std::optional<uint32_t> rank,
                   v1::StreamReply& reply);
   // Whether the worker may hold `bytes` more in the server's memory. The first version may have any
   // size, so a bound below one block stops no worker.
   bool may_hold(uint64_t bytes, uint64_t limit) const;
-  // Such values stay unchanged until Release(id), where `id` is that of the reply that names them.
+  // Keeps values in the server's memory unchanged until Release(id). `id` is the number of the
+  // reply that refers to the values.
   void Hold(uint64_t id, SharedFloats values);
   void Release(uint64_t id);
   bool holds(uint64_t id) const { return held_.contains(id); }
 
-  // Whether more waits to leave than is allowed, so that the worker's stream must not be read.
+  // Whether more bytes wait to leave than `limit` allows, so that the server must not read from the
+  // worker's stream.
   bool beyond(uint64_t limit) const;
-  // The worker does not read. Takes back what waits to leave beyond `limit`, and returns the
-  // number of answers.
+  // If the worker has not read for long, takes back the answers that wait beyond `limit`. Returns
+  // their number.
   uint64_t TakeBack(Time now, uint64_t limit, std::optional<uint32_t> rank);
 
   // Whether more than one frame waits to leave.
   bool crowded() const { return frames_.size() > 1; }
   bool empty() const { return frames_.empty(); }
-  // Whether what waits should leave without waiting for more: one large answer, or many small ones.
-  // Many answers then share the cost of a frame, and the worker can begin while the rest is being
+  // Whether the waiting answers should leave now: one large answer, or many small ones. Many small
+  // answers share the cost of a frame, and the worker can begin while the other answers are being
   // computed.
   bool worth_a_frame() const;
-  // Takes the oldest frame, which is being written until OnWritten.
+  // Removes and returns the oldest frame. The frame counts as being written until OnWritten.
   grpc::ByteBuffer BeginWrite(Time now);
   void OnWritten();
-  // The worker reads no more.
+  // Drops everything, because the worker reads no more.
   void Clear();
 
  private:
@@ -87,19 +91,19 @@ class UnreadAnswers {
   };
 
   std::deque<Frame> frames_;
-  // Whether there is a large answer among them.
+  // Whether there is a large answer in `frames_`.
   bool large_ = false;
-  // The payload bytes of the waiting frames, and of the frame that is being written, with the time
-  // since when.
+  // The payload bytes of the waiting frames.
   uint64_t unread_bytes_ = 0;
+  // The payload bytes of the frame that is being written, and the time at which the write began.
   uint64_t writing_bytes_ = 0;
   bool writing_ = false;
   Time write_began_{};
-  // Whether that frame does not leave, and more waits than is allowed.
+  // Whether the frame that is being written does not leave while more waits than is allowed.
   bool stalled_ = false;
-  // Null: the worker does not map it.
+  // The server's memory. Null if the worker does not map it.
   std::shared_ptr<SharedArena> memory_;
-  // By reply: the values that the worker may be reading.
+  // By the number of the reply: the values that the worker may be reading.
   absl::flat_hash_map<uint64_t, SharedFloats> held_;
   uint64_t held_bytes_ = 0;
 };

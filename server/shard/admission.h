@@ -1,23 +1,20 @@
-// What a server admits although its memory budget is used up (server/service/byte_budget.h), so
-// that a bound on memory never stops the job.
-//
-// In sync mode a block's contributions are held until the last worker's contribution has come. A
-// bound below their total could keep out the very contribution that would release the others.
-// Therefore every contribution to the oldest incomplete block is admitted. That is the block with
-// the lowest number among those with the lowest version.
-//
-// This cannot deadlock. Let D be that block, at version v, on the server whose lowest version is
-// the lowest of all servers. A worker whose contribution to D is missing can read version v of
-// every block, because no block of any server is older. So it computes clock v and sends it.
-// Contributions that it sends before D may be refused, but a refusal is an answer, and a client
-// that limits its requests in flight sends the lowest block first (client/calls/call_queue.h). Blocks
-// lower than D are complete and are answered. So D completes, however much is held, its
-// contributions are released, and another block becomes the oldest. A client of another kind that
-// waits for each block before it sends the next must send blocks in rising order
-// (docs/protocol.md).
-//
-// So a server holds at most the bound, one contribution of each worker to one block, and the
-// messages that it is decoding.
+// Decides which contributions a server admits although its memory budget is used up
+// (server/service/byte_budget.h), so that a bound on memory never stops the job. In sync mode a
+// block's contributions are held until the last worker's contribution has arrived. A bound below
+// their total size could exclude the one contribution that would release all the others. Therefore
+// every contribution to the oldest incomplete block is admitted. The oldest incomplete block is the
+// block with the lowest number among the blocks with the lowest version. This cannot deadlock. Let
+// D be the oldest incomplete block of the server with the lowest version of all servers, and let v
+// be the version of D. A worker whose contribution to D is missing can read version v of every
+// block, because no block of any server is older. So this worker computes clock v and sends its
+// contributions. A contribution that it sends before the one to D may be refused, but a refusal is
+// an answer, and a client that limits its requests in flight sends the lowest block first
+// (client/calls/call_queue.h). Requests for blocks below D are answered, because those blocks are
+// complete. So D completes, however much memory is held. Its contributions are then released, and
+// another block becomes the oldest. A client of another kind that waits for each block before it
+// sends the next must send blocks in rising order (docs/protocol.md).
+//  So a server holds at most the bound, plus one contribution of each worker to one block, plus the
+// messages that the server is decoding.
 //
 // Initialize is always admitted. Its payload is copied into the first version and released when the
 // call returns, and no request waits before the first version exists.
@@ -36,19 +33,20 @@
 
 namespace leeway {
 
-// Finds the oldest incomplete block of a shard. Thread-safe. A new version costs one store; only
-// Oldest() costs more.
+// Finds the oldest incomplete block of a shard. Thread-safe. OnVersion costs one store to memory;
+// only Oldest() costs more.
 class Admission {
  public:
   // Blocks have the indices 0, 1, ... in the order of their numbers. All begin at version 0.
   explicit Admission(uint32_t blocks) : versions_(blocks) {}
 
-  // A block's versions must rise.
+  // Reports the block's new version. A block's versions must rise.
   void OnVersion(uint32_t index, uint64_t version) {
     versions_[index].store(version, std::memory_order_relaxed);
   }
 
-  // Looks at each block once for each version, on average.
+  // Returns the index of the oldest incomplete block. On average, the function looks at each block
+  // once for each version.
   uint32_t Oldest();
 
  private:
@@ -59,7 +57,7 @@ class Admission {
 
   std::vector<std::atomic<uint64_t>> versions_;
   Mutex mutex_;
-  // Every block before `index_` is above `version_`. All others are at least at `version_`.
+  // Every block before `index_` is above `version_`. All other blocks are at least at `version_`.
   uint32_t index_ GUARDED_BY(mutex_) = 0;
   uint64_t version_ GUARDED_BY(mutex_) = 0;
 };

@@ -20,11 +20,11 @@ struct PayloadBytes {
   std::shared_ptr<const void> owner;
 };
 
-// What a reader already has and which encodings it understands, as its request says.
+// What a reader already has and which encodings the reader understands, according to its request.
 struct ReaderOptions {
   static ReaderOptions Of(const v1::ExchangeHeader& header, ReadKind kind = ReadKind::kAtClock);
 
-  // The version that the reader has.
+  // The version that the reader already has.
   std::optional<uint64_t> have = std::nullopt;
   // An encoding that the reader understands besides RAW.
   v1::Encoding encoding = v1::ENCODING_RAW;
@@ -32,9 +32,10 @@ struct ReaderOptions {
 };
 
 struct BlockReading {
-  // Empty for an acknowledgement without values, for header.unchanged, and if `encoded` is set.
+  // The values if they are not encoded. Empty for an acknowledgement without values, for
+  // header.unchanged, and if `encoded` is set.
   SharedFloats values;
-  // The values in header.encoding. Null: the encoding is RAW.
+  // The values in header.encoding. Null if the encoding is RAW.
   std::shared_ptr<const std::string> encoded;
   v1::VersionHeader header;
   bool duplicate = false;
@@ -42,8 +43,8 @@ struct BlockReading {
   bool has_payload() const { return values || encoded != nullptr; }
   // May be called once.
   PayloadBytes TakePayload();
-  // Sets version header.version, which is `weights`, in the form that is best for `reader`: as it
-  // was sent in the block's `encoding`, or without encoding.
+  // Sets the answer to `weights`, which is version header.version. The form is the best one for
+  // `reader`: the bytes of `sent` in the block's `encoding`, or the values without encoding.
   void Give(SharedFloats weights, const SentVersion& sent, v1::Encoding encoding,
             const ReaderOptions& reader);
 };

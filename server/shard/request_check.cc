@@ -28,7 +28,7 @@ absl::Status Wrong(const v1::ExchangeHeader& header, absl::string_view field,
 
 struct RateDifference {
   size_t element;
-  // The factors of both parts at this element.
+  // The factors of the two lists at this element.
   double one, other;
 };
 
@@ -50,8 +50,8 @@ std::optional<RateDifference> FirstDifference(std::span<const UpdatePart> one,
   return std::nullopt;
 }
 
-// The index of the first value that is not finite in the block after `write`, or in its optimizer
-// state.
+// Returns the index of the first value that is not finite in the result of `write`, either in the
+// weights or in the optimizer state.
 size_t FirstNonFinite(const BlockWrite& write) {
   size_t first = FloatPayload::Of(write.weights_out.span()).FirstNonFinite();
   for (const SharedFloats& slot : write.slots_out) {

@@ -1,5 +1,5 @@
-// The conditions on a worker's request before a block's core sees it, and the errors for values
-// that cannot be used.
+// Checks a worker's request before a block's core sees it, and makes the errors for values that
+// cannot be used.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,23 @@ namespace leeway {
 
 // A worker's contribution to one block.
 struct Contribution {
-  // The worker's rank, and its clock.
+  // The worker's rank and clock.
   uint32_t rank = 0;
   uint64_t clock = 0;
   uint64_t examples = 0;
   FloatPayload payload;
-  // Whether it is part of another contribution (workers.per_host: combine). It then does not count
-  // in a sum itself.
+  // Whether another worker's contribution already includes this one (workers.per_host: combine). If
+  // true, this contribution has no values and is not added up.
   bool combined = false;
-  // The factors on the learning rate of the block's trained elements. Empty: 1.
+  // The factors on the learning rate of the block's trained elements. If empty, all factors are 1.
   std::vector<UpdatePart> rates = {};
 };
 
 // Thread-safe. All errors are INVALID_ARGUMENT and name the worker, the block and the clock.
 class RequestCheck {
  public:
-  // `store` outlives it. `combines`: a contribution may be part of another one. `has_rate`: the
-  // job's updates have a learning rate.
+  // `store` must outlive the check. `combines` says whether a contribution may be part of another
+  // one. `has_rate` says whether the job's updates have a learning rate.
   RequestCheck(const BlockStore& store, uint32_t workers, v1::ModelSchema schema,
                bool combines = false, bool has_rate = true)
       : store_(store),
@@ -49,23 +49,24 @@ class RequestCheck {
   bool names(const v1::ExchangeHeader& header) const {
     return store_.Has(header.block()) && header.rank() < workers_;
   }
-  // The error if names() is false.
+  // Returns the error for a header for which names() is false.
   absl::Status WrongNames(const v1::ExchangeHeader& header) const;
-  // Opens a contribution that came with `payload`. The block and the rank must exist here, and the
-  // number of values must be that of the block. Encoded values must also be finite.
+  // Opens a contribution whose values are in `payload`. Checks that this server has the block, that
+  // the job has the rank, and that the number of values fits the block. Encoded values must also be
+  // finite.
   absl::StatusOr<Contribution> Open(const v1::ExchangeHeader& header, FloatPayload payload) const;
-  // The same for a contribution that may be part of another one. Such a contribution has no values.
+  // The same for a contribution that may be part of another one and then has no values.
   absl::StatusOr<Contribution> OpenContribution(const v1::ExchangeHeader& header,
                                                 FloatPayload payload) const;
-  // The factors on the learning rate that are common to all contributions of one aggregate,
-  // ignoring those that change nothing. The error names two contributions that differ. The result
-  // is a view into `contributions`.
+  // Returns the factors on the learning rate that all contributions of one aggregate have in
+  // common, ignoring contributions that change nothing. The error names two contributions with
+  // different factors. The result is a view into `contributions`.
   absl::StatusOr<std::span<const UpdatePart>> CommonRates(
       uint32_t block, std::span<const Contribution> contributions) const;
-  // An error if a value is not finite. This is a pass over all values.
+  // Returns an error if a value is not finite. Reads all values.
   absl::Status Finite(uint32_t block, const Contribution& contribution) const;
-  // The error if all contributions were finite but `write`, the block after its update, is not: the
-  // update overflows.
+  // Returns the error for an update that overflows: all contributions are finite, but `write`, the
+  // result of the update, is not.
   absl::Status Overflow(uint32_t block, const Contribution& contribution,
                         const BlockWrite& write) const;
 
@@ -77,7 +78,7 @@ class RequestCheck {
   const uint32_t workers_;
   const bool combines_;
   const bool has_rate_;
-  // For the names in errors.
+  // Used for the names of elements in errors.
   const v1::ModelSchema schema_;
 };
 

@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<Shard>> Shard::Make(const Options& options, CutLi
         absl::StrCat("shard ", options.server, " of a job with ", Counted(shards, "shard")));
   }
   if (options.schema.trained() > options.schema.total()) {
-    return absl::InvalidArgumentError("schema.trained: more than schema.total");
+    return absl::InvalidArgumentError("schema.trained is larger than schema.total");
   }
   ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule, MakeServerRule(options.job));
   ASSIGN_OR_RETURN(auto codecs, CodecPlan::Of(options.job, options.schema, layout));
@@ -104,8 +104,8 @@ absl::StatusOr<v1::AttachReply> Shard::Attach(uint32_t rank, uint64_t incarnatio
     MutexLock lock(slot->mutex);
     if (closed_) return NotServed(*slot);
     ASSIGN_OR_RETURN(uint64_t clock, slot->core.OnAttach(rank, incarnation));
-    // The replica must know every clock that is told to a worker. In sync mode no other worker
-    // continues meanwhile, so the caller can wait.
+    // A worker must not get a clock that the replica does not have yet. In sync mode the caller can
+    // wait for the replica, because no other worker continues meanwhile.
     const bool ahead =
         !slot->replicated.empty() && slot->core.counted(rank) > slot->replicated[rank];
     if (ahead && sync_ && !contributions_) {
@@ -131,8 +131,8 @@ void Shard::Initialize(const v1::ExchangeHeader& header, const FloatPayload& pay
   Slot& slot = SlotOf(header.block());
   Outbox outbox;
   {
-    // The block is copied and encoded under the lock. This happens once in its life, before any
-    // request waits for it.
+    // The block is copied and encoded under the lock. This happens once in the life of the block,
+    // before any request waits for the lock.
     MutexLock lock(slot.mutex);
     if (closed_) {
       outbox = Refuse(slot, std::move(done));
@@ -242,11 +242,11 @@ void Shard::SetLive(uint32_t rank, bool live) {
 }
 
 void Shard::Close() {
-  // A later request is refused under the block's lock. An earlier one is among the block's waiting
-  // requests.
+  // From now on requests are refused under the block's lock. Requests that came before are among
+  // the block's waiting requests.
   closed_ = true;
   for (const auto& slot : slots_) {
-    // The gate stays as it is. Answers that the replica's state does not cover never leave.
+    // The gate does not change, so answers that the replica's state does not cover never leave.
     MutexLock lock(slot->mutex);
     slot->replica.reset();
   }
@@ -259,7 +259,7 @@ void Shard::Load(uint32_t block, BlockValues values, BlockProgress progress,
   Slot& slot = SlotOf(block);
   SentVersion sent = encoder_.First(block, values.weights, std::move(values.shadow));
   const bool has_previous = static_cast<bool>(previous);
-  // Workers that are sent changes have this version.
+  // The previous version is the shadow of workers that receive changes.
   SentVersion before = has_previous ? encoder_.First(block, previous, previous) : SentVersion();
   Outbox outbox;
   {
@@ -327,8 +327,8 @@ Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
       outbox.update->contributions.push_back(std::move(held.mapped()));
     }
   }
-  // An update that was running at Close() may produce late answers, which no later Tick would give
-  // up.
+  // An update that was running at Close() may produce late answers. They are given up here, because
+  // no later Tick does that.
   if (closed_) GiveUpGated(slot, Ticks(Time::max()), outbox);
   return outbox;
 }
@@ -350,8 +350,8 @@ BlockReading Shard::ReadingOf(const Slot& slot, const Answer& answer, const Read
   const bool previous = reader.before || answer.which == Readable::kPrevious;
   BlockReading reading;
   reading.header.set_block(slot.block);
-  // For an elastic exchange, the version includes everything that has been applied, also this
-  // contribution.
+  // The version of an answer to an elastic exchange counts everything that has been applied, also
+  // the contribution of the request.
   const bool older = previous && !reader.before;
   reading.header.set_version(slot.core.progress().version - (older ? 1 : 0));
   reading.header.set_staleness(answer.staleness);
@@ -374,7 +374,8 @@ BlockReading Shard::ReadingOf(const Slot& slot, const Answer& answer, const Read
 
 BlockValues Shard::ValuesOf(const Slot& slot) const {
   BlockValues values = store_.Current(slot.block);
-  // Every block of a checkpoint has the same kinds of values.
+  // All blocks of a checkpoint must have the same keys, so a block without a shadow saves its
+  // weights as the shadow.
   if (encoder_.keeps_shadows())
     values.shadow = slot.sent.shadow ? slot.sent.shadow : values.weights;
   return values;

@@ -57,15 +57,14 @@
 // - Some requests need more, which the walk leaves out: compressed weights (ReplyEncoder, in 12),
 //   a replica of the block on another server (HoldBack in 10, Replicate in 11), a server whose
 //   memory budget is used up, and the first request of a stream (both in 5).
-// - The walk also leaves out what a step only asks: the core's own rules, the weights of an update,
-//   the arithmetic, where memory is.
-//
-// Step 13 also finds values that are not finite. A NaN or infinity in a contribution makes the next
-// version not finite, and the update notices this without a pass of its own
+// - The walk also leaves out the functions that a step calls for its decisions and arithmetic: the
+//   core's rules, the weights of an update, the update rule itself, the choice of memory.
+//  Step 13 also finds values that are not finite. A NaN or infinity in a contribution makes the
+// next version not finite, and the update notices this without a pass of its own
 // (common/update/apply.h). The shard drops that version. RejectNotFinite searches the
 // contributions, refuses those that are not finite, and keeps the others. If all contributions are
-// finite, the update itself overflows. No single contribution is then to blame. All are refused,
-// because the same set would overflow again.
+// finite, the update itself overflows, and no single contribution is the cause. All contributions
+// are then refused, because the same set would overflow again.
 #pragma once
 
 #include <atomic>
@@ -100,24 +99,24 @@
 
 namespace leeway {
 
-// One block held for a cut.
+// The state of one block that is kept for a cut or sent to a replica.
 struct HeldBlock {
   uint32_t block = 0;
   BlockValues values;
   BlockProgress progress;
-  // For a replica that is new, in sync mode: what the workers had of the version before.
+  // Only for a new replica in sync mode: the previous version as the workers received it.
   SharedFloats previous = {};
 };
 
-// Gets the blocks of a cut. Called without locks, from any thread.
+// Receives the blocks of a cut. Called without locks, from any thread.
 class CutListener {
  public:
   virtual ~CutListener() = default;
   virtual void OnHeld(uint64_t cut, HeldBlock block) = 0;
 };
 
-// Hears whose contributions the blocks hold, in sync mode with committed sets. Called without
-// locks, from any thread.
+// Is informed of the contributions that the blocks hold, in sync mode with committed sets. Called
+// without locks, from any thread.
 class ContributionListener {
  public:
   virtual ~ContributionListener() = default;
@@ -136,24 +135,26 @@ class ReplicaSink {
  public:
   using Done = std::function<void(const absl::Status&)>;
   virtual ~ReplicaSink() = default;
-  // `done` is called once: with OK if the replica has the block in this state, else with the error.
-  // It may be called from any thread, without locks, also before Send returns.
+  // Sends a block in its state. `done` is called once, with OK if the replica has the block in this
+  // state, and otherwise with the error. `done` may be called from any thread, without locks, also
+  // before Send returns.
   virtual void Send(HeldBlock block, Done done) = 0;
 };
 
-// The sender of a request that wants to wait for the answer, however long it takes. In place of a
-// refusal it is told repeatedly what is missing.
+// The sender of a request that waits for the answer, however long that takes. Instead of refusing
+// the request, the shard repeatedly reports what is missing.
 class WaitingSender {
  public:
   virtual ~WaitingSender() = default;
-  // Whether the sender can no longer be answered. Called under a block's lock, so it must take no
-  // lock.
+  // Whether the sender can no longer be answered. Called under a block's lock, so implementations
+  // must not lock anything.
   virtual bool gone() const = 0;
-  // `id` is the request's own number (Patience). Called without locks, from any thread.
+  // Reports what the request waits for. `id` is the sender's number of the request (Patience).
+  // Called without locks, from any thread.
   virtual void OnMissing(uint64_t id, const std::string& missing) = 0;
 };
 
-// How a request waits. Without a sender it is refused after Shard::kWaitAtMost.
+// How a request waits. If `sender` is null, the request is refused after Shard::kWaitAtMost.
 struct Patience {
   std::shared_ptr<WaitingSender> sender;
   uint64_t id = 0;
@@ -168,8 +169,9 @@ class Shard : public std::enable_shared_from_this<Shard> {
   using Share = std::function<void(uint64_t parts, const std::function<void(uint64_t)>& run)>;
   static void InTurn(uint64_t parts, const std::function<void(uint64_t)>& run);
 
-  // After this time a waiting request is told what is missing. Its sender then sends the same
-  // request again, or continues to wait (Patience). So no request waits in silence.
+  // After this time the shard reports to the sender of a waiting request what is missing. The
+  // sender then repeats the request or continues to wait (Patience). So no sender waits without
+  // news.
   static constexpr Duration kWaitAtMost = std::chrono::seconds(2);
 
   struct Options {
@@ -178,66 +180,69 @@ class Shard : public std::enable_shared_from_this<Shard> {
     v1::JobLength length;
     uint64_t block_elements = 0;
     uint32_t server = 0;
-    // Clocks between cuts; 0: none.
+    // The number of clocks between two cuts, or 0 if no cuts are made.
     uint64_t cut_every = 0;
-    // The memory for versions, so that workers on this host can read them in place. Null: the heap.
+    // The memory for versions, from which workers on this host can read. If null, the heap is used.
     std::shared_ptr<SharedArena> memory;
-    // Set in sync mode with committed sets (CommitSet): the listener that hears which contributions
-    // are held.
+    // In sync mode with committed sets (CommitSet): the listener for the contributions that blocks
+    // hold. Otherwise null.
     std::shared_ptr<ContributionListener> contributions;
   };
 
-  // INVALID_ARGUMENT if the options do not fit each other. `cuts` outlives the shard.
+  // Returns INVALID_ARGUMENT if the options do not fit each other. `cuts` must outlive the shard.
   static absl::StatusOr<std::unique_ptr<Shard>> Make(const Options& options, CutListener* cuts);
 
-  // The names of the optimizer state that the job's servers keep beside the weights.
+  // Returns the names of the optimizer slots that the job's servers keep beside the weights.
   static absl::StatusOr<std::vector<std::string>> SlotNames(const v1::TrainingJob& job);
 
-  // The data plane. These methods are thread-safe. `done` is called once: at once, or when the
-  // event that the request waits for has happened or Tick has given it up. It is called from any
-  // thread, without locks. `now` is when the request came.
+  // The data plane. These methods are thread-safe. `done` is called once: immediately, or when the
+  // event that the request waits for has happened, or when Tick gives up the request. `done` is
+  // called from any thread, without locks. `now` is the time at which the request arrived.
   absl::StatusOr<v1::AttachReply> Attach(uint32_t rank, uint64_t incarnation);
-  // `payload` is what was received, in the header's encoding. A contribution that wants no reply is
-  // answered when it has been applied and the replica has the result.
+  // `payload` contains the received values in the header's encoding. A contribution that wants no
+  // reply is answered when it has been applied and the replica, if there is one, has the result.
   void Initialize(const v1::ExchangeHeader& header, const FloatPayload& payload, Done done);
   void Contribute(const v1::ExchangeHeader& header, FloatPayload payload, bool wants_reply,
                   Time now, Done done, Patience patience = {});
   void Read(const v1::ExchangeHeader& header, ReadKind kind, Time now, Done done,
             Patience patience = {});
 
-  // OK if the contribution must be admitted although the server's memory budget is used up
-  // (server/shard/admission.h). A contribution to a block that is not here is admitted, too, so
-  // that it gets the right refusal. Otherwise RESOURCE_EXHAUSTED with a retry hint.
+  // Returns OK if the contribution must be admitted although the server's memory budget is used up
+  // (server/shard/admission.h), and otherwise RESOURCE_EXHAUSTED with a retry hint. A contribution
+  // to a block that is not here is also admitted, so that a later check refuses it with the right
+  // error.
   absl::Status AdmitBeyondBudget(const v1::ExchangeHeader& header);
 
-  // For requests that have waited since before `since`: answers UNAVAILABLE, naming the missing
-  // workers, or tells their senders the same.
+  // Handles requests that have waited since before `since`. Each is answered with UNAVAILABLE,
+  // naming the missing workers, or its sender is informed and the request continues to wait
+  // (Patience).
   void Tick(Time since);
   void SetLive(uint32_t rank, bool live);
-  // The error that CommitSet would return. To be called for all shards of a server before one of
-  // them commits.
+  // Returns the error that CommitSet would return. To be called for all shards of a server before
+  // any of them commits.
   absl::Status CheckSet(uint64_t clock, const std::vector<uint32_t>& ranks) const;
-  // With committed sets: on every block, the contributions of these ranks (in rising order) make
-  // the clock. Runs the updates by `share`. INVALID_ARGUMENT for an impossible set. May be
-  // repeated.
+  // With committed sets only: specifies for every block that the contributions of `ranks` (in
+  // rising order) make up the clock. `share` runs the updates. Returns INVALID_ARGUMENT for an
+  // impossible set. May be repeated.
   absl::Status CommitSet(uint64_t clock, const std::vector<uint32_t>& ranks,
                          const Share& share = InTurn);
-  // The server ends. All waiting requests are answered UNAVAILABLE, and so are all later ones.
+  // Ends the shard. All waiting requests and all later requests are answered with UNAVAILABLE.
   void Close();
 
   // The control plane. Load sets a block's values, before any contribution. Hold returns every
-  // block in its present state, for the cut at `clock`. It is UNAVAILABLE while a block has no
-  // values or is being updated. In sync mode all blocks must be at exactly that clock; otherwise a
-  // worker has died in the middle of an exchange, the blocks are not one cut, and Hold returns
+  // block in its present state, for the cut at `clock`. Hold returns UNAVAILABLE while a block has
+  // no values or is being updated. In sync mode all blocks must be at exactly that clock. If they
+  // are not, because a worker has died in the middle of an exchange, Hold returns
   // FAILED_PRECONDITION.
   void Load(uint32_t block, BlockValues values, BlockProgress progress, SharedFloats previous = {});
   absl::StatusOr<std::vector<HeldBlock>> Hold(uint64_t clock) const;
 
-  // From now on every version is sent to the replica. Once the replica has the first state of a
-  // block, no answer of that block leaves before the replica has the state behind it
-  // (server/core/replica_gate.h). Null: no replica. The shard must be owned by a shared_ptr.
+  // Sends every version to the replica from now on, or to no replica if `replica` is null. Once the
+  // replica has the first state of a block, no answer for that block leaves before the replica has
+  // the state that the answer shows (server/core/replica_gate.h). The shard must be owned by a
+  // shared_ptr.
   void SetReplica(std::shared_ptr<ReplicaSink> replica);
-  // Whether the replica has everything that has left.
+  // Whether the replica has the states of all answers that have left.
   bool replica_synced() const;
 
   const std::shared_ptr<SharedArena>& memory() const { return memory_; }
@@ -251,17 +256,18 @@ class Shard : public std::enable_shared_from_this<Shard> {
   uint64_t updates_applied() const { return updates_applied_.load(std::memory_order_relaxed); }
 
  private:
-  // In the time units of a block.
+  // kWaitAtMost in the unit of time that the cores use.
   static constexpr uint64_t kWaitTicks = static_cast<uint64_t>(kWaitAtMost.count());
 
   struct Reader {
     Done done;
     ReaderOptions options;
     Patience patience;
-    // Whether the request wants values, and not only to hear that its contribution has been
-    // applied.
+    // Whether the request wants values. If false, the request only waits until its contribution has
+    // been applied.
     bool wants_values = false;
-    // For an elastic exchange: the state before the reader's own contribution.
+    // For an elastic exchange: the state before the reader's own contribution, and the same state
+    // as it was sent.
     SharedFloats before = {};
     SentVersion sent_before = {};
   };
@@ -271,10 +277,11 @@ class Shard : public std::enable_shared_from_this<Shard> {
     Patience patience = {};
   };
   using Answers = std::vector<Leaving>;
-  // Answers that were given when the block was at `version`.
+  // Answers that were decided when the block was at `version`, and that wait for the replica.
   struct Gated {
     uint64_t version = 0;
-    // The Tick that first saw these answers, or that last told their waiting senders.
+    // The time of the Tick that first saw these answers, or that last informed their waiting
+    // senders.
     std::optional<uint64_t> seen;
     Answers answers;
   };
@@ -285,32 +292,33 @@ class Shard : public std::enable_shared_from_this<Shard> {
     BlockCore core GUARDED_BY(mutex);
     std::map<RequestId, Contribution> contributions GUARDED_BY(mutex);
     std::map<RequestId, Reader> readers GUARDED_BY(mutex);
-    // The current version as workers were sent it, and in sync mode the previous one.
+    // The current version as it was sent to workers, and in sync mode the previous version.
     SentVersion sent GUARDED_BY(mutex);
     SentVersion previously_sent GUARDED_BY(mutex);
-    // Where versions are sent, and which answers may leave meanwhile.
+    // The sink to which versions are sent, or null.
     std::shared_ptr<ReplicaSink> replica GUARDED_BY(mutex);
+    // Decides which answers may leave.
     ReplicaGate gate GUARDED_BY(mutex);
-    // By rank: the number of contributions that the replica's state includes, or that were answered
+    // By rank: the number of contributions that the replica's state includes or that were answered
     // before the replica had any state. Empty until the replica has a state.
     std::vector<uint64_t> replicated GUARDED_BY(mutex);
     std::deque<Gated> gated GUARDED_BY(mutex);
   };
   // An update that the core has begun. It runs without the lock.
   struct Running {
-    // The core's numbers of the contributions, and the contributions.
+    // The contributions, and their numbers in the core.
     RequestIds requests;
     std::vector<Contribution> contributions;
     UpdateStep step;
-    // Whether the next version is read as soon as it is made.
+    // Whether a reader waits for the next version.
     bool awaited = true;
-    // For a compressed block: the previous version as it was sent.
+    // For a compressed block: the previous version as it was sent to workers.
     SentVersion sent_before;
   };
   // The work that is left to do without the lock.
   struct Outbox {
     Answers answers;
-    // The senders that continue to wait, and what they wait for.
+    // The senders whose requests continue to wait, and what these requests wait for.
     std::vector<std::pair<Patience, std::string>> reminders;
     std::optional<Running> update;
     std::optional<std::pair<uint64_t, HeldBlock>> held;
@@ -322,31 +330,32 @@ class Shard : public std::enable_shared_from_this<Shard> {
   uint32_t IndexOf(uint32_t block) const { return block / store_.layout().servers(); }
   Slot& SlotOf(uint32_t block) { return *slots_[IndexOf(block)]; }
   Outbox Act(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
-  // The answer to a request that comes after Close().
+  // Returns the answer to a request that comes after Close().
   static absl::Status NotServed(const Slot& slot);
   static Outbox Refuse(const Slot& slot, Done done);
   BlockReading ReadingOf(const Slot& slot, const Answer& answer, const Reader& reader) const
       REQUIRES(slot.mutex);
   BlockValues ValuesOf(const Slot& slot) const REQUIRES(slot.mutex);
-  // For an elastic exchange: keeps the state before the update's contribution, for the worker that
-  // sent it.
+  // For an elastic exchange: keeps the state before the update's contribution, for the answer to
+  // that contribution.
   void KeepBefore(Slot& slot, const Update& update) REQUIRES(slot.mutex);
   bool Awaits(const Slot& slot) const REQUIRES(slot.mutex);
-  // The schedule's time is the contribution's clock. If the job's length counts the clocks of all
-  // workers together, it is the mean clock, so that fast and slow workers use the same rate.
+  // Computes the number, the learning rate and the share of an update. The clock for the schedule
+  // is that of the contribution. If the job's length counts the clocks of all workers together, the
+  // mean clock is used instead, so that fast and slow workers have the same rate.
   UpdateStep StepOf(const Slot& slot, const Update& update) const REQUIRES(slot.mutex);
-  // The weights of the contributions that are not part of another one.
+  // Returns the weights of those contributions that are not part of another one.
   ContributionWeights Weights(const std::vector<Contribution>& contributions) const;
-  // The number of batches behind the contribution.
+  // Returns the number of batches from which the contribution was computed.
   double BatchesOf(const Contribution& contribution) const;
   // Keeps back the answers that the replica's state does not cover yet, if the gate is closed.
   void HoldBack(Slot& slot, Answers& answers) REQUIRES(slot.mutex);
   // Returns the answers that may leave now.
   Answers TakeOpen(Slot& slot) REQUIRES(slot.mutex);
-  // Refuses the answers that have been kept back since before `since`, or all of them after
-  // Close(). A sender that continues to wait is told instead.
+  // Refuses the requests whose answers have been kept back since before `since`, or all such
+  // requests after Close(). A sender that continues to wait is informed instead.
   void GiveUpGated(Slot& slot, uint64_t since, Outbox& outbox) REQUIRES(slot.mutex);
-  // The previous version as the workers were sent it.
+  // Returns the previous version as the workers received it.
   SharedFloats PreviousOf(const Slot& slot) const REQUIRES(slot.mutex);
   // Sends the newest version if there is a replica and no older state is in flight.
   void Replicate(Slot& slot);
@@ -356,12 +365,13 @@ class Shard : public std::enable_shared_from_this<Shard> {
   void Finish(Slot& slot, Outbox outbox);
   // Makes the next version. The core then decides which requests are answered.
   Outbox Run(Slot& slot, Running running);
-  // Ends an update without a next version. Some of its contributions are refused, and the others
-  // wait again.
+  // Ends an update without a next version. Refuses the contributions in `refusals`; the others wait
+  // for another update.
   Outbox Reject(Slot& slot, Running running, const std::vector<Refusal>& refusals);
-  // The same if values are not finite: in contributions, or in `write`, the result of the update.
+  // The same for values that are not finite, either in contributions or in `write`, the result of
+  // the update.
   Outbox RejectNotFinite(Slot& slot, Running running, const BlockWrite& write);
-  // The same if the contributions do not fit together. All of them are refused.
+  // The same for contributions that do not fit together. Refuses all of them with `why`.
   Outbox RejectAll(Slot& slot, Running running, const absl::Status& why);
   std::vector<Refusal> NotFinite(const Slot& slot, const Running& running) const;
   void TellRefused(const Running& running, const std::vector<Refusal>& refusals) const;
@@ -375,14 +385,15 @@ class Shard : public std::enable_shared_from_this<Shard> {
   const uint32_t workers_;
   const bool ends_by_sum_;
   const ClockBatches batches_;
-  // The number of examples behind an ordinary contribution, which has weight 1 when it is applied
-  // alone.
+  // The number of examples of an ordinary contribution. Such a contribution has weight 1 when it is
+  // applied alone.
   const double nominal_examples_;
-  // Absent for an elastic exchange, which has no learning rate.
+  // The schedule of the learning rate. Absent for an elastic exchange, which has no learning rate.
   const std::optional<Schedule> schedule_;
   CutListener* const cuts_;
   const std::shared_ptr<SharedArena> memory_;
-  // Null: a sync clock needs the contributions of all workers.
+  // The listener for held contributions. If null, a clock in sync mode needs the contributions of
+  // all workers.
   const std::shared_ptr<ContributionListener> contributions_;
   BlockStore store_;
   const ReplyEncoder encoder_;

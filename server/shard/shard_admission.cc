@@ -1,4 +1,5 @@
-// What a shard admits although its server's memory budget is used up (server/shard/admission.h).
+// Decides which contributions a shard admits although its server's memory budget is used up
+// (server/shard/admission.h).
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
@@ -8,7 +9,8 @@
 namespace leeway {
 namespace {
 
-// About the time of a few blocks' updates. A client that is refused again waits longer by itself.
+// The retry hint: about the time that a few block updates take. A client that is refused again
+// waits longer by itself.
 constexpr Duration kAskAgainAfter = std::chrono::milliseconds(20);
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What a shard does for its replica: it sends versions there, and keeps answers back until the
-// replica has the versions.
+// Sends versions to the replica of a shard, and keeps answers back until the replica has these
+// versions.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -53,8 +53,8 @@ Shard::Answers Shard::TakeOpen(Slot& slot) {
 }
 
 void Shard::GiveUpGated(Slot& slot, uint64_t since, Outbox& outbox) {
-  // Marks answers when a Tick first sees them, and gives them up at a Tick that is kWaitTicks
-  // later.
+  // An answer is marked by the first Tick that sees it. A Tick at least kWaitTicks later gives it
+  // up.
   for (Gated& gated : slot.gated) {
     if (!gated.seen) gated.seen = since;
     if (!closed_ && since < *gated.seen + kWaitTicks) continue;
@@ -109,8 +109,8 @@ void Shard::OnReplicated(Slot& slot, const ReplicaSink* replica, std::vector<uin
     if (slot.replica.get() != replica) return;
     slot.gate.OnSent(status.ok(), slot.core.progress().version);
     if (status.ok()) {
-      // What left before the gate closed is not taken back. The replica takes over only once it has
-      // that, too.
+      // Answers that left before the gate closed cannot be taken back. The replica may take over
+      // only once it also has the contributions that these answers acknowledged.
       if (slot.replicated.empty()) slot.replicated = slot.core.progress().clocks;
       for (size_t rank = 0; rank < clocks.size(); ++rank) {
         slot.replicated[rank] = std::max(slot.replicated[rank], clocks[rank]);
@@ -119,7 +119,7 @@ void Shard::OnReplicated(Slot& slot, const ReplicaSink* replica, std::vector<uin
     open = TakeOpen(slot);
   }
   for (Leaving& answer : open) answer.done(std::move(answer.result));
-  // After a failure Tick sends again, or another replica comes.
+  // After a failure nothing is sent here, because the next Tick or another replica does that.
   if (status.ok()) Replicate(slot);
 }
 

@@ -1,4 +1,4 @@
-// Committed sets: the coordinator says which contributions make a clock.
+// Handles committed sets: the coordinator decides which contributions make up a clock.
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -10,8 +10,8 @@
 namespace leeway {
 namespace {
 
-// No clock begins before the previous one is complete, so no sender can be more than a few clocks
-// ahead.
+// The maximum number of clocks by which a set may be ahead of a block. No clock begins before the
+// previous clock is complete, so no set is more than a few clocks ahead.
 constexpr uint64_t kSetsAheadMax = 16;
 
 }  // namespace
@@ -25,11 +25,10 @@ absl::Status Shard::CheckSet(uint64_t clock, const std::vector<uint32_t>& ranks)
       std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<uint32_t>()) == ranks.end();
   if (slots_.empty()) return absl::OkStatus();
   if (!contributions_ || ranks.empty() || ranks.back() >= workers_ || !rising) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the contributors of clock ", clock, ": they must be ranks from 0 to ", workers_ - 1,
-        ", in rising order, in a job whose clocks may lack some workers "
-        "(consistency.backup_workers, ",
-        "workers.on_worker_loss)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the contributors of clock ", clock, " must be ranks from 0 to ", workers_ - 1,
+                     " in rising order, and the job must allow clocks without some workers "
+                     "(consistency.backup_workers, workers.on_worker_loss)"));
   }
   const Slot& first = *slots_.front();
   MutexLock lock(first.mutex);
@@ -37,7 +36,7 @@ absl::Status Shard::CheckSet(uint64_t clock, const std::vector<uint32_t>& ranks)
   if (!first.core.initialized() || clock <= version + kSetsAheadMax) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the contributors of clock ", clock, ": block ",
                                                  first.block, " is at version ", version,
-                                                 ", and sets come clock by clock"));
+                                                 "; sets must come clock by clock"));
 }
 
 absl::Status Shard::CommitSet(uint64_t clock, const std::vector<uint32_t>& ranks,

@@ -35,10 +35,10 @@ UpdateStep Shard::StepOf(const Slot& slot, const Update& update) const {
 }
 
 // In sync mode the aggregate is the mean over all examples of its contributions, or over the
-// workers that have any examples. Outside of sync a contribution is applied alone. Its weight is
-// its number of examples divided by the ordinary number, or 1. So W workers train W times as much
-// as one worker. Averaged elements are one mean of all workers, of which each contribution makes a
-// W-th.
+// workers that have any examples. Outside of sync a contribution is applied alone. The weight of
+// such a contribution is its number of examples divided by the ordinary number, or 1 if all
+// contributions have equal weights. So W workers train W times as much as one worker. Averaged
+// elements are a mean over all W workers, so each contribution moves them by a share of 1/W.
 ContributionWeights Shard::Weights(const std::vector<Contribution>& contributions) const {
   absl::InlinedVector<uint64_t, 8> sizes;
   absl::InlinedVector<double, 8> batches;
@@ -87,7 +87,7 @@ Shard::Outbox Shard::Run(Slot& slot, Running running) {
     finite = store_.Run(slot.block, write, payloads, weights, running.step, *rates);
   }
   if (!finite) return RejectNotFinite(slot, std::move(running), write);
-  // Even if the values stay, changes of the compressed block may not have been sent yet.
+  // Even if the values do not change, a compressed block may have changes that were not sent yet.
   const SharedFloats next = skip ? store_.CurrentWeights(slot.block) : write.weights_out;
   SentVersion sent = encoder_.Next(slot.block, running.sent_before, next.span());
   updates_applied_.fetch_add(1, std::memory_order_relaxed);

@@ -1,4 +1,5 @@
-// Memory for the values of a model's blocks. All blocks have the same size, except the last one.
+// Memory for the values of a model's blocks. All blocks have the same size, except that the last
+// block may be smaller.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ namespace leeway {
 // Thread-safe.
 class BlockPools {
  public:
-  // `memory` is for weights, `slot_memory` for optimizer slots. Null: the heap.
+  // Weights come from `memory` and optimizer slots from `slot_memory`. If an arena is null, the
+  // heap is used instead.
   BlockPools(const BlockLayout& layout, const std::shared_ptr<SharedArena>& memory,
              const std::shared_ptr<SharedArena>& slot_memory)
       : last_(layout.blocks() - 1),
@@ -22,7 +24,7 @@ class BlockPools {
         slots_(FloatPool::Make(layout.Range(0).count, slot_memory)),
         last_slots_(FloatPool::Make(layout.Range(last_).count, slot_memory)) {}
 
-  // A buffer of the block's size. Its contents are undefined.
+  // Returns a buffer of the block's size. The contents are undefined.
   SharedFloats Weights(uint32_t block) const {
     return block == last_ ? last_weights_->Take() : weights_->Take();
   }

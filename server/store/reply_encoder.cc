@@ -61,7 +61,7 @@ SentVersion ReplyEncoder::NextChange(uint32_t block, const SentVersion& before,
     std::copy(weights.begin(), weights.end(), target);
     return {nullptr, std::move(shadow)};
   }
-  // The same sum that a worker computes.
+  // This is the sum that a worker computes, too.
   std::copy_n(old, count, target);
   (*change)->AddTo({target, count});
   return {std::move(bytes), std::move(shadow)};

@@ -1,11 +1,10 @@
-// The answers of servers if the job compresses weights. Each version is encoded once, when it is
-// made, for all its readers.
-//
-// Dense codecs (bf16, fp16, int8) encode the version itself. Codecs for changes (top_k, sign)
-// encode what a version adds to the `shadow`, the values that the workers have. With weights x and
-// shadow z, a version sends C(x - z) and leaves the shadow z + C(x - z). So the next version's
-// change contains what an encoding loses. This is error feedback that keeps only z (Tang et al.
-// 2019, DoubleSqueeze; Richtarik et al. 2021, EF21).
+// Encodes the answers of servers if the job compresses weights. Each version is encoded once, when
+// it is made, and all readers get the same bytes.
+//  Dense codecs (bf16, fp16, int8) encode the version itself. Codecs for changes (top_k, sign)
+// encode the difference between a version and the `shadow`, which is the values that the workers
+// have. For weights x and shadow z the server sends C(x - z), and the shadow becomes z + C(x - z).
+// So the change for the next version includes what this encoding has lost. This is error feedback
+// that keeps only z (Tang et al. 2019, DoubleSqueeze; Richtarik et al. 2021, EF21).
 #pragma once
 
 #include <cstdint>
@@ -17,32 +16,33 @@
 
 namespace leeway {
 
-// A version as readers get it. Immutable. Empty if the block is not compressed.
+// A version in the form in which readers get it. Immutable. Empty if the block is not compressed.
 struct SentVersion {
-  // The encoded bytes. Null if there is nothing to encode from (the first version of a codec for
-  // changes).
+  // The encoded bytes. Null for the first version of a codec for changes, because there is no
+  // shadow yet from which to compute a change.
   std::shared_ptr<const std::string> bytes;
-  // For codecs for changes only: the values of a worker after it has added the bytes to its shadow.
+  // Only for codecs for changes: the values of a worker after it has added the decoded bytes to its
+  // shadow.
   SharedFloats shadow;
 };
 
 // Thread-safe.
 class ReplyEncoder {
  public:
-  // `store` provides the memory of shadows and outlives the encoder. Without a plan nothing is
-  // compressed.
+  // `store` provides the memory for shadows and must outlive the encoder. If `plan` is null,
+  // nothing is compressed.
   ReplyEncoder(std::shared_ptr<const CodecPlan> plan, const BlockStore& store);
 
-  // The encoding that readers may ask for; RAW if the block is not compressed.
+  // The encoding that readers may request. RAW if the block is not compressed.
   v1::Encoding encoding(uint32_t block) const;
   bool CarriesChanges(uint32_t block) const { return leeway::CarriesChanges(encoding(block)); }
   // Whether some block has a shadow, which is part of a checkpoint.
   bool keeps_shadows() const { return keeps_shadows_; }
 
-  // The first version known here, from Initialize or from a checkpoint, which may have its shadow.
-  // Without a shadow workers begin with the weights.
+  // Encodes the first version known here, which comes from Initialize or from a checkpoint. A
+  // checkpoint may have a shadow. Without a shadow workers begin with the weights.
   SentVersion First(uint32_t block, const SharedFloats& weights, SharedFloats shadow) const;
-  // The version after `before`.
+  // Encodes `weights`, the version after `before`.
   SentVersion Next(uint32_t block, const SentVersion& before, std::span<const float> weights) const;
 
  private:

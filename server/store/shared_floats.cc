@@ -6,9 +6,8 @@
 namespace leeway {
 namespace {
 
-// The bounds on idle buffers in a pool: at least this number of buffers, and otherwise this
-// number of bytes. The replies of a server under way hold a few blocks of ordinary size, or many
-// small ones.
+// A pool keeps kIdleMin idle buffers, or more if they fit into kIdleBytes. The replies in flight
+// refer to a few blocks of ordinary size, or to many small blocks.
 constexpr size_t kIdleMin = 4;
 constexpr size_t kIdleBytes = 16 << 20;
 

@@ -1,4 +1,5 @@
-// Float buffers that are written once and then read by many: the unit of copy-on-write.
+// Float buffers that are written once and then read by many threads. They are the unit of
+// copy-on-write.
 #pragma once
 
 #include <atomic>
@@ -16,8 +17,8 @@ namespace leeway {
 
 class FloatPool;
 
-// A counted reference to a buffer. Copies may go to any thread; a single object is not thread-safe.
-// Not std::shared_ptr, which would allocate for every version.
+// A counted reference to a buffer. Copies may be used in any thread; a single object is not
+// thread-safe. std::shared_ptr is not used, because it would allocate memory for every version.
 class SharedFloats {
  public:
   SharedFloats() = default;
@@ -32,7 +33,8 @@ class SharedFloats {
   explicit operator bool() const { return node_ != nullptr; }
   std::span<const float> span() const { return node_->values.span(); }
 
-  // Only while no other reference exists, that is, between FloatPool::Take and the first copy.
+  // May be called only while no other reference exists, that is, between FloatPool::Take and the
+  // first copy.
   float* mutable_data() const { return node_->values.data(); }
 
  private:
@@ -50,16 +52,17 @@ class SharedFloats {
   Node* node_ = nullptr;
 };
 
-// Gives out buffers of one size, and takes each back when its last reference is gone. The buffer
-// that came back last is given out first, because it is most likely in a cache. Thread-safe.
+// Supplies buffers of one size, and gets each buffer back when its last reference is gone. The most
+// recently returned buffer is reused first, because it is most likely in a cache. Thread-safe.
 class FloatPool : public std::enable_shared_from_this<FloatPool> {
  public:
-  // Buffers come from `memory` while that has room, else from the heap. Null: the heap.
+  // Buffers come from `memory` while it has room, and otherwise from the heap. If `memory` is null,
+  // all buffers come from the heap.
   static std::shared_ptr<FloatPool> Make(size_t floats,
                                          std::shared_ptr<SharedArena> memory = nullptr) {
     return std::shared_ptr<FloatPool>(new FloatPool(floats, std::move(memory)));
   }
-  // The contents are undefined (zero if the buffer is new).
+  // Returns a buffer. Its contents are undefined (zero if the buffer is new).
   SharedFloats Take();
 
  private:
@@ -72,8 +75,8 @@ class FloatPool : public std::enable_shared_from_this<FloatPool> {
 
   const size_t floats_;
   const std::shared_ptr<SharedArena> memory_;
-  // Idle buffers are reused. Buffers above this number are returned to the system, or to the arena,
-  // which keeps its pages.
+  // The maximum number of idle buffers that the pool keeps for reuse. Further buffers return to the
+  // operating system, or to the arena, which keeps its pages.
   const size_t idle_max_;
   Mutex mutex_;
   std::vector<std::unique_ptr<Node>> idle_ GUARDED_BY(mutex_);

@@ -73,7 +73,7 @@ def commands():
     code, said = leeway("status", address, "--tls-dir", others / "status")
     runs.check(code != 0 and "the certificate there is not signed by this authority" in said, said.strip())
     code, said = leeway("status", address, "--tls-dir", run.dir / "tls")
-    runs.check(code != 0 and "brings no token" in said, said.strip())
+    runs.check(code != 0 and "has no token" in said, said.strip())
     token = run.parent / "another-token"
     token.write_text("0123456789abcdef0123\n")
     code, said = leeway("status", address, "--tls-dir", run.dir / "tls", "--token-file", token)

@@ -195,7 +195,7 @@ def roles(job, token):
                 if number not in callers:
                     own.expect(f"a wrong role: {role} {path}", DENIED, f"the caller's role is {role}", path, method)
                 else:
-                    none.expect(f"no token: {role} {path}", UNAUTHENTICATED, "brings no token", path, method)
+                    none.expect(f"no token: {role} {path}", UNAUTHENTICATED, "has no token", path, method)
                     other.expect(f"another job's token: {role} {path}", UNAUTHENTICATED, "is not this job's", path, method)
             for attacker in own, none, other:
                 attacker.close()
@@ -351,7 +351,7 @@ def crowd(job, count):
 def lines_once(job):
     """Checks that each reason is in the log, once for each host."""
     text = job.log(0)
-    for reason in ("brings no token", "is not this job's", "the caller's role is worker", "is for rank 0, not 1",
+    for reason in ("has no token", "is not this job's", "the caller's role is worker", "is for rank 0, not 1",
                    "certificate verify failed", "peer did not return a certificate"):
         assert reason in text, f"the log does not say: {reason}"
     lines = collections.Counter(line.split(" ", 3)[-1] for line in text.splitlines() if "refused" in line or "grpc:" in line)

@@ -354,7 +354,7 @@ TEST_CASE("What is no data, or does not go together, is an error that says what 
   RequireError(InspectData(folder.path(), {"table", "play"}), StatusCode::kInvalidArgument,
                {"table is a table and play is text"});
   RequireError(InspectData(folder.path(), {"noise"}), StatusCode::kInvalidArgument,
-               {"noise: not a kind of data that jobs read", "save it as UTF-8"});
+               {"noise: jobs cannot read this kind of file", "save it as UTF-8"});
   RequireError(InspectData(folder.path(), {"absent"}), StatusCode::kNotFound, {"absent"});
   RequireError(InspectData(folder.path(), {"../x"}), StatusCode::kInvalidArgument, {"'..'"});
 }

@@ -57,8 +57,8 @@ StreamEvent FlatVector::StartDown(const ElementRange& elements) {
 
 absl::StatusOr<FloatBuffer> FlatVector::Copy() const {
   if (shared()) {
-    // The returned buffer does not own the memory. The caller must not keep it longer than this
-    // vector.
+    // The returned buffer does not own the memory, so the caller must not use it after this vector
+    // is destroyed.
     float* const data = Device();
     return FloatBuffer(std::shared_ptr<float>(data, [](float*) {}), size_);
   }

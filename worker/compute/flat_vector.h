@@ -1,4 +1,4 @@
-// A vector of a job's model, with a twin on the host and one on the device.
+// A vector of a job's model that exists twice: a host twin and a device twin.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@
 
 namespace leeway {
 
-// The host's twin is sent, received and saved; kernels read and write the device's twin. If the
-// device works in the host's memory, the two are one, and nothing is copied. Otherwise a write to
-// one twin does not change the other: Up and Down copy. Movable. The vector must not outlive its
-// backend, and the device must be done with it when it is destroyed.
+// The host twin is sent, received and saved. Kernels read and write the device twin. If the device
+// works in the host's memory, the two are one, and nothing is copied. Otherwise a write to one twin
+// does not change the other until Up or Down copies it. Movable. The vector must not outlive its
+// backend, and the device must be done with the vector when it is destroyed.
 class FlatVector {
  public:
   FlatVector() = default;
   FlatVector(FlatVector&&) = default;
   FlatVector& operator=(FlatVector&& other) noexcept {
-    // Memory must be unpinned before it is freed.
+    // Unpins the memory first, because it must be unpinned before it is freed.
     pinned_.reset();
     backend_ = other.backend_;
     size_ = other.size_;
@@ -31,36 +31,38 @@ class FlatVector {
     device_ = std::move(other.device_);
     return *this;
   }
-  // The device's twin is undefined until it is written. RESOURCE_EXHAUSTED if the device has no
-  // room.
+  // Makes a vector with both twins. The device twin is undefined until it is written. Returns
+  // RESOURCE_EXHAUSTED if the device has no room.
   static absl::StatusOr<FlatVector> Twins(Backend& backend, FloatBuffer host);
-  // Makes `size` zeros on the device, of which the host only takes copies.
+  // Makes a vector of `size` zeros with a device twin only. The host can copy it with Copy and Set.
   static absl::StatusOr<FlatVector> OnDevice(Backend& backend, size_t size);
 
   size_t size() const { return size_; }
-  // Empty if the vector was made by OnDevice and the device has memory of its own.
+  // Returns the host twin. Empty if OnDevice made the vector and the device has memory of its own.
   std::span<float> host() { return host_.span(); }
   std::span<const float> host() const { return host_.span(); }
   std::span<float> device() { return {Device(), size_}; }
   std::span<const float> device() const { return {Device(), size_}; }
 
-  // Copies the host's elements to the device, and waits. Returns the device's error.
+  // Copies the elements from the host twin to the device twin, and waits. Returns the device's
+  // error.
   absl::Status Up(const ElementRange& elements);
   absl::Status Up() { return Up({0, size_}); }
-  // Copies the device's elements, as queued kernels leave them, to the host, and waits. Returns the
-  // device's error.
+  // Copies the elements from the device twin, as queued kernels leave them, to the host twin, and
+  // waits. Returns the device's error.
   absl::Status Down(const ElementRange& elements);
   absl::Status Down() { return Down({0, size_}); }
 
-  // Up and Down without the wait: the copy is done when the returned event is done. The caller must
-  // have waited for all kernels that use the vector, and must let later users wait for the event.
+  // StartUp and StartDown are Up and Down without the wait: the copy is done when the returned
+  // event is done. The caller must have waited for all kernels that use the vector, and must let
+  // later users wait for the event.
   StreamEvent StartUp(const ElementRange& elements);
   StreamEvent StartDown(const ElementRange& elements);
 
-  // Returns a copy of the device's elements, and waits. If the host shares the device's memory, the
+  // Waits, and returns a copy of the device twin. If the host shares the device's memory, the
   // result refers to this vector instead. Returns the device's error.
   absl::StatusOr<FloatBuffer> Copy() const;
-  // Sets the device's elements to `values`, and waits. Returns the device's error.
+  // Sets the device twin to `values`, and waits. Returns the device's error.
   absl::Status Set(std::span<const float> values);
 
  private:

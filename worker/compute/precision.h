@@ -1,5 +1,5 @@
-// Rounding of the factors of products (workers.precision). In each precision, sums and results of
-// products, and everything else, are float32.
+// Rounds the factors of products (workers.precision). In each precision, the sums and results of
+// products and all other values are float32.
 //
 // Rounding is to nearest, ties to even. The same functions round on the CPU and in a GPU's kernels,
 // so both have the same bits.
@@ -16,12 +16,12 @@ namespace leeway {
 enum class Precision : uint8_t {
   // Factors are not rounded.
   kFp32,
-  // 10 bits of mantissa, the range of float32. A GPU rounds these itself, and may break ties
-  // differently.
+  // 10 bits of mantissa, with the range of float32. A GPU rounds to this format itself, and may
+  // break ties differently.
   kTf32,
-  // bfloat16: 7 bits of mantissa, the range of float32.
+  // bfloat16: 7 bits of mantissa, with the range of float32.
   kBf16,
-  // IEEE half precision: 10 bits of mantissa. Values beyond 65504 become infinite; values below
+  // IEEE half precision: 10 bits of mantissa. Values beyond 65504 become infinite, and values below
   // 2^-14 lose digits.
   kFp16,
 };
@@ -40,12 +40,13 @@ constexpr const char* PrecisionName(Precision precision) {
   return "fp32";
 }
 
-// Whether a GPU's products read copies of the factors with 16 bits each.
+// Returns whether a GPU's products read copies of the factors that have 16 bits for each value.
 constexpr bool HasHalves(Precision precision) {
   return precision == Precision::kBf16 || precision == Precision::kFp16;
 }
 
-// The bytes that a GPU's backend allocates for these copies, once, when it is made.
+// Returns the number of bytes for these copies. A GPU's backend allocates them once, when it is
+// made.
 constexpr size_t FactorBytes(Precision precision) {
   return HasHalves(precision) ? size_t{64} << 20 : 0;
 }
@@ -77,14 +78,15 @@ LEEWAY_HOST_DEVICE inline float RoundFp16(float value) {
   const uint32_t sign = FloatBits(value) & 0x80000000u;
   const float magnitude = FloatOfBits(FloatBits(value) & 0x7fffffffu);
   const float normal = RoundMantissa<13>(magnitude);
-  // Floats from 0.5 on have a spacing of 2^-24, as the smallest halves have. So this sum is rounded
-  // as a half is.
+  // Floats from 0.5 on have a spacing of 2^-24, which is also the spacing of the smallest halves.
+  // So this sum is rounded as a half is.
   const float tiny = (magnitude + 0.5f) - 0.5f;
   const float held = normal >= 65536.0f ? FloatOfBits(0x7f800000u) : normal;
   return FloatOfBits(FloatBits(magnitude < 0x1p-14f ? tiny : held) | sign);
 }
 
-// The bits of the rounded value, as bfloat16 and as IEEE half precision.
+// Returns the bits of the rounded value as a bfloat16. Fp16Bits does the same for IEEE half
+// precision.
 LEEWAY_HOST_DEVICE inline uint16_t Bf16Bits(float value) {
   return static_cast<uint16_t>(FloatBits(RoundBf16(value)) >> 16);
 }

@@ -5,8 +5,8 @@
 
 namespace leeway {
 
-// Returns the number of scores before the label's: those that are higher, or equal and of an
-// earlier class. 0 means that the prediction is the label.
+// Returns the number of classes that come before the label's class: those with a higher score, and
+// earlier classes with the same score. 0 means that the prediction is the label.
 inline size_t ScoreRank(size_t classes, const float* row, size_t label) {
   size_t before = 0;
   for (size_t c = 0; c < classes; ++c) {

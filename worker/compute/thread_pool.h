@@ -13,13 +13,13 @@
 
 namespace leeway {
 
-// Only one thread may call it at a time, and it works with the others. The split depends on the
-// size of the loop and the number of threads, never on timing. A step has many short loops, so a
-// waiting thread polls for a moment before it sleeps, as BriefWaits decides.
+// Only one thread may call the pool at a time, and that thread also works. The division of a loop
+// depends on its size and on the number of threads, never on timing. A step has many short loops,
+// so a waiting thread polls for a moment before it sleeps, as BriefWaits decides.
 class ThreadPool {
  public:
-  // Starts threads. `threads` is their number including the caller; at least 1. Throws
-  // std::system_error if they cannot be started.
+  // Starts threads. `threads` is their number including the caller, and must be at least 1. Throws
+  // std::system_error if the threads cannot be started.
   explicit ThreadPool(uint32_t threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -27,13 +27,13 @@ class ThreadPool {
 
   uint32_t threads() const { return threads_; }
 
-  // The number of parts that For makes of [0, count): each has at least `grain` elements, unless
-  // there is only one part.
+  // Returns the number of parts into which For divides [0, count). Each part has at least `grain`
+  // elements, unless there is only one part.
   uint32_t Parts(size_t count, size_t grain) const;
 
   using Body = absl::FunctionRef<void(size_t begin, size_t end, uint32_t part)>;
-  // Calls body(begin, end, part) for contiguous parts of [0, count). All calls are done on return.
-  // Calls of For must not be nested.
+  // Calls body(begin, end, part) for contiguous parts of [0, count), and returns when all calls are
+  // done. Calls of For must not be nested.
   void For(size_t count, size_t grain, Body body);
 
  private:
@@ -45,7 +45,8 @@ class ThreadPool {
   static void RunPart(const Loop& loop, uint32_t part);
   // Runs part `index` of each loop on helper thread `index`.
   void Help(uint32_t index) EXCLUDES(mutex_);
-  // Waits for the loop after number `seen`, and sets `seen` to its number. False if the pool stops.
+  // Waits for the loop after loop number `seen`, and sets `seen` to the new loop's number. Returns
+  // false if the pool stops.
   bool AwaitLoop(BriefWaits& waits, uint64_t& seen, Loop& loop) EXCLUDES(mutex_);
   void AwaitHelpers() EXCLUDES(mutex_);
   void Stop() EXCLUDES(mutex_);
@@ -57,10 +58,10 @@ class ThreadPool {
   CondVar started_;
   CondVar finished_;
   Loop loop_ GUARDED_BY(mutex_);
-  // Both are written with the lock held, and polled without it.
+  // `loops_` and `running_` are written with the lock held, and polled without the lock.
   std::atomic<uint64_t> loops_ = 0;
   std::atomic<uint32_t> running_ = 0;
-  // The waits of the calling thread.
+  // The brief waits of the calling thread.
   BriefWaits waits_;
   bool stopping_ GUARDED_BY(mutex_) = false;
 };

@@ -51,18 +51,18 @@ void Augmenter::CutOut(RandomStream& draws, T* image) const {
 template <typename T>
 void Augmenter::Apply(const T* image, RandomStream& draws, T* out) const {
   const bool mirrored = flip_ && draws.Below(2) == 1;
-  // The start of the crop in the padded image, counted from the unpadded corner.
+  // Draws the start of the crop in the padded image, counted from the corner of the unpadded image.
   const auto draw_offset = [&] {
     return padding_ == 0 ? 0 : static_cast<int64_t>(draws.Below(2 * padding_ + 1)) - padding_;
   };
   const int64_t top = draw_offset();
   const int64_t left = draw_offset();
   const int64_t height = shape_.height, width = shape_.width, channels = shape_.channels;
-  // The columns of `out` that show the image. There is at least one, because the padding is smaller
-  // than the image.
+  // The range of columns of `out` that show the image. It has at least one column, because the
+  // padding is smaller than the image.
   const int64_t first = std::max<int64_t>(0, -left);
   const int64_t count = width - std::abs(left);
-  // The column of the image that `first` shows.
+  // The column of the image that column `first` of `out` shows.
   const int64_t column = mirrored ? width - 1 - (first + left) : first + left;
   std::fill_n(out, height * width * channels, T{0});
   for (int64_t y = std::max<int64_t>(0, -top); y < std::min(height, height - top); ++y) {

@@ -10,18 +10,18 @@
 
 namespace leeway {
 
-// Immutable. An augmenter works on values before normalisation, so a padded pixel is black.
+// Immutable. An augmenter works on values before normalisation, so pixels of the padding are black.
 class Augmenter {
  public:
-  // INVALID_ARGUMENT if `options` augments and the examples are not images, or if the padding is
-  // not smaller than the image.
+  // Returns INVALID_ARGUMENT if `options` augments and the examples are not images, or if the
+  // padding is not smaller than the image.
   static absl::StatusOr<Augmenter> Create(const v1::Augment& options, const ImageShape& shape);
 
-  // Whether `options` leave the images as they are.
+  // Returns whether `options` leaves the images unchanged.
   bool none() const { return !flip_ && padding_ == 0 && cutout_ == 0; }
-  // Writes one image, augmented, to `out`. It takes the same number of draws for every image, in
-  // this order: flip, row, column, and the row and column around which a square is cut out (DeVries
-  // and Taylor 2017, arXiv:1708.04552).
+  // Writes one image, augmented, to `out`. Makes the same number of draws for every image, in this
+  // order: flip, row, column, and the row and column around which a square is cut out (DeVries and
+  // Taylor 2017, arXiv:1708.04552).
   template <typename T>
   void Apply(const T* image, RandomStream& draws, T* out) const;
 

@@ -1,4 +1,4 @@
-// Reads bytes in order, so that no caller must hold a whole file.
+// Reads bytes in order, so that a caller does not have to keep a whole file in memory.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,10 @@ namespace leeway {
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
-  // Fills `out` and returns the number of bytes. It is less than out.size() only at the end.
+  // Fills `out` and returns the number of bytes read, which is less than out.size() only at the
+  // end.
   virtual absl::StatusOr<size_t> Read(std::span<uint8_t> out) = 0;
-  // The next Read starts at the first byte again.
+  // Makes the next Read start at the first byte again.
   virtual absl::Status Rewind() = 0;
 };
 

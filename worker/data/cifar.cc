@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kPixels = 32 * 32;
 constexpr size_t kColours = 3;
 
-// The labels at the beginning of a record.
+// The format of a record, which begins with label bytes.
 struct Format {
   const char* name;
   // The number of classes of each label byte.

@@ -1,5 +1,5 @@
 // The binary formats of CIFAR-10 and CIFAR-100. A record has one or two label bytes and 3 x 32 x 32
-// bytes, one plane for each colour.
+// bytes of pixels, with one plane for each colour.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -10,9 +10,10 @@
 
 namespace leeway {
 
-// The images are returned as NHWC. INVALID_ARGUMENT names the file and the byte.
+// Reads CIFAR-10. The images are returned as NHWC. Returns INVALID_ARGUMENT, naming the file and
+// the byte, if the file is not valid.
 absl::StatusOr<Examples> ParseCifar10(DataFile file, const LabelRule& rule);
-// The same for CIFAR-100, with the labels that `labels` selects.
+// Reads CIFAR-100, with the labels that `labels` selects. Returns the same errors as ParseCifar10.
 absl::StatusOr<Examples> ParseCifar100(DataFile file, v1::Cifar100Labels labels,
                                        const LabelRule& rule);
 

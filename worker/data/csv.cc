@@ -19,14 +19,14 @@
 namespace leeway {
 namespace {
 
-// The texts that programs write for a missing value.
+// The strings that programs write for a missing value.
 constexpr absl::string_view kNoValue[] = {"",     "NA",   "N/A", "NaN", "nan", "NULL",
                                           "null", "None", "?",   "-",   "."};
 
-// Advice about a text in place of a number.
+// Returns advice about a string where a number is required.
 std::string Remedy(absl::string_view text) {
   if (std::find(std::begin(kNoValue), std::end(kNoValue), text) != std::end(kNoValue)) {
-    return absl::StrCat("; if that is a missing value, give missing: '", text, "'");
+    return absl::StrCat("; if that is a missing value, set missing: '", text, "'");
   }
   double number = 0;
   if (absl::SimpleAtod(absl::StrReplaceAll(text, {{",", "."}}), &number)) {
@@ -50,8 +50,8 @@ class CsvParser {
                        absl::StrCat(Quote(options_.separator()), " is not a single character")),
                    "separator");
     }
-    // The first pass counts the lines, so that memory is allocated once, and not for more examples
-    // than there are.
+    // The first pass counts the lines, so that memory is allocated once, and for no more examples
+    // than the file has.
     size_t count = 0;
     RETURN_IF_ERROR(ForEachLine([&](absl::string_view) {
       return CheckSize(++count, plan_.features, sizeof(float), file_.path);
@@ -90,7 +90,7 @@ class CsvParser {
     }
   }
 
-  // Plans the columns by the first line.
+  // Plans the columns from the first line.
   absl::Status Begin(absl::string_view line) {
     absl::StatusOr<std::vector<std::string>> first = SplitCsvLine(line, options_.separator()[0]);
     if (!first.ok()) return Bad(first.status().message());
@@ -167,7 +167,7 @@ class CsvParser {
     return BadColumn(column,
                      absl::StrCat(Quote(value),
                                   " is not among the values of the column's categories: add "
-                                  "it there, or to missing if it is a missing value"));
+                                  "it to the categories, or to missing if it is a missing value"));
   }
 
   absl::Status AddLabel(const CsvColumn& column, absl::string_view text) {
@@ -194,9 +194,9 @@ class CsvParser {
   LabelReader label_reader_;
   std::vector<absl::string_view> missing_;
   size_t line_ = 0;
-  // 0 if no line has names.
+  // The number of the line with the names of the columns. 0 if no line has names.
   size_t line_of_names_ = 0;
-  // Empty until the first line is read.
+  // The plan of the columns. Empty until the first line is read.
   CsvColumns plan_;
   ImageShape shape_;
   std::vector<float> values_;

@@ -1,4 +1,4 @@
-// Tables: one example a line, with values separated by one character.
+// Tables with one example in each line. One character separates the values.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -9,10 +9,11 @@
 
 namespace leeway {
 
-// Every line must have as many columns as the first one. The features are the columns in order,
-// without the label's column and those to ignore. Blank lines are skipped. A missing value becomes
-// NaN. INVALID_ARGUMENT names the file, the line and the column: its number from 0, as in
-// label_column, and its name where the table has names.
+// Every line must have as many columns as the first line. The features are the columns in order,
+// without the label's column and the ignored columns. Blank lines are skipped. A missing value
+// becomes NaN. Returns INVALID_ARGUMENT, naming the file, the line and the column, if a line is not
+// valid. A column is named by its number from 0, as in label_column, and by its name if the table
+// has names.
 absl::StatusOr<Examples> ParseCsv(DataFile file, const v1::Csv& options, const LabelRule& rule);
 
 }  // namespace leeway

@@ -64,13 +64,13 @@ class ColumnPlanner {
     return absl::OkStatus();
   }
 
-  // Fails for a feature without a name, such as the index that pandas writes.
+  // Returns an error for a feature without a name, such as the index that pandas writes.
   absl::Status CheckUnnamed() const {
     for (size_t i = 0; i < first_.size(); ++i) {
       if (!first_[i].empty() || plan_.columns[i].role != Role::kFeature) continue;
       return AtKey(Bad(absl::StrCat("column ", i,
-                                    " has no name. pandas writes its index this way: leave it "
-                                    "out by ignore: [\"\"], or give it a name")),
+                                    " has no name. pandas writes its index this way: ignore "
+                                    "it with ignore: [\"\"], or name it")),
                    "ignore");
     }
     return absl::OkStatus();
@@ -85,7 +85,7 @@ class ColumnPlanner {
         absl::StrJoin(first_.begin(), first_.begin() + static_cast<ptrdiff_t>(shown), ", ",
                       [](std::string* out, const std::string& each) { out->append(Quote(each)); }),
         shown < first_.size() ? absl::StrCat(" and ", first_.size() - shown, " more") : "",
-        ". If the table has no line of names, give label_column, and number the columns"));
+        ". If the table has no line of names, set label_column, and use column numbers"));
   }
 
   absl::StatusOr<size_t> FindNumbered(int64_t number) const {

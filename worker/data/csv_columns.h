@@ -16,14 +16,14 @@ namespace leeway {
 struct CsvColumn {
   enum class Role { kFeature, kLabel, kIgnored };
 
-  // For errors: "column 3", or "column 3 (height)".
+  // The column's place for errors: "column 3", or "column 3 (height)".
   std::string place;
   Role role = Role::kFeature;
-  // The number of each text that the column may have. Empty: the column's values are numbers.
+  // The number of each string that the column may have. Empty if the column's values are numbers.
   std::map<std::string, uint32_t, std::less<>> categories = {};
   bool one_hot = false;
 
-  // The number of features that the column becomes.
+  // Returns the number of features into which the column is converted.
   size_t features() const {
     if (role != Role::kFeature) return 0;
     return one_hot ? categories.size() : 1;
@@ -36,13 +36,13 @@ struct CsvColumns {
   size_t label = 0;
   // The number of features of all columns together.
   size_t features = 0;
-  // The names of the features, where the table has names: "height", "sex=female".
+  // The names of the features, such as "height" and "sex=female". Empty if the table has no names.
   std::vector<std::string> names;
 };
 
-// `first` holds the values of the first line. They are the names of the columns if
-// options.has_label(). INVALID_ARGUMENT at the key of `options` that does not fit
-// (common/job_key.h); its message begins with `place`, the place of the first line.
+// Plans the columns. `first` holds the values of the first line, which are the names of the columns
+// if options.has_label(). Returns INVALID_ARGUMENT at the key of `options` that does not fit
+// (common/job_key.h). The message begins with `place`, the place of the first line.
 absl::StatusOr<CsvColumns> PlanCsvColumns(const v1::Csv& options,
                                           const std::vector<std::string>& first,
                                           const std::string& place);

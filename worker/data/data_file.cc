@@ -19,10 +19,10 @@
 namespace leeway {
 namespace {
 
-// The bytes of one read(2), which reads at most 2 GiB.
+// The largest number of bytes of one read(2), which reads at most 2 GiB.
 constexpr size_t kMaxRead = size_t{1} << 30;
-// The first piece of a file that is unpacked. Each later piece is as long as all earlier ones
-// together.
+// The size of the first piece of a file that is unpacked. Each later piece is as long as all
+// earlier pieces together.
 constexpr size_t kFirstPiece = 1 << 20;
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
@@ -34,7 +34,7 @@ absl::Status OpenError(int error, const std::string& path, const std::string& da
   const std::string advice = HowToFetch(name);
   return absl::NotFoundError(absl::StrCat(
       path, ": no such file", advice.empty() ? "" : "; ", advice, "; the data folder is '",
-      data_dir.empty() ? "." : data_dir, "', given by --data DIR or LEEWAY_DATA"));
+      data_dir.empty() ? "." : data_dir, "', set by --data DIR or LEEWAY_DATA"));
 }
 
 // An open regular file of the data folder.
@@ -47,7 +47,7 @@ struct OpenFile {
 absl::StatusOr<OpenFile> OpenPlainFile(const std::string& data_dir, const std::string& name) {
   ASSIGN_OR_RETURN(const std::string path, PathOfData(data_dir, name));
   ASSIGN_OR_RETURN(const std::string here, PathHere(path));
-  // O_NONBLOCK: if the name is a pipe, do not wait for its writer.
+  // O_NONBLOCK avoids waiting for a writer if the name is a pipe.
   Descriptor descriptor(open(here.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (*descriptor < 0) return OpenError(errno, path, data_dir, name);
   struct stat info;
@@ -58,7 +58,7 @@ absl::StatusOr<OpenFile> OpenPlainFile(const std::string& data_dir, const std::s
   return OpenFile{std::move(descriptor), path, static_cast<uint64_t>(info.st_size)};
 }
 
-// Reads a file of constant size.
+// Reads a file whose size must not change.
 class FileStream final : public ByteStream {
  public:
   explicit FileStream(OpenFile file)
@@ -97,7 +97,8 @@ class FileStream final : public ByteStream {
   uint64_t at_ = 0;
 };
 
-// Whether the content of `stream` is gzip. The stream is at its start before and after the call.
+// Returns whether the content of `stream` is gzip. The stream is at its start before and after the
+// call.
 absl::StatusOr<bool> IsGzip(ByteStream& stream) {
   uint8_t magic[2];
   ASSIGN_OR_RETURN(const size_t count, stream.Read(magic));
@@ -116,7 +117,7 @@ absl::Status CheckNotEmpty(DataFile& file) {
   return file.bytes->Rewind();
 }
 
-// Reads all of `stream`, which probably has `expected` bytes.
+// Reads all of `stream`, which is expected to have about `expected` bytes.
 absl::StatusOr<std::string> ReadWhole(ByteStream& stream, size_t expected, uint64_t max_bytes,
                                       const std::string& path) {
   std::string all;

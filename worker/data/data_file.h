@@ -11,7 +11,7 @@
 
 namespace leeway {
 
-// An open file. If its content is gzip, `bytes` gives the unpacked bytes.
+// An open file. If its content is gzip, `bytes` reads the unpacked bytes.
 struct DataFile {
   // The file's name in errors.
   std::string path;
@@ -21,16 +21,16 @@ struct DataFile {
 // Returns INVALID_ARGUMENT with the message "PATH: byte 12: WHAT".
 absl::Status BadByte(const DataFile& file, uint64_t byte, absl::string_view what);
 
-// Opens the file `name`, which is as for PathOfData. The content is not kept in memory. Errors of
-// this function and of later reads name the full path:
+// Opens the file `name`, which has the same form as for PathOfData. The content is not kept in
+// memory. Errors of this function and of later reads name the full path:
 // - INVALID_ARGUMENT: a relative name has "..".
 // - NOT_FOUND: the file is absent; the message says what to fetch and from where.
 // - DATA_LOSS: the gzip content is damaged.
 // - RESOURCE_EXHAUSTED: the file has more than kMaxFileBytes.
-// - The errors of PathHere, for a file in an object store.
+// - Errors of PathHere, for a file in an object store.
 absl::StatusOr<DataFile> OpenDataFile(const std::string& data_dir, const std::string& name);
 
-// A whole file in memory.
+// A whole file that is in memory.
 struct MappedFile {
   // The file's name in errors.
   std::string path;
@@ -38,10 +38,10 @@ struct MappedFile {
 };
 
 // Maps the file, which may have any size. Content packed by gzip is unpacked into memory, up to
-// kMaxFileBytes. Errors are those of OpenDataFile.
+// kMaxFileBytes. Returns the errors of OpenDataFile.
 absl::StatusOr<MappedFile> MapDataFile(const std::string& data_dir, const std::string& name);
-// Reads the first `max_bytes` of the file into memory, or all of it if it has fewer. The bytes are
-// not unpacked. The file may be empty.
+// Reads the first `max_bytes` of the file into memory, or all of the file if it has fewer bytes.
+// The bytes are not unpacked. The file may be empty.
 absl::StatusOr<MappedFile> ReadDataFile(const std::string& data_dir, const std::string& name,
                                         uint64_t max_bytes);
 

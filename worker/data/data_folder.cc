@@ -12,8 +12,8 @@
 namespace leeway {
 namespace {
 
-// The number of files that are fetched at once. A store answers a single request slowly, but many
-// requests in the same time.
+// The number of files that are fetched at the same time. An object store answers a single request
+// slowly, but answers many requests in the same time.
 constexpr uint32_t kFetchedAtOnce = 8;
 
 absl::Status CheckName(const std::string& name) {
@@ -34,10 +34,10 @@ absl::Status CheckName(const std::string& name) {
 
 absl::Status NoFolder(const std::string& path, const std::string& data_dir) {
   return absl::NotFoundError(absl::StrCat(path, ": no such folder; the data folder is '", data_dir,
-                                          "', given by --data DIR or LEEWAY_DATA"));
+                                          "', set by --data DIR or LEEWAY_DATA"));
 }
 
-// The entries of a folder; empty, or NOT_FOUND, if it does not exist.
+// Returns the entries of a folder. If the folder does not exist, returns no entries, or NOT_FOUND.
 absl::StatusOr<std::vector<StoredEntry>> EntriesOf(const std::string& path) {
   if (IsObjectLocation(path)) {
     ASSIGN_OR_RETURN(LocalCopies* const copies, ProcessCopies());
@@ -112,7 +112,7 @@ absl::Status CheckRoomForData(const std::string& data_dir, const std::vector<std
 
 void DataAhead::WillNeed(const std::string& name) {
   const absl::StatusOr<std::string> path = PathOfData(data_dir_, name);
-  // The later read of the file reports the error.
+  // A later read of the file reports the error.
   if (!path.ok() || !IsObjectLocation(*path)) return;
   const absl::StatusOr<LocalCopies*> copies = ProcessCopies();
   if (!copies.ok() || (*copies)->Has(*path)) return;

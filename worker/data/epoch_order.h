@@ -11,15 +11,15 @@
 
 namespace leeway {
 
-// A permutation of `rows` for each epoch, a pure function of (seed, epoch, rank). The two
-// permutations requested last are kept: all steps of an epoch need the same one, and batches are
-// loaded ahead into the next epoch. Thread-safe. Two threads that miss at once both compute the
-// permutation, so no lock is held while shuffling.
+// A permutation of `rows` for each epoch, which is a pure function of (seed, epoch, rank). The two
+// permutations that were requested last are kept, because all steps of an epoch need the same
+// permutation, and batches are loaded ahead into the next epoch. Thread-safe. If two threads need a
+// missing permutation at the same time, both compute it, so that no lock is held while shuffling.
 class EpochOrder {
  public:
   using Rows = std::vector<uint32_t>;
 
-  // Without `rank`, all workers get the same permutation.
+  // Makes an order. Without `rank`, all workers get the same permutation.
   EpochOrder(uint64_t seed, std::optional<uint32_t> rank, Rows rows);
 
   std::shared_ptr<const Rows> Of(uint64_t epoch) const EXCLUDES(mutex_);
@@ -37,7 +37,7 @@ class EpochOrder {
     uint64_t epoch = 0;
     std::shared_ptr<const Rows> order;
   };
-  // The newer one is first; unused entries are null.
+  // The permutations that are kept, the newer one first. Unused entries are null.
   mutable std::array<Kept, 2> kept_ GUARDED_BY(mutex_);
 };
 

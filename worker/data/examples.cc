@@ -46,7 +46,7 @@ absl::Status Examples::Append(Examples other, const std::string& path) {
   if (negative.has_value() && other.negative.value_or(*negative) != *negative) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": has the labels ", *other.negative, " and 1, but the files before it have ",
-        *negative, " and 1: a logistic loss takes two labels"));
+        *negative, " and 1: a logistic loss accepts two labels"));
   }
   if (!negative.has_value()) negative = other.negative;
   const uint64_t value_bytes = std::holds_alternative<std::vector<float>>(values) ? 4 : 1;
@@ -111,11 +111,11 @@ absl::Status CheckSize(uint64_t count, uint64_t elements, uint64_t value_bytes,
     return absl::ResourceExhaustedError(
         absl::StrCat(path, ": ", count, " examples, but a source may have ", kMaxExamples));
   }
-  // The product is at most 2^32 x 2^27 x 2^2.
+  // The product cannot overflow, because it is at most 2^32 x 2^27 x 2^2.
   if (elements > kMaxElements || count * elements * value_bytes > kMaxDatasetBytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat(path, ": ", count, " examples of ", elements, " elements are more than the ",
-                     kMaxDatasetBytes, " bytes that a source may take in memory"));
+                     kMaxDatasetBytes, " bytes of memory that a source may use"));
   }
   return absl::OkStatus();
 }

@@ -14,43 +14,44 @@
 
 namespace leeway {
 
-// Bytes are kept as bytes, which take a quarter of the memory of floats. They stand for value /
-// 255.
+// The values of examples. Bytes are kept as bytes, which occupy a quarter of the memory of floats.
+// A byte stands for byte / 255.
 using ExampleValues = std::variant<std::vector<uint8_t>, std::vector<float>>;
 
-// `values` has labels.size() x shape.elements() elements, images in NHWC. A NaN among the floats is
-// a missing value; all others are finite.
+// Examples with their labels. `values` has labels.size() x shape.elements() elements, and images
+// are NHWC. A NaN among the floats is a missing value; all other floats are finite.
 struct Examples {
   ImageShape shape;
   ExampleValues values;
   std::vector<float> labels;
-  // The names of the elements, where the files have names: "height", "sex=female".
+  // The names of the elements, such as "height" and "sex=female". Empty if the files have no names.
   std::vector<std::string> columns = {};
-  // With the logistic loss, the label that the files use for the class that is not 1: -1 or 0.
-  // Absent if no example is of that class.
+  // For the logistic loss: the label in the files of the class that is not 1, which is -1 or 0.
+  // Absent if no example belongs to that class.
   std::optional<int> negative = std::nullopt;
 
   size_t size() const { return labels.size(); }
-  // The memory that the values take.
+  // Returns the number of bytes of memory that the values occupy.
   uint64_t bytes() const;
   // Keeps the rows whose flag is set. `rows` has one flag for each row.
   void Keep(const std::vector<bool>& rows);
-  // Appends `other`, which was read from `path`. INVALID_ARGUMENT if its shape, kind of values,
-  // columns or labels do not match; RESOURCE_EXHAUSTED beyond kMaxDatasetBytes or kMaxExamples.
+  // Appends `other`, which was read from `path`. Returns INVALID_ARGUMENT if the shape, kind of
+  // values, columns or labels of `other` do not match, and RESOURCE_EXHAUSTED beyond
+  // kMaxDatasetBytes or kMaxExamples.
   absl::Status Append(Examples other, const std::string& path);
 };
 
-// `dimensions` is [features], [height, width] or [height, width, channels]. Each must be at least
-// 1, and their product at most kMaxElements.
+// Makes a shape. `dimensions` is [features], [height, width] or [height, width, channels]. Each
+// dimension must be at least 1, and their product at most kMaxElements.
 absl::StatusOr<ImageShape> MakeShape(std::span<const uint32_t> dimensions);
-// INVALID_ARGUMENT names the first feature that differs: "its feature 2 is 'a', but the training
-// data has 'b'". Columns without names match any names.
+// Returns INVALID_ARGUMENT, naming the first feature that differs: "its feature 2 is 'a', but the
+// training data has 'b'". Columns without names match any names.
 absl::Status CheckSameColumns(std::span<const std::string> columns,
                               std::span<const std::string> trained);
-// "28x28x1", or "13 features".
+// Returns a description such as "28x28x1" or "13 features".
 std::string DescribeShape(const ImageShape& shape);
-// RESOURCE_EXHAUSTED if `count` examples of `elements` values of `value_bytes` each are too large
-// for a source. The message names `path`.
+// Returns RESOURCE_EXHAUSTED, naming `path`, if `count` examples of `elements` values of
+// `value_bytes` each are too large for a source.
 absl::Status CheckSize(uint64_t count, uint64_t elements, uint64_t value_bytes,
                        const std::string& path);
 

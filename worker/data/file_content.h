@@ -11,15 +11,15 @@
 
 namespace leeway {
 
-// Immutable. A move leaves the bytes where they are, unless they are a short unpacked text.
+// Immutable. A move leaves the bytes at the same address, unless they are a short unpacked string.
 class FileContent {
  public:
-  // Takes bytes that were unpacked.
+  // Holds bytes that were unpacked.
   explicit FileContent(std::string unpacked) : unpacked_(std::move(unpacked)) {}
   // Maps the `size` (> 0) bytes of the open file `descriptor`. The caller may close the descriptor
-  // afterwards. The bytes are read when they are first accessed. The file must keep its length
-  // meanwhile: reading beyond the end of a file that has shrunk kills the process by SIGBUS. Errors
-  // name `path`.
+  // afterwards. The bytes are read when they are first accessed. The file must not become shorter
+  // while it is mapped, because reading beyond its end kills the process with SIGBUS. Errors name
+  // `path`.
   static absl::StatusOr<FileContent> Map(int descriptor, size_t size, const std::string& path);
 
   ~FileContent();
@@ -29,8 +29,8 @@ class FileContent {
   std::string_view bytes() const {
     return mapped_ != nullptr ? std::string_view(mapped_, mapped_size_) : unpacked_;
   }
-  // The bytes of memory that this object alone holds. Mapped pages belong to the system and do not
-  // count.
+  // Returns the number of bytes of memory that this object alone holds. Mapped pages belong to the
+  // operating system and do not count.
   uint64_t held() const { return unpacked_.size(); }
 
  private:

@@ -10,9 +10,9 @@
 
 namespace leeway {
 
-// Classes are Gaussian clusters. Class c has a centre drawn from N(0, 1), the same for every split.
-// Example i is of class i mod classes and lies around the centre of its class with standard
-// deviation `noise`.
+// Draws examples of classes that are Gaussian clusters. Class c has a centre drawn from N(0, 1),
+// which is the same for every split. Example i has class i mod classes. It is drawn around the
+// centre of its class with standard deviation `noise`.
 absl::StatusOr<Examples> Generate(const v1::Generator& options, uint64_t seed,
                                   const LabelRule& rule);
 

@@ -9,9 +9,9 @@ namespace leeway {
 namespace {
 
 constexpr size_t kChunk = 64 << 10;
-// zlib counts its output in 32 bits.
+// The largest number of bytes of one call, because zlib counts its output in 32 bits.
 constexpr size_t kMaxOut = size_t{1} << 30;
-// gzip, with the largest window.
+// zlib's windowBits argument for gzip with the largest window.
 constexpr int kGzip = 16 + MAX_WBITS;
 
 }  // namespace

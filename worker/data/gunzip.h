@@ -12,10 +12,10 @@
 
 namespace leeway {
 
-// The content of all members of `packed`. The stream ends only when their checksums are verified.
-// It needs 64 KiB and zlib's window of memory, whatever the file unpacks to. Errors name `path` and
-// the byte of the packed file: DATA_LOSS for truncated or damaged content, RESOURCE_EXHAUSTED
-// beyond `max_bytes` unpacked.
+// Reads the content of all members of `packed`. The stream ends only when the members' checksums
+// are verified. It needs 64 KiB and zlib's window of memory, whatever the size of the unpacked file
+// is. Errors name `path` and the byte of the packed file. Returns DATA_LOSS for truncated or
+// damaged content, and RESOURCE_EXHAUSTED beyond `max_bytes` unpacked.
 class GunzipStream final : public ByteStream {
  public:
   GunzipStream(std::unique_ptr<ByteStream> packed, std::string path, uint64_t max_bytes);
@@ -27,9 +27,9 @@ class GunzipStream final : public ByteStream {
   absl::Status Rewind() override;
 
  private:
-  // Gives zlib packed bytes, unless none are left.
+  // Passes packed bytes to zlib, unless zlib still has some.
   absl::Status Refill();
-  // Skips zeros after a member, such as those that fill a tape's block. gzip skips them, too.
+  // Skips zeros after a member, such as the zeros that fill a tape's block. gzip skips them, too.
   absl::Status SkipPadding();
   // Acts on the `result` of inflate(). `moved` says whether the call consumed or produced bytes.
   absl::Status Judge(int result, bool moved);

@@ -24,9 +24,9 @@ std::vector<bool> HeldOut(uint64_t seed, size_t index, size_t count, double shar
 }
 
 absl::Status NothingHeldOut(double share) {
-  return AtKey(
-      absl::InvalidArgumentError(absl::StrCat(share, " holds out no training example; raise it")),
-      "data.holdout");
+  return AtKey(absl::InvalidArgumentError(absl::StrCat(
+                   share, " is so small that no training example is held out; raise it")),
+               "data.holdout");
 }
 
 }  // namespace leeway

@@ -12,12 +12,13 @@ namespace leeway {
 // The part of the training source that a caller wants.
 enum class Part { kAll, kWithoutHoldout, kHoldout };
 
-// Returns for each of the `count` examples of file `index` whether it is held out. share * count of
-// them are, rounded, but never all. It is a pure function of the arguments, so training and
-// evaluation agree.
+// Returns for each of the `count` examples of file `index` whether it is held out. The number of
+// held-out examples is share * count, rounded, but never all of them. The result is a pure
+// function of the arguments, so training and evaluation agree.
 std::vector<bool> HeldOut(uint64_t seed, size_t index, size_t count, double share);
 
-// Returns INVALID_ARGUMENT at data.holdout: the share is so small that no example is held out.
+// Returns the INVALID_ARGUMENT error at data.holdout for a share so small that no example is held
+// out.
 absl::Status NothingHeldOut(double share);
 
 }  // namespace leeway

@@ -13,13 +13,14 @@ namespace {
 
 constexpr uint8_t kUnsignedByte = 8;
 constexpr size_t kIdxMagic = 4;
-// Memory is touched only as content arrives, not as soon as a header asks for it.
+// The number of bytes that are read at once. Memory is touched only as content arrives, so a header
+// cannot make it grow.
 constexpr uint64_t kIdxPiece = 1 << 20;
 
 struct Header {
   std::vector<uint32_t> dimensions;
   size_t bytes;
-  // The product of the dimensions: the number of bytes that follow.
+  // The product of the dimensions, which is the number of bytes that follow.
   uint64_t elements = 1;
 };
 
@@ -66,7 +67,7 @@ absl::StatusOr<Header> ReadHeader(DataFile& file, int min_dimensions, int max_di
   return header;
 }
 
-// Reads all bytes after the header. Their number must be what the header promises.
+// Reads all bytes after the header. The header specifies their number.
 absl::StatusOr<std::vector<uint8_t>> ReadElements(DataFile& file, const Header& header) {
   std::vector<uint8_t> elements;
   elements.reserve(header.elements);
@@ -81,7 +82,7 @@ absl::StatusOr<std::vector<uint8_t>> ReadElements(DataFile& file, const Header& 
     ASSIGN_OR_RETURN(const size_t count, file.bytes->Read(std::span(elements).subspan(old)));
     if (old + count < elements.size()) return bad(old + count);
   }
-  // A checksum of packed content is verified when its end is reached.
+  // Reads beyond the last byte, because the checksum of packed content is verified at the end.
   uint8_t beyond[1];
   ASSIGN_OR_RETURN(const size_t count, file.bytes->Read(beyond));
   if (count > 0) return bad("more");
@@ -117,7 +118,7 @@ absl::StatusOr<Examples> ParseIdx(DataFile images, DataFile labels, const LabelR
   if (!shape.ok()) return BadByte(images, 8, shape.status().message());
   examples.shape = *shape;
   RETURN_IF_ERROR(CheckSize(count, shape->elements(), 1, images.path));
-  // The small file is read first, so that each promised image has a label.
+  // The small file of labels is read first, so that images are read only if each has a label.
   ASSIGN_OR_RETURN(examples.labels, ReadIdxLabels(labels, label_header, rule));
   ASSIGN_OR_RETURN(examples.values, ReadElements(images, image_header));
   return examples;

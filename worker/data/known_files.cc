@@ -10,8 +10,8 @@ struct KnownFile {
   const char* name;  // in the data folder
   const char* set;
   const char* url;
-  // What the checksum covers, and how to prepare the download. Empty if the download is used as it
-  // is.
+  // How to prepare the download, and to which content the checksum applies. Empty if the download
+  // is used as it is.
   const char* preparation;
   const char* md5;
 };
@@ -20,7 +20,7 @@ struct KnownFile {
 #define CIFAR10 "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 #define LIBSVM "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 #define UCI "https://archive.ics.uci.edu/ml/machine-learning-databases/"
-#define CIFAR10_MEMBER "the archive (MD5 c32a1d4ab5d03f1284b67883e8d87530) holds it"
+#define CIFAR10_MEMBER "the archive (MD5 c32a1d4ab5d03f1284b67883e8d87530) contains it"
 #define MAY_BE_PACKED "packed by gzip or as it is; MD5 unpacked"
 
 constexpr KnownFile kKnownFiles[] = {

@@ -5,7 +5,7 @@
 
 namespace leeway {
 
-// Says what to fetch for the file `name` of the data folder (such as
+// Returns which data set to fetch for the file `name` of the data folder (such as
 // mnist/train-labels-idx1-ubyte.gz), from where, and with which checksum. Empty for an unknown
 // file. Thread-safe.
 std::string HowToFetch(const std::string& name);

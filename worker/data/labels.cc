@@ -31,7 +31,7 @@ absl::StatusOr<float> CheckLabel(double label, const LabelRule& rule) {
   switch (rule.loss) {
     case v1::LOSS_SOFTMAX_CROSS_ENTROPY:
       if (!(label >= 0 && label < kMaxClasses && label == std::floor(label))) {
-        return refuse("softmax_cross_entropy takes class numbers 0, 1, 2, ...");
+        return refuse("softmax_cross_entropy accepts class numbers from 0");
       }
       if (rule.classes > 0 && label >= rule.classes) {
         return refuse(absl::StrCat("model.layers.", rule.layer, ".dense.units is ", rule.classes,
@@ -40,12 +40,12 @@ absl::StatusOr<float> CheckLabel(double label, const LabelRule& rule) {
       break;
     case v1::LOSS_LOGISTIC:
       if (label == -1) return 0.0f;
-      if (label != 0 && label != 1) return refuse("logistic takes 0 and 1, or -1 and 1");
+      if (label != 0 && label != 1) return refuse("logistic accepts 0 and 1, or -1 and 1");
       break;
     // LabelLoss returns no other loss.
     case v1::LOSS_CUSTOM:
     case v1::LOSS_SQUARED:
-      if (!std::isfinite(static_cast<float>(label))) return refuse("squared takes a finite float");
+      if (!std::isfinite(static_cast<float>(label))) return refuse("squared needs a finite float");
       break;
   }
   return static_cast<float>(label);
@@ -57,7 +57,7 @@ absl::StatusOr<float> LabelReader::Read(double label) {
   const int negative = static_cast<int>(label);
   if (negative_.value_or(negative) != negative) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "label ", label, ": logistic takes 0 and 1, or -1 and 1, but an earlier label is ",
+        "label ", label, ": logistic accepts 0 and 1, or -1 and 1, but an earlier label is ",
         *negative_, "; for three classes use softmax_cross_entropy and the labels 0, 1, 2"));
   }
   negative_ = negative;

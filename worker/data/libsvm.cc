@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-// Cuts the next word off `rest` and returns it; empty at the end.
+// Removes the next word from `rest` and returns it. Returns an empty string at the end.
 absl::string_view NextWord(absl::string_view& rest) {
   rest = absl::StripLeadingAsciiWhitespace(rest);
   size_t end = 0;
@@ -28,7 +28,7 @@ absl::StatusOr<float> ParseLabel(absl::string_view word, LabelReader& labels) {
   return labels.Read(*number);
 }
 
-// Sets one `index:value` of `row`; `last` is the index before it.
+// Sets one `index:value` of `row`. `last` is the index before it, and becomes this index.
 absl::Status SetFeature(absl::string_view word, std::span<float> row, uint64_t& last) {
   const size_t colon = word.find(':');
   uint64_t index;
@@ -83,8 +83,8 @@ absl::StatusOr<Examples> ParseLibsvm(DataFile file, const v1::Libsvm& options,
   const auto place = [&](const Lines& lines) {
     return absl::StrCat(file.path, ":", lines.number());
   };
-  // The first pass counts the lines. Rows are far larger than lines, so memory is allocated only if
-  // all rows fit.
+  // The first pass counts the lines. Rows are much larger than lines, so memory is allocated only
+  // if all rows fit.
   size_t count = 0;
   RETURN_IF_ERROR(ForEachLine(file, [&](absl::string_view, const Lines& lines) {
     const absl::Status fits = CheckSize(++count, features, sizeof(float), file.path);

@@ -1,4 +1,4 @@
-// The text format of LIBSVM: `label index:value ...`, an example a line.
+// The text format of LIBSVM: `label index:value ...`, with one example in each line.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -9,9 +9,9 @@
 
 namespace leeway {
 
-// Indices count from 1 and ascend. A feature that is not named is 0. Rows are stored densely. Blank
-// lines are skipped, and so is all text after a '#'. INVALID_ARGUMENT names the file, the line and
-// the feature.
+// Indices count from 1 and ascend. A feature that is not named is 0. Rows are stored with all
+// features. Blank lines and all text after a '#' are skipped. Returns INVALID_ARGUMENT, naming the
+// file, the line and the feature, if a line is not valid.
 absl::StatusOr<Examples> ParseLibsvm(DataFile file, const v1::Libsvm& options,
                                      const LabelRule& rule);
 

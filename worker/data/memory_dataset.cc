@@ -8,11 +8,12 @@
 namespace leeway {
 namespace {
 
-// The rows of a batch are scattered over all memory. Without a prefetch the copy would wait for
-// each of them.
+// The number of rows that are prefetched ahead of the copy. The rows of a batch are scattered over
+// all memory, so without a prefetch the copy would wait for each row.
 constexpr size_t kAhead = 2;
 constexpr size_t kCacheLine = 64;
-// The processor itself prefetches the rest of longer rows.
+// The number of bytes of a row that are prefetched. The processor itself prefetches the rest of
+// longer rows.
 constexpr size_t kMaxPrefetch = 4096;
 
 template <typename T>

@@ -15,11 +15,11 @@
 
 namespace leeway {
 
-// Bytes of a file stay bytes in memory.
+// Keeps the bytes of a file as bytes in memory.
 class MemoryDataset final : public Dataset {
  public:
-  // `classes` is the value for classes(). INVALID_ARGUMENT if `examples` is empty or `normalize`
-  // does not fit.
+  // Makes a dataset. `classes` is the value for classes(). Returns INVALID_ARGUMENT if `examples`
+  // is empty or `normalize` does not fit.
   static absl::StatusOr<std::unique_ptr<MemoryDataset>> Create(Examples examples, uint32_t classes,
                                                                const v1::Normalize& normalize);
 
@@ -30,7 +30,7 @@ class MemoryDataset final : public Dataset {
   std::span<const std::string> columns() const override { return examples_.columns; }
   uint64_t bytes() const override { return examples_.bytes(); }
 
-  // Copies example i, normalised: shape().elements() floats, NHWC.
+  // Copies example i, normalised, to `out`: shape().elements() floats, NHWC.
   void CopyExample(size_t i, float* out) const;
   absl::Status CopyBatch(size_t first, size_t count, Batch& batch) const override;
   absl::Status CopyRows(std::span<const uint32_t> rows, const Augmenter& augmenter,

@@ -12,18 +12,19 @@ namespace {
 double DrawBeta(double alpha, RandomStream& draws) {
   const double x = draws.Gamma(alpha);
   const double y = draws.Gamma(alpha);
-  // For a small alpha both may underflow to 0; almost all such shares are 0 or 1.
+  // For a small alpha both draws may underflow to 0. For such an alpha almost all shares are 0 or
+  // 1.
   if (x + y == 0) return static_cast<double>(draws.Below(2));
   return x / (x + y);
 }
 
-// to = share to + (1 - share) from.
+// Computes to = share to + (1 - share) from.
 void Mix(float share, std::span<const float> from, std::span<float> to) {
   for (size_t i = 0; i < to.size(); ++i) to[i] = share * to[i] + (1 - share) * from[i];
 }
 
-// Mixes each row with the row of its number in `partners`, a permutation. It goes cycle by cycle,
-// so that a copy of one row is enough.
+// Mixes each row with the row whose number is in `partners`, a permutation. Follows the cycles of
+// the permutation, so that a copy of one row is enough.
 void MixRows(float share, const std::vector<uint32_t>& partners, std::vector<float>& values) {
   const size_t width = values.size() / partners.size();
   const auto row = [&](size_t i) { return std::span(values).subspan(i * width, width); };

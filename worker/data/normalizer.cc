@@ -10,7 +10,7 @@
 namespace leeway {
 namespace {
 
-// Returns one number for each element, or a single one for all.
+// Returns one number for each element, or a single number for all elements.
 absl::StatusOr<std::vector<double>> Spread(const char* name, std::span<const double> given,
                                            double otherwise, const ImageShape& shape) {
   if (given.empty()) return std::vector<double>{otherwise};
@@ -30,7 +30,8 @@ absl::StatusOr<std::vector<double>> Spread(const char* name, std::span<const dou
   return all;
 }
 
-// `at` gives shift and scale of element i, so that one number for all costs no memory traffic.
+// Normalises an example. `at` returns shift and scale of element i, so that a single number for all
+// elements costs no memory traffic.
 template <typename At>
 void ApplyTo(const uint8_t* in, size_t elements, At at, float* __restrict out) {
   for (size_t i = 0; i < elements; ++i) {

@@ -11,12 +11,13 @@
 
 namespace leeway {
 
-// Takes one subtraction and one product for each element; for bytes these include the scaling to
-// 0..1. A missing value (NaN) becomes 0, with or without means. Immutable.
+// Computes one subtraction and one product for each element. For bytes these two also scale the
+// values to 0..1. A missing value (NaN) becomes 0, with or without means. Immutable.
 class Normalizer {
  public:
-  // Makes a normalizer for the values of `examples`. INVALID_ARGUMENT unless mean and std each have
-  // one number, one for each channel or one for each element, and every normalised value is finite.
+  // Makes a normalizer for the values of `examples`. Returns INVALID_ARGUMENT unless mean and std
+  // each have one number, one for each channel or one for each element, and every normalised value
+  // is finite.
   static absl::StatusOr<Normalizer> Create(const v1::Normalize& options, const Examples& examples);
 
   // Normalises one example, which has as many elements as the shape.
@@ -28,8 +29,8 @@ class Normalizer {
   absl::Status CheckFinite(const Examples& examples) const;
 
   size_t elements_;
-  // An element becomes (x - shift) * scale. Each vector has one number for all elements or one for
-  // each.
+  // An element becomes (x - shift) * scale. Each vector has one number for all elements, or one
+  // number for each element.
   std::vector<float> shift_;
   std::vector<float> scale_;
 };

@@ -19,7 +19,7 @@ Classes RowsByClass(std::span<const float> labels) {
   return classes;
 }
 
-// Dirichlet(alpha, ...) as Gamma draws divided by their sum.
+// Draws from Dirichlet(alpha, ...) as Gamma draws divided by their sum.
 std::vector<double> DrawProportions(RandomStream& draws, double alpha, uint32_t workers) {
   std::vector<double> p(workers);
   double sum = 0;
@@ -27,7 +27,8 @@ std::vector<double> DrawProportions(RandomStream& draws, double alpha, uint32_t 
   if (sum > 0 && std::isfinite(sum)) {
     for (double& x : p) x /= sum;
   } else {
-    // With a tiny alpha, every Gamma draw was rounded to 0. In the limit one worker has all.
+    // With a tiny alpha, every Gamma draw was rounded to 0. In the limit one worker gets
+    // everything.
     std::fill(p.begin(), p.end(), 0.0);
     p[draws.Below(workers)] = 1;
   }

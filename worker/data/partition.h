@@ -7,18 +7,19 @@
 
 namespace leeway {
 
-// The rows of each worker: disjoint, and together all rows. They are pure functions of the
-// arguments.
+// The rows of each worker. The shares are disjoint and together have all rows. They are pure
+// functions of the arguments.
 using Shares = std::vector<std::vector<uint32_t>>;
 
-// Every worker gets the same number of examples of each class, and in total, give or take one.
+// Every worker gets the same number of examples of each class, and in total, to within one example.
 Shares DealStratified(std::span<const float> labels, uint64_t seed, uint32_t workers);
 
 // Worker w gets a share p_w of each class. For each class, p is drawn from Dirichlet(alpha, ...,
 // alpha): the smaller alpha is, the fewer workers have a class. Hsu, Qi, Brown 2019
-// (arXiv:1909.06335, section 3.1) draw p over the classes for each worker; drawing p over the
-// workers for each class gives every example exactly one owner. A worker left without examples gets
-// one from the worker that has most at that time, as long as there are enough examples.
+// (arXiv:1909.06335, section 3.1) draw p over the classes for each worker. Here p is drawn over the
+// workers for each class, so that every example belongs to exactly one worker. A worker without
+// examples gets one from the worker that has most at that time, as long as there are enough
+// examples.
 Shares DealLabelSkewed(std::span<const float> labels, double alpha, uint64_t seed,
                        uint32_t workers);
 

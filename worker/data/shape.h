@@ -6,8 +6,8 @@
 
 namespace leeway {
 
-// The sides of an image, in the order height x width x channels (NHWC). A row of n features is {1,
-// 1, n}.
+// The sides of an image, in the order height x width x channels (NHWC). A row of n features has the
+// shape {1, 1, n}.
 struct ImageShape {
   uint32_t height = 1;
   uint32_t width = 1;

@@ -19,7 +19,8 @@ constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr size_t kMaxQuoted = 40;
 constexpr size_t kFirstBuffer = 256 << 10;
 
-// absl reads 0x10 as 16, which is not a number in data files.
+// Returns whether the text looks like a hexadecimal number. absl reads 0x10 as 16, but data files
+// do not have such numbers.
 bool LooksHexadecimal(absl::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) { return c == 'x' || c == 'X'; });
 }

@@ -12,15 +12,15 @@
 namespace leeway {
 
 // Walks the lines of a text. A line may end in \n or \r\n, and the text may begin with a byte-order
-// mark. Memory holds one line, and what was read together with it.
+// mark. Only one line, and what was read together with it, is in memory.
 class Lines {
  public:
   // Both arguments must outlive this object.
   Lines(ByteStream& bytes, const std::string& path);
-  // False at the end. `line` is valid until the next call. RESOURCE_EXHAUSTED for a line of more
-  // than kMaxLineBytes.
+  // Reads the next line. Returns false at the end. `line` is valid until the next call. Returns
+  // RESOURCE_EXHAUSTED for a line of more than kMaxLineBytes.
   absl::StatusOr<bool> Next(absl::string_view& line);
-  // The number of the last line read, from 1.
+  // Returns the number of the last line that was read, counted from 1.
   size_t number() const { return number_; }
 
  private:
@@ -30,19 +30,19 @@ class Lines {
   ByteStream& bytes_;
   const std::string& path_;
   std::vector<char> buffer_;
-  // The bytes in `buffer_` that were not returned yet.
+  // The index in `buffer_` of the first byte that was not returned yet.
   size_t begin_ = 0;
   size_t end_ = 0;
   bool at_end_ = false;
   size_t number_ = 0;
 };
 
-// Parses a finite number. Spaces around it and a '+' are allowed. INVALID_ARGUMENT quotes the text,
-// without a place.
+// Parses a finite number. Spaces around the number and a '+' before it are allowed. Returns
+// INVALID_ARGUMENT, which quotes the text but names no place, if there is no such number.
 absl::StatusOr<double> ParseNumber(absl::string_view text);
-// The same, but the number must be finite as a float.
+// Same as ParseNumber, but the number must be finite as a float.
 absl::StatusOr<float> ParseFloat(absl::string_view text);
-// Returns the text as errors show it: in quotes, escaped, shortened.
+// Returns the text as errors show it: in quotes, escaped and shortened.
 std::string Quote(absl::string_view text);
 
 }  // namespace leeway

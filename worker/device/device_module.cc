@@ -24,21 +24,21 @@ constexpr char kFile[] = "libleeway-cuda.so";
 constexpr uint32_t kDevicesMax = 64;
 constexpr size_t kErrorBytes = 1000;
 
-// The text that a module wrote into a buffer.
+// Returns the string that a module wrote into a buffer.
 template <size_t kBytes>
 absl::string_view TextOf(const std::array<char, kBytes>& text) {
   const auto end = std::find(text.begin(), text.end(), '\0');
   return absl::string_view(text.data(), end - text.begin());
 }
 
-// The status that a module's function returned and described in `error`.
+// Returns the status whose code a module's function returned and whose message is in `error`.
 absl::Status StatusOf(int code, const std::array<char, kErrorBytes>& error) {
   if (code == 0) return absl::OkStatus();
   return absl::Status(static_cast<absl::StatusCode>(code), TextOf(error));
 }
 
-// Whether the file has all bytes that the loader would map. Reading beyond the end of a truncated
-// file would end the process by a signal.
+// Returns whether the file has all bytes that the loader would map. If the loader read beyond the
+// end of a truncated file, a signal would end the process.
 bool IsWholeLibrary(std::ifstream& file, uint64_t size) {
   Elf64_Ehdr header{};
   if (!file.read(reinterpret_cast<char*>(&header), sizeof(header))) return false;
@@ -68,7 +68,7 @@ absl::StatusOr<const LeewayDeviceModule*> TableOf(const std::string& path) {
   void* const entry = dlsym(library, kModuleEntry);
   if (entry == nullptr) {
     return refuse("has no ", kModuleEntry,
-                  ": it is not a module of Leeway; install the one of this package");
+                  ": it is not a module of Leeway; install the module from this package");
   }
   const LeewayDeviceModule* const table = reinterpret_cast<ModuleEntry>(entry)();
   if (table == nullptr) return refuse("returned no functions: install it again");
@@ -88,7 +88,8 @@ absl::StatusOr<const LeewayDeviceModule*> TableOf(const std::string& path) {
 std::vector<std::string> ModulePlaces() {
   std::error_code error;
   const char* const named = std::getenv("LEEWAY_CUDA_MODULE");
-  // The path must be absolute: the loader would search its own folders for a name without a folder.
+  // The path must be absolute, because the loader would search its own folders for a name without a
+  // folder.
   if (named != nullptr && *named != '\0') return {std::filesystem::absolute(named, error)};
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::filesystem::path folder = program.parent_path();
@@ -115,7 +116,7 @@ absl::StatusOr<std::vector<LeewayDeviceInfo>> DeviceModule::List(Free free) cons
                                         &count, error.data(), kErrorBytes),
                            error));
   devices.resize(std::min(count, kDevicesMax));
-  // Terminate the texts, whatever the module wrote.
+  // The strings are terminated here, whatever the module wrote.
   for (LeewayDeviceInfo& device : devices) {
     device.name[sizeof(device.name) - 1] = '\0';
     device.pci_bus_id[sizeof(device.pci_bus_id) - 1] = '\0';

@@ -1,4 +1,4 @@
-// Translates workers.precision for the compute code.
+// Converts workers.precision to the Precision that worker/compute uses.
 #pragma once
 
 #include "leeway/v1/job.pb.h"

@@ -18,14 +18,15 @@ class Link {
   Link(Backend& backend, FlatVector up, FlatVector down)
       : backend_(backend), up_(std::move(up)), down_(std::move(down)) {}
 
-  // The best rate of the copies, in bytes a second.
+  // Returns the best rate of the copies, in bytes per second.
   absl::StatusOr<double> Rate(bool up, bool down) {
     double best = 0;
     for (int round = 0; round < 4; ++round) {
       const Time began = std::chrono::steady_clock::now();
       const StreamEvent sent = up ? up_.StartUp({0, up_.size()}) : StreamEvent();
       const StreamEvent read = down ? down_.StartDown({0, down_.size()}) : StreamEvent();
-      // Both copies are awaited even if one fails: they use memory that is about to be freed.
+      // Both copies are awaited even if one fails, because they use memory that is about to be
+      // freed.
       absl::Status status = backend_.Await(sent);
       status.Update(backend_.Await(read));
       RETURN_IF_ERROR(status);

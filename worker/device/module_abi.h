@@ -1,15 +1,15 @@
-// The interface in C between a module of devices and the program that loads it. The program asks
-// for the table and compares version and build. Only then may a C++ object (a Backend) cross the
-// border: the build identifies the headers that such an object is made of.
+// The C interface between a module of devices and the program that loads it. The program first
+// reads the table and compares version and build. Only then may a C++ object (a Backend) cross the
+// interface, because the build identifies the headers that such an object is compiled with.
 //
-// The module never throws across this border, and is never unloaded.
+// The module never throws across this interface, and is never unloaded.
 #pragma once
 
 #include <cstdint>
 
 namespace leeway {
 
-// The version of this header.
+// The version of this interface.
 inline constexpr uint32_t kModuleAbi = 2;
 inline constexpr char kModuleEntry[] = "leeway_device_module";
 
@@ -21,22 +21,22 @@ struct LeewayDeviceInfo {
   int32_t capability_minor;
   uint64_t memory_bytes;
   uint64_t free_bytes;
-  // The kernel's name for the device (0000:65:00.0), whatever CUDA_VISIBLE_DEVICES hides. Empty if
-  // it is not known.
+  // The kernel's name for the device (0000:65:00.0), which does not depend on CUDA_VISIBLE_DEVICES.
+  // Empty if it is not known.
   char pci_bus_id[32];
 };
 
-// Both functions return an absl::StatusCode. If it is not 0, they write the reason to the text
-// argument.
+// Both functions return an absl::StatusCode. If it is not 0, they write the reason to their last
+// buffer argument.
 struct LeewayDeviceModule {
-  // These two fields keep their places in every version.
+  // These two fields have the same offsets in every version.
   uint32_t abi;
   const char* build;
-  // Writes up to `capacity` devices, and their total number to *count. free_bytes is 0 if `measure`
-  // is 0: measuring takes memory of each device for as long as the process lives.
+  // Writes up to `capacity` devices, and their total number to *count. If `measure` is 0,
+  // free_bytes is 0, because measuring uses memory of each device for as long as the process lives.
   int (*list)(struct LeewayDeviceInfo* devices, uint32_t capacity, uint32_t measure,
               uint32_t* count, char* error, uint32_t error_bytes);
-  // Opens a device. `precision` is a leeway::Precision. *backend becomes a leeway::Backend, which
+  // Opens a device. `precision` is a leeway::Precision. Sets *backend to a leeway::Backend, which
   // the caller must delete. If the function returns 0, `text` has a remark for the log or is empty.
   int (*open)(uint32_t index, uint32_t precision, void** backend, char* text, uint32_t text_bytes);
 };

@@ -32,7 +32,8 @@ std::string FirstLine(const std::string& file) {
   return std::string(absl::StripAsciiWhitespace(line));
 }
 
-// The processors that a thread may use. Empty if the machine has more than a cpu_set_t can hold.
+// Returns the processors that a thread may use. Empty if the machine has more than a cpu_set_t can
+// hold.
 Processors AllowedOf(pid_t thread) {
   cpu_set_t set;
   Processors allowed;
@@ -65,14 +66,14 @@ int MoveThreads(const Processors& near) {
   return moved;
 }
 
-// The processors that the process could use before KeepTo. They are written before other threads
-// exist that read them.
+// The processors that the process could use before KeepTo. They are written before there are other
+// threads that read them.
 Processors& Before() {
   static Processors before;
   return before;
 }
 
-// Whether `id` can name a device. Only such a text may become part of a path.
+// Returns whether `id` can name a device. Only such a string may become part of a path.
 bool IsPciBusId(absl::string_view id) {
   return !id.empty() && std::all_of(id.begin(), id.end(), [](char c) {
     return absl::ascii_isxdigit(static_cast<unsigned char>(c)) || c == ':' || c == '.';
@@ -167,7 +168,7 @@ std::string PinNear(const std::string& pci_bus_id, const std::string& root) {
                 ProcessorsText(place.processors));
   }
   const int moved = MoveThreads(place.processors);
-  if (moved == 0) return stay("the system refuses to move them: ", std::strerror(errno));
+  if (moved == 0) return stay("the operating system refuses to move them: ", std::strerror(errno));
   return absl::StrCat(Counted(static_cast<uint64_t>(moved), "thread"),
                       " moved to the processors near the GPU (PCI ", pci_bus_id,
                       place.numa_node < 0 ? "" : absl::StrCat(", NUMA node ", place.numa_node),

@@ -1,6 +1,6 @@
 // Places the threads of this process on processors. Threads run near their device, because copies
-// and launches from the other socket of a machine cross the link between the sockets. Workers may
-// also be kept to processors that the launcher has chosen.
+// and launches from another socket of the machine cross the link between the sockets. Workers may
+// also be restricted to processors that the launcher has chosen.
 #pragma once
 
 #include <cstdint>
@@ -15,44 +15,46 @@ namespace leeway {
 
 using Processors = std::set<uint32_t>;
 
-// Parses a list in the kernel's format, such as "0-3,8". Returns nothing if the text is not such a
-// list, or names a processor above 65535.
+// Parses a list in the kernel's format, such as "0-3,8". Returns nothing if the string is not such
+// a list, or names a processor above 65535.
 std::optional<Processors> ParseProcessors(absl::string_view text);
 std::string ProcessorsText(const Processors& processors);
 
 struct DevicePlace {
-  // Empty if they are not known.
+  // The processors near the device. Empty if they are not known.
   Processors processors;
-  // -1 if it is not known, or the machine has only one.
+  // The device's NUMA node. It is -1 if the node is not known, or the machine has only one.
   int numa_node = -1;
 };
 
-// Returns what the kernel says of the device below `root`/sys/bus/pci/devices. Both fields are
+// Returns what the kernel reports for the device below `root`/sys/bus/pci/devices. Both fields are
 // unknown for a device that is not listed there.
 DevicePlace PlaceOf(const std::string& pci_bus_id, const std::string& root = "");
 
-// Returns the processors of `allowed` that are near. Empty if moving there would not help: none of
-// `allowed` is near, or all of them are.
+// Returns the processors of `allowed` that are in `near`. Returns an empty set if moving threads
+// there would not help, because none of `allowed` are near, or all of them are.
 Processors Nearer(const Processors& near, const Processors& allowed);
 
-// Moves all threads of this process, and so those that they will start, to processors near the
-// device. Each thread stays within the processors that it may use already. LEEWAY_CUDA_PIN=0 turns
-// this off. Returns a line for the log: what was done, or why nothing was done.
+// Moves all threads of this process to processors near the device. Threads that they start later
+// inherit this placement. Each thread stays within the processors that it may already use.
+// LEEWAY_CUDA_PIN=0 turns this off. Returns a line for the log: what was done, or why nothing was
+// done.
 std::string PinNear(const std::string& pci_bus_id, const std::string& root = "");
 
 // Returns the processors that this thread may use. Empty if the machine has more than a cpu_set_t
 // can hold.
 Processors AllowedProcessors();
 
-// Returns processors for each of `workers` workers that compute with `threads` threads each. Every
-// worker gets processors of its own, one for each thread, if all fit on `allowed` but would not fit
-// twice. In that case the system, which moves a thread to the processor that it was woken from,
-// would put two workers on one processor while another is idle. Otherwise the result is empty: all
-// workers stay free to move.
+// Returns processors for each of `workers` workers that compute with `threads` threads each. The
+// result is not empty only if all these threads fit on `allowed` but would not fit twice. Then
+// every worker gets processors of its own, one for each thread. In this case the operating system,
+// which moves a thread to the processor that it was woken from, would otherwise put two workers on
+// one processor while another processor is idle. If the result is empty, all workers stay free to
+// move.
 std::vector<Processors> PlaceWorkers(uint32_t workers, uint32_t threads, const Processors& allowed);
 
-// Keeps this thread, and those that it will start, to these processors, except threads that call
-// LetGo. False if the system refuses.
+// Restricts this thread, and threads that it starts later, to these processors, except threads that
+// call LetGo. Returns false if the operating system refuses.
 bool KeepTo(const Processors& processors);
 // Lets this thread use all processors that the process could use before KeepTo.
 void LetGo();

@@ -26,13 +26,13 @@ absl::StatusOr<std::unique_ptr<Backend>> OpenRankDevice(const BackendMaker& make
     if (backend.ok()) return backend;
     const std::string why =
         absl::StrCat("worker ", rank, " began on ", began_on,
-                     " (workers.device: auto), and another device would give other bits: ",
+                     " (workers.device: auto), and another device would compute other bits: ",
                      backend.status().message());
     if (waited >= patience.within) {
       return absl::UnavailableError(
           absl::StrCat(why,
-                       "; to continue on CPUs, with other bits, stop the job and run leeway train "
-                       "--resume --run-dir RUN --set workers.device=cpu"));
+                       "; to continue on CPUs, with other bits, stop the job and run `leeway train "
+                       "--resume --run-dir RUN --set workers.device=cpu`"));
     }
     if (waited == Duration::zero()) spdlog::warn("{}; waiting for it", why);
     patience.sleep(kLookAgainAfter);

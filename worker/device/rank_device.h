@@ -1,5 +1,5 @@
-// Opens the device of a rank. It stays the same from life to life, because another device would
-// give other bits.
+// Opens the device of a rank. The device stays the same from life to life, because another kind of
+// device would give other bits.
 #pragma once
 
 #include <functional>
@@ -16,15 +16,16 @@ namespace leeway {
 using BackendMaker =
     std::function<absl::StatusOr<std::unique_ptr<Backend>>(const v1::Workers&, uint32_t rank)>;
 
-// How long a new life waits for its rank's device, and how it sleeps meanwhile.
+// How long a new life waits for its rank's device, and how it sleeps while it waits.
 struct DevicePatience {
   Duration within = {};
   std::function<void(Duration)> sleep;
 };
 
-// `began_on` is what `workers.device: auto` stood for in the rank's first life, "cpu" or "cuda". It
-// is empty in the first life, which decides. A later life waits for that device, says so once in
-// the log, and returns UNAVAILABLE if it does not get it in time. It does not wait without `auto`.
+// `began_on` is the device that `workers.device: auto` chose in the rank's first life, "cpu" or
+// "cuda". It is empty in the first life, which makes the choice. A later life waits for that device
+// and logs once that it waits. Returns UNAVAILABLE if the device is not available in time. Does not
+// wait if `workers.device` is not `auto`.
 absl::StatusOr<std::unique_ptr<Backend>> OpenRankDevice(const BackendMaker& make,
                                                         const v1::Workers& workers, uint32_t rank,
                                                         const std::string& began_on,

@@ -1,9 +1,10 @@
 // The change of the weights over H local steps, x_start - x_end, weighted by the examples seen.
 // With sync and sgd(lr 1) on the servers this is local SGD (Stich 2019) and FedAvg (McMahan et al.
-// 2017, algorithm 1). With momentum or Adam there it is FedAvgM and FedAdam (Reddi et al. 2021,
-// algorithm 2). With Nesterov there and AdamW here it is DiLoCo (Douillard et al. 2023,
-// algorithm 1). The local optimizer's slots are kept between clocks. Averaged elements hold the
-// weighted mean of the clock's own batches, and that mean is sent (common/update/averaging.h).
+// 2017, algorithm 1). With momentum or Adam on the servers it is FedAvgM and FedAdam (Reddi et al.
+// 2021, algorithm 2). With Nesterov on the servers and AdamW in the worker it is DiLoCo (Douillard
+// et al. 2023, algorithm 1). The local optimizer's slots are kept between clocks. Averaged elements
+// hold the weighted mean of the clock's own batches, and that mean is sent
+// (common/update/averaging.h).
 
 #include <memory>
 #include <utility>
@@ -21,12 +22,12 @@ namespace {
 
 class DeltaExchange : public Exchange {
  public:
-  // Each is as long as the model.
+  // Both vectors are as long as the model.
   struct Vectors {
-    // x_start of this clock; after the exchange, that of the next clock.
+    // x_start of this clock. After the exchange it becomes x_start of the next clock.
     FlatVector start;
     FlatVector local;
-    // The gradient of a step, then the contribution of the clock.
+    // The gradient during a step, and the contribution at the end of the clock.
     FlatVector contribution;
   };
   DeltaExchange(const ExchangeContext& context, LocalTraining training, Vectors vectors)

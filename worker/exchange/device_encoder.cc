@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-// Whether the host reads or changes the values before they leave.
+// Returns whether the host reads or changes the values before they leave.
 bool HostTouches(const v1::TrainingJob& job, uint64_t steps_per_clock) {
   const v1::Exchange& exchange = job.exchange();
   if (job.workers().per_host() == v1::PER_HOST_COMBINE) return true;
@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<DeviceEncoder>> DeviceEncoder::Make(Backend& back
       new DeviceEncoder(backend, layout, PlacesOf(layout, plan)));
   ASSIGN_OR_RETURN(encoder->after_, FlatVector::OnDevice(backend, layout.total()));
   ASSIGN_OR_RETURN(encoder->before_, FlatVector::OnDevice(backend, layout.total()));
-  // At least one page long, so that it can be pinned.
+  // The buffer is at least one page long, so that it can be pinned.
   const size_t floats = std::max(EncodedFloats(layout, plan), FloatBuffer::kPageFloats);
   ASSIGN_OR_RETURN(encoder->encoded_, FlatVector::Twins(backend, FloatBuffer(floats)));
   return encoder;
@@ -145,8 +145,8 @@ void DeviceEncoder::Undo(uint64_t clock) {
                   after_.device().data() + range.offset);
     clocks_[block].reset();
   }
-  // The caller may free memory after this. The backend keeps a device's error and returns it from
-  // the next call.
+  // The caller may free the memory after this function. The backend keeps an error of the device
+  // and returns it from the next call.
   backend_.Await(backend_.Record(Stream::kCompute)).IgnoreError();
 }
 

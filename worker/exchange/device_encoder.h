@@ -19,36 +19,36 @@
 
 namespace leeway {
 
-// Whether the job's workers encode their contributions on a device with memory of its own. They do
-// if the device can write all encodings of the plan (top_k is for the host only), and if the host
-// neither changes nor adds up contributions before they leave.
+// Returns whether the job's workers encode their contributions on a device with memory of its own.
+// They do so if the device can write all encodings of the plan (top_k can only be computed on the
+// host) and the host neither changes nor adds up contributions before they leave.
 bool EncodesOnDevice(const v1::TrainingJob& job, uint64_t steps_per_clock,
                      const BlockLayout& layout, const CodecPlan& plan);
 
-// Writes the same bytes that the host would write. Not thread-safe. The backend and the layout
-// outlive it.
+// An encoder whose bytes are the same as those that the host would write. Not thread-safe. The
+// backend and the layout must outlive it.
 class DeviceEncoder final : public ContributionEncoder {
  public:
-  // Makes an encoder for a plan for which EncodesOnDevice is true. RESOURCE_EXHAUSTED if the device
-  // has no room for two copies of the residual and for the encoded bytes.
+  // Makes an encoder for a plan for which EncodesOnDevice is true. Returns RESOURCE_EXHAUSTED if
+  // the device has no room for two copies of the residual and for the encoded bytes.
   static absl::StatusOr<std::unique_ptr<DeviceEncoder>> Make(Backend& backend,
                                                              const BlockLayout& layout,
                                                              const CodecPlan& plan);
 
   // Queues the encoding of these blocks (at least one) of the clock's contribution. The encoding
-  // runs behind the kernels that compute the blocks; kDown already waits for those kernels. Then
-  // kDown copies the encoded bytes to the host; once that is done, the client may have the blocks.
-  // `contribution` is the whole vector on the device. Its elements that travel without encoding are
-  // copied to `host`. `clock` follows the rule of Encode. The client must have finished with the
-  // previous contribution of these blocks.
+  // runs after the kernels that compute the blocks; kDown must already wait for those kernels. Then
+  // kDown copies the encoded bytes to the host. The client may have the blocks when that copy is
+  // done. `contribution` is the whole vector on the device. The elements that travel without
+  // encoding are copied to `host`. `clock` follows the rule of Encode. The client must have
+  // finished with the previous contribution of these blocks.
   void Start(uint64_t clock, BlockRange blocks, const float* contribution, std::span<float> host);
 
-  // The device memory, in floats, for the encoded bytes of a whole contribution.
+  // Returns the number of floats of device memory for the encoded bytes of a whole contribution.
   static size_t EncodedFloats(const BlockLayout& layout, const CodecPlan& plan);
 
   // ---- ContributionEncoder
-  // Returns the bytes that Start has copied down for this clock, and ignores `values`. They stay
-  // valid until the next Start of the block.
+  // Returns the bytes that Start has copied to the host for this clock, and ignores `values`. The
+  // bytes stay valid until the next Start of the block.
   EncodedContribution Encode(const Codec& codec, uint32_t block, uint64_t clock,
                              std::span<const float> values) override;
   absl::Status Read(uint64_t clock, std::span<float> out) const override;
@@ -56,7 +56,8 @@ class DeviceEncoder final : public ContributionEncoder {
   absl::Status Set(std::span<const float> values) override;
 
  private:
-  // How one block is encoded (nothing: it travels as it is), and where its bytes begin, in floats.
+  // How one block is encoded, and where its bytes begin, in floats. A block without an encoding
+  // travels as it is.
   struct Place {
     std::optional<GroupFormat> format;
     size_t begin = 0;
@@ -64,8 +65,9 @@ class DeviceEncoder final : public ContributionEncoder {
   };
 
   DeviceEncoder(Backend& backend, const BlockLayout& layout, std::vector<Place> places);
-  // The number of neighbouring blocks from `first` on, before `end`, that can be encoded together
-  // because their groups and bytes are contiguous. 0: `first` travels as it is.
+  // Returns the number of neighbouring blocks, from `first` on and before `end`, that can be
+  // encoded together because their groups and bytes are contiguous. Returns 0 if `first` travels as
+  // it is.
   uint32_t RunFrom(uint64_t clock, uint32_t first, uint32_t end) const;
   void EncodeRun(uint64_t clock, BlockRange blocks, const float* contribution);
   static std::vector<Place> PlacesOf(const BlockLayout& layout, const CodecPlan& plan);
@@ -73,11 +75,11 @@ class DeviceEncoder final : public ContributionEncoder {
   Backend& backend_;
   const BlockLayout& layout_;
   const std::vector<Place> places_;
-  // The residual after the latest contribution of each block, and before it.
+  // The residual after the latest contribution of each block, and the residual before it.
   FlatVector after_;
   FlatVector before_;
   FlatVector encoded_;
-  // The clock that was encoded last, by block.
+  // The clock that was encoded last, for each block.
   std::vector<std::optional<uint64_t>> clocks_;
 };
 

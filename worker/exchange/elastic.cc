@@ -1,7 +1,7 @@
-// Elastic averaging: EASGD, and with momentum in the local optimizer EAMSGD (Zhang, Choromanska,
+// Elastic averaging: EASGD, or EAMSGD if the local optimizer has momentum (Zhang, Choromanska,
 // LeCun 2015, arXiv:1412.6651, algorithms 1 and 2). The worker keeps its own weights x. Every tau
 // local steps, x and the centre c pull at each other with the same force e = alpha (x - c):
-//   c += e on the server, x -= e here.
+//   c += e on the server, x -= e in the worker.
 // The server answers with the centre before its update, so both sides use the same c in one round
 // trip.
 
@@ -23,9 +23,9 @@ namespace {
 
 class ElasticExchange : public Exchange {
  public:
-  // Each is as long as the model.
+  // Both vectors are as long as the model.
   struct Vectors {
-    // The centre as the servers last answered it.
+    // The centre that the servers answered last.
     FlatVector centre;
     FlatVector gradient;
   };
@@ -36,7 +36,8 @@ class ElasticExchange : public Exchange {
         alpha_(static_cast<float>(context.job.exchange().elastic().alpha())),
         vectors_(std::move(vectors)) {}
 
-  // Without a saved state the worker starts at the centre; at clock 0 that is the initial weights.
+  // Without a saved state the worker starts at the centre. At clock 0 the centre is the initial
+  // weights.
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
     FlatVector& centre = vectors_.centre;
     ASSIGN_OR_RETURN(const uint64_t version, ReadWeights(context_.client, clock, centre.host()));
@@ -78,7 +79,7 @@ class ElasticExchange : public Exchange {
 
   const ExchangeContext context_;
   LocalTraining training_;
-  // These hold running values. The force applies to them as it does to the weights.
+  // These elements hold running values. The force applies to them as it does to the weights.
   const std::vector<LocalAverage> averages_;
   const float alpha_;
   Vectors vectors_;

@@ -25,7 +25,7 @@ namespace leeway {
 
 class DeviceEncoder;
 
-// What an exchange works with. The referenced objects outlive it.
+// What an exchange works with. The referenced objects must outlive the exchange.
 struct ExchangeContext {
   const v1::TrainingJob& job;
   const v1::ModelSchema& schema;
@@ -36,54 +36,56 @@ struct ExchangeContext {
   Backend& backend;
   StepRunner& steps;
   ExchangeListener& listener;
-  // The group of workers on this host that combine their contributions. Null: this worker sends its
-  // own.
+  // The group of workers on this host that combine their contributions. If null, this worker sends
+  // its own contribution.
   HostGroup* group = nullptr;
-  // Encodes contributions on the backend. MakeExchange sets it. Null: the client encodes, or
-  // nothing is encoded.
+  // Encodes contributions on the backend. MakeExchange sets this field. If it is null, the client
+  // encodes, or nothing is encoded.
   std::shared_ptr<DeviceEncoder> encoder = nullptr;
-  // How many elements of a whole vector cross a device's bus in one copy. This is enough for the
-  // bus's full rate, and little beside a model that takes long to cross it.
+  // The number of elements of a whole vector that cross a device's bus in one copy. This number is
+  // large enough for the bus's full rate. It is small beside a model that takes long to cross the
+  // bus.
   uint64_t bus_part = uint64_t{1} << 20;
   // For a gradient exchange in fp16: the loss scales that earlier lives of this rank have reported,
-  // and a function that reports another one. It returns OK once the scale is on record. Null:
-  // nothing is reported.
+  // and a function that reports a new scale. The function returns OK once the scale is on record.
+  // If it is null, no scale is reported.
   std::vector<v1::LossScale> loss_scales = {};
   std::function<absl::Status(const v1::LossScale&)> report_loss_scale = nullptr;
   std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
 };
 
-// What the steps of one clock have measured.
+// What one worker has measured in the steps of one clock.
 struct ClockReport {
-  // Over all steps and examples of the clock.
+  // The sum of the losses over all steps and examples of the clock.
   double loss_sum = 0;
   uint64_t examples = 0;
-  // As in StepResult.
+  // The number of examples that stand in for damaged pictures, as in StepResult.
   uint64_t replaced = 0;
   double learning_rate = 0;
-  // Steps that had a batch, or might have had one. Steps after the last batch of the clock do not
-  // count.
+  // The number of steps that had a batch or might have had one. Steps after the last batch of the
+  // clock do not count.
   uint64_t steps = 0;
   bool none_left = false;
-  // Names the loss that was not finite. Empty: all were finite.
+  // The description of a loss that was not finite. Empty if all losses were finite.
   std::string bad_loss;
   // Whether the contribution was left out or scaled (exchange.on_bad_gradient), and why.
   bool left_out = false;
   bool clipped = false;
   std::string why;
-  // For fp16: the steps that were left out because a gradient did not fit, and the factor on the
-  // loss from now on (0: not fp16). A gradient exchange leaves out the whole clock.
+  // For fp16: the number of steps that were left out because a gradient did not fit, and the factor
+  // on the loss from now on (0 if the job is not fp16). A gradient exchange leaves out the whole
+  // clock.
   uint64_t overflowed_steps = 0;
   float loss_scale = 0;
-  // As in StepResult.
+  // The time spent on loading batches and on computing, as in StepResult.
   double data_seconds = 0;
   double compute_seconds = 0;
   double forward_seconds = 0;
   double backward_seconds = 0;
 };
 
-// The exchange of one worker that computes its own steps. Its state between clocks has the form of
-// local_state.h; LoadState reads it by the rules of state_fit.h.
+// The exchange of one worker that computes its own steps. The state that it keeps between clocks
+// has the form of local_state.h; LoadState reads that state by the rules of state_fit.h.
 class Exchange : public ClockExchange {
  public:
   // Computes the steps of one clock and hands the contribution to the client. Run waits for the
@@ -91,11 +93,12 @@ class Exchange : public ClockExchange {
   //
   // Returns OUT_OF_RANGE, naming worker, clock and tensor, if a loss or a value is not finite,
   // unless the job leaves such values out. A bad block is not sent, but other blocks of the clock
-  // may have been sent. Other errors are those of the listener, the client and the steps. After an
-  // error only SaveState and Abandon may be called; the state is then the one before the clock.
+  // may have been sent. Also returns the errors of the listener, the client and the steps. After an
+  // error only SaveState and Abandon may be called; SaveState then saves the state before the
+  // clock.
   virtual absl::StatusOr<ClockReport> Run(const ClockSpan& span) = 0;
 
-  // The weights of the servers, as last read. Evaluation uses these.
+  // Returns the weights of the servers, as last read. Evaluation uses them.
   virtual std::span<const float> weights() const = 0;
 };
 

@@ -12,7 +12,7 @@ namespace leeway {
 absl::StatusOr<std::unique_ptr<Exchange>> MakeGradientExchange(const ExchangeContext& context);
 absl::StatusOr<std::unique_ptr<Exchange>> MakeDeltaExchange(const ExchangeContext& context);
 absl::StatusOr<std::unique_ptr<Exchange>> MakeElasticExchange(const ExchangeContext& context);
-// A delta or elastic exchange with `spread`.
+// Makes a delta or elastic exchange with `spread`.
 absl::StatusOr<std::unique_ptr<Exchange>> MakeSpreadExchange(const ExchangeContext& context);
 
 }  // namespace leeway

@@ -1,27 +1,29 @@
 // The mean gradient of `accumulation` batches: sum_i n_i g_i / sum_i n_i, where n_i is a batch's
 // number of examples. Averaged elements are combined as a running value would combine the batches
 // (common/update/averaging.h). With one batch this is the classic parameter server (Li et al.
-// 2014). Downpour SGD (Dean et al. 2012), SSP (Ho et al. 2013) and synchronous SGD differ from it
-// in consistency only.
+// 2014). Downpour SGD (Dean et al. 2012), SSP (Ho et al. 2013) and synchronous SGD use the same
+// exchange and differ in consistency only.
 //
 // The exchange overlaps with the computation, from the backward pass of one clock to the forward
 // pass of the next:
 // 1. The last batch's backward pass finishes a layer, or a panel of a large layer (OnFinal). Each
-//    block whose elements are all final is checked and sent while the rest computes.
+//    block whose elements are all final is checked and sent while the backward pass computes the
+//    rest.
 // 2. Run returns when all blocks have been sent. Their answers arrive while the next batch is
 //    loaded.
-// 3. The next forward pass waits, layer by layer and panel by panel, for the blocks of each
-//    (BeforeForward).
+// 3. The next forward pass waits for the blocks of each layer, or of each panel, before it reads
+//    them (BeforeForward).
 // 4. The exchange ends with that forward pass (AfterForward). Only then does the next exchange
 //    begin.
 //
-// Nothing needs to be copied. An answer overwrites a block's weights while other panels are still
-// in the backward pass, but nothing reads that block's weights any more. The next contribution
-// overwrites a block's elements only after the layer's next forward pass, when the block has been
-// answered. So the result does not depend on when answers arrive.
+// No copy of the vectors is needed. An answer overwrites a block's weights while the backward pass
+// still computes other panels, but nothing reads that block's weights any more. The next
+// contribution overwrites a block's elements only after the layer's next forward pass, when the
+// servers have answered the block. So the result does not depend on when answers arrive.
 //
-// If a device encodes the contribution (device_encoder.h), blocks are encoded behind the kernels
-// that compute their last elements, and only the encoded bytes are copied to the host (BringDown).
+// If a device encodes the contribution (device_encoder.h), the encoding of a block runs after the
+// kernels that compute the block's last elements, and only the encoded bytes are copied to the host
+// (BringDown).
 //
 // With workers.per_host: combine, other workers of this host take part in steps 1 and 2
 // (client/exchange/open_exchange.h). Run then returns when this worker has handed in its part, or
@@ -139,12 +141,12 @@ class GradientExchange : public Exchange, private TrainObserver {
 
   struct Batch {
     uint64_t clock = 0;
-    // Whether it is the first and the last batch of its clock.
+    // Whether this batch is the first one, and whether it is the last one, of its clock.
     bool first = false;
     bool last = false;
     uint64_t examples_before = 0;
     float loss_scale = 1;
-    // The batch's share of the examples so far, known after its forward pass.
+    // The batch's share of the clock's examples so far, known after the batch's forward pass.
     float share = 0;
   };
 
@@ -174,9 +176,10 @@ class GradientExchange : public Exchange, private TrainObserver {
     return open_.WaitFor(elements);
   }
 
-  // The forward pass has waited for all weights, so the previous exchange has been answered and
-  // Settle does not block. It must end before the first block is encoded, because the residual can
-  // undo only one clock. Later blocks come while this clock's own exchange is under way.
+  // Starts the encoding of these elements' blocks. The forward pass has waited for all weights, so
+  // the servers have answered the previous exchange and Settle does not block. Settle must come
+  // before the encoding of the first block, because the residual can undo only one clock. For later
+  // blocks this clock's own exchange is already under way.
   bool BringDown(std::span<const ElementRange> elements, const float* device) override {
     if (context_.encoder == nullptr) return false;
     if (open_.clock() != batch_.clock) Settle().IgnoreError();
@@ -208,7 +211,7 @@ class GradientExchange : public Exchange, private TrainObserver {
   absl::Status OnFinal(std::span<const ElementRange> elements, bool known_finite) override {
     if (!batch_.last) return absl::OkStatus();
     open_.Poll();
-    // With several batches their mean is sent, and nothing has checked the mean.
+    // If there are several batches, their mean is sent, and nothing has checked the mean.
     if (!known_finite || !batch_.first) NoteUnknown(elements);
     for (const BlockRange& blocks : final_.Add(elements)) {
       if (guards_) {
@@ -233,7 +236,7 @@ class GradientExchange : public Exchange, private TrainObserver {
     if (overflow.has_value()) return LeaveOut(contribution_.span(), *std::move(overflow));
     auto guarded = GuardGradient(context_.job.exchange(), context_.schema, contribution_.span());
     if (!guarded.ok()) {
-      // The gradient may be finite and only too long.
+      // The guard also reports a gradient that is finite but too long.
       const bool finite = NotFinite(context_.schema, "", 0, contribution_.span()).empty();
       return finite ? guarded.status() : SuggestBf16(context_, guarded.status());
     }
@@ -273,7 +276,7 @@ class GradientExchange : public Exchange, private TrainObserver {
     return absl::OkStatus();
   }
 
-  // Copies values to the host, which has only their encoding, so that an error can name the
+  // Copies values to the host, which has only their encoding, so that an error can name the bad
   // element.
   absl::Status BringDownAsItIs(const ElementRange& range) {
     if (on_device_ == nullptr) return absl::OkStatus();
@@ -283,9 +286,10 @@ class GradientExchange : public Exchange, private TrainObserver {
     return backend.Await(backend.Record(Stream::kCompute));
   }
 
-  // The first batch writes the contribution. A later batch moves it towards its own gradient by its
-  // share of the examples so far, which keeps the weighted mean. Averaged elements are combined as
-  // a running value would weigh the batches, one after the other.
+  // Adds the batch's gradient to the contribution. The first batch writes the contribution. A later
+  // batch moves the contribution towards its own gradient by its share of the examples so far,
+  // which keeps the weighted mean. Averaged elements are combined as a running value would weigh
+  // the batches, one after the other.
   void AddShare(const ElementRange& range) {
     if (batch_.first || batch_.share == 0) return;
     const uint64_t trained = std::min(range.end(), context_.schema.trained());
@@ -307,29 +311,29 @@ class GradientExchange : public Exchange, private TrainObserver {
   const std::vector<AveragedElements> averaged_;
   FloatBuffer weights_;
   FloatBuffer contribution_;
-  // The gradient of a second batch; empty until there is one.
+  // The gradient of a second or later batch. Empty until there is such a batch.
   FloatBuffer next_;
-  // Destroyed before the memory that they pin.
+  // These objects are destroyed before the memory that they pin.
   PinnedMemory weights_pinned_, contribution_pinned_, next_pinned_;
 
-  // For fp16.
+  // Finds overflows in fp16.
   GradientScale scale_;
   const bool guards_;
   // The batch of the step in progress.
   Batch batch_;
-  // If the device encodes: the blocks that the queued work completes, and the contribution of a
-  // batch that has one.
+  // If the device encodes: the blocks that the queued work completes, and the contribution on the
+  // device if the batch has one.
   FinalBlocks made_;
   const float* on_device_ = nullptr;
   FinalBlocks final_;
-  // By block: whether some part of it may not be finite.
+  // Whether some part of a block may not be finite, for each block.
   std::vector<bool> unknown_;
-  // With a guard or in fp16: the blocks that are kept back, in the order in which they would have
-  // left.
+  // With a guard or in fp16: the blocks that are kept back until the whole gradient is checked, in
+  // the order in which they would have left.
   std::vector<BlockRange> kept_back_;
   // The exchange of the latest clock.
   OpenExchange open_;
-  // The saved state is the one before this clock.
+  // The clock before which the saved state was the current one.
   uint64_t kept_clock_ = 0;
 };
 

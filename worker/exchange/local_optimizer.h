@@ -18,15 +18,15 @@
 
 namespace leeway {
 
-// Averaged elements of a worker's own weights that are updated in the same way.
+// A range of averaged elements of a worker's own weights, all updated in the same way.
 struct LocalAverage {
   AveragedElements elements;
-  // How many batches the mean in these elements already covers. Infinity: they hold a running
-  // value.
+  // The number of batches that the mean in these elements already covers. It is infinity if they
+  // hold a running value.
   double batches_before = 0;
 };
 
-// All averaged elements of the model, each with the same `batches_before`.
+// Returns all averaged elements of the model, each with the same `batches_before`.
 std::vector<LocalAverage> LocalAverages(const v1::ModelSchema& schema, double batches_before);
 
 // Immutable. The caller owns the slots.
@@ -38,17 +38,17 @@ class LocalOptimizer {
                                              const v1::ModelSchema& schema,
                                              const v1::JobLength& length);
 
-  // The names of the slots.
+  // Returns the names of the slots.
   std::vector<std::string_view> slots() const { return rule_->slots(); }
-  // The value of a slot before the first step.
+  // Returns the value of a slot before the first step.
   float slot_start(size_t slot) const { return rule_->slot_start(slot); }
   float LearningRate(uint64_t step) const { return schedule_.LearningRate(step); }
 
-  // The update weights -= move, where the rule computes the move for `contribution` at local step
-  // `step`. It is the optimizer's `number`-th update, counted from 1. The averaged elements absorb
-  // the batch's own values (common/update/averaging.h); `averages` lists all of them in order. All
-  // vectors are on the device. The caller adds one whole vector for each of slots(). The optimizer
-  // outlives the update.
+  // Returns the update weights -= move, where the rule computes the move for `contribution` at
+  // local step `step`. This is the optimizer's `number`-th update, counted from 1. The averaged
+  // elements absorb the batch's own values (common/update/averaging.h); `averages` lists all of
+  // them in order. All vectors are on the device. The caller adds one whole vector for each of
+  // slots(). The optimizer must outlive the update.
   VectorUpdate UpdateOf(uint64_t step, uint64_t number, std::span<const float> contribution,
                         std::span<const LocalAverage> averages, std::span<float> weights) const;
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kMagic[4] = {'L', 'W', 'S', 'T'};
 constexpr uint32_t kLocalStateVersion = 3;
-// Far more than any exchange and optimizer have.
+// A limit on the names in a state. No exchange and optimizer together have nearly as many.
 constexpr int kNamesMax = 16;
 constexpr size_t kNameBytesMax = 32;
 constexpr size_t kHeaderBytesMax = 4096;
@@ -50,7 +50,7 @@ absl::StatusOr<StateNames> NamesIn(const v1::WorkerStateHeader& header) {
   if (header.own_size() > kNamesMax || header.slots_size() > kNamesMax || !IsName(names.exchange) ||
       !std::all_of(names.own.begin(), names.own.end(), IsName) ||
       !std::all_of(names.slots.begin(), names.slots.end(), IsName)) {
-    return absl::InvalidArgumentError("a worker's state does not name what it holds");
+    return absl::InvalidArgumentError("a worker's state has no names for its contents");
   }
   return names;
 }
@@ -65,12 +65,12 @@ absl::StatusOr<std::optional<StepLossScale>> LossScaleIn(const v1::WorkerStateHe
   return StepLossScale{.log2 = header.loss_scale_log2(), .clean = header.clean_steps()};
 }
 
-// Checks that the bytes behind the header are as many as the header says, for a model of
-// `elements`.
+// Returns an error unless the number of bytes after the header is what the header says, for a
+// model of `elements`.
 absl::Status CheckSize(const v1::WorkerStateHeader& header, uint64_t vectors, uint64_t elements,
                        uint64_t bytes) {
   if (header.elements() != (vectors > 0 ? elements : 0)) {
-    return absl::InvalidArgumentError(absl::StrCat("a worker's state holds vectors of ",
+    return absl::InvalidArgumentError(absl::StrCat("a worker's state has vectors of ",
                                                    header.elements(), " elements; the model has ",
                                                    elements));
   }
@@ -84,7 +84,7 @@ absl::Status CheckSize(const v1::WorkerStateHeader& header, uint64_t vectors, ui
                                                  " elements and ", header.counts(), " counts"));
 }
 
-// Copies the values from the front of `from`, and removes them from it.
+// Copies values from the front of `from`, and removes their bytes from it.
 template <typename T>
 void Take(std::string_view& from, std::span<T> values) {
   if (values.empty()) return;
@@ -92,7 +92,7 @@ void Take(std::string_view& from, std::span<T> values) {
   from.remove_prefix(values.size_bytes());
 }
 
-// Reads a state of the version that this build writes, from the bytes behind the prefix.
+// Reads a state of the version that this build writes. `bytes` are the bytes after the prefix.
 absl::StatusOr<LocalState> ReadNamed(std::string_view bytes, size_t header_bytes,
                                      uint64_t elements) {
   v1::WorkerStateHeader header;
@@ -109,7 +109,7 @@ absl::StatusOr<LocalState> ReadNamed(std::string_view bytes, size_t header_bytes
   for (FloatBuffer& vector : state.vectors) {
     Take(bytes, vector.span());
     if (FloatPayload::Of(vector.span()).FirstNonFinite() != vector.size()) {
-      return absl::InvalidArgumentError("a worker's state holds values that are not finite");
+      return absl::InvalidArgumentError("a worker's state has values that are not finite");
     }
   }
   Take(bytes, std::span(state.counts));

@@ -21,7 +21,7 @@ struct StateNames {
   // The exchange's own vectors, then the local optimizer's slots.
   std::vector<std::string> own{};
   std::vector<std::string> slots{};
-  // Whether the residual of compressed contributions follows them.
+  // Whether the residual of compressed contributions follows the vectors in `own`.
   bool residual = false;
 
   size_t vectors() const { return own.size() + slots.size() + (residual ? 1 : 0); }
@@ -29,30 +29,30 @@ struct StateNames {
 
 struct LocalState {
   StateNames names;
-  // The number of updates that the local optimizer has made. This is Adam's t - 1.
+  // The number of updates that the local optimizer has made, which is t - 1 in Adam.
   uint64_t updates = 0;
   // The vectors in the order of `names`, each as long as the model.
   std::vector<FloatBuffer> vectors;
-  // For a spread exchange: by group of blocks, the number of examples since the group was last
-  // sent.
+  // For a spread exchange: the number of examples since each group of blocks was last sent.
   std::vector<uint64_t> counts;
-  // For fp16 only.
+  // Set in fp16 only.
   std::optional<StepLossScale> loss_scale = std::nullopt;
 
-  // A state whose vectors have `size` zeros each.
+  // Returns a state whose vectors have `size` zeros each.
   static LocalState Zeros(StateNames names, size_t size, size_t counts = 0);
-  // Copies from a state whose vectors have the same size, as many vectors as both states have. Both
-  // states have the same number of counts.
+  // Copies the vectors that both states have from `other`, in order. The vectors of both states
+  // must have the same size, and the states must have the same number of counts.
   void CopyFrom(const LocalState& other);
 };
 
-// The bytes, all little-endian: "LWST"; uint32 version (3); uint32 length of the header; the
-// header, a v1::WorkerStateHeader; the float32 values of the vectors; the counts as uint64.
+// Returns the bytes of a state, all little-endian: "LWST"; uint32 version (3); uint32 length of the
+// header; the header, a v1::WorkerStateHeader; the float32 values of the vectors; the counts as
+// uint64.
 std::string SerializeState(const LocalState& state);
 // Reads the state of a worker whose model has `elements`. Returns nothing if an older build saved
-// the state, because older states have no names. INVALID_ARGUMENT for the state of another model, a
-// newer version, a wrong length, invalid names, an impossible loss scale, or values that are not
-// finite.
+// the state, because older states have no names. Returns INVALID_ARGUMENT for the state of another
+// model, a newer version, a wrong length, invalid names, an impossible loss scale, or values that
+// are not finite.
 absl::StatusOr<std::optional<LocalState>> ReadState(const std::string& bytes, uint64_t elements);
 
 }  // namespace leeway

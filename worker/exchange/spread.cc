@@ -1,26 +1,27 @@
 // A delta or elastic exchange whose blocks leave over the course of the clock's H local steps
-// instead of all at its end. No step sends more than an H-th of the model, and the exchange is
-// hidden behind the steps. This is Streaming DiLoCo (Douillard et al. 2025, arXiv:2501.18512,
-// algorithm 2), with an overlap tau of one step and a mixing factor of 1, and the same for elastic
-// averaging.
+// instead of all at the end of the clock. No step sends more than an H-th of the model, and the
+// exchange is hidden behind the steps. For delta this is Streaming DiLoCo (Douillard et al. 2025,
+// arXiv:2501.18512, algorithm 2), with an overlap tau of one step and a mixing factor of 1. For
+// elastic averaging it is the same idea.
 //
-// What happens to each group of neighbouring blocks (spread_plan.h) in a clock, where x are the
-// local weights and s is what they were when the group left:
+// In each clock the following happens to each group of neighbouring blocks (spread_plan.h). x are
+// the local weights, and s is what they were when the group left:
 //   delta:    the group leaves as x_start - s, where x_start is what the servers last answered;
 //             after the next local step x = answer + (x - s), which keeps what that step moved.
 //   elastic:  the group leaves as s; after the next step x -= alpha (s - answer).
 // The worker waits at once for the groups that leave after the clock's last step. So between clocks
-// nothing is under way, and all blocks are at the same clock. The step alone decides when an answer
-// is taken, not the time of its arrival, so sync stays deterministic. The contribution's weight is
-// the number of examples since the group last left.
+// nothing is under way, and all blocks are at the same clock. The step alone decides when the
+// worker uses an answer. The time at which the answer arrives does not, so sync stays
+// deterministic. The contribution's weight is the number of examples since the group last left.
 //
-// Between clocks the worker keeps its local weights (those of a group that left early have moved
-// on), the optimizer's slots, and those numbers of examples. A delta worker keeps the answers as
-// well. When it resumes outside of sync, it finds other weights on the servers, and the difference
-// that other workers made is not this worker's change.
+// Between clocks the worker keeps its local weights, the optimizer's slots, and the number of
+// examples since each group left. The weights of a group that left early have moved on since. A
+// delta worker keeps the answers as well. When it resumes outside of sync, it finds other weights
+// on the servers. The difference comes from other workers and must not count as this worker's
+// change.
 //
 // The averaged elements of a delta worker are simpler. They hold the weighted mean of the batches
-// since they last left, and that mean is sent (common/update/averaging.h), whatever the answer is.
+// since they last left. That mean is sent (common/update/averaging.h), whatever the answer is.
 
 #include <algorithm>
 #include <cstring>
@@ -45,12 +46,14 @@ namespace {
 
 class SpreadExchange : public Exchange {
  public:
-  // Each is as long as the model.
+  // Each vector is as long as the model.
   struct Vectors {
-    // For elastic: what the servers last answered. A delta worker keeps it in its state instead.
+    // For elastic: what the servers answered last. A delta worker keeps the answers in its state
+    // instead.
     FlatVector centre;
     FlatVector gradient;
-    // For delta: the local weights as each group left. For elastic they are the contribution.
+    // For delta: the local weights at the time when each group left. For elastic: the contribution,
+    // which consists of these weights.
     FlatVector left;
     FlatVector contribution;
   };
@@ -113,13 +116,13 @@ class SpreadExchange : public Exchange {
 
  private:
   FlatVector& local() { return training_.own(0); }
-  // What the servers last answered, group by group.
+  // What the servers answered last, for all groups.
   FlatVector& answered() { return alpha_ ? vectors_.centre : training_.own(1); }
   const FlatVector& answered() const { return alpha_ ? vectors_.centre : training_.own(1); }
 
-  // Moves the local weights to the new answers. `before` is what the answers were when the worker
-  // last moved away from them; the worker's own change stays the same. If the answers are the same,
-  // so are the bits.
+  // Moves the local weights to the new answers. `before` holds the answers from which the worker
+  // last moved away. The worker's own change stays the same. If the answers are the same, the
+  // bits of the weights stay the same, too.
   absl::Status Rebase(std::span<const float> before) {
     ASSIGN_OR_RETURN(FloatBuffer x, local().Copy());
     const std::span<const float> now = answered().host();
@@ -160,7 +163,7 @@ class SpreadExchange : public Exchange {
     return absl::OkStatus();
   }
 
-  // The trained elements of a range, and (below) the averaged elements behind them.
+  // Returns the trained elements of a range. Averaged() returns the averaged elements after them.
   ElementRange Trained(const ElementRange& range) const {
     const uint64_t end = std::clamp(context_.schema.trained(), range.offset, range.end());
     return {range.offset, end - range.offset};
@@ -248,7 +251,8 @@ absl::StatusOr<SpreadExchange::Vectors> MakeVectors(const ExchangeContext& conte
   return vectors;
 }
 
-// The local weights; for delta also what the servers last answered.
+// The vectors that the exchange keeps: the local weights, and for delta also what the servers
+// answered last.
 absl::StatusOr<LocalTraining::Own> OwnOf(const ExchangeContext& context, bool elastic,
                                          uint64_t groups) {
   LocalTraining::Own own{.exchange = elastic ? "elastic" : "delta", .names = {"weights"}};

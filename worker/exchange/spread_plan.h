@@ -1,4 +1,4 @@
-// Which blocks leave after which local step if an exchange is spread over its clock.
+// Decides which blocks leave after which local step if an exchange is spread over its clock.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace leeway {
 
 // Divides the blocks into groups of neighbours. There are as many groups as steps in a clock, but
-// not more than blocks. One group leaves after each step, or after every few steps. All groups have
-// left when the clock's steps are done.
+// not more than there are blocks. One group leaves after each step, or after every few steps. All
+// groups have left when the clock's steps are done.
 class SpreadPlan {
  public:
   SpreadPlan(const BlockLayout& layout, uint64_t steps_per_clock)
@@ -29,8 +29,8 @@ class SpreadPlan {
     const uint64_t first = layout_.Range(blocks.first).offset;
     return {first, layout_.Range(blocks.first + blocks.count - 1).end() - first};
   }
-  // How many of the clock's `steps` are done when the group leaves: from 1 to `steps`. A clock may
-  // have fewer steps than usual.
+  // Returns how many of the clock's `steps` are done when the group leaves, from 1 to `steps`. A
+  // clock may have fewer steps than usual.
   uint64_t LeavesAfter(uint64_t group, uint64_t steps) const {
     return std::max<uint64_t>(1, (group + 1) * steps / groups_);
   }

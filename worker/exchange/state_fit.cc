@@ -28,7 +28,7 @@ std::string Describe(const LocalState& state) {
   return absl::StrCat(state.names.exchange, ": ", parts.empty() ? "nothing" : List(parts));
 }
 
-// Moves what was read into the state of a job that may keep something else, part by part.
+// Moves what was read, part by part, into the state of this job, which may keep other parts.
 class Fitting {
  public:
   Fitting(LocalState& read, LocalState& state)
@@ -38,7 +38,7 @@ class Fitting {
         same_exchange_(read.names.exchange == state.names.exchange),
         same_own_(same_exchange_ && read.names.own == state.names.own) {}
 
-  // Returns whether the exchange's own vectors were taken.
+  // Returns whether the exchange's own vectors were taken over.
   bool Run() {
     FitOwn();
     FitSlots();
@@ -87,7 +87,8 @@ class Fitting {
     }
   }
 
-  // A missing residual becomes zeros without a warning, because nothing had been held back.
+  // A missing residual becomes zeros without a warning, because the job that saved the state held
+  // nothing back.
   void FitResidual() {
     const bool taken = same_exchange_ && read_.names.residual && state_.names.residual;
     if (state_.names.residual) {
@@ -104,8 +105,8 @@ class Fitting {
       state_.counts = std::move(read_.counts);
       return;
     }
-    // If the saved exchange was not spread, everything had just been sent. An exchange that starts
-    // anew has seen no examples.
+    // If the saved exchange was not spread, it had just sent everything, so the counts are 0. The
+    // counts of a new exchange are 0, too.
     const uint64_t largest =
         others ? *std::max_element(read_.counts.begin(), read_.counts.end()) : 0;
     state_.counts.assign(wanted, largest);
@@ -130,8 +131,8 @@ absl::StatusOr<bool> TakeUpState(const std::string& bytes, uint64_t elements, Lo
   if (read.has_value()) return Fitting(*read, state).Run();
   state = LocalState::Zeros(state.names, elements, state.counts.size());
   spdlog::warn(
-      "the saved state is of an older build, which did not say what it holds; this job keeps {}: "
-      "all of it starts afresh",
+      "an older build saved the state without saying what it holds, so it cannot be used; this "
+      "job starts anew with {}",
       Describe(state));
   return false;
 }

@@ -10,19 +10,19 @@
 namespace leeway {
 
 struct StepResult {
-  // The sum over the examples.
+  // The sum of the losses over the examples.
   double loss_sum = 0;
-  // 0: the worker has no batch at this step.
+  // The number of examples in the batch. It is 0 if the worker has no batch at this step.
   uint64_t examples = 0;
-  // How many of these examples stand in for damaged pictures.
+  // The number of these examples that stand in for damaged pictures.
   uint64_t replaced = 0;
   double data_seconds = 0;
-  // Does not include the time that the observer waited.
+  // The time of the step, without the time that the observer waited.
   double compute_seconds = 0;
   // The two parts of compute_seconds.
   double forward_seconds = 0;
   double backward_seconds = 0;
-  // The remaining steps of the clock have no batch either, so they need not run.
+  // Whether the remaining steps of the clock have no batch either, so that they need not run.
   bool none_left = false;
 };
 
@@ -30,8 +30,8 @@ class StepRunner {
  public:
   virtual ~StepRunner() = default;
   // Runs step `step` of this worker, counted from 0, with the given weights, and writes the
-  // contribution of the batch (model.h). Tells the observer when each part of the vectors is used.
-  // Returns the observer's errors unchanged.
+  // contribution of the batch (model.h). Tells the observer when the step uses each part of the
+  // vectors. Returns the observer's errors unchanged.
   virtual absl::StatusOr<StepResult> Run(uint64_t step, const StepVectors& vectors,
                                          TrainObserver& observer) = 0;
 };

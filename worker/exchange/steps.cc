@@ -15,14 +15,14 @@
 namespace leeway {
 namespace {
 
-// One copy over the bus, and the event when it is done.
+// One part of a copy over the bus, and the event that is done when the part has arrived.
 struct BusPart {
   BlockRange blocks;
   ElementRange elements;
   StreamEvent copied = {};
 };
 
-// Each part has at least one whole block. Without a bus there is one part.
+// Divides the blocks into parts of at least one whole block. Without a bus there is one part.
 std::vector<BusPart> BusParts(const ExchangeContext& context) {
   const BlockLayout& layout = context.client.layout();
   const uint32_t all = layout.blocks();
@@ -39,7 +39,8 @@ std::vector<BusPart> BusParts(const ExchangeContext& context) {
   return parts;
 }
 
-// Sends each part as soon as it has come down to the host, and copies its answer up to the device.
+// Sends each part as soon as it has arrived on the host, and copies the servers' answer to the
+// device.
 absl::Status ExchangeParts(Backend& backend, OpenExchange& exchange, std::vector<BusPart>& parts,
                            FlatVector& contribution, FlatVector& weights) {
   for (const BusPart& part : parts) {
@@ -116,7 +117,7 @@ void BeginContribution(const ExchangeContext& context) {
 StreamEvent StartContribution(const ExchangeContext& context, uint64_t clock, uint64_t examples,
                               const BlockRange& blocks, const ElementRange& elements,
                               FlatVector& contribution) {
-  // A contribution without examples takes nothing of the residual with it.
+  // A contribution without examples must not use up any of the residual.
   if (context.encoder == nullptr || examples == 0) return contribution.StartDown(elements);
   context.encoder->Start(clock, blocks, contribution.device().data(), contribution.host());
   return context.backend.Record(Stream::kDown);
@@ -141,7 +142,7 @@ absl::Status ExchangeAll(const ExchangeContext& context, uint64_t clock, uint64_
     exchange.Begin(clock, examples);
     status = ExchangeParts(context.backend, exchange, parts, contribution, weights);
   }
-  // Even after an error, no copy remains on the bus.
+  // Waits even after an error, so that no copy remains on the bus.
   for (const BusPart& part : parts) status.Update(context.backend.Await(part.copied));
   if (status.ok()) context.listener.OnComplete(exchange.End());
   return status;

@@ -1,4 +1,5 @@
-// What every exchange does around a step: run it, check it, add its result to the report.
+// What every exchange does around a step: it runs the step, checks the result, and adds it to the
+// report.
 #pragma once
 
 #include <cstdint>
@@ -15,43 +16,45 @@
 
 namespace leeway {
 
-// The number of full batches that `examples` make up, as a fraction.
+// Returns how many full batches `examples` make up, as a fraction.
 double Batches(const ExchangeContext& context, uint64_t examples);
 
-// "worker 2, clock 17".
+// Returns "worker 2, clock 17", for example.
 std::string Who(const ExchangeContext& context, uint64_t clock);
 
-// Returns `status`. In fp16, an error about a value that is not finite also suggests bf16.
+// Returns `status`. In fp16, adds the advice to use bf16 to an error about a value that is not
+// finite.
 absl::Status SuggestBf16(const ExchangeContext& context, const absl::Status& status);
 
-// Runs a step and adds it to the report. OUT_OF_RANGE if the loss is not finite, unless the job
-// leaves bad gradients out, or the loss scale is above 1 and may be the cause. In these cases the
-// report says so, the step's examples do not count, and the contribution must be left out even if
-// its gradient is finite.
+// Runs a step and adds it to the report. If the loss is not finite, returns OUT_OF_RANGE, with two
+// exceptions: the job leaves bad gradients out, or the loss scale is above 1 and may be the cause.
+// In these two cases the report says so, the step's examples do not count, and the contribution
+// must be left out even if its gradient is finite.
 absl::StatusOr<StepResult> RunStep(const ExchangeContext& context, uint64_t clock, uint64_t step,
                                    const StepVectors& vectors, ClockReport& report,
                                    TrainObserver* observer = nullptr);
 
-// OUT_OF_RANGE if the loss is not finite, unless the job or the loss scale leaves such a
-// contribution out.
+// Returns OUT_OF_RANGE if the loss is not finite, unless the job or the loss scale makes the worker
+// leave out such a contribution.
 absl::Status CheckLoss(const ExchangeContext& context, double loss_sum, float loss_scale = 1);
 
-// A zeroed vector for contributions, in memory that the sender of the contribution can read.
+// Makes a zeroed vector for contributions, in memory that the sender of the contribution can read.
 FloatBuffer MakeContribution(const ExchangeContext& context);
-// To be called before a contribution changes: the exchange of the clock before is complete.
+// Waits for the exchange of the clock before to be complete. Call this before a contribution
+// changes.
 void BeginContribution(const ExchangeContext& context);
 
 // Starts to copy the blocks of a contribution, whose elements are `elements`, from the device to
-// the host. They are encoded if the device encodes them. The client may have them when the event is
-// done.
+// the host. The elements are encoded if the device encodes contributions. The client may have the
+// blocks when the returned event is done.
 StreamEvent StartContribution(const ExchangeContext& context, uint64_t clock, uint64_t examples,
                               const BlockRange& blocks, const ElementRange& elements,
                               FlatVector& contribution);
 
-// Exchanges a whole clock at once: sends `contribution` from the device, and writes the answer into
-// `weights` on the device. Waits for the answer. Checks the contribution unless it is known to be
-// finite; `what` names its values in an error. A device's bus is crossed in parts, so that some
-// parts are on the bus while others are with the servers.
+// Exchanges a whole clock at once: sends `contribution` from the device, waits for the answer, and
+// writes it into `weights` on the device. Checks the contribution unless it is known to be finite;
+// `what` names the contribution's values in an error. The vectors cross a device's bus in parts, so
+// that some parts are on the bus while others are with the servers.
 absl::Status ExchangeAll(const ExchangeContext& context, uint64_t clock, uint64_t examples,
                          const char* what, bool known_finite, FlatVector& contribution,
                          FlatVector& weights);

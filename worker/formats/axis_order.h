@@ -1,4 +1,4 @@
-// Converts tensors whose axes have another order in a file.
+// Converts tensors whose axes are in another order in a file.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,16 @@ struct AxisOrder {
   // The file's axis k is the model's axis order[k].
   std::vector<size_t> order;
 
-  // The order that moves no element.
+  // Returns an order that moves no element.
   static AxisOrder AsIs(std::vector<uint64_t> sides);
 
   uint64_t elements() const;
-  // The sides in the file, without merging any axes.
+  // Returns the sides of the tensor in the file, without merging any axes.
   std::vector<uint64_t> file_sides() const;
 };
 
-// Copy a tensor between the orders of model and file. Both spans have axes.elements() floats.
+// These functions copy a tensor between the orders of model and file. Both spans have
+// axes.elements() floats.
 void ToFile(const AxisOrder& axes, std::span<const float> model, std::span<float> file);
 void FromFile(const AxisOrder& axes, std::span<const float> file, std::span<float> model);
 

@@ -9,8 +9,8 @@
 namespace leeway {
 namespace {
 
-// Layers that treat each feature separately, or all of them alike, so that the order of features
-// does not matter.
+// Layers for which the order of features does not matter, because they treat each feature
+// separately or all features alike.
 constexpr v1::Layer::LayerCase kKeepOrder[] = {
     v1::Layer::kFlatten, v1::Layer::kRelu,         v1::Layer::kRelu6,     v1::Layer::kGelu,
     v1::Layer::kSilu,    v1::Layer::kTanh,         v1::Layer::kBatchNorm, v1::Layer::kLayerNorm,
@@ -20,9 +20,9 @@ absl::Status Mixed(const Node& node) {
   return AtKey(
       absl::UnimplementedError(absl::StrCat(
           "layer '", node.name,
-          "' takes the features of a flattened image in Leeway's order, "
+          "' reads the features of a flattened image in Leeway's order, "
           "which differs from the order of PyTorch and ONNX; only dense, batch_norm, layer_norm, "
-          "dropout or an activation may follow such a flatten there")),
+          "dropout or an activation may follow a flatten in these formats")),
       node.key);
 }
 
@@ -30,8 +30,8 @@ bool IsFlattened(const ImageShape& shape, const ImageShape& image) {
   return shape.flat() && !image.flat();
 }
 
-// The image that the features of node `i`'s output are of. `images` has those of all earlier
-// values.
+// Returns the image to which the features of node `i`'s output belong. `images` has the images of
+// all earlier values.
 absl::StatusOr<ImageShape> ImageOfOutput(const Graph& graph, size_t i, const PlacedLayer& placed,
                                          const std::vector<ImageShape>& images) {
   const Node& node = graph.nodes[i];
@@ -44,7 +44,7 @@ absl::StatusOr<ImageShape> ImageOfOutput(const Graph& graph, size_t i, const Pla
   if (!flattened) return kind == v1::Layer::kFlatten ? first : output;
   if (node.kind == Node::Kind::kAdd && first == images[node.inputs[1]]) return first;
   if (node.kind != Node::Kind::kLayer) return Mixed(node);
-  // The weights of the dense layer can be reordered to read them.
+  // The weights of the dense layer can be reordered to read these features.
   if (kind == v1::Layer::kDense) return output;
   const bool keeps =
       std::find(std::begin(kKeepOrder), std::end(kKeepOrder), kind) != std::end(kKeepOrder);

@@ -1,6 +1,6 @@
 // The order of features. Leeway flattens an image row by row, pixel by pixel, channel by channel.
-// PyTorch and ONNX keep all pixels of a channel together. So the weights that read a flattened
-// image have another order of rows there.
+// PyTorch and ONNX keep all pixels of a channel together. So in PyTorch and ONNX, the weights that
+// read a flattened image have their rows in another order.
 #pragma once
 
 #include <vector>
@@ -13,18 +13,19 @@
 
 namespace leeway {
 
-// Returns for each value of `graph` the image that its features are of. For an image, or a value
-// that was never one, this is its own shape. `graph` must be made of `config`. UNIMPLEMENTED,
-// naming the layer, if features of a flattened image are used as channels or mixed with others, so
-// that no order of the layer's weights matches PyTorch.
+// Returns, for each value of `graph`, the image to which its features belong. For an image, or a
+// value that was never an image, this is the value's own shape. `graph` must be made from `config`.
+// Returns UNIMPLEMENTED, naming the layer, if features of a flattened image are used as channels or
+// mixed with others, so that no order of the layer's weights matches PyTorch.
 absl::StatusOr<std::vector<ImageShape>> FeatureImages(const v1::Model& config, const Graph& graph);
 
-// The axes of a tensor with an element for each feature.
+// Returns the axes of a tensor with one element for each feature.
 AxisOrder FeatureAxes(const ImageShape& image);
-// The axes of a dense layer's weight, [features x units] -> [units x features].
+// Returns the axes of a dense layer's weight that is [features x units] in the model and [units x
+// features] in the file.
 AxisOrder LinearAxes(const ImageShape& image, uint64_t units);
-// The axes of a dense layer's weight that is [features x units] in the file, too
-// (KeepsInputsFirst).
+// Returns the axes of a dense layer's weight that is [features x units] in the model and in the
+// file (KeepsInputsFirst).
 AxisOrder LinearAxesInputsFirst(const ImageShape& image, uint64_t units);
 
 }  // namespace leeway

@@ -18,7 +18,7 @@ enum class Layout { kAsIs, kConvolution, kLinear, kLinearInputsFirst, kFeatures 
 // The tensors whose layout differs between Leeway and PyTorch.
 struct KnownLayout {
   v1::Layer::LayerCase layer;
-  // Empty for all tensors of the layer.
+  // The name of the tensor. Empty for all tensors of the layer.
   absl::string_view tensor;
   Layout layout;
 };
@@ -38,8 +38,8 @@ Layout LayoutOf(v1::Layer::LayerCase layer, absl::string_view tensor, absl::stri
   return Layout::kAsIs;
 }
 
-// Sets the axes and the shape of `tensor`. `image` is the image that the layer's input features are
-// of.
+// Sets the axes and the shape of `tensor`. `image` is the image to which the layer's input features
+// belong.
 void SetLayout(Layout layout, const std::vector<uint64_t>& shape, const ImageShape& image,
                FileTensor& tensor) {
   tensor.shape = shape;

@@ -21,7 +21,7 @@ using Matches = std::vector<const StoredTensor*>;
 
 constexpr size_t kShown = 5;
 
-// Returns a text such as "3 tensors are missing: a, b, c".
+// Returns a string such as "3 tensors are missing: a, b, c".
 std::string Listed(const std::vector<std::string>& names, absl::string_view is,
                    absl::string_view are) {
   const size_t shown = std::min(kShown, names.size());
@@ -34,7 +34,7 @@ std::string Listed(const std::vector<std::string>& names, absl::string_view is,
 }
 
 Matches MatchNames(const SafetensorsReader& file, const std::vector<FileTensor>& wanted) {
-  // Whole names take precedence, because a model may have a layer with the name of a wrapper.
+  // Whole names come first, because a model may have a layer with the same name as a wrapper.
   std::map<absl::string_view, const StoredTensor*> by_name;
   for (const StoredTensor& tensor : file.tensors()) by_name.emplace(tensor.name, &tensor);
   for (const StoredTensor& tensor : file.tensors()) {
@@ -53,7 +53,7 @@ Matches MatchNames(const SafetensorsReader& file, const std::vector<FileTensor>&
 }
 
 // Matches modules in the order of their numbers, and tensors by the last part of their names.
-// Absent if the file is not of an nn.Sequential, or has a different number of modules.
+// Returns nothing if the file is not from an nn.Sequential, or has a different number of modules.
 std::optional<Matches> MatchOrder(const SafetensorsReader& file,
                                   const std::vector<FileTensor>& wanted) {
   std::vector<absl::string_view> names;
@@ -76,8 +76,8 @@ std::optional<Matches> MatchOrder(const SafetensorsReader& file,
   return ++module == modules.end() ? std::optional(matches) : std::nullopt;
 }
 
-// Checks a model that computes scores with the embedding's weight. The file may have that weight a
-// second time, and both must be equal.
+// Checks a model that computes scores with the embedding's weight. The file may have that weight
+// twice, and then both copies must be equal.
 absl::Status CheckTied(const SafetensorsReader& file, const StoredTensor& tensor,
                        const StoredTensor& other) {
   std::vector<float> values(tensor.elements()), same(other.elements());
@@ -89,7 +89,7 @@ absl::Status CheckTied(const SafetensorsReader& file, const StoredTensor& tensor
                                                  "', but the job's model has one weight for both"));
 }
 
-// The tensors of the file whose names match nothing in the model.
+// Returns the names of the file's tensors that match nothing in the model.
 absl::StatusOr<std::vector<std::string>> LeftOver(const SafetensorsReader& file,
                                                   const std::vector<FileTensor>& wanted,
                                                   const Matches& matches) {
@@ -112,8 +112,8 @@ absl::StatusOr<std::vector<std::string>> LeftOver(const SafetensorsReader& file,
   return names;
 }
 
-// Advice if the scores are for another number of classes than the model's; empty for other
-// problems.
+// Returns advice if the file's scores are for another number of classes than the model's. Returns
+// an empty string for other problems.
 std::string Advice(const FileTensor& wanted, const StoredTensor& stored) {
   if (!wanted.scores_axis.has_value() || stored.shape.size() != wanted.shape.size()) return "";
   const uint64_t ours = wanted.shape[*wanted.scores_axis];

@@ -9,10 +9,11 @@
 
 namespace leeway {
 
-// Returns for each entry of `wanted` the file's tensor. Tensors match by name. If all names of the
-// file are those of an nn.Sequential, and differ from the model's, tensors match by order. The file
-// may also have tensors that PyTorch stores in addition to weights, but no others. INVALID_ARGUMENT
-// lists the tensors that are missing, left over, or of the wrong shape.
+// Returns the file's tensor for each entry of `wanted`. Tensors match by name. But if all names of
+// the file are those of an nn.Sequential, and differ from the model's names, tensors match by
+// order. The file may also have the tensors that PyTorch stores in addition to weights, but no
+// others. Returns INVALID_ARGUMENT, listing the tensors that are missing, left over, or of the
+// wrong shape.
 absl::StatusOr<std::vector<const StoredTensor*>> MatchTensors(
     const SafetensorsReader& file, const std::vector<FileTensor>& wanted);
 

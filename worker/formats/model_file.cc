@@ -17,7 +17,7 @@
 namespace leeway {
 namespace {
 
-// Whether the names are Leeway's. They have a '/', and those of other programs do not.
+// Returns whether the names are Leeway's, which have a '/'. The names of other programs have none.
 bool HasLeewayNames(const SafetensorsReader& file) {
   return std::any_of(file.tensors().begin(), file.tensors().end(), [](const StoredTensor& tensor) {
     return absl::StrContains(tensor.name, '/');

@@ -22,7 +22,7 @@ struct Renamed {
 constexpr Renamed kRenamed[] = {
     // Names of torchvision.
     {"shortcut", "downsample"},
-    // Names of Hugging Face's GPT-2, in which the parts of a block are side by side.
+    // Names of Hugging Face's GPT-2, which has the parts of a block at the same level.
     {"attention.ln_1", "ln_1"},
     {"attention.attn", "attn"},
     {"mlp.ln_2", "ln_2"},
@@ -38,7 +38,7 @@ constexpr absl::string_view kWrappers[] = {"module.", "_orig_mod.", "transformer
 
 struct NoWeight {
   absl::string_view suffix;
-  // 0 stands for any number of dimensions.
+  // The number of dimensions. 0 stands for any number.
   size_t rank;
 };
 constexpr NoWeight kNoWeights[] = {
@@ -52,7 +52,7 @@ constexpr Renamed kTied[] = {{"lm_head.weight", "wte.weight"}};
 
 constexpr absl::string_view kInputsFirst[] = {"c_attn", "c_proj", "c_fc"};
 
-// Returns the i of a default name TYPE_i.
+// Returns the i of a default name TYPE_i. Returns nothing for any other name.
 std::optional<absl::string_view> DefaultIndex(absl::string_view part) {
   const size_t at = part.rfind('_');
   if (at == absl::string_view::npos) return std::nullopt;
@@ -74,8 +74,8 @@ std::string Renaming(absl::string_view name) {
   return renamed.substr(1, renamed.size() - 2);
 }
 
-// The module's prefix and number, of a name such as "net.0.weight". Absent if the part before the
-// last is not a number.
+// The prefix and number of the module in a name such as "net.0.weight". Absent if the part before
+// the last is not a number.
 struct Module {
   absl::string_view prefix;
   size_t number = 0;

@@ -12,7 +12,8 @@ namespace leeway {
 namespace {
 
 // Multi-head self-attention (Vaswani et al. 2017, section 3.2.2) over the positions of an example.
-// Weights are [channels x 3 channels], for queries, keys and values, and [channels x channels].
+// The weight for queries, keys and values is [channels x 3 channels]. The weight for the output is
+// [channels x channels].
 class AttentionLayer final : public Layer {
  public:
   AttentionLayer(const v1::Attention& config, const ImageShape& shape)
@@ -96,7 +97,7 @@ class AttentionLayer final : public Layer {
     T* out_bias;
   };
 
-  // Takes pieces of one allocation. Without memory, it only adds up their sizes.
+  // Divides one allocation into pieces. Without memory, it only adds up their sizes.
   class Pieces {
    public:
     explicit Pieces(float* memory) : memory_(memory) {}
@@ -134,7 +135,7 @@ class AttentionLayer final : public Layer {
     size_t total;
   };
 
-  // The gradients that live within Backward.
+  // The gradients that Backward needs while it runs.
   struct Slopes {
     Slopes(const AttentionLayer& layer, size_t batch, float* memory) {
       Pieces pieces(memory);

@@ -8,7 +8,7 @@
 namespace leeway {
 namespace {
 
-// The mean of each window.
+// Computes the mean of each window.
 class AvgPoolLayer final : public Layer {
  public:
   explicit AvgPoolLayer(const PoolShape& shape)

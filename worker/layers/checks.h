@@ -1,5 +1,5 @@
-// Checks of a layer's own numbers. The YAML reader has made most of them already, but a job may
-// also come over the network.
+// Checks of a layer's own numbers. The YAML reader has already made most of these checks, but a job
+// may also come over the network.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace leeway {
 
-// INVALID_ARGUMENT unless low <= value <= high.
+// Returns INVALID_ARGUMENT unless low <= value <= high.
 inline absl::Status CheckRange(absl::string_view name, uint64_t value, uint64_t low,
                                uint64_t high) {
   if (value >= low && value <= high) return absl::OkStatus();

@@ -17,7 +17,7 @@
 namespace leeway {
 namespace {
 
-// A plugin's layer and its properties, which are requested once.
+// A plugin's layer and its properties, which are read once.
 struct MadeLayer {
   std::string name;
   std::unique_ptr<const plugin::Layer> layer;
@@ -58,7 +58,7 @@ class CustomLayer final : public Layer {
   }
 
   std::vector<TensorPlan> tensors() const override { return tensors_; }
-  // The plugin's backward pass may read it.
+  // Returns true because the plugin's backward pass may read the output.
   bool reads_output() const override { return true; }
   bool needs_host_memory() const override { return true; }
   size_t saved(size_t batch) const override { return layer_->saved(batch); }

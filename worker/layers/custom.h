@@ -1,4 +1,4 @@
-// Makes a layer of a plugin (plugin/leeway/plugin.h), which computes on the CPU.
+// Makes a layer that a plugin defines (plugin/leeway/plugin.h). The layer computes on the CPU.
 #pragma once
 
 #include "common/plugins/plugins.h"
@@ -6,7 +6,7 @@
 
 namespace leeway {
 
-// Like MakeLayer. Errors are at the key within `custom` (common/job_key.h).
+// Same as MakeLayer for a plugin's layer. Errors are at the key within `custom` (common/job_key.h).
 LayerOr MakeCustomLayer(const v1::Custom& custom, const ImageShape& input, const Plugins& plugins);
 
 }  // namespace leeway

@@ -8,14 +8,14 @@
 namespace leeway {
 namespace {
 
-// A large layer is cut into panels of whole rows of W, of about kPanelBytes. Over a slow link, the
-// transfers of the first panel's gradient and of the last panel's weights are not hidden, so panels
-// should be short. But the products of each panel pack dy again, which takes noticeable time for
-// panels of fewer than some hundred rows.
+// The size of a panel. A large layer is divided into panels of whole rows of W, of about this size.
+// Over a slow link, the transfers of the first panel's gradient and of the last panel's weights are
+// not hidden, so panels should be short. But the product of each panel packs dy again, which takes
+// noticeable time if a panel has fewer than a few hundred rows.
 constexpr size_t kPanelBytes = 2 << 20;
 constexpr size_t kPanelRowsMin = 128;
 
-// The rows of each panel. The last one may have fewer.
+// Returns the number of rows of each panel. The last panel may have fewer.
 size_t PanelRows(size_t inputs, size_t units) {
   const size_t wanted = std::max(kPanelRowsMin, kPanelBytes / (units * sizeof(float)));
   const size_t panels = std::max<size_t>(1, inputs / wanted);
@@ -23,8 +23,8 @@ size_t PanelRows(size_t inputs, size_t units) {
 }
 
 // Computes y = x W + b, with W [inputs x units], for an example or, with `pointwise`, for each of
-// its pixels. A panel is some rows of W; the last one also has b. y is the sum of the panels'
-// products, and each panel gives its own columns of dx.
+// its pixels. A panel is some rows of W; the last panel also has b. y is the sum of the panels'
+// products, and each panel computes its own columns of dx.
 class DenseLayer final : public Layer {
  public:
   DenseLayer(const v1::Dense& config, const ImageShape& input)
@@ -66,7 +66,7 @@ class DenseLayer final : public Layer {
     pass.backend.Gemm({.m = rows, .n = units_, .k = panel.rows, .a_stride = inputs_}, Op::kAsIs,
                       x + panel.row, Op::kAsIs, pass.weights[0] + panel.row * units_,
                       whole ? bias_ : panel.row > 0, y);
-    // The bias arrives last.
+    // The bias arrives with the last panel.
     if (bias_ && !whole && panel.last) {
       pass.backend.AddRows(rows, units_, pass.weights[1], y);
     }
@@ -105,7 +105,7 @@ class DenseLayer final : public Layer {
     return {row, rows, row + rows == inputs_};
   }
 
-  // The number of rows of x in one example.
+  // The number of rows of x for one example.
   const size_t rows_;
   const size_t inputs_;
   const size_t units_;

@@ -6,8 +6,8 @@
 
 namespace leeway {
 
-// The key of dropout's draws, a pure function of (seed, step, rank, layer). So a step that is
-// computed again drops the same elements.
+// Returns the key of dropout's draws, which is a pure function of (seed, step, rank, layer). So a
+// step that is computed again drops the same elements.
 inline DropoutKey DropoutKeyOf(const Pass& pass) {
   RandomStream stream(pass.draw.seed, RandomPurpose::kDropout,
                       {pass.draw.step, pass.draw.rank, pass.layer});

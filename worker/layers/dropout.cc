@@ -8,7 +8,8 @@
 namespace leeway {
 namespace {
 
-// Dropout (Srivastava et al. 2014, section 4). Values are scaled in training.
+// Dropout (Srivastava et al. 2014, section 4). Values are scaled in training, so evaluation changes
+// nothing.
 class DropoutLayer final : public Layer {
  public:
   DropoutLayer(const ImageShape& shape, float rate) : Layer(shape, shape), rate_(rate) {}

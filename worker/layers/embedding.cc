@@ -10,7 +10,7 @@
 namespace leeway {
 namespace {
 
-// Gives a row of the weight [vocabulary x width] for each token.
+// Looks up a row of the weight [vocabulary x width] for each token.
 class EmbeddingLayer final : public Layer {
  public:
   EmbeddingLayer(const v1::Embedding& config, const ImageShape& input)
@@ -91,9 +91,9 @@ LayerOr MakeEmbedding(const v1::Layer& config, const ImageShape& input) {
   RETURN_IF_ERROR(CheckRange("width", embedding.width(), 1, 65'536));
   if (input.channels != 1 && !input.flat()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "takes one token for each position, but the input has ", input.channels, " channels"));
+        "reads one token for each position, but the input has ", input.channels, " channels"));
   }
-  // A row of features is a row of tokens.
+  // If the input is a row of features, it is a row of tokens.
   const ImageShape tokens = input.flat() ? ImageShape{input.channels, 1, 1} : input;
   return std::make_unique<EmbeddingLayer>(embedding, tokens);
 }

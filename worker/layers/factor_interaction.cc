@@ -8,8 +8,8 @@
 namespace leeway {
 namespace {
 
-// Computes the sum over all pairs i < j of <v_i, v_j> x_i x_j with the factors' sums s = x V
-// (Rendle 2010, lemma 3.1): y = 1/2 sum_f (s_f^2 - sum_i x_i^2 v_if^2). V is [features x factors].
+// Computes the sum over all pairs i < j of <v_i, v_j> x_i x_j. With s = x V, the sum is y = 1/2
+// sum_f (s_f^2 - sum_i x_i^2 v_if^2) (Rendle 2010, lemma 3.1). V is [features x factors].
 class FactorInteractionLayer final : public Layer {
  public:
   FactorInteractionLayer(const v1::FactorInteraction& config, const ImageShape& input)
@@ -87,8 +87,8 @@ class FactorInteractionLayer final : public Layer {
           table(by_factor + pass.batch * layer.factors_),
           norms(table + layer.features_ * layer.factors_),
           constants(norms + layer.features_) {}
-    // The shapes, in order: [batch x features], [batch x factors], [features x factors],
-    // [features], [factors].
+    // The shapes of these vectors are, in order: [batch x features], [batch x factors], [features x
+    // factors], [features], [factors].
     float* by_feature;
     float* by_factor;
     float* table;
@@ -104,7 +104,7 @@ class FactorInteractionLayer final : public Layer {
                       at.constants, false, at.norms);
   }
 
-  // Copies column [rows] to each column of out [rows x columns].
+  // Copies `column` [rows] to each column of out [rows x columns].
   void Spread(const Pass& pass, const Scratch& at, size_t rows, size_t columns, const float* column,
               float* out) const {
     pass.backend.Fill(columns, 1, at.constants);

@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-// Gives the image as one row of features, in (row, column, channel) order.
+// Returns the image as one row of features, in (row, column, channel) order.
 class FlattenLayer final : public Layer {
  public:
   explicit FlattenLayer(const ImageShape& input)

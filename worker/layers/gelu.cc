@@ -5,8 +5,8 @@
 namespace leeway {
 namespace {
 
-// Computes x Phi(x) (Hendrycks and Gimpel 2016, "Gaussian error linear units", equation 1), or its
-// approximation by tanh.
+// Computes x Phi(x) (Hendrycks and Gimpel 2016, "Gaussian error linear units", equation 1), or the
+// approximation of x Phi(x) by tanh.
 class GeluLayer final : public Layer {
  public:
   GeluLayer(const ImageShape& shape, bool tanh) : Layer(shape, shape), tanh_(tanh) {}

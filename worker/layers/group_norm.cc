@@ -11,8 +11,8 @@ namespace leeway {
 namespace {
 
 // Group normalisation over groups of channels (Wu and He 2018), and layer normalisation over all
-// channels of a pixel (Ba, Kiros and Hinton 2016). Normalises by the mean and the biased variance
-// within an example, in training and in evaluation.
+// channels of a pixel (Ba, Kiros and Hinton 2016). In training and in evaluation, it normalises by
+// the mean and the biased variance within an example.
 class GroupNormLayer final : public Layer {
  public:
   // `shape` is the shape of one example.

@@ -6,8 +6,8 @@
 namespace leeway {
 namespace {
 
-// The common part of both kinds of layers, with W [kernel x kernel x channels of a group x filters]
-// and b [filters].
+// The common part of the two kinds of layers. W is [kernel x kernel x channels of a group x
+// filters], and b is [filters].
 class GroupedLayer : public Layer {
  public:
   GroupedLayer(const v1::Conv2d& config, const Conv2dShape& shape)
@@ -104,7 +104,7 @@ class GroupedConv2dLayer final : public GroupedLayer {
   }
 
  private:
-  // The copies of a group, in scratch.
+  // The copies of one group's values, in the scratch.
   struct Copies {
     float* x;
     float* y;

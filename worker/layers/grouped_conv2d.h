@@ -1,4 +1,4 @@
-// Convolutions whose channels are in groups.
+// Convolutions whose channels are divided into groups.
 #pragma once
 
 #include "leeway/v1/job.pb.h"
@@ -7,8 +7,8 @@
 
 namespace leeway {
 
-// Makes a convolution of more than one group. The number of groups must divide channels and
-// filters. `shape` is that of all groups together.
+// Makes a convolution of more than one group. The number of groups must divide the channels and the
+// filters. `shape` is the shape of all groups together.
 LayerOr MakeGroupedConv2d(const v1::Conv2d& config, const Conv2dShape& shape);
 
 }  // namespace leeway

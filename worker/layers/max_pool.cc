@@ -7,13 +7,14 @@
 namespace leeway {
 namespace {
 
-// Gives the largest value of each window. The gradient goes to the first of equals.
+// Computes the largest value of each window. If several values are the largest, the gradient goes
+// to the first of them.
 class MaxPoolLayer final : public Layer {
  public:
   explicit MaxPoolLayer(const PoolShape& shape)
       : Layer(shape.input, shape.output()), shape_(shape) {}
 
-  // The saved values are the places in the windows that the maxima came from.
+  // The saved values are the positions of the maxima within the windows.
   size_t saved(size_t batch) const override { return batch * output().elements(); }
 
   void Forward(const Pass& pass, const float* x, float* y) const override {

@@ -7,8 +7,8 @@
 
 namespace leeway {
 
-// INVALID_ARGUMENT if a number is outside its range, or the window is larger than the image with
-// its padding.
+// Returns INVALID_ARGUMENT if a number is outside its range, or the window is larger than the image
+// with its padding.
 absl::StatusOr<PoolShape> MakePoolShape(const v1::Pool& config, const ImageShape& input);
 
 }  // namespace leeway

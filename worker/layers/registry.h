@@ -16,11 +16,12 @@ namespace leeway {
 
 using LayerOr = absl::StatusOr<std::unique_ptr<Layer>>;
 
-// Makes the layer that `config` describes, for examples of shape `input`. INVALID_ARGUMENT if they
-// do not match: the message says what is wrong, and the caller adds the layer's name.
+// Makes the layer that `config` describes, for examples of shape `input`. Returns INVALID_ARGUMENT
+// if `config` and `input` do not match. The message says what is wrong, and the caller adds the
+// layer's name.
 LayerOr MakeLayer(const v1::Layer& config, const ImageShape& input);
 
-// The factories. MakeLayer calls them for the types that they are registered for.
+// The factories. MakeLayer calls each of them for the type for which it is registered.
 LayerOr MakeDense(const v1::Layer& config, const ImageShape& input);
 LayerOr MakeConv2d(const v1::Layer& config, const ImageShape& input);
 LayerOr MakeMaxPool(const v1::Layer& config, const ImageShape& input);

@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-// The hyperbolic tangent.
+// Computes the hyperbolic tangent.
 class TanhLayer final : public Layer {
  public:
   explicit TanhLayer(const ImageShape& shape) : Layer(shape, shape) {}

@@ -8,7 +8,7 @@
 namespace leeway {
 namespace {
 
-// Scores with the weight of an embedding (Press and Wolf 2017, arXiv:1608.05859).
+// Computes scores with the weight of an embedding (Press and Wolf 2017, arXiv:1608.05859).
 class TiedDenseLayer final : public Layer {
  public:
   TiedDenseLayer(const ImageShape& input, uint32_t units)
@@ -23,7 +23,8 @@ class TiedDenseLayer final : public Layer {
                       x, Op::kTransposed, pass.weights[0], false, y);
   }
 
-  // The embedding adds its own part later.
+  // Writes its part of the weight's gradient. The embedding, whose Backward is called later, adds
+  // its own part.
   void Backward(const Pass& pass, const float* x, const float* y, float* dy,
                 float* dx) const override {
     pass.backend.Gemm({.m = output().channels, .n = input().channels, .k = Rows(pass)},

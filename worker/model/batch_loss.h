@@ -8,10 +8,10 @@
 namespace leeway {
 
 struct BatchLoss {
-  // The losses by the examples' labels, and by the other labels if the batch is mixed (otherwise
-  // undefined).
+  // The sum of the losses by the examples' labels, and the sum by the other labels. The second sum
+  // is undefined unless the batch is mixed.
   std::array<LossSum, 2> sums;
-  // The weight of the first sum. The second sum has the rest.
+  // The weight of the first sum. The weight of the second sum is 1 - share.
   float share = 1;
 
   double total() const {

@@ -1,4 +1,5 @@
-// Model::Build: from the job's layers to shapes, tensors and their places in the flat vector.
+// Model::Build, which turns the job's layers into shapes, tensors and their places in the flat
+// vector.
 #include <algorithm>
 #include <utility>
 
@@ -16,7 +17,8 @@ std::vector<TensorPlan> TensorsOf(const Node& node) {
   return node.layer == nullptr ? std::vector<TensorPlan>() : node.layer->tensors();
 }
 
-// Layers and losses of plugins compute only on a device that shares the host's memory.
+// Returns an error if a layer or loss of a plugin would run on a device that does not share the
+// host's memory, because plugins compute on the CPU only.
 absl::Status CheckMemory(const Graph& graph, const Loss& loss, const Backend& backend) {
   if (backend.shares_host_memory()) return absl::OkStatus();
   const auto refuse = [](absl::string_view what, absl::string_view key) {
@@ -117,7 +119,7 @@ void Model::PlacePanels() {
     offset += trained;
   }
   if (backend_.shares_host_memory()) return;
-  // It has a page of its own, so that it can be pinned.
+  // The buffer has at least one page of its own, so that it can be pinned.
   finite_ = FloatBuffer(std::max(finite_cells(), FloatBuffer::kPageFloats));
   finite_pinned_ = backend_.Pin(finite_.span());
 }

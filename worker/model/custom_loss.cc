@@ -61,7 +61,7 @@ class CustomLoss final : public Loss {
     return Annotate(Guarded(work), absl::StrCat("the plugin's ", who_));
   }
 
-  // The name that messages use.
+  // The name of the loss in messages.
   const std::string who_;
   const bool classes_;
   const std::unique_ptr<const plugin::Loss> loss_;
@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<Loss>> MakeCustomLoss(const v1::Custom& custom,
   std::unique_ptr<const plugin::Loss> loss;
   absl::Status made = Guarded([&] { loss = chosen.spec->make(chosen.options); });
   if (made.ok() && loss == nullptr) {
-    made = absl::FailedPreconditionError("the plugin's `make` gives nothing");
+    made = absl::FailedPreconditionError("the plugin's `make` returned no loss");
   }
   if (!made.ok()) {
     return AtKey(Annotate(made, absl::StrCat("the plugin's loss '", custom.name(), "'")), "name");

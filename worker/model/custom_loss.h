@@ -9,7 +9,7 @@
 
 namespace leeway {
 
-// Errors are at the key within `custom` (common/job_key.h).
+// Makes the plugin's loss. Errors are at the key within `custom` (common/job_key.h).
 absl::StatusOr<std::unique_ptr<Loss>> MakeCustomLoss(const v1::Custom& custom,
                                                      const Plugins& plugins);
 

@@ -42,7 +42,7 @@ absl::Status Deliveries::Finish() {
 }
 
 absl::Status Deliveries::Tell(const Item& item) {
-  // After a device has failed, its results are undefined and must not be reported.
+  // If the device has failed, its results are undefined and must not be reported.
   RETURN_IF_ERROR(backend_.status());
   if (item.elements.empty()) {
     const double loss = loss_->total() / static_cast<double>(size_.labels_each);

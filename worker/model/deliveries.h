@@ -1,4 +1,4 @@
-// Queued results of a batch that the batch's observer has not been told of yet.
+// Results of a batch that are queued on the device and not yet reported to the batch's observer.
 #pragma once
 
 #include <cstdint>
@@ -15,42 +15,45 @@ namespace leeway {
 
 struct BatchSize {
   uint64_t examples = 0;
-  // The number of labels of each example. An example's loss is the mean over its labels.
+  // The number of labels of each example. An example's loss is the mean over these labels.
   uint64_t labels_each = 1;
 };
 
-// Stands in for a device's answer, 0 or 1, that has not arrived yet.
+// The value of a device's answer that has not arrived yet. A real answer is 0 or 1.
 inline constexpr float kNoAnswer = -1;
 
-// Tells an observer of results in the order in which they were added, each when its event is done.
-// On a CPU that is at once. Not thread-safe.
+// Reports results to an observer in the order in which they were added, each when its event is
+// done. On a CPU that is at once. Not thread-safe.
 class Deliveries {
  public:
   explicit Deliveries(Backend& backend) : backend_(backend) {}
 
-  // Begins a new batch and forgets the one before. The observer and the loss outlive the batch.
+  // Begins a new batch and forgets the batch before. The observer and the loss must outlive the
+  // batch.
   void Begin(TrainObserver& observer, const BatchLoss& loss, const BatchSize& size);
-  // When the event is done, the loss is known and the forward pass is over.
+  // Adds the loss. It is known, and the forward pass is over, when the event is done.
   absl::Status AddLoss(StreamEvent known);
-  // When the event is done, these elements of the contribution are final. The ranges outlive the
-  // batch. If `finite` is not null, it has arrived by then: 1 if all elements are finite, else 0.
+  // Adds elements of the contribution that are final when the event is done. The ranges must
+  // outlive the batch. If `finite` is not null, *finite has arrived by then: 1 if all elements are
+  // finite, otherwise 0.
   absl::Status AddFinal(StreamEvent arrived, std::span<const ElementRange> elements,
                         const float* finite = nullptr);
 
-  // As TrainObserver::BringDown.
+  // Same as TrainObserver::BringDown.
   bool BringDown(std::span<const ElementRange> elements, const float* device) {
     return observer_->BringDown(elements, device);
   }
 
-  // Tells the observer what is known by now. Returns the observer's error or the device's.
+  // Reports to the observer all results that are known by now. Returns the observer's or the
+  // device's error.
   absl::Status Poll();
-  // Waits for everything that is queued, and tells the observer.
+  // Waits for everything that is queued, and reports it to the observer.
   absl::Status Finish();
 
  private:
   struct Item {
     StreamEvent event;
-    // Empty: this item is the loss.
+    // The elements that become final. Empty if this item is the loss.
     std::span<const ElementRange> elements;
     const float* finite = nullptr;
   };

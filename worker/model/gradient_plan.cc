@@ -22,7 +22,8 @@ class Planner {
 
  private:
   GradientBuffer Acquire(size_t elements) {
-    // Takes the smallest free buffer that is large enough, or else the largest one, which grows.
+    // Takes the smallest free buffer that is large enough. If all free buffers are too small, takes
+    // the largest one, which grows.
     std::optional<GradientBuffer> best;
     for (GradientBuffer b = 0; b < plan_.buffers.size(); ++b) {
       if (users_[b] > 0) continue;
@@ -42,8 +43,8 @@ class Planner {
     return *best;
   }
 
-  // `to` holds the gradient of this input from one reader. Adds the gradients from the other
-  // readers.
+  // Adds the gradients of input `value` from its other readers. `to` holds the gradient from one
+  // reader.
   void Join(size_t value, InputGradient& gradient) {
     std::optional<GradientBuffer>& found = of_value_[value];
     if (found.has_value()) {
@@ -57,9 +58,9 @@ class Planner {
     const Node& node = graph_.nodes[index];
     const GradientBuffer dy = *of_value_[index + 1];
     GradientStep step{index, dy, {}};
-    // Inputs whose gradient is dy itself, or whose layer may overwrite dy.
+    // Whether the inputs' gradient is dy itself, or the layer may overwrite dy.
     const bool takes_over = node.kind == Node::Kind::kAdd || node.is_view() || in_place_[index];
-    // The inputs read dy one after the other.
+    // The inputs use dy one after the other.
     users_[dy] += node.inputs.size() - 1;
     for (const size_t value : node.inputs) {
       InputGradient gradient;
@@ -74,7 +75,7 @@ class Planner {
     plan_.steps.push_back(std::move(step));
   }
 
-  // Uses dy itself, or a copy of it if dy must not change or will be reused.
+  // Uses dy itself as the gradient, or a copy of dy if dy must not change or will be reused.
   InputGradient TakeOver(const Node& node, size_t value, GradientBuffer dy) {
     const bool writes = node.kind == Node::Kind::kLayer && !node.is_view();
     const bool joins = of_value_[value].has_value();
@@ -89,10 +90,9 @@ class Planner {
   const Graph& graph_;
   const std::vector<bool>& in_place_;
   GradientPlan plan_;
-  // By buffer: the number of values whose gradient it holds, plus the inputs of the step in
-  // progress.
+  // The number of values whose gradient each buffer holds, plus the inputs of the step in progress.
   std::vector<size_t> users_;
-  // By value: the buffer with the part of its gradient that is known so far.
+  // For each value, the buffer with the part of the value's gradient that is known so far.
   std::vector<std::optional<GradientBuffer>> of_value_;
 };
 

@@ -1,5 +1,4 @@
-// Plans where the gradients of values are during the backward pass: in a few buffers that are
-// reused.
+// Plans the memory for the gradients of values in the backward pass: a few buffers that are reused.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +9,18 @@
 
 namespace leeway {
 
-// The number of a buffer.
+// The index of a buffer.
 using GradientBuffer = size_t;
 
 // How the gradient of one input is computed.
 struct InputGradient {
-  // The buffer that gets it. This is the output's buffer if the layer works in place, or if the two
-  // gradients are equal. Absent: the gradient is not needed.
+  // The buffer for the input's gradient. This is the output's buffer if the layer works in place,
+  // or if the gradients of input and output are equal. Absent if the gradient is not needed.
   std::optional<GradientBuffer> to = std::nullopt;
-  // Before the step: `to` becomes a copy of this buffer, the output's gradient, because others
-  // still read it.
+  // The buffer that is copied to `to` before the step. It holds the output's gradient, which other
+  // readers still need.
   std::optional<GradientBuffer> copy_of = std::nullopt;
-  // After the step: this buffer is added to `to`. It holds the gradients from the input's other
+  // The buffer that is added to `to` after the step. It holds the gradients from the input's other
   // readers.
   std::optional<GradientBuffer> add = std::nullopt;
 };
@@ -31,7 +30,7 @@ struct GradientStep {
   size_t node = 0;
   // The buffer with the complete gradient of the node's output.
   GradientBuffer output = 0;
-  // By input.
+  // One entry for each input of the node.
   std::vector<InputGradient> inputs;
 };
 
@@ -45,7 +44,7 @@ struct GradientPlan {
   GradientBuffer scores = 0;
 };
 
-// `in_place` says for each node whether its output overwrites its input.
+// Makes the plan. `in_place` says for each node whether its output overwrites its input.
 GradientPlan PlanGradients(const Graph& graph, const std::vector<bool>& in_place);
 
 }  // namespace leeway

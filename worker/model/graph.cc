@@ -35,7 +35,7 @@ absl::Status CheckShape(const ImageShape& shape, absl::string_view what) {
   return absl::OkStatus();
 }
 
-// Names become parts of tensor names in checkpoints and exports.
+// Checks a name, which becomes part of tensor names in checkpoints and exports.
 absl::Status CheckName(absl::string_view name) {
   const bool good = std::all_of(name.begin(), name.end(), [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
@@ -152,13 +152,13 @@ class Builder {
     }
     if (node.layer->tokens() > 0 && value != 0) {
       return absl::InvalidArgumentError(
-          "takes the data's tokens, so it must be the model's first layer");
+          "reads the data's tokens, so it must be the model's first layer");
     }
     return CheckShape(node.layer->output(), "an output");
   }
 
-  // Finds the layer called `wanted` in the list that contains layer `name`, or else in the lists
-  // around it.
+  // Finds the layer called `wanted` in the list that contains layer `name`, or in the lists around
+  // that list.
   absl::StatusOr<size_t> FindTied(const std::string& wanted, const std::string& name) const {
     for (std::string prefix = name; !prefix.empty();) {
       const size_t dot = prefix.rfind('.');
@@ -207,7 +207,7 @@ class Builder {
     const ImageShape& shortcut = graph_.values[values[1]].shape;
     if (sum == shortcut) return sum;
     return absl::InvalidArgumentError(absl::StrCat(
-        "the layers give ", TextOf(sum), " and the shortcut gives ", TextOf(shortcut),
+        "the layers compute ", TextOf(sum), " and the shortcut computes ", TextOf(shortcut),
         ", which cannot be added: give `shortcut` layers that end in the same shape, such as a "
         "conv2d with kernel 1"));
   }
@@ -218,9 +218,9 @@ class Builder {
     for (size_t i = 1; i < values.size(); ++i) {
       const ImageShape& more = graph_.values[values[i]].shape;
       if (more.height != all.height || more.width != all.width) {
-        return absl::InvalidArgumentError(absl::StrCat("branch 0 gives ", TextOf(all),
-                                                       " and branch ", i, " gives ", TextOf(more),
-                                                       ": height and width must be the same"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("branch 0 computes ", TextOf(all), " and branch ", i, " computes ",
+                         TextOf(more), ": height and width must be the same"));
       }
       channels += more.channels;
     }
@@ -248,7 +248,8 @@ Placement Node::placement() const {
 
 namespace {
 
-// Goes from the last node to the first, as the backward pass does.
+// Marks the nodes that add to gradients. Goes from the last node to the first, as the backward pass
+// does.
 void FindAccumulation(Graph& graph) {
   std::vector<bool> written(graph.nodes.size());
   for (size_t i = graph.nodes.size(); i-- > 0;) {

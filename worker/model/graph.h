@@ -20,9 +20,9 @@ namespace leeway {
 // the output of node i.
 struct Value {
   ImageShape shape;
-  // The number of nodes that read it. The scores have one more reader, the loss.
+  // The number of nodes that read the value. For the scores it also counts the loss.
   size_t readers = 0;
-  // Whether it depends on trained weights, so that it needs a gradient.
+  // Whether the value depends on trained weights, so that it needs a gradient.
   bool trained = false;
 };
 
@@ -36,41 +36,41 @@ struct Node {
     kConcat,
   };
   Kind kind = Kind::kLayer;
-  // For kLayer only.
+  // The layer that the node applies. Null unless the kind is kLayer.
   std::unique_ptr<Layer> layer = nullptr;
   // The full name, as in the schema: residual_2.conv2d_0.
   std::string name;
   // The key of the layer in the job: model.layers.2.residual.layers.0.
   std::string key;
-  // The numbers of the values that it reads.
+  // The indices of the values that the node reads.
   std::vector<size_t> inputs;
-  // The node whose tensors this layer uses, if it has none itself.
+  // The node whose tensors this layer uses, if this layer has no tensors of its own.
   std::optional<size_t> tied_to = std::nullopt;
-  // Whether the gradients of its tensors already hold parts from other nodes when the backward pass
-  // reaches it.
+  // Whether the gradients of the node's tensors already hold parts from other nodes when the
+  // backward pass reaches this node.
   bool accumulates = false;
-  // The index of its segment in Graph::segments.
+  // The index of the node's segment in Graph::segments.
   std::optional<size_t> segment = std::nullopt;
 
   Placement placement() const;
   bool is_view() const { return placement() == Placement::kView; }
 };
 
-// Nodes whose values are not kept for the backward pass but computed again there. Only the last
-// node's output is read outside the segment.
+// A range of nodes whose values are not kept for the backward pass but computed again there. Nodes
+// outside the segment read only the last node's output.
 struct Segment {
   size_t begin = 0;
   size_t end = 0;
 
-  // Whether `value`, which a node of the segment reads, was made before the segment.
+  // Returns whether `value`, which a node of the segment reads, was computed before the segment.
   bool enters(size_t value) const { return value <= begin; }
 };
 
 struct Graph {
   std::vector<Node> nodes;
-  // There is one more value than there are nodes.
+  // The values that nodes read and compute. There is one more value than there are nodes.
   std::vector<Value> values;
-  // In the order of the forward pass.
+  // The segments in the order of the forward pass.
   std::vector<Segment> segments;
 
   const Value& input(size_t node, size_t which = 0) const {
@@ -78,12 +78,12 @@ struct Graph {
   }
   const Value& output(size_t node) const { return values[node + 1]; }
   const ImageShape& scores() const { return values.back().shape; }
-  // The number of positions in an example that have scores of their own.
+  // Returns the number of positions in an example that have scores of their own.
   size_t positions() const { return size_t{scores().height} * scores().width; }
 };
 
-// Builds the graph for examples of shape `input`. INVALID_ARGUMENT with the key of the layer that
-// does not fit.
+// Builds the graph for examples of shape `input`. Returns INVALID_ARGUMENT at the key of the layer
+// that does not fit.
 absl::StatusOr<Graph> MakeGraph(const v1::Model& config, const ImageShape& input,
                                 const Plugins& plugins = {});
 

@@ -8,7 +8,8 @@
 
 namespace leeway {
 
-// Writes the first values of tensor `index` of a model: a pure function of (seed, index, plan).
+// Writes the initial values of tensor `index` of a model. They are a pure function of (seed, index,
+// plan).
 void InitializeTensor(const TensorPlan& plan, uint64_t seed, uint64_t index,
                       std::span<float> values);
 

@@ -9,7 +9,7 @@
 namespace leeway {
 namespace {
 
-// -log softmax(scores)[label]. In training the labels may be smoothed.
+// The loss is -log softmax(scores)[label]. In training the labels may be smoothed.
 class SoftmaxCrossEntropyLoss final : public Loss {
  public:
   explicit SoftmaxCrossEntropyLoss(double smoothing) : smoothing_(static_cast<float>(smoothing)) {}
@@ -18,7 +18,7 @@ class SoftmaxCrossEntropyLoss final : public Loss {
     RETURN_IF_ERROR(CheckPositions(output, labels, "loss softmax_cross_entropy"));
     const uint32_t classes = labels.classes;
     if (output.channels >= classes) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("the last layer gives ", output.channels,
+    return absl::InvalidArgumentError(absl::StrCat("the last layer computes ", output.channels,
                                                    " scores, but the data has ", classes,
                                                    " classes"));
   }
@@ -36,14 +36,14 @@ class SoftmaxCrossEntropyLoss final : public Loss {
   const float smoothing_;
 };
 
-// log(1 + exp(-score)) for label 1, log(1 + exp(score)) for 0 and -1.
+// The loss is log(1 + exp(-score)) for label 1, and log(1 + exp(score)) for labels 0 and -1.
 class LogisticLoss final : public Loss {
  public:
   absl::Status CheckOutput(const ImageShape& output, const LabelKind& labels) const override {
     RETURN_IF_ERROR(CheckOneScore(output, labels.each, "loss logistic"));
     if (labels.classes <= 2) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrCat("loss logistic wants two classes, but the data has ", labels.classes));
+        absl::StrCat("loss logistic requires two classes, but the data has ", labels.classes));
   }
   absl::Status CheckLabels(std::span<const float> labels, uint32_t units) const override {
     for (size_t i = 0; i < labels.size(); ++i) {
@@ -59,7 +59,7 @@ class LogisticLoss final : public Loss {
   }
 };
 
-// 1/2 (score - label)^2.
+// The loss is 1/2 (score - label)^2.
 class SquaredLoss final : public Loss {
  public:
   bool is_regression() const override { return true; }

@@ -14,9 +14,9 @@
 
 namespace leeway {
 
-// What kind of labels the data have.
+// What kind of labels the data has.
 struct LabelKind {
-  // 0: the labels are numbers, not classes.
+  // The number of classes. It is 0 if the labels are numbers, not classes.
   uint32_t classes = 0;
   // The number of labels of one example.
   size_t each = 1;
@@ -28,19 +28,20 @@ class Loss {
   virtual ~Loss() = default;
   // Returns an error if the last layer's output does not fit this loss.
   virtual absl::Status CheckOutput(const ImageShape& output, const LabelKind& labels) const = 0;
-  // INVALID_ARGUMENT, naming the first label that Compute does not accept.
+  // Returns INVALID_ARGUMENT, naming the first label that Compute does not accept.
   virtual absl::Status CheckLabels(std::span<const float> labels, uint32_t units) const = 0;
-  // Whether scores are predicted numbers, one for each example.
+  // Returns whether scores are predicted numbers, one for each example.
   virtual bool is_regression() const { return false; }
-  // Whether it computes in the host's memory.
+  // Returns whether the loss computes in the host's memory.
   virtual bool needs_host_memory() const { return false; }
-  // Queues the sums over rows of scores [rows x units]. If dscores is not null, it gets the
-  // gradient of the mean. All pointers are device memory. Only a plugin's loss returns errors.
+  // Queues the sums of the losses over rows of scores [rows x units]. If `dscores` is not null,
+  // writes the gradient of the mean loss to it. All pointers are device memory. Only a plugin's
+  // loss returns errors.
   virtual absl::Status Compute(Backend& backend, size_t rows, uint32_t units, const float* scores,
                                const float* labels, LossSum* sum, float* dscores) const = 0;
 };
 
-// Makes the model's loss. Errors of a plugin are at their key (common/job_key.h).
+// Makes the model's loss. Errors of a plugin are at the plugin's key (common/job_key.h).
 absl::StatusOr<std::unique_ptr<Loss>> MakeLoss(const v1::Model& model, const Plugins& plugins);
 
 }  // namespace leeway

@@ -9,17 +9,17 @@
 
 namespace leeway {
 
-// All sizes are in floats. Each piece is rounded up to where the next one begins.
+// All sizes are in floats. The size of each piece is rounded up to the start of the next piece.
 struct MemoryPlan {
-  // By layer: its output, and what it keeps for the backward pass.
+  // For each layer, the size of its output and of what it keeps for the backward pass.
   std::vector<uint64_t> layers;
-  // The same for all layers within a recompute. They share this memory in turn.
+  // The same for all layers within a `recompute`. These layers share the memory in turn.
   uint64_t recomputed = 0;
-  // The gradients of the activations.
+  // The size of the gradients of the activations.
   uint64_t gradients = 0;
   uint64_t scratch = 0;
-  // A device's copies of what the host has: examples and labels (batch), weights and contribution
-  // (vectors).
+  // The sizes of a device's copies of what the host has: examples and labels (`batch`), weights and
+  // contribution (`vectors`).
   uint64_t batch = 0;
   uint64_t vectors = 0;
 
@@ -27,7 +27,7 @@ struct MemoryPlan {
     return std::accumulate(layers.begin(), layers.end(), recomputed) + gradients + scratch;
   }
   uint64_t total() const { return activations() + batch + vectors; }
-  // The layer that takes the most memory; the first one if several take the same.
+  // Returns the layer that takes the most memory, or the first such layer if several take the same.
   size_t largest_layer() const {
     return static_cast<size_t>(std::max_element(layers.begin(), layers.end()) - layers.begin());
   }

@@ -13,8 +13,8 @@
 namespace leeway {
 namespace {
 
-// The limits of what is evaluated at once, in examples and in floats of the largest layer. They
-// bound the memory for large batches.
+// The largest number of examples that are evaluated at once, and the largest number of floats of
+// one layer's output in that evaluation. These limits bound the memory for large batches.
 constexpr size_t kEvaluateExamples = 256;
 constexpr size_t kEvaluateFloats = size_t{1} << 27;
 
@@ -35,8 +35,8 @@ void Model::Initialize(uint64_t seed, std::span<float> weights) const {
 absl::Status Model::Check(const Batch& batch, size_t weights) const {
   const size_t elements = graph_.values.front().shape.elements();
   if (weights != schema_.total()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the model has ", schema_.total(), " weights, but was given ", weights));
+    return absl::InvalidArgumentError(absl::StrCat("the model has ", schema_.total(),
+                                                   " weights, but the caller supplied ", weights));
   }
   const size_t labels = batch.size * graph_.positions();
   if (batch.features.size() < batch.size * elements || batch.labels.size() < labels) {
@@ -77,7 +77,8 @@ absl::Status Model::CheckTokens(std::span<const float> features) const {
 
 absl::Status Model::Prepare(size_t examples) {
   if (workspace_ != nullptr && workspace_->capacity() >= examples) return absl::OkStatus();
-  // The old workspace is freed first, so that memory for one is enough.
+  // The old workspace is freed before the new one is made, so that memory for one workspace is
+  // enough.
   workspace_.reset();
   auto made = Workspace::Make(graph_, examples, Needs(), backend_);
   if (absl::IsResourceExhausted(made.status())) return NoRoom(examples, made.status());
@@ -109,7 +110,8 @@ absl::Status Model::NoRoom(size_t examples, const absl::Status& why) {
       "what its backward pass reads: %s",
       examples, MebibytesOf(plan.total()), graph_.nodes[most].name, MebibytesOf(plan.layers[most]),
       why.message());
-  // A CPU's memory is promised before it exists, so trying out what fits would use it up.
+  // A CPU's operating system grants memory that does not exist yet, so trying sizes would use up
+  // the machine's memory. Only a device with its own memory is tried.
   if (own_memory) {
     const size_t fits = LargestBatch(examples);
     absl::StrAppend(&text, "; ",
@@ -282,7 +284,7 @@ absl::StatusOr<double> Model::Train(const Batch& batch, std::span<const float> w
   loss_scale_ = loss_scale;
   const absl::Status ran = RunBatch(batch, draw, told);
   if (ran.ok()) return loss_sums_.total() / static_cast<double>(graph_.positions());
-  // Queued copies may still read and write the caller's memory.
+  // Queued copies may still read and write the caller's memory, so wait for them.
   Drain();
   return ran;
 }

@@ -1,8 +1,8 @@
 // A model: layers over one flat vector of weights, trained a batch at a time.
 //
 // Workers and servers exchange the flat vector of float32 values. All trained tensors come first,
-// in the order of the layers; all averaged tensors follow (batch normalisation's running
-// statistics). schema() names each.
+// in the order of the layers. All averaged tensors follow: batch normalisation's running
+// statistics. schema() names each tensor.
 #pragma once
 
 #include <cstdint>
@@ -32,34 +32,34 @@
 
 namespace leeway {
 
-// Holds no weights: each call takes them as an argument. Not thread-safe.
+// Holds no weights, because each call takes them as an argument. Not thread-safe.
 class Model {
  public:
   using Draw = leeway::Draw;
   struct Evaluation {
     double loss_sum = 0;
-    // The number of labels: one for each example, or one for each position.
+    // The number of labels. An example has one label, or one label for each position.
     uint64_t labels = 0;
-    // How many labels had the right class, and how many had it among the five classes with the
-    // highest scores (softmax only). 0 for a squared loss.
+    // The number of labels whose class had the highest score, and the number of labels whose class
+    // was among the five highest scores (softmax only). Both are 0 for a squared loss.
     uint64_t correct = 0;
     uint64_t in_top5 = 0;
     uint64_t examples = 0;
-    // For a squared loss only.
+    // The error of the predictions. Set for a squared loss only.
     RegressionError error = {};
   };
-  // Floating-point operations of the matrix products for one example. `backward` excludes the
-  // gradient of the first trained layer's input, which is not needed.
+  // The number of floating-point operations of the matrix products for one example. `backward`
+  // excludes the gradient of the first trained layer's input, which is not needed.
   struct Flops {
     double forward = 0;
     double backward = 0;
   };
 
-  // Builds the layers of `config` for examples of shape `input`. Each example has `labels`
-  // labels of `classes` classes (0: the labels are numbers). With several labels the scores have
-  // one position for each. `mixed`: training batches may have other labels, too (batch.h). The
-  // backend must outlive the model. INVALID_ARGUMENT at the key of the layer that does not fit
-  // (common/job_key.h).
+  // Builds the layers of `config` for examples of shape `input`. Each example has `labels` labels.
+  // Labels are numbers if `classes` is 0, otherwise classes below `classes`. If an example has
+  // several labels, the scores have one position for each label. If `mixed` is true, training
+  // batches may have other labels, too (batch.h). The backend must outlive the model. Returns
+  // INVALID_ARGUMENT at the key of the layer that does not fit (common/job_key.h).
   static absl::StatusOr<std::unique_ptr<Model>> Build(const v1::Model& config,
                                                       const ImageShape& input, uint32_t classes,
                                                       Backend& backend, size_t labels = 1,
@@ -69,46 +69,49 @@ class Model {
   const v1::ModelSchema& schema() const { return schema_; }
   const Flops& flops() const { return flops_; }
 
-  // Whether there are enough classes that the five best ones are meaningful.
+  // Returns whether there are enough classes for the five highest scores to be meaningful.
   bool tells_top5() const { return graph_.scores().channels > 10; }
 
-  // The layers, and the nodes where branches meet.
+  // Returns the layers, and the nodes where branches meet.
   const Graph& graph() const { return graph_; }
 
-  // The memory for a batch of this size, not counting the caller's vectors. `own_memory`: on a
-  // device that has its own memory, with copies of weights and contribution there. The scratch size
-  // is what this backend needs.
+  // Returns the memory for a batch of this size, without the caller's vectors. If `own_memory` is
+  // true, the plan is for a device with its own memory, which also holds copies of weights and
+  // contribution. The scratch size is what this backend needs.
   MemoryPlan PlanMemory(size_t examples, bool own_memory) const;
-  // Allocates memory for batches of this size now, rather than at the first batch.
+  // Allocates memory for batches of this size now, rather than at the first batch. Returns
   // RESOURCE_EXHAUSTED, naming the layer that takes the most memory and the batch size that fits.
   absl::Status Reserve(size_t examples) { return Prepare(examples); }
 
-  // Writes the initial weights [schema().total]: a pure function of the seed.
+  // Writes the initial weights [schema().total]. They are a pure function of the seed.
   void Initialize(uint64_t seed, std::span<float> weights) const;
 
-  // Runs the forward and the backward pass over the batch. Returns the sum of the examples' losses
-  // (each the mean over the example's labels) and writes the contribution [schema().total]. The
-  // trained elements get the gradient of the batch's mean loss, the averaged elements the batch's
-  // own statistics. An empty batch gives 0 and zeros. A loss or gradient that is not finite is
-  // returned as it is. INVALID_ARGUMENT for labels or sizes that do not fit, and RESOURCE_EXHAUSTED
-  // for lack of memory; the contribution is then unchanged.
+  // Runs the forward and the backward pass over the batch. Returns the sum of the examples' losses,
+  // where an example's loss is the mean over its labels. Writes the contribution [schema().total]:
+  // the trained elements get the gradient of the batch's mean loss, and the averaged elements get
+  // the batch's own statistics. For an empty batch the sum and the contribution are 0. A loss or
+  // gradient that is not finite is returned as it is. Returns INVALID_ARGUMENT for labels or sizes
+  // that do not fit, and RESOURCE_EXHAUSTED for lack of memory; the contribution is then unchanged.
   //
   // `home` says in whose memory weights and contribution are. `loss_scale` scales the loss for the
-  // backward pass (step_vectors.h). It changes the contribution only by different rounding or by
+  // backward pass (step_vectors.h). The scale changes the contribution only by rounding, or by
   // overflow to infinity.
   //
-  // The observer is called layer by layer, and for large layers panel by panel (layer.h). A device
-  // with its own memory gets weights once the observer has allowed reading them. It reports
-  // elements as final once they have come back to the host. When Train returns, with or without an
-  // error, the device has finished. The observer does not change the result by a single bit. Its
-  // error is returned unchanged; a device's error (Backend::status) names what failed.
+  // The observer is called layer by layer, and for large layers panel by panel (layer.h). Weights
+  // are copied to a device with its own memory once the observer has allowed reading them. Elements
+  // are reported as final once they have been copied back to the host. When Train returns, with or
+  // without an error, the device has finished. The observer does not change the result by a single
+  // bit. Train returns the observer's error unchanged; a device's error (Backend::status) names
+  // what failed.
   absl::StatusOr<double> Train(const Batch& batch, std::span<const float> weights, const Draw& draw,
                                std::span<float> contribution, TrainObserver* observer = nullptr,
                                Home home = Home::kHost, float loss_scale = 1);
 
-  // The largest number of examples that Evaluate computes at once. It divides larger batches.
+  // Returns the largest number of examples that Evaluate computes at once. Evaluate divides larger
+  // batches.
   size_t evaluated_at_a_time() const;
-  // The forward pass only, with running statistics and without dropout. Errors as for Train.
+  // Runs the forward pass only, with running statistics and without dropout. Returns the same
+  // errors as Train.
   absl::StatusOr<Evaluation> Evaluate(const Batch& batch, std::span<const float> weights);
 
  private:
@@ -117,9 +120,9 @@ class Model {
     TensorPlan plan;
     size_t offset = 0;
   };
-  // The ranges of one panel of a layer's tensors.
+  // The ranges of the flat vector that hold one panel of a layer's tensors.
   struct Panel {
-    // Includes the layer's averaged tensors. Empty if the layer has no tensors.
+    // The panel's elements, with the layer's averaged tensors. Empty if the layer has no tensors.
     std::vector<ElementRange> all;
     ElementRange trained;
     // The panel's number among all panels of the model.
@@ -130,7 +133,7 @@ class Model {
     size_t count = 0;
     const float* features = nullptr;
     const float* labels = nullptr;
-    // For a mixed batch only.
+    // The other labels. Null unless the batch is mixed.
     const float* other_labels = nullptr;
     float share = 1;
   };
@@ -154,17 +157,18 @@ class Model {
   absl::Status CheckOtherLabels(const Batch& batch) const;
   absl::Status CheckTokens(std::span<const float> features) const;
   size_t panels() const { return panels_.back().back().number + 1; }
-  // The parts of the contribution that are checked for finite values: each panel, and last all
-  // averaged elements.
+  // Returns the number of parts of the contribution that are checked for finite values. Each panel
+  // is a part. The averaged elements together are the last part.
   size_t finite_cells() const { return panels() + (averaged_.empty() ? 0 : 1); }
   BatchNeeds Needs() const { return {schema_.total(), finite_cells(), mixed_}; }
   absl::Status Prepare(size_t examples);
-  // Adds advice to `why`, an error that a batch does not fit in memory.
+  // Returns `why`, the error that a batch does not fit in memory, with advice.
   absl::Status NoRoom(size_t examples, const absl::Status& why);
-  // The largest batch below `below` that fits in the device's memory; 0 if none does.
+  // Returns the largest batch size below `below` that fits in the device's memory, or 0 if no size
+  // does.
   size_t LargestBatch(size_t below);
-  // Points each layer at its weights and contributions. These are the host's if the device shares
-  // its memory, else the device's copies.
+  // Points each layer at its weights and contributions. They are the host's vectors if the device
+  // shares the host's memory, otherwise the device's copies.
   void SetVectors(std::span<const float> weights, std::span<float> contribution, Home home);
   Examples ExamplesUp(const Batch& batch, size_t begin, size_t end);
   // Copies the other labels of a mixed batch, and sets its share.
@@ -173,57 +177,59 @@ class Model {
   void Up(std::span<const float> host, float* device);
   void AwaitUp();
   void WeightsUp(std::span<const ElementRange> elements);
-  // Copies to the host that are queued after this call wait for the kernels that are queued
-  // already.
+  // Makes copies to the host that are queued after this call wait for the kernels that are already
+  // queued.
   void AwaitKernels();
-  // The event is done when the elements have arrived on the host.
+  // Queues the copy of these elements to the host. The returned event is done when they have
+  // arrived.
   StreamEvent ContributionDown(std::span<const ElementRange> elements);
-  // Computes the batch's loss into `loss_sums_`, and dscores with the loss scale.
+  // Computes the batch's loss into `loss_sums_`, and the gradient `dscores` with the loss scale.
   absl::StatusOr<StreamEvent> LossDown(const Examples& examples, const float* scores,
                                        float* dscores);
-  // Combines the gradients by the labels and by the other labels, weighted by their shares.
+  // Combines the gradients for the labels and for the other labels, weighted by their shares.
   absl::Status MixLoss(const Examples& examples, const float* scores, float* dscores);
   // Waits until nothing is queued, and ignores errors.
   void Drain();
   Pass PassOf(size_t node, size_t panel, size_t batch, bool training, const Draw& draw);
   const float* ValueOf(size_t value, const Examples& examples) const;
-  // y += x, as one row.
+  // Computes y += x, as one row.
   void Add(size_t count, const float* x, float* y);
   // Computes one panel of a layer.
   void ForwardNode(size_t node, const Pass& pass, const Examples& examples);
-  // Memory that nothing reads, for all of a node's contributions. Its averaged tensors have already
-  // been sent.
+  // Returns memory that nothing reads, for all contributions of a node that is computed again. The
+  // contributions of the node's averaged tensors have already been sent.
   std::span<float* const> Discarding(size_t node);
-  // Computes the values within the segment again, with the same weights.
+  // Computes the values within the segment again, with the same weights and draws.
   absl::Status ForwardAgain(const Segment& segment, const Examples& examples, const Draw& draw);
-  // For nodes where branches meet. BackwardJoin computes the gradient for one of the inputs.
+  // These functions are for nodes where branches meet. BackwardJoin computes the gradient for
+  // one of the inputs.
   void ForwardJoin(size_t node, const Examples& examples);
   void BackwardJoin(const GradientStep& step, size_t which, size_t batch);
-  // A layer is computed panel by panel or at once. These say in how many products, and what
-  // Pass::panel is for each.
+  // A layer is computed panel by panel or at once. Products returns the number of products of a
+  // node. PanelOf returns the value of Pass::panel for a product.
   size_t Products(size_t node) const { return cuts_products_ ? panels_[node].size() : 1; }
   size_t PanelOf(size_t product) const { return cuts_products_ ? product : Pass::kWhole; }
-  // The trained elements whose gradient one product computes.
+  // Returns the trained elements whose gradient one product computes.
   ElementRange TrainedBy(size_t node, size_t product) const;
   // Divides the contribution of these trained elements by the loss scale. If contributions are
-  // copied to the host, also checks whether all values are finite; the answer arrives at the
-  // returned address before the values do. Otherwise returns null.
+  // copied to the host, also checks whether all values are finite, and returns the host address of
+  // the answer, which arrives before the values do. Otherwise returns null.
   const float* LookOver(const ElementRange& elements, size_t cell);
-  // The same check for the averaged elements.
+  // Makes the same check of the averaged elements.
   const float* LookOverAveraged();
-  // Queues the copy of the cell's answer to the host. Returns where it will be.
+  // Queues the copy of the cell's answer to the host. Returns the host address of the answer.
   const float* FiniteDown(size_t cell);
   // Computes a layer's backward pass, panel by panel.
   absl::Status BackwardLayer(const GradientStep& step, const Examples& examples, const Draw& draw);
-  // The failure of the node's layer.
+  // Returns the failure of the node's layer.
   absl::Status FailureOf(size_t node) const;
-  // Computes any node's backward step, then adds the gradients from the other readers of its
-  // inputs.
+  // Computes the backward step of a node of any kind, then adds the gradients from the other
+  // readers of the node's inputs.
   absl::Status BackwardStep(const GradientStep& step, const Examples& examples, const Draw& draw);
-  // Returns the scores.
+  // Runs the forward pass. Returns the scores.
   absl::StatusOr<const float*> Forward(const Examples& examples, bool training, const Draw& draw,
                                        TrainObserver& observer);
-  // Begins with the gradient of the scores, which the loss has written.
+  // Runs the backward pass. It begins with the gradient of the scores, which the loss has written.
   absl::Status Backward(const Examples& examples, const Draw& draw);
   absl::Status RunBatch(const Batch& batch, const Draw& draw, TrainObserver& observer);
   // Evaluates examples [begin, end) and adds the result to `evaluation`.
@@ -231,53 +237,55 @@ class Model {
   absl::StatusOr<double> TrainOnNothing(std::span<float> contribution, Home home,
                                         TrainObserver& observer);
 
-  // Constant after Build.
+  // These fields are constant after Build.
   Backend& backend_;
   const std::unique_ptr<Loss> loss_;
   const Graph graph_;
   const bool mixed_;
-  // By node.
+  // The tensors of each node.
   std::vector<std::vector<Placed>> tensors_;
-  // By node, at least one panel each.
+  // The panels of each node, at least one.
   std::vector<std::vector<Panel>> panels_;
-  // From the backend: whether layers are computed panel by panel. Copies are always panel by panel.
+  // Whether layers are computed panel by panel, which the backend decides. Copies are always panel
+  // by panel.
   const bool cuts_products_;
-  // Features must be whole numbers below this; 0: any value is allowed.
+  // The features must be whole numbers below this limit. If it is 0, any value is allowed.
   uint64_t tokens_ = 0;
   // The ranges of all layers' averaged tensors.
   std::vector<ElementRange> averaged_;
   v1::ModelSchema schema_;
   Flops flops_;
 
-  // The state of the call in progress.
+  // The following fields are the state of the call in progress.
   std::unique_ptr<Workspace> workspace_;
-  // Whether weights and contribution are copied between these vectors and the device.
+  // Whether weights and contribution are copied between the caller's vectors and the device.
   bool travels_ = false;
   std::span<const float> host_weights_;
   std::span<float> host_contribution_;
-  // In the device's memory.
+  // The contribution in the device's memory.
   float* contribution_ = nullptr;
   float loss_scale_ = 1;
   // The failure of a layer (Pass::failure).
   absl::Status failure_;
-  // In the device's memory, by node and tensor.
+  // The weights in the device's memory, for each node and tensor.
   std::vector<std::vector<const float*>> weights_;
   std::vector<std::vector<float*>> contributions_;
-  // For the node that is computed again.
+  // The contributions that Discarding returns for the node that is computed again.
   std::vector<float*> discarding_;
-  // It has a page of its own, so that it can be pinned.
+  // The loss sums on the host. They have a page of their own, so that it can be pinned.
   struct alignas(4096) LossPage {
     BatchLoss loss;
   };
   std::unique_ptr<LossPage> page_ = std::make_unique<LossPage>();
   BatchLoss& loss_sums_ = page_->loss;
   PinnedMemory page_pinned_;
-  // By part: whether its contribution is finite. Empty if contributions are not copied.
+  // For each part of the contribution, whether the part is finite. Empty if contributions are not
+  // copied.
   FloatBuffer finite_;
   PinnedMemory finite_pinned_;
-  // Whether a copy to the device is under way that no kernel waits for yet.
+  // Whether a copy to the device is under way for which no kernel waits yet.
   bool going_up_ = false;
-  // Whether kernels are queued that no copy to the host waits for yet.
+  // Whether kernels are queued for which no copy to the host waits yet.
   bool computing_ = false;
   Deliveries deliveries_;
 };

@@ -1,4 +1,4 @@
-// Which outputs of a model's nodes share memory.
+// Decides which outputs of a model's nodes share memory.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 namespace leeway {
 
 struct OutputPlaces {
-  // By node: whether its output overwrites its first input.
+  // For each node, whether its output overwrites its first input.
   std::vector<bool> in_place;
-  // By value: the value whose memory it uses, its own or that of an earlier value. 0: the batch's
-  // features.
+  // For each value, the value whose memory it uses: its own, or that of an earlier value. 0 is the
+  // memory of the batch's features.
   std::vector<size_t> home;
 };
 
-// No value is overwritten that is read again, whether by other nodes, in the backward pass, or
-// because a segment is computed again from it.
+// Plans the outputs of the graph. A value is not overwritten if it is read again by other nodes, in
+// the backward pass, or when a segment is computed again.
 OutputPlaces PlanPlaces(const Graph& graph);
 
 }  // namespace leeway

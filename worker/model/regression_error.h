@@ -7,8 +7,8 @@
 
 namespace leeway {
 
-// The result does not depend on how examples are divided into batches, except for the rounding of
-// doubles. The labels' variance is summed about their running mean (Welford 1962; merged as in
+// Except for the rounding of doubles, the result does not depend on how examples are divided into
+// batches. The labels' variance is summed about their running mean (Welford 1962; merged as in
 // Chan, Golub and LeVeque 1979), so that large labels with small differences do not cancel out.
 class RegressionError {
  public:
@@ -32,13 +32,13 @@ class RegressionError {
     count_ += other.count_;
   }
 
-  // Mean absolute error; absent without examples.
+  // Returns the mean absolute error. Absent if there are no examples.
   std::optional<double> mae() const {
     if (count_ == 0) return std::nullopt;
     return absolute_ / static_cast<double>(count_);
   }
-  // 1 - squared errors / squared deviations of the labels from their mean; absent where all labels
-  // are the same.
+  // Returns 1 - squared errors / squared deviations of the labels from their mean. Absent if all
+  // labels are the same.
   std::optional<double> r2() const {
     if (!(deviation_ > 0)) return std::nullopt;
     return 1 - squared_ / deviation_;

@@ -5,18 +5,20 @@
 
 namespace leeway {
 
-// Whose memory the vectors are in. If the device works in the host's memory, both mean the same.
+// Whose memory the vectors are in. If the device works in the host's memory, both values mean the
+// same.
 enum class Home { kHost, kDevice };
 
-// Both are whole vectors.
+// The weights and the contribution of a step. Both are whole vectors.
 struct StepVectors {
   std::span<const float> weights;
   std::span<float> contribution;
-  // kHost: the weights are copied to a device and the contribution is copied back, range by range.
-  // kDevice: both are on the device already, and nothing is copied.
+  // If kHost, the weights are copied to a device and the contribution is copied back, range by
+  // range. If kDevice, both vectors are on the device already, and nothing is copied.
   Home home = Home::kHost;
   // A power of two. The backward pass computes the gradient of the loss times this factor, so that
-  // small gradients stay in the range of fp16. The contribution is divided by the factor again.
+  // small gradients stay in the range of fp16. Afterwards the contribution is divided by the
+  // factor.
   float loss_scale = 1;
 };
 

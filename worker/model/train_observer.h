@@ -1,7 +1,7 @@
 // Follows one batch through a model. With an observer, weights can arrive while earlier layers
 // compute their forward pass, and contributions can leave while earlier layers still compute their
-// backward pass (Poseidon, Zhang et al. 2017: wait-free backpropagation; ByteScheduler, Peng et al.
-// 2019: the same across the border of two iterations).
+// backward pass. This is wait-free backpropagation (Poseidon, Zhang et al. 2017), also across the
+// border between two iterations (ByteScheduler, Peng et al. 2019).
 #pragma once
 
 #include <cstdint>
@@ -12,30 +12,32 @@
 
 namespace leeway {
 
-// The methods are called on the training thread, in this order: BeforeForward for each layer that
-// has tensors, in the order of the layers, and for a large layer panel by panel; AfterForward;
-// OnFinal any number of times. Ranges refer to the flat vector. An error ends the batch with that
-// error. A method that is not overridden does nothing.
+// The methods are called on the training thread, in this order. BeforeForward is called for each
+// layer that has tensors, in the order of the layers, and for a large layer panel by panel.
+// AfterForward is called once. OnFinal is called any number of times. Ranges refer to the flat
+// vector. An error of a method ends the batch with that error. A method that is not overridden does
+// nothing.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
 
-  // These weights are about to be read, and this part of the contribution may be written from now
-  // on. Each element of the vector is named once or more in a batch.
+  // The batch is about to read the weights of these elements, and may write their part of the
+  // contribution from now on. Each element of the vector is named at least once in a batch.
   virtual absl::Status BeforeForward(std::span<const ElementRange> elements) {
     return absl::OkStatus();
   }
   // `loss_sum` is the sum of the losses over `examples`. Both are 0 if the worker has no batch.
   virtual absl::Status AfterForward(double loss_sum, uint64_t examples) { return absl::OkStatus(); }
   // Called when queued kernels make these elements of the contribution final. `device` is the whole
-  // vector, in a device's own memory. Returns true if the observer copies the contribution to the
-  // host itself, in kDown, perhaps together with later elements. It queues nothing else there.
+  // vector, in a device's own memory. Returns true if the observer copies these elements to the
+  // host itself, in kDown, perhaps together with later elements. The model then queues no copy of
+  // these elements. The observer must queue nothing else in kDown.
   virtual bool BringDown(std::span<const ElementRange> elements, const float* device) {
     return false;
   }
   // The contribution of these elements is final, and the batch no longer reads their weights. Each
-  // element is named once in a batch. `known_finite`: the device has checked that all of them are
-  // finite. If false, they were not checked or one of them is not finite.
+  // element is named once in a batch. If `known_finite` is true, the device has checked that all of
+  // them are finite. If it is false, they were not checked, or one of them is not finite.
   virtual absl::Status OnFinal(std::span<const ElementRange> elements, bool known_finite) {
     return absl::OkStatus();
   }

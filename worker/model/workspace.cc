@@ -13,7 +13,7 @@
 
 namespace leeway {
 
-// Hands out pieces of one allocation. Without memory it only counts what is needed.
+// Divides one allocation into pieces. Without memory it only counts the floats that are needed.
 class Arena {
  public:
   explicit Arena(float* memory) : memory_(memory) {}
@@ -67,8 +67,8 @@ class OutputPlanner {
   }
 
  private:
-  // Whether the output is kept from the forward to the backward pass. A segment's result is read
-  // behind the segment.
+  // Returns whether the output is kept from the forward to the backward pass. The result of a
+  // segment is kept, because nodes after the segment read it.
   bool OutputIsKept(size_t node) const {
     const std::optional<size_t>& segment = graph_.nodes[node].segment;
     return !segment.has_value() || places_.home[graph_.segments[*segment].end] == node + 1;
@@ -107,7 +107,7 @@ class OutputPlanner {
   const size_t capacity_;
   MemoryPlan& plan_;
   const OutputPlaces places_;
-  // By value: its memory, or null.
+  // For each value, its memory, or null.
   std::vector<float*> memory_;
   std::vector<NodeBuffers> buffers_;
 };

@@ -16,51 +16,53 @@ namespace leeway {
 
 class Arena;
 
-// Where a node's output and kept values are, for batches of up to `capacity` examples.
+// The addresses of a node's output and kept values, for batches of up to `capacity` examples.
 struct NodeBuffers {
-  // Null while the output is the batch's features themselves.
+  // Null if the output is the batch's features themselves.
   float* output = nullptr;
   // Whether the output overwrites the first input.
   bool shares_input = false;
   float* saved = nullptr;
 };
 
-// What decides a batch's memory besides the model's graph.
+// What a batch's memory depends on besides the model's graph.
 struct BatchNeeds {
-  // The number of floats in the weights, and in the contribution.
+  // The number of floats in the weights, which is also the number in the contribution.
   size_t flat = 0;
   // The number of parts of the contribution that have a flag for finite values.
   size_t finite_cells = 0;
-  // Whether batches have other labels, too.
+  // Whether batches may have other labels, too.
   bool mixed = false;
 };
 
 class Workspace {
  public:
-  // The memory that Make would allocate on a backend with or without memory of its own. The scratch
-  // size is what `backend` needs.
+  // Returns the memory that Make would allocate on a backend with or without memory of its own. The
+  // scratch size is what `backend` needs.
   static MemoryPlan Measure(const Graph& graph, size_t capacity, const BatchNeeds& needs,
                             bool own_memory, const Backend& backend);
-  // RESOURCE_EXHAUSTED above kMaxWorkspaceElements or above what the device has. The graph outlives
-  // the workspace.
+  // Returns RESOURCE_EXHAUSTED if the batch needs more than kMaxWorkspaceElements or more than the
+  // device has. The graph must outlive the workspace.
   static absl::StatusOr<std::unique_ptr<Workspace>> Make(const Graph& graph, size_t capacity,
                                                          const BatchNeeds& needs, Backend& backend);
 
   size_t capacity() const { return capacity_; }
   const NodeBuffers& node(size_t index) const { return buffers_[index]; }
-  // The backward pass, and the buffers that it uses.
+  // Returns the plan of the backward pass. The next function returns the plan's buffers.
   const GradientPlan& gradients() const { return plan_; }
   float* gradient(GradientBuffer buffer) const { return gradients_[buffer]; }
   float* scratch() const { return scratch_; }
   // Memory for the averaged tensors of a layer that is computed again. Nothing reads them.
   float* discarded() const { return discarded_; }
-  // The sums of a BatchLoss.
+  // The two sums of a BatchLoss.
   LossSum* sums() const { return sums_; }
-  // For mixed batches only: the gradient of the scores by the other labels.
+  // The gradient of the scores for the other labels. Null unless batches are mixed.
   float* other_gradient() const { return other_gradient_; }
-  // By part: whether its contribution is finite. Null under the same condition as below.
+  // For each part of the contribution, whether the part is finite. Null if the device shares the
+  // host's memory.
   float* finite() const { return finite_; }
-  // Copies of the host's input. Null if the device shares the host's memory.
+  // The device's copies of the features and the labels. Null if the device shares the host's
+  // memory.
   float* features() const { return features_; }
   float* labels() const { return labels_; }
   float* other_labels() const { return other_labels_; }

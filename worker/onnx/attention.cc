@@ -7,10 +7,11 @@
 namespace leeway {
 namespace {
 
-// This is added to a score whose key must not be seen, so that the softmax makes it 0.
+// The number that is added to a score whose key must not be seen, so that the softmax makes the
+// weight 0.
 constexpr float kHidden = -1e9f;
 
-// Builds the nodes of an attention layer. A value of the heads is [N, heads, positions, width].
+// Builds the nodes of an attention layer. Values of the heads are [N, heads, positions, width].
 class AttentionNodes {
  public:
   explicit AttentionNodes(const OnnxLayer& layer)
@@ -25,7 +26,7 @@ class AttentionNodes {
     const std::string qkv =
         AddProjection(layer_, layer_.Part("qkv"), x, layer_.weight("qkv_weight", {}),
                       layer_.weight("qkv_bias", {}));
-    // [3, N, heads, positions, width]
+    // The shape of the permuted value is [3, N, heads, positions, width].
     const std::string parts = Permuted(
         "parts",
         graph_.Reshape(layer_.Part("split"), qkv, {0, positions_, 3, config_.heads(), width_}),
@@ -57,7 +58,7 @@ class AttentionNodes {
     return graph_.Shared(name, [&] { return graph_.AddInt(name, number); });
   }
 
-  // Adds the softmax of q k^T / sqrt(width) over the keys that a position sees.
+  // Adds the softmax of q k^T / sqrt(width) over the keys that a position sees. Returns its name.
   std::string Shares(const std::string& queries, const std::string& keys) const {
     const std::string turned = Permuted("keys_turned", keys, {0, 1, 3, 2});
     const std::string products = graph_.Add(layer_.Part("products"), "MatMul", {queries, turned});
@@ -70,7 +71,8 @@ class AttentionNodes {
     return graph_.Add(layer_.Part("shares"), "Softmax", {scores}, {IntAttribute("axis", 3)});
   }
 
-  // The mask [positions, positions] has 0 where the row's position sees the column's.
+  // Adds the mask [positions, positions]. It is 0 where the row's position sees the column's
+  // position.
   std::string CausalMask() const {
     const std::string name = "causal_mask_" + std::to_string(positions_);
     return graph_.Shared(name, [&] {
@@ -83,8 +85,9 @@ class AttentionNodes {
     });
   }
 
-  // Adds rotary positions: each pair (a, b) of channels i and i + width/2 becomes (a cos - b sin, b
-  // cos + a sin), which is x cos + (x with its halves exchanged) (-+sin).
+  // Adds rotary positions. Each pair (a, b) of channels i and i + width/2 becomes (a cos - b sin, b
+  // cos + a sin). This is x cos + (x with its halves exchanged) sin, where sin is negative in the
+  // first half.
   std::string Rotated(const char* part, const std::string& x) const {
     if (!config_.rotary()) return x;
     const std::string name = layer_.Part(part);
@@ -106,8 +109,8 @@ class AttentionNodes {
     });
   }
 
-  // The table [positions, width] has `of` each angle. `sign` is the factor in the first half of the
-  // columns.
+  // Adds the table [positions, width] of the function `of` at each angle. `sign` is the factor for
+  // the first half of the columns.
   std::string RotaryTable(const char* kind, double sign, double (*of)(double)) const {
     const std::string name = std::string("rotary_") + kind + "_" + std::to_string(positions_) +
                              "x" + std::to_string(width_);

@@ -2,7 +2,7 @@
 
 namespace leeway {
 
-// Adds 1/2 sum_f ((x V)_f^2 - (x^2 V^2)_f). The features of an image are taken row by row, in the
+// Adds 1/2 sum_f ((x V)_f^2 - (x^2 V^2)_f). The features of an image are read row by row, in the
 // order of the weights.
 OnnxValue AddFactorInteraction(const OnnxLayer& layer) {
   GraphWriter& graph = layer.graph;

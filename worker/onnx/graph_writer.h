@@ -15,15 +15,15 @@
 
 namespace leeway {
 
-// The layout in ONNX of the examples of a value.
+// The layout that the examples of a value have in ONNX.
 enum class OnnxLayout {
   // [N, features]
   kFlat,
   // [N, channels, height, width]
   kImage,
-  // [N, positions, channels], with the pixels row by row: the layout of transformers.
+  // [N, positions, channels], with the pixels row by row. Layers of transformers use this layout.
   kRows,
-  // [N, positions] of INT64: the model's input if it is text.
+  // [N, positions] of INT64. Only the input of a model of text has this layout.
   kTokens,
 };
 
@@ -48,16 +48,18 @@ class GraphWriter {
  public:
   explicit GraphWriter(onnx::GraphProto& graph) : graph_(graph) {}
 
-  // Begin adds the graph's input, of tokens or of numbers. End adds its output, which is `scores`.
+  // Begin adds the graph's input, which is tokens or numbers. End adds the graph's output, which is
+  // named `scores`.
   OnnxValue Begin(const ImageShape& input, bool tokens);
   void End(OnnxValue scores);
 
-  // Appends a node and returns its name, which is also the name of its output: `name`, or a longer
-  // one if `name` is taken.
+  // Appends a node and returns its name, which is also the name of its output. The name is `name`,
+  // or a longer name if `name` is already in use.
   std::string Add(const std::string& name, const std::string& op,
                   const std::vector<std::string>& inputs,
                   const std::vector<onnx::AttributeProto>& attributes = {});
-  // Add constants and return their names. A constant without dimensions is a scalar.
+  // These functions add constants and return their names. A constant without dimensions is a
+  // scalar.
   std::string AddFloats(const std::string& name, const std::vector<int64_t>& dims,
                         std::span<const float> values);
   std::string AddFloat(const std::string& name, float value) {
@@ -65,17 +67,17 @@ class GraphWriter {
   }
   std::string AddInts(const std::string& name, const std::vector<int64_t>& values);
   std::string AddInt(const std::string& name, int64_t value);
-  // Reshapes `x` to these dimensions. 0 stands for the dimension of the input, -1 for the remaining
-  // elements.
+  // Reshapes `x` to these dimensions. 0 stands for the same dimension of the input, and -1 for the
+  // dimension that holds the remaining elements.
   std::string Reshape(const std::string& name, const std::string& x,
                       const std::vector<int64_t>& dims);
-  // Returns what `add` returned for this name. `add` is called once, because several layers read
-  // the same constants.
+  // Returns what `add` returned for this name. `add` is called only once for a name, because
+  // several layers read the same constants.
   std::string Shared(const std::string& name, const std::function<std::string()>& add);
 
-  // Convert a value to another layout. `name` is the name of the node that this adds to the graph.
-  // Features of an image have its channels before its pixels. A flat value is an image of one
-  // pixel, or one row. The value must not be tokens.
+  // These functions convert a value to another layout. `name` is the name of the node that they add
+  // to the graph. In a flat value the features of an image are ordered channel by channel. A flat
+  // value is an image of one pixel, or one row. The value must not be tokens.
   OnnxValue Flat(const std::string& name, const OnnxValue& value);
   OnnxValue Image(const std::string& name, const OnnxValue& value);
   OnnxValue Rows(const std::string& name, const OnnxValue& value);

@@ -17,7 +17,7 @@ OnnxValue AddPool(const OnnxLayer& layer, const std::string& op, const v1::Pool&
   return {y, layer.layer.output(), OnnxLayout::kImage};
 }
 
-// Appends a tensor to `inputs`, unless the layer has no tensor of that name.
+// Appends the name of a tensor to `inputs`, unless the layer has no such tensor.
 void Append(std::string weight, std::vector<std::string>& inputs) {
   if (!weight.empty()) inputs.push_back(std::move(weight));
 }
@@ -39,14 +39,14 @@ OnnxValue AddConv2d(const OnnxLayer& layer) {
 
 namespace {
 
-// Adds a dense layer that computes the same for each pixel.
+// Adds a dense layer that computes the same function for each pixel.
 OnnxValue AddPointwise(const OnnxLayer& layer) {
   const ImageShape& output = layer.layer.output();
   std::vector<std::string> inputs = {
       layer.input.name,
       layer.weight("weight", {output.channels, layer.input.shape.channels, 1, 1})};
   Append(layer.weight("bias", {}), inputs);
-  // ONNX would infer the kernel's shape, but OpenCV does not read the node without it.
+  // ONNX would infer the kernel's shape, but OpenCV does not read a node without this attribute.
   return {layer.graph.Add(layer.name, "Conv", inputs, {IntsAttribute("kernel_shape", Twice(1))}),
           output, OnnxLayout::kImage};
 }
@@ -55,7 +55,8 @@ OnnxValue AddPointwise(const OnnxLayer& layer) {
 
 OnnxValue AddDense(const OnnxLayer& layer) {
   if (!layer.layer.output().flat()) {
-    // A weight with its inputs first would need another layout in a convolution.
+    // A weight with its inputs first would need another layout in a convolution, so it is a
+    // product.
     const bool by_rows = layer.input.rows() || KeepsInputsFirst(layer.name);
     return by_rows ? AddDenseOfRows(layer) : AddPointwise(layer);
   }
@@ -90,7 +91,7 @@ OnnxValue AddGlobalAvgPool(const OnnxLayer& layer) {
 OnnxValue AddPadChannels(const OnnxLayer& layer) {
   const v1::PadChannels& pad = layer.config.pad_channels();
   const OnnxValue x = layer.graph.Image(layer.Part("input"), layer.input);
-  // The pads before, then after, each of the four dimensions.
+  // The numbers of zeros before each of the four dimensions, and then after each of them.
   const auto pads = IntsAttribute("pads", {0, pad.before(), 0, 0, 0, pad.after(), 0, 0});
   return {layer.graph.Add(layer.name, "Pad", {x.name}, {pads}), layer.layer.output(),
           OnnxLayout::kImage};

@@ -21,7 +21,7 @@ OnnxValue ChannelsFirst(const OnnxLayer& layer) {
 }
 
 // Reshapes `x` to the dimensions of `like`, multiplies each channel by the layer's weight, and adds
-// its bias if it has one.
+// the layer's bias if it has one.
 OnnxValue Scaled(const OnnxLayer& layer, const OnnxValue& like, const std::string& x) {
   const int64_t channels = like.shape.channels;
   std::vector<int64_t> dims = {0, channels}, each = {channels};
@@ -38,8 +38,8 @@ OnnxValue Scaled(const OnnxLayer& layer, const OnnxValue& like, const std::strin
   return {y, like.shape, like.layout};
 }
 
-// Uses sums over the channels, as other exporters do, because programs that run ONNX recognise this
-// pattern.
+// Adds layer normalisation as sums over the channels. Other exporters do the same, and programs
+// that run ONNX recognise this pattern.
 OnnxValue AddLayerNormOfRows(const OnnxLayer& layer) {
   GraphWriter& graph = layer.graph;
   const std::string& x = layer.input.name;
@@ -74,7 +74,8 @@ OnnxValue AddBatchNorm(const OnnxLayer& layer) {
   return {y, x.shape, x.layout};
 }
 
-// A part is a pixel, and its elements are the channels.
+// Adds layer normalisation of an image. A part is a pixel, and its elements are the pixel's
+// channels.
 OnnxValue AddLayerNorm(const OnnxLayer& layer) {
   if (layer.input.rows()) return AddLayerNormOfRows(layer);
   const ImageShape& shape = layer.input.shape;
@@ -90,7 +91,8 @@ OnnxValue AddLayerNorm(const OnnxLayer& layer) {
                 graph.Add(layer.Part("back"), "Transpose", {normalized}, {swap}));
 }
 
-// A part is a group, and its elements are the pixels of its channels.
+// Adds group normalisation. A part is a group, and its elements are all values of the group's
+// channels.
 OnnxValue AddGroupNorm(const OnnxLayer& layer) {
   const v1::GroupNorm& norm = layer.config.group_norm();
   const OnnxValue x = ChannelsFirst(layer);

@@ -41,7 +41,7 @@ absl::StatusOr<OnnxValue> AddOnnxLayer(const OnnxLayer& layer) {
   if (layer.input.tokens() && !layer.config.has_embedding()) {
     return absl::UnimplementedError(
         absl::StrCat("layer '", layer.name,
-                     "' takes the tokens of the data; in ONNX only embeddings can take them"));
+                     "' reads the tokens of the data; in ONNX only embeddings can read them"));
   }
   for (const KnownLayer& known : kKnown) {
     if (known.kind == layer.config.layer_case()) return known.add(layer);

@@ -13,36 +13,36 @@
 
 namespace leeway {
 
-// A layer that is added to the graph.
+// A layer that is to be added to the graph.
 struct OnnxLayer {
   const v1::Layer& config;
   const Layer& layer;
-  // The layer's full name. All that the layer adds to the graph has this name, or one that begins
-  // with it.
+  // The layer's full name. Everything that the layer adds to the graph has this name, or a name
+  // that begins with it.
   const std::string& name;
   OnnxValue input;
   GraphWriter& graph;
-  // Adds the layer's tensor of this name in PyTorch's form, with the given dimensions or its own,
-  // once. Returns its name in the graph, or "" if the layer has no such tensor. A tied layer has
-  // the tensors of the layer that it is tied to.
+  // Adds the layer's tensor of this name in PyTorch's form, with the given dimensions or, without
+  // any, its own. Adds it only once. Returns its name in the graph, or "" if the layer has no such
+  // tensor. A tied layer uses the tensors of the layer to which it is tied.
   std::function<std::string(const std::string& tensor, const std::vector<int64_t>& dims)> weight;
-  // A name for a part of the layer.
+  // Returns a name for a part of the layer.
   std::string Part(const char* part) const { return name + "." + part; }
-  // The layer's output, which is named `value`, as rows.
+  // Returns the layer's output as rows. `value` is the output's name.
   OnnxValue Rows(std::string value) const {
     return {std::move(value), layer.output(), OnnxLayout::kRows};
   }
 };
 
-// Adds x W + b, for rows `x` and a weight [inputs, units]. If `bias` is empty, it adds no b.
+// Adds x W + b, for rows `x` and a weight [inputs, units]. If `bias` is empty, adds no b.
 std::string AddProjection(const OnnxLayer& layer, const std::string& name, const std::string& x,
                           const std::string& weight, const std::string& bias);
 
-// Adds the layer as it is evaluated, and returns its output. UNIMPLEMENTED if this exporter has no
-// ONNX nodes for the layer.
+// Adds the layer as it is in evaluation, and returns its output. Returns UNIMPLEMENTED if this
+// exporter has no ONNX nodes for the layer.
 absl::StatusOr<OnnxValue> AddOnnxLayer(const OnnxLayer& layer);
 
-// The functions for each kind of layer, called by AddOnnxLayer.
+// AddOnnxLayer calls these functions, one for each kind of layer.
 OnnxValue AddConv2d(const OnnxLayer& layer);
 OnnxValue AddDense(const OnnxLayer& layer);
 OnnxValue AddTiedDense(const OnnxLayer& layer);
@@ -63,9 +63,9 @@ OnnxValue AddGelu(const OnnxLayer& layer);
 OnnxValue AddBatchNorm(const OnnxLayer& layer);
 OnnxValue AddLayerNorm(const OnnxLayer& layer);
 OnnxValue AddGroupNorm(const OnnxLayer& layer);
-// A pointwise dense layer, of rows.
+// Adds a pointwise dense layer whose input is rows.
 OnnxValue AddDenseOfRows(const OnnxLayer& layer);
-// A layer that does nothing in evaluation.
+// Adds a layer that does nothing in evaluation.
 OnnxValue AddNothing(const OnnxLayer& layer);
 
 }  // namespace leeway

@@ -17,10 +17,11 @@ namespace leeway {
 namespace {
 
 constexpr int64_t kIrVersion = 7;
-// Newer opsets have bounds and paddings as inputs and not as attributes, which OpenCV 4.6 does not
-// read.
+// The opset of the file. Newer opsets have bounds and paddings as inputs and not as attributes, and
+// OpenCV 4.6 does not read them.
 constexpr int64_t kOpset = 10;
-// A protobuf message is limited to 2 GiB. This leaves room for everything besides the weights.
+// The largest number of bytes of weights. A protobuf message is limited to 2 GiB, and this leaves
+// room for everything besides the weights.
 constexpr uint64_t kWeightBytesMax = 2'000'000'000;
 
 class OnnxBuilder {
@@ -47,8 +48,8 @@ class OnnxBuilder {
   }
 
  private:
-  // The scores of each position for a text, even if it has only one. Otherwise the scores of each
-  // example, if it has one row of them.
+  // For a text, returns the scores of each position, even if there is only one position. Otherwise
+  // returns the scores of each example, if the example has one row of scores.
   OnnxValue Scores() {
     const OnnxValue& scores = values_.back();
     if (TakesTokens()) return writer_.Rows("scores.rows", scores);
@@ -93,15 +94,15 @@ class OnnxBuilder {
     return writer_.AddFloats(tensor.names.front(), dims.empty() ? own : dims, values);
   }
 
-  // Joins the inputs in one layout: rows if one of them is rows, otherwise images if one of them is
-  // an image.
+  // Joins the inputs in one layout. The layout is rows if one input is rows, and images if none is
+  // rows but one is an image.
   absl::StatusOr<OnnxValue> AddJoin(const Node& node, size_t i) {
     OnnxLayout layout = OnnxLayout::kFlat;
     for (const size_t input : node.inputs) {
       if (values_[input].tokens()) {
         return absl::UnimplementedError(
             absl::StrCat("'", node.name,
-                         "' takes the tokens of the data; in ONNX only embeddings can take them"));
+                         "' reads the tokens of the data; in ONNX only embeddings can read them"));
       }
       if (layout != OnnxLayout::kRows && !values_[input].flat()) layout = values_[input].layout;
     }
@@ -135,7 +136,7 @@ class OnnxBuilder {
   const std::span<const float> weights_;
   const std::vector<FileTensor> tensors_;
   GraphWriter writer_;
-  // The values, in the order of the model's graph.
+  // The values that are added, in the order of the model's graph.
   std::vector<OnnxValue> values_;
 };
 

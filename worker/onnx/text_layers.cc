@@ -1,4 +1,4 @@
-// Layers of transformers. They take rows: [N, positions, channels].
+// Layers of transformers. Their values are rows: [N, positions, channels].
 #include "worker/formats/torch_names.h"
 #include "worker/onnx/onnx_layers.h"
 

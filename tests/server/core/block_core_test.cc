@@ -238,7 +238,8 @@ TEST_CASE("with committed sets who waits is told whether its set is known") {
   BlockCore core = Started(rules);
   core.OnContribution({0, 1, 0}, 1, true, 0);
   core.OnContribution({1, 1, 0}, 2, true, 0);
-  CHECK(ToldTo(core, 1) == "block 7: waiting for the coordinator to say what counts");
+  CHECK(ToldTo(core, 1) ==
+        "block 7: waiting for the coordinator to decide which contributions count");
   core.OnContribution({1, 1, 0}, 3, true, 0);
   REQUIRE(core.OnCommitted(0, {0, 1}).update);
   CHECK(ToldTo(core, 3) == "block 7: an update runs");

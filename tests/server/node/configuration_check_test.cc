@@ -58,7 +58,8 @@ std::string Refusal(const v1::ConfigureRequest& request, const v1::TrainingJob& 
 TEST_CASE("a server without a rule takes the one that a worker has brought, and needs it") {
   const v1::TrainingJob job = JobOf(kExternal);
   v1::ConfigureRequest request = Configuration(job);
-  CHECK(Refusal(request, job) == "configuration: update: missing; the job has none");
+  CHECK(Refusal(request, job) ==
+        "configuration: update: missing, and the job itself has no update");
   *request.mutable_update() = ResolveBroughtUpdate(*ParseUpdate(kRule)).value();
   CHECK(Refusal(request, job) == "none");
   request.mutable_schema()->mutable_tensors(0)->mutable_factors()->set_weight_decay(0);

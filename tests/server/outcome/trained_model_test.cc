@@ -87,8 +87,9 @@ TEST_CASE("What is no run's folder is told from a run without a checkpoint") {
   CHECK_THAT(told(folder.path()), Catch::Contains(nothing));
   CHECK_THAT(told(folder.path(), 5), Catch::Contains(nothing));
   Overwrite(folder / "model.safetensors", "weights");
-  CHECK_THAT(told(folder / "model.safetensors"),
-             Catch::Contains("is a file; models are read from checkpoints: give the run folder"));
+  CHECK_THAT(
+      told(folder / "model.safetensors"),
+      Catch::Contains("is a file; models are read from checkpoints: specify the run folder"));
   Overwrite(folder / "job.yaml", "");
   CHECK_THAT(told(folder.path()), Catch::Contains("holds no complete checkpoint"));
 }

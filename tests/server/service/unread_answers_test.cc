@@ -100,7 +100,7 @@ TEST_CASE("a large frame on a slow link is no frame that stands still") {
   CHECK_FALSE(rig.Add(1000, kMiB));
   CHECK(rig.last.code() == kExhausted);
   CHECK(rig.last.message() ==
-        "worker 3 does not read its answers, and more of them wait than is allowed "
+        "worker 3 does not read its answers, and more answers wait than the limit allows "
         "(limits.unread_bytes); "
         "send the same again");
   CHECK(rig.last.retry_after_ms() == 1000);

@@ -203,7 +203,7 @@ TEST_CASE("Each loss takes its own labels") {
   RequireBad("1,nan\n", {"f.csv:1: column 1"}, "label_above: 0");
   CHECK(Parse("1,-1\n1,1\n1,-1\n", "", v1::LOSS_LOGISTIC)->labels == std::vector<float>{0, 1, 0});
   RequireBad("1,-1\n1,1\n1,0\n",
-             {"f.csv:3: column 1: label 0", "logistic takes 0 and 1, or -1 and 1"}, "",
+             {"f.csv:3: column 1: label 0", "logistic accepts 0 and 1, or -1 and 1"}, "",
              v1::LOSS_LOGISTIC);
   RequireBad("1,0\n1,-1\n", {"f.csv:2: column 1: label -1"}, "", v1::LOSS_LOGISTIC);
   RequireBad("1,2\n", {"f.csv:1: column 1", "label 2", "logistic"}, "", v1::LOSS_LOGISTIC);

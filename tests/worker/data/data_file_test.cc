@@ -174,7 +174,7 @@ TEST_CASE("An absent file says where it was looked for and what to fetch") {
   CHECK_FALSE(HowToFetch("below/mnist/train-images-idx3-ubyte.gz").empty());
   CHECK(HowToFetch("cifar10/data_batch_1.bin") ==
         "it is CIFAR-10: fetch https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz "
-        "(the archive (MD5 c32a1d4ab5d03f1284b67883e8d87530) holds it)");
+        "(the archive (MD5 c32a1d4ab5d03f1284b67883e8d87530) contains it)");
 }
 
 }  // namespace

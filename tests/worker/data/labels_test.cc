@@ -37,7 +37,7 @@ TEST_CASE("with logistic, -1 and 0 in one file are three labels, and refused") {
     CHECK(labels.Read(1).value() == 1);
     CHECK_THAT(std::string(labels.Read(-1 - first).status().message()),
                Catch::StartsWith("label " + std::to_string(-1 - first) +
-                                 ": logistic takes 0 and 1, or -1 and 1"));
+                                 ": logistic accepts 0 and 1, or -1 and 1"));
   }
   LabelReader classes(v1::LOSS_SOFTMAX_CROSS_ENTROPY);
   CHECK(classes.Read(0).ok());

@@ -171,7 +171,7 @@ TEST_CASE("of a state of an older build nothing is taken up, and it is said") {
   CHECK(Firsts(state) == std::vector<float>{0, 0});
   CHECK(state.updates == 0);
   CHECK(state.counts == Counts{0});
-  CHECK_THAT(log.text(), Contains("of an older build"));
+  CHECK_THAT(log.text(), Contains("an older build saved the state"));
   CHECK_THAT(log.text(), Contains("elastic: weights, momentum"));
 }
 

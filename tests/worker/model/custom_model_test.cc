@@ -97,11 +97,11 @@ TEST_CASE("a layer or a loss that cannot be made is an error with its key, the l
        {"model.layers.1.custom.options.falt: custom 'custom_1': unknown option; did you mean"}},
       {hostile + kDense + Plain(1),
        {"model.custom_loss.name: the plugin's loss 'plain': this does not fit"}},
-      {hostile + kDense + Plain(2), {"model.custom_loss.name: ", "gives nothing"}},
+      {hostile + kDense + Plain(2), {"model.custom_loss.name: ", "returned no loss"}},
       {hostile + "layers { dense { units: 2 } }" + Plain(0),
-       {"the last layer gives 2 scores, but the data has 3 classes"}},
+       {"the last layer computes 2 scores, but the data has 3 classes"}},
       {Plugin("example") + kDense + " loss: LOSS_CUSTOM custom_loss { name: 'huber' }",
-       {"model.loss: loss 'huber' wants units 1, but the last layer gives 3 scores"}},
+       {"model.loss: loss 'huber' requires units 1, but the last layer computes 3 scores"}},
   };
   for (const auto& [text, words] : table) {
     const absl::Status status = BuildStatus(text);

@@ -258,9 +258,9 @@ TEST_CASE("layers within layers have the names of both") {
 
 TEST_CASE("a model's error has the key of the layer within layers") {
   CHECK(Errors("layers { residual { layers { conv2d { filters: 4 kernel: 3 } } } }") ==
-        "model.layers.0: the layers give 2 x 2 x 4 and the shortcut gives 4 x 4 x 3, which cannot "
-        "be added: give `shortcut` layers that end in the same shape, such as a conv2d with kernel "
-        "1");
+        "model.layers.0: the layers compute 2 x 2 x 4 and the shortcut computes 4 x 4 x 3, which "
+        "cannot be added: give `shortcut` layers that end in the same shape, such as a conv2d with "
+        "kernel 1");
   CHECK(
       Errors("layers { relu {} } layers { residual { layers { relu {} } layers { max_pool { size: "
              "9 } } } }") ==
@@ -269,8 +269,8 @@ TEST_CASE("a model's error has the key of the layer within layers") {
   CHECK(
       Errors("layers { concat { branches { layers { relu {} } } branches { layers { max_pool {} } "
              "} } }") ==
-      "model.layers.0: branch 0 gives 4 x 4 x 3 and branch 1 gives 2 x 2 x 3: height and width "
-      "must be the same");
+      "model.layers.0: branch 0 computes 4 x 4 x 3 and branch 1 computes 2 x 2 x 3: height and "
+      "width must be the same");
   CHECK(Errors("layers { repeat { times: 3 layers { max_pool {} } } }") ==
         "model.layers.0.repeat.layers.0: max_pool 'repeat_0.2.max_pool_0': window size 2 is larger "
         "than the 1 x 1 input");

@@ -116,23 +116,23 @@ TEST_CASE("a model that does not fit together is refused, naming the layer") {
       {"layers { name: \"relu_1\" relu {} } layers { relu {} }",
        "model.layers.1: the name 'relu_1' is already that of model.layers.0"},
       {"layers { dense { units: 8 } }",
-       "model.loss: the last layer gives 8 scores, but the data has 10 classes"},
+       "model.loss: the last layer computes 8 scores, but the data has 10 classes"},
       {"layers { conv2d { filters: 10 kernel: 3 } }",
-       "model.loss: loss softmax_cross_entropy wants one row of scores, but the last layer gives "
-       "6 x 6 x 10"},
-      {"layers { dense { units: 8 } }", "wants class numbers as labels", {8, 8, 3}, 0},
+       "model.loss: loss softmax_cross_entropy requires one row of scores, but the last layer "
+       "computes 6 x 6 x 10"},
+      {"layers { dense { units: 8 } }", "requires class numbers as labels", {8, 8, 3}, 0},
       {"layers { dense { units: 2 } }",
-       "model.loss: loss logistic wants units 1, but the last layer gives 2 scores",
+       "model.loss: loss logistic requires units 1, but the last layer computes 2 scores",
        {1, 1, 4},
        2,
        "LOSS_LOGISTIC"},
       {"layers { dense { units: 1 } }",
-       "loss logistic wants two classes, but the data has 3",
+       "loss logistic requires two classes, but the data has 3",
        {1, 1, 4},
        3,
        "LOSS_LOGISTIC"},
       {"layers { dense { units: 3 } }",
-       "model.loss: loss squared wants units 1",
+       "model.loss: loss squared requires units 1",
        {1, 1, 4},
        0,
        "LOSS_SQUARED"},
@@ -341,7 +341,7 @@ TEST_CASE("labels and sizes that do not fit are errors, and nothing is written")
   Batch batch = RandomBatch(2, 64, 3, 1);
   const std::span<const float> few(weights.data(), 5);
   CHECK_THAT(std::string(model->Train(batch, few, {}, contribution).status().message()),
-             Catch::Contains("has 296 weights, but was given 5"));
+             Catch::Contains("has 296 weights, but the caller supplied 5"));
   CHECK_FALSE(model->Train(batch, weights, {}, std::span(contribution).first(9)).ok());
   batch.features.pop_back();
   CHECK_THAT(std::string(model->Train(batch, weights, {}, contribution).status().message()),

@@ -192,10 +192,9 @@ TEST_CASE("bad models of tokens are refused with what to do") {
   const auto error = [&](const std::string& text) {
     return std::string(Build(text, *backend).status().message());
   };
-  CHECK(
-      error("layers { embedding { vocabulary: 7 width: 4 } } layers { dense { units: 7 } }") ==
-      "model.loss: an example has 5 labels, one for each position, but the last layer gives 1 x 1 "
-      "x 7: end the layers with tied_dense, or with dense and pointwise: true");
+  CHECK(error("layers { embedding { vocabulary: 7 width: 4 } } layers { dense { units: 7 } }") ==
+        "model.loss: an example has 5 labels, one for each position, but the last layer computes 1 "
+        "x 1 x 7: end the layers with tied_dense, or with dense and pointwise: true");
   CHECK(error("layers { embedding { vocabulary: 7 width: 6 } } "
               "layers { attention { heads: 4 } }") ==
         "model.layers.1: attention 'attention_1': heads 4 must divide the 6 channels");
@@ -204,7 +203,7 @@ TEST_CASE("bad models of tokens are refused with what to do") {
         "model.layers.1: attention 'attention_1': rotary rotates pairs of channels, but a head has "
         "3, which is odd: change heads or the width");
   CHECK(error("layers { relu {} } layers { embedding { vocabulary: 7 width: 4 } }") ==
-        "model.layers.1: embedding 'embedding_1': takes the data's tokens, so it must be the "
+        "model.layers.1: embedding 'embedding_1': reads the data's tokens, so it must be the "
         "model's first layer");
   CHECK(
       error("layers { embedding { vocabulary: 7 width: 4 } } "
@@ -217,7 +216,7 @@ TEST_CASE("bad models of tokens are refused with what to do") {
       "model.layers.2: tied_dense 'tied_dense_2': the input has 3 channels, but the embedding has "
       "rows of 4: put a pointwise dense layer with that many units before it");
   CHECK(error("layers { gpt { vocabulary: 5 layers: 1 width: 4 heads: 2 } }") ==
-        "model.loss: the last layer gives 5 scores, but the data has 7 classes");
+        "model.loss: the last layer computes 5 scores, but the data has 7 classes");
 }
 
 TEST_CASE("what is no token is refused before anything is computed") {

@@ -1,5 +1,5 @@
-// Multi-head attention, for one head of one example at a time, so that their matrices fit into the
-// caches.
+// Multi-head attention. It computes one head of one example at a time, so that the head's matrices
+// fit into the caches.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -24,14 +24,14 @@ class Head {
   Head(const AttentionShape& shape, size_t index)
       : shape_(shape), example_(index / shape.heads), head_(index % shape.heads) {}
 
-  // The queries (`part` 0), keys (1) or values (2) in qkv.
+  // Returns the queries (`part` 0), keys (1) or values (2) in qkv.
   template <typename T>
   Rows<T> Of(T* qkv, size_t part) const {
     return {qkv + example_ * shape_.positions * shape_.qkv() + part * shape_.channels() +
                 head_ * shape_.width,
             shape_.qkv()};
   }
-  // The head's part of y, which is [positions x channels] for each example.
+  // Returns the head's part of y, which is [positions x channels] for each example.
   template <typename T>
   Rows<T> Output(T* y) const {
     return {y + example_ * shape_.positions * shape_.channels() + head_ * shape_.width,
@@ -53,7 +53,8 @@ float ScoreScale(const AttentionShape& shape) {
   return 1.0f / std::sqrt(static_cast<float>(shape.width));
 }
 
-// Computes dscores = p (dp - <dp, p>) scale in place of dp. Positions that are not seen get 0.
+// Computes dscores = p (dp - <dp, p>) scale in place of dp. Sets the scores of positions that are
+// not seen to 0.
 void SoftmaxSlope(size_t seen, size_t count, float scale, const float* p, float* dp) {
   double along = 0;
   for (size_t j = 0; j < seen; ++j) along += static_cast<double>(dp[j]) * p[j];
@@ -99,7 +100,7 @@ void EigenBackend::Rotate(const AttentionShape& shape, size_t batch, bool back, 
         cosines[i] = static_cast<float>(std::cos(angle));
         sines[i] = static_cast<float>(back ? -std::sin(angle) : std::sin(angle));
       }
-      // Queries and keys are adjacent.
+      // The heads of queries and keys are adjacent, so one loop rotates both.
       for (size_t vector = 0; vector < batch * 2 * shape.heads; ++vector) {
         const size_t row = vector / (2 * shape.heads) * shape.positions + t;
         float* x = qkv + row * shape.qkv() + vector % (2 * shape.heads) * shape.width;

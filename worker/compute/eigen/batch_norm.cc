@@ -13,8 +13,8 @@ size_t RowGrain(const BatchNormOptions& options) {
   return std::max<size_t>(1, (1 << 15) / options.columns);
 }
 
-// Sets out[r, c] to value(element, column) for the rows [begin, end). `out` may be what `value`
-// reads of that element.
+// Sets out[r, c] to value(element, column) for the rows [begin, end). `value` may read the same
+// element of `out`.
 template <typename Value>
 void MapRows(size_t begin, size_t end, size_t columns, float* out, Value value) {
   for (size_t row = begin * columns; row < end * columns; row += columns) {
@@ -48,7 +48,7 @@ void EigenBackend::BatchNormForward(const BatchNormOptions& options,
   float* mean = saved;
   float* inverse = saved + columns;
   const double rows = static_cast<double>(options.rows);
-  // One row has no variance, so it leaves the running values unchanged.
+  // A batch of one row has no variance, so it leaves the running values unchanged.
   const bool keeps = options.rows == 1;
   const double unbias = keeps ? 1 : rows / (rows - 1);
   SumColumns<1>(

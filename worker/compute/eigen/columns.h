@@ -11,14 +11,14 @@
 
 namespace leeway {
 
-// Sums are in float within this number of rows, which vectorises. They are in double across these
-// blocks of rows, which keeps the error of long sums small. A block's rows stay in the cache while
-// its columns are summed.
+// The number of rows in a block. Sums within a block are in float, so that the compiler vectorises
+// them. Sums across blocks are in double, so that the error of long sums stays small. A block's
+// rows stay in the cache while its columns are summed.
 inline constexpr size_t kRowBlock = 64;
 
 // Adds the sums of kWidth columns over the rows [begin, end) to totals [kSums x columns].
-// value(row, column) gives a term of each of the kSums sums. A column's sum does not depend on the
-// width.
+// value(row, column) returns a term of each of the kSums sums. The bits of a column's sum do not
+// depend on kWidth.
 template <size_t kWidth, size_t kSums, typename Value>
 void AddBlock(size_t begin, size_t end, size_t column, Value value, double* totals,
               size_t columns) {
@@ -47,7 +47,8 @@ void AddBlocks(size_t begin, size_t end, size_t rows, size_t columns, Value valu
 }
 
 // Calls sink(column, sums) for each column, after all terms are read. Each thread sums blocks of
-// rows, and the totals of the threads are added in order. `totals` is a buffer for reuse.
+// rows. The totals of the threads are added in order. `totals` is a buffer that the caller can
+// reuse.
 template <size_t kSums, typename Value, typename Sink>
 void SumColumns(ThreadPool& pool, std::vector<double>& totals, size_t rows, size_t columns,
                 Value value, Sink sink) {
@@ -70,7 +71,7 @@ void SumColumns(ThreadPool& pool, std::vector<double>& totals, size_t rows, size
   }
 }
 
-// The same for one sum, by the calling thread alone: calls sink(column, sum).
+// Same as SumColumns, for one sum and on the calling thread alone. Calls sink(column, sum).
 template <typename Value, typename Sink>
 void ColumnSums(size_t rows, size_t columns, std::vector<double>& totals, Value value, Sink sink) {
   totals.assign(columns, 0.0);

@@ -12,13 +12,14 @@
 namespace leeway {
 namespace {
 
-// The floats of patches at a time: 256 KiB, half of the expected second-level cache.
+// The number of floats of patches in a chunk. 256 KiB is half of the expected second-level cache.
 constexpr size_t kChunkFloats = 1 << 16;
 
 size_t RoundUp(size_t floats) { return (floats + 15) / 16 * 16; }
 
-// How a pass is cut, and the layout of its threads' scratch. Each part has a chunk of patches, then
-// its own sums of dweight and dbias (part 0 uses the targets themselves).
+// How a pass is divided, and the layout of the scratch of its threads. Each part has memory for a
+// chunk of patches and then for its own sums of dweight and dbias. Part 0 uses the targets
+// themselves for its sums.
 struct Chunks {
   explicit Chunks(const Conv2dShape& shape)
       : out(shape.output()),
@@ -38,8 +39,8 @@ struct Chunks {
   size_t part_floats;
 };
 
-// Whether a patch is a single pixel, so that the convolution is one product. oneDNN's convolution
-// is up to three times slower then (docs/decisions/0006).
+// Returns whether a patch is a single pixel, so that the convolution is one matrix product. In this
+// case oneDNN's convolution is up to three times slower (docs/decisions/0006).
 bool IsProduct(const Conv2dShape& shape) {
   return shape.kernel == 1 && shape.stride == 1 && shape.padding == 0;
 }
@@ -116,7 +117,7 @@ void EigenBackend::Conv2dForward(const Conv2dShape& shape, size_t batch, const f
     return Gemm({pixels, shape.filters, shape.patch()}, Op::kAsIs, x, Op::kAsIs, weight,
                 bias != nullptr, y);
   }
-  // The library cannot round the factors.
+  // The library cannot round the factors, so it computes in fp32 only.
   if (precision_ == Precision::kFp32 && LibraryTakes({shape}, batch)) {
     return library_->ConvolveForward({shape}, batch, x, weight, bias, y);
   }

@@ -1,4 +1,5 @@
-// Depthwise convolution. Channels are adjacent, so every loop over them is a vector loop.
+// Depthwise convolution. The channels of a pixel are adjacent, so every loop over them is a vector
+// loop.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -10,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// The places of a window, along one side, that are inside the image.
+// The positions of a window, along one side, that are inside the image.
 struct Taps {
   int64_t first = 0;
   uint32_t begin = 0;
@@ -24,7 +25,7 @@ Taps TapsAt(const Conv2dShape& shape, size_t output, uint32_t side) {
   return {first, static_cast<uint32_t>(begin), static_cast<uint32_t>(std::max(begin, end))};
 }
 
-// Calls visit(tap, pixel offset in floats) for each place of the window at output (row, column).
+// Calls visit(tap, pixel offset in floats) for each position of the window at output (row, column).
 template <typename Visit>
 void ForEachTap(const Conv2dShape& shape, size_t row, size_t column, Visit visit) {
   const Taps rows = TapsAt(shape, row, shape.input.height);
@@ -38,8 +39,8 @@ void ForEachTap(const Conv2dShape& shape, size_t row, size_t column, Visit visit
   }
 }
 
-// Calls visit(input, output) for each output pixel: the offset of its example's image, and the
-// offset of the output at (row, column).
+// Calls visit(input, output) for each output pixel. `input` is the offset of the example's image,
+// and `output` is the offset of the output at (row, column).
 template <typename Visit>
 void ForEachOutput(const Conv2dShape& shape, size_t begin, size_t end, Visit visit) {
   const ImageShape out = shape.output();
@@ -53,8 +54,8 @@ void ForEachOutput(const Conv2dShape& shape, size_t begin, size_t end, Visit vis
   }
 }
 
-// The gradient of the weights of kWidth channels, summed in float within an example and in double
-// across examples.
+// Computes the gradient of the weights of kWidth channels, summed in float within an example and in
+// double across examples.
 template <size_t kWidth>
 void WeightSlopes(const Conv2dShape& shape, size_t batch, const float* x, const float* dy,
                   size_t channel, std::vector<double>& totals, std::vector<float>& sums,

@@ -1,4 +1,4 @@
-// Dropout masks: Philox4x32-10 (common/philox.h) for eight counters at once.
+// Dropout masks. Philox4x32-10 (common/philox.h) is computed for eight counters at once.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -50,7 +50,7 @@ void EigenBackend::DropoutForward(size_t count, float rate, const DropoutKey& ke
                                   float* mask, float* y) {
   const auto threshold = static_cast<uint64_t>(static_cast<double>(rate) * 0x1p32);
   const float scale = 1.0f / (1.0f - rate);
-  // The parts are whole groups of words.
+  // Each thread computes whole groups of words.
   pool_.For((count + kWords - 1) / kWords, 1 << 8, [=](size_t begin, size_t end, uint32_t) {
     std::array<uint32_t, kWords> words;
     for (size_t group = begin; group < end; ++group) {

@@ -14,9 +14,9 @@
 namespace leeway {
 namespace {
 
-// Fixes the cache sizes that Eigen uses. Eigen cuts a product by the caches that it detects, and
-// the cut orders the additions. With fixed sizes a worker that continues on another machine
-// computes the same bits. Where measured, they are as fast as the detected sizes.
+// Fixes the cache sizes that Eigen uses. Eigen divides a product by the caches that it detects, and
+// this division orders the additions. With fixed sizes a worker that continues on another machine
+// computes the same bits. In measurements, the fixed sizes were as fast as the detected ones.
 void FixCacheSizes() {
   static std::once_flag once;
   std::call_once(once, [] { Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 2 << 20); });
@@ -42,8 +42,8 @@ absl::StatusOr<std::unique_ptr<EigenBackend>> EigenBackend::Make(uint32_t thread
 }
 
 absl::StatusOr<DeviceMemory> EigenBackend::Allocate(size_t count) {
-  // The kernel would promise memory that the machine does not have, and kill the process when it is
-  // used.
+  // Refuses more than the machine has. The kernel would grant the memory, and then kill the process
+  // when it uses the memory.
   const uint64_t memory = MachineMemoryBytes();
   if (count > memory / sizeof(float)) {
     return absl::ResourceExhaustedError(

@@ -1,6 +1,6 @@
-// The CPU backend. Products and convolutions are by oneDNN if Leeway is built with it, otherwise by
-// Eigen. Some functions are Eigen's vector functions, all others plain loops. Each file has one
-// family of kernels.
+// The CPU backend. oneDNN computes products and convolutions if Leeway is built with it; otherwise
+// Eigen does. Some functions are Eigen's vector functions, and all others are plain loops. Each
+// file has one family of kernels.
 #pragma once
 
 #include <array>
@@ -21,20 +21,20 @@ namespace leeway {
 struct MatrixRef;
 
 // Results are the same on every machine that runs the same binary with the same number of threads.
-// With oneDNN, the processors must also be of one model.
+// With oneDNN, the machines' processors must also be of the same model.
 class EigenBackend final : public Backend {
  public:
-  // RESOURCE_EXHAUSTED if the threads cannot be started.
+  // Returns RESOURCE_EXHAUSTED if the threads cannot be started.
   static absl::StatusOr<std::unique_ptr<EigenBackend>> Make(uint32_t threads,
                                                             Precision precision = Precision::kFp32);
 
-  // The library that the backend uses, for the log; empty if it uses none.
+  // Returns the name of the library that the backend uses, for the log. Empty if it uses none.
   std::string library() const { return library_ == nullptr ? "" : library_->about(); }
 
   absl::StatusOr<DeviceMemory> Allocate(size_t count) override;
   bool shares_host_memory() const override { return true; }
 
-  // Both copies are done when the call returns.
+  // Both copies are done when the call returns, so they ignore the stream.
   void CopyToDevice(Stream stream, std::span<const float> host, float* device) override;
   void CopyToHost(Stream stream, const float* device, std::span<float> host) override;
   StreamEvent Record(Stream stream) override { return {}; }
@@ -136,7 +136,8 @@ class EigenBackend final : public Backend {
  private:
   EigenBackend(uint32_t threads, Precision precision);
 
-  // Whether the library computes this convolution, which it does if it has fast kernels for it.
+  // Returns whether the library computes this convolution. It does so if it has fast kernels for
+  // the shape.
   bool LibraryTakes(const GroupedShape& shape, size_t batch) const {
     return library_ != nullptr && library_->Takes(shape, batch);
   }
@@ -144,25 +145,26 @@ class EigenBackend final : public Backend {
   void Normalize(const BatchNormOptions& options, const BatchNormWeights& weights,
                  const float* mean, const float* inverse, const float* x, float* y);
   enum class Factor { kFirst, kSecond };
-  // Rounds a factor of a product. `matrix`, which is stored as [rows x columns], stays unchanged or
-  // becomes a rounded copy. The copy is valid until the next call for the same factor.
+  // Rounds a factor of a product. `matrix` is stored as [rows x columns]. It stays unchanged if
+  // nothing is rounded, or becomes a rounded copy. The copy is valid until the next call for the
+  // same factor.
   void RoundFactor(Factor factor, size_t rows, size_t columns, MatrixRef& matrix);
 
   // Calls body(head) for each head of the batch, on several threads.
   template <typename Body>
   void ForHeads(const AttentionShape& shape, size_t batch, Body body);
-  // Like Gemm, but on the caller's thread. All strides must be given.
+  // Same as Gemm, but on the caller's thread. All strides must be set.
   void HeadGemm(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b, float* c);
 
   ThreadPool pool_;
   // Null if no library is used.
   const std::unique_ptr<CpuLibrary> library_;
   const Precision precision_;
-  // Buffers of the running kernel, for each column: totals by part, and factors.
+  // Buffers of the running kernel, for each column: the totals of each part, and the factors.
   std::vector<double> column_totals_;
   std::vector<float> column_floats_;
   std::vector<float> inverses_;
-  // The rounded copy of each factor, as large as the largest so far. Empty for fp32.
+  // The rounded copy of each factor, as large as the largest factor so far. Empty for fp32.
   std::array<std::vector<float>, 2> rounded_;
 };
 

@@ -1,5 +1,5 @@
-// Fills, copies, sums over rows, ReLU. Each element is computed on its own, in loops that the
-// compiler vectorises.
+// Fills, copies, sums over rows, and ReLU. Each element is computed independently, in loops that
+// the compiler vectorises.
 #include <algorithm>
 
 #include "worker/compute/eigen/columns.h"
@@ -51,7 +51,7 @@ void EigenBackend::FillRows(size_t rows, size_t columns, const float* row, float
 
 void EigenBackend::AddRows(size_t rows, size_t columns, const float* row, float* y) {
   const auto add = [](float x, float y) { return x + y; };
-  // One long row is split like a vector.
+  // A single row is divided among the threads like a vector.
   if (rows == 1) {
     pool_.For(columns, kGrain,
               [=](size_t begin, size_t end, uint32_t) { MapElements(begin, end, y, add, row, y); });

@@ -22,8 +22,8 @@ void EigenBackend::EmbedForward(const EmbedShape& shape, const float* tokens, co
   });
 }
 
-// Each thread sums columns. So every row is summed in the order of the tokens, however many threads
-// there are.
+// Each thread sums whole columns. So every row is summed in the order of the tokens, whatever the
+// number of threads is.
 void EigenBackend::EmbedBackward(const EmbedShape& shape, const float* tokens, const float* dy,
                                  bool accumulate, float* dweight) {
   const size_t width = shape.width;

@@ -14,13 +14,13 @@ using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMa
 using ConstMap = Eigen::Map<const Matrix, Eigen::Unaligned, Eigen::OuterStride<>>;
 using Map = Eigen::Map<Matrix, Eigen::Unaligned, Eigen::OuterStride<>>;
 
-// Eigen multiplies smaller matrices coefficient by coefficient, in packets that start where the
-// result is aligned. So the bits would depend on the address. (Eigen's threshold is m + n + k <
-// 20.)
+// The limit on m + n + k below which a product is tiny. Eigen multiplies such matrices coefficient
+// by coefficient, in packets that start where the result is aligned, so the bits would depend on
+// the address. 20 is Eigen's own threshold.
 constexpr size_t kTiny = 20;
 
-// Whether Eigen multiplies: the product is neither tiny nor of a matrix and a vector, for which
-// this file has its own loops.
+// Returns whether Eigen computes the product. For tiny products and for products of a matrix and a
+// vector, this file has its own loops.
 bool IsForBlocks(const GemmShape& shape) {
   return shape.m > 1 && shape.n > 1 && shape.k > 0 && shape.m + shape.n + shape.k >= kTiny;
 }
@@ -40,7 +40,8 @@ void TinyAdd(const GemmShape& shape, const MatrixRef& a, const MatrixRef& b, flo
   }
 }
 
-// Adds in 32 running sums, so that the compiler may vectorise without reordering.
+// Computes a scalar product in 32 running sums, so that the compiler may vectorise without
+// reordering.
 float Dot(size_t count, const float* x, const float* y) {
   constexpr size_t kLanes = 32;
   std::array<float, kLanes> sums{};
@@ -55,8 +56,8 @@ float Dot(size_t count, const float* x, const float* y) {
   return sums[0];
 }
 
-// Computes y [rows] += op(matrix) [rows x columns] x [columns]. Elements of x and y are x_stride
-// and y_stride apart.
+// Computes y [rows] += op(matrix) [rows x columns] x [columns]. Elements of x are x_stride apart,
+// and elements of y are y_stride apart.
 void MatrixVectorAdd(size_t rows, size_t columns, const MatrixRef& matrix, const float* x,
                      size_t x_stride, float* y, size_t y_stride) {
   if (matrix.op == Op::kAsIs && x_stride == 1) {
@@ -135,8 +136,8 @@ void EigenBackend::Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b
   RoundFactor(Factor::kFirst, op_a == Op::kAsIs ? m : k, op_a == Op::kAsIs ? k : m, left);
   RoundFactor(Factor::kSecond, op_b == Op::kAsIs ? k : n, op_b == Op::kAsIs ? n : k, right);
   const size_t c_stride = StrideOr(shape.c_stride, n);
-  // A thread takes rows or columns, whichever there are more of. 2^18 multiplications are worth
-  // waking a thread.
+  // The threads divide the rows or the columns, whichever there are more of. 2^18 multiplications
+  // are worth waking a thread.
   const bool by_row = m >= n;
   const size_t grain = std::max<size_t>(16, (1 << 18) / std::max<size_t>(1, k * (by_row ? n : m)));
   pool_.For(by_row ? m : n, grain, [&](size_t begin, size_t end, uint32_t) {

@@ -5,7 +5,7 @@
 
 namespace leeway {
 
-// An operand: row-major, with `stride` floats from one stored row to the next.
+// An operand. It is row-major, with `stride` floats from one stored row to the next.
 struct MatrixRef {
   const float* data = nullptr;
   size_t stride = 0;

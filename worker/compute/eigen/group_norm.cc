@@ -9,7 +9,7 @@
 namespace leeway {
 namespace {
 
-// The sum of value(i) over [0, count), in float within a block and in double across blocks.
+// Returns the sum of value(i) over [0, count), in float within a block and in double across blocks.
 template <typename Value>
 double Sum(size_t count, Value value) {
   constexpr size_t kLanes = 16;
@@ -29,7 +29,7 @@ double Sum(size_t count, Value value) {
   return total;
 }
 
-// The sum of value(element of x, channel) over a group of an example.
+// Returns the sum of value(element of x, channel) over one group of one example.
 template <typename Value>
 double GroupSum(const GroupNormShape& shape, size_t mean, Value value) {
   const size_t width = shape.group_channels();
@@ -43,7 +43,7 @@ double GroupSum(const GroupNormShape& shape, size_t mean, Value value) {
   return total;
 }
 
-// Calls body(element of x, channel) for each element of a group of an example.
+// Calls body(element of x, channel) for each element of one group of one example.
 template <typename Body>
 void ForGroup(const GroupNormShape& shape, size_t mean, Body body) {
   const size_t width = shape.group_channels();

@@ -1,4 +1,4 @@
-// Vectors of at most 8 floats, which is what a register of x86-64-v3 holds. They are for loops with
+// Vectors of at most 8 floats, because a register of x86-64-v3 holds 8. They are for loops with
 // comparisons, which compilers do not vectorise.
 #pragma once
 
@@ -11,7 +11,8 @@ template <size_t kWidth>
 struct LanesOf {
   typedef float Type __attribute__((vector_size(kWidth * sizeof(float))));
 };
-// Operators work lane by lane. The result of a comparison selects lanes in `mask ? a : b`.
+// A vector type. Operators work lane by lane. The result of a comparison selects lanes in `mask ? a
+// : b`.
 template <size_t kWidth>
 using Lanes = typename LanesOf<kWidth>::Type;
 
@@ -26,7 +27,7 @@ inline void StoreLanes(LanesType lanes, float* data) {
   std::memcpy(data, &lanes, sizeof(lanes));
 }
 
-// Calls visit.template operator()<width>(first) for lanes that cover [0, count).
+// Calls visit.template operator()<width>(first) for groups of lanes that cover [0, count).
 template <typename Visit>
 void ForLanes(size_t count, Visit visit) {
   size_t first = 0;

@@ -11,7 +11,8 @@ namespace leeway {
 
 namespace {
 
-// The loss of one row: log(total) + top - <target, row>. `total` is the sum of exp(row - top).
+// Returns the loss of one row: log(total) + top - <target, row>, where `total` is the sum of
+// exp(row - top).
 double SmoothedLoss(const SoftmaxLossShape& shape, const float* row, size_t label, double total) {
   const double top = *std::max_element(row, row + shape.classes);
   double loss = std::log(total) - (1.0 - shape.smoothing) * (row[label] - top);
@@ -54,7 +55,7 @@ void EigenBackend::Logistic(size_t batch, const float* scores, const float* labe
   for (size_t i = 0; i < batch; ++i) {
     const double score = scores[i];
     const double label = labels[i] > 0 ? 1.0 : 0.0;
-    // This is log(1 + e^score) - label * score, without overflow.
+    // Computes log(1 + e^score) - label * score without overflow.
     const double tail = std::exp(-std::abs(score));
     result.loss += std::max(score, 0.0) - label * score + std::log1p(tail);
     result.correct += (score > 0) == (label > 0);

@@ -7,8 +7,8 @@
 namespace leeway {
 namespace {
 
-// Copies a run. kLength is its length if the compiler knows it, otherwise 0. A run is often a few
-// floats, and a call would cost more than the copy.
+// Copies a run of floats. kLength is the run's length if the compiler knows it, otherwise 0. A run
+// is often a few floats, and a call of memcpy would cost more than the copy itself.
 template <size_t kLength>
 void CopyRun(const float* from, float* to, size_t) {
   std::memcpy(to, from, kLength * sizeof(float));
@@ -21,14 +21,14 @@ void AddRun(const float* from, float* to, size_t length) {
   for (size_t i = 0; i < length; ++i) to[i] += from[i];
 }
 
-// The part of a kernel's row that is inside the image.
+// The part of a row of the kernel that is inside the image.
 struct Span {
-  // The offset in floats from the start of the kernel's row.
+  // The distance in floats from the start of the kernel's row to the part inside the image.
   size_t skip = 0;
   size_t length = 0;
 };
 
-// The places of patches in the image. They are signed because of padding.
+// Computes where patches are in the image. Places are signed because padding is before the image.
 class Geometry {
  public:
   explicit Geometry(const Conv2dShape& shape)
@@ -55,8 +55,8 @@ class Geometry {
 };
 
 // Calls visit(image run, patch run, Span) for each kernel row of each patch of the lines. The image
-// run begins with the first pixel inside the image, and is null if no pixel is. Span says how many
-// floats of the patch's run come before that pixel, and how long the run is.
+// run begins with the first pixel inside the image, and is null if no pixel is inside. Span says
+// how many floats of the patch's run come before that pixel, and how long the run is.
 template <typename Image, typename Patch, typename Visit>
 void ForEachRun(const Conv2dShape& shape, Image* x, Patch* patches, size_t begin, size_t end,
                 Visit visit) {
@@ -96,7 +96,7 @@ void Gather(const Conv2dShape& shape, const float* x, size_t begin, size_t end, 
 
 void GatherPatches(const Conv2dShape& shape, const float* x, size_t begin, size_t end,
                    float* patches) {
-  // These are grey and colour images under the usual kernels.
+  // These are the lengths for grey and colour images under the usual kernels.
   switch (size_t{shape.kernel} * shape.input.channels) {
     case 3:
       return Gather<3>(shape, x, begin, end, patches);

@@ -1,4 +1,4 @@
-// Pooling. Channels are adjacent, so every loop over them is a vector loop.
+// Pooling. The channels of a pixel are adjacent, so every loop over them is a vector loop.
 #include <algorithm>
 #include <cstdint>
 
@@ -8,24 +8,24 @@
 namespace leeway {
 namespace {
 
-// The places of a window that are inside the image, and the index of the input's element at place
-// (0, 0), which may be before the image.
+// The positions of a window that are inside the image, and the index of the input element at
+// position (0, 0), which may be before the image.
 struct Window {
   size_t row_begin = 0, row_end = 0;
   size_t column_begin = 0, column_end = 0;
   int64_t first = 0;
 };
 
-// Computes the places [begin, end) that are inside [0, side), of a window of `size` that begins at
-// `first`.
+// Computes which positions [begin, end) of a window are inside [0, side). The window has `size`
+// positions and begins at `first`.
 void Clip(int64_t first, size_t size, size_t side, size_t& begin, size_t& end) {
   begin = static_cast<size_t>(std::max<int64_t>(0, -first));
   end =
       static_cast<size_t>(std::min(static_cast<int64_t>(size), static_cast<int64_t>(side) - first));
 }
 
-// Calls visit(output index, window), with the indices of the first channel, for every window of
-// examples [begin, end).
+// Calls visit(output index, window) for every window of the examples [begin, end). The indices are
+// those of the first channel.
 template <typename Visit>
 void ForEachWindow(const PoolShape& shape, size_t begin, size_t end, Visit visit) {
   const ImageShape out = shape.output();
@@ -47,8 +47,8 @@ void ForEachWindow(const PoolShape& shape, size_t begin, size_t end, Visit visit
   }
 }
 
-// Calls visit(place, input index) for every pixel of a window. If kSide is not 0, all windows have
-// kSide rows and columns, which the compiler then knows.
+// Calls visit(position, input index) for every pixel of a window. If kSide is not 0, all windows
+// have kSide rows and columns, and the compiler can unroll the loops.
 template <uint32_t kSide, typename Visit>
 void ForEachPixel(const PoolShape& shape, const Window& window, Visit visit) {
   const size_t row_begin = kSide > 0 ? 0 : window.row_begin;
@@ -64,7 +64,7 @@ void ForEachPixel(const PoolShape& shape, const Window& window, Visit visit) {
   }
 }
 
-// Calls run.template operator()<side>() with the side of the windows if it is a common one,
+// Calls run.template operator()<side>() with the side of the windows if that side is a common one,
 // otherwise with 0.
 template <typename Run>
 void WithSide(const PoolShape& shape, Run run) {
@@ -88,7 +88,7 @@ void MaxOfWindow(const PoolShape& shape, const Window& window, const float* x, f
   ForEachPixel<kSide>(shape, window, [&](float place, size_t at) {
     const Lanes<kWidth> pixel = LoadLanes<kWidth>(x + at);
     const Lanes<kWidth> here = Lanes<kWidth>{} + place;
-    // A NaN wins and stays. The first place has no earlier value to compare with.
+    // A NaN wins and stays. The first position has no earlier value to compare with.
     const auto stays = (pixel <= best) | (best != best);
     winner = place == first ? here : stays ? winner : here;
     best = place == first ? pixel : stays ? best : pixel;
@@ -97,8 +97,8 @@ void MaxOfWindow(const PoolShape& shape, const Window& window, const float* x, f
   if (winners != nullptr) StoreLanes(winner, winners);
 }
 
-// Passes a window's gradients to its pixels. If kOverlap is false, no other window has these
-// pixels; otherwise they may have gradients already.
+// Adds a window's gradients to the gradients of its pixels. If kOverlap is false, no other window
+// contains these pixels, so the gradients are written.
 template <uint32_t kSide, size_t kWidth, bool kOverlap>
 void SpreadToWinners(const PoolShape& shape, const Window& window, const float* winners,
                      const float* dy, float* dx) {
@@ -110,7 +110,8 @@ void SpreadToWinners(const PoolShape& shape, const Window& window, const float* 
   });
 }
 
-// Whether each input pixel is in exactly one window, so that gradients are written and not added.
+// Returns whether each input pixel is in exactly one window, so that gradients are written and not
+// added.
 bool Tiles(const PoolShape& shape) {
   return shape.padding == 0 && shape.stride == shape.size && shape.stride == shape.columns() &&
          shape.input.height % shape.size == 0 && shape.input.width % shape.size == 0;

@@ -7,7 +7,7 @@
 
 namespace leeway {
 
-// Sets y[i] to x[i], rounded. y may be x.
+// Sets y[i] to the rounded x[i]. y may be x.
 void RoundAll(Precision precision, size_t count, const float* x, float* y);
 
 }  // namespace leeway

@@ -8,8 +8,8 @@
 
 namespace leeway {
 
-// Computes y = exp(factor * (x - max x)) for `count` values, at least one, and returns their sum in
-// double. y may be x. A NaN makes the sum NaN.
+// Computes y = exp(factor * (x - max x)) for `count` values (at least one), and returns their sum
+// in double. y may be x. If a value is NaN, the sum is NaN.
 inline double ExpRow(size_t count, float factor, const float* x, float* y) {
   const float top = *std::max_element(x, x + count);
   double total = 0;

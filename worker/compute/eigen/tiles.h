@@ -1,6 +1,6 @@
 // Applies Eigen's vector functions to values at any address. Eigen computes the ends of an
-// unaligned array with scalar functions, which round differently. So values go through aligned
-// tiles, which are vectors throughout, whatever the address.
+// unaligned array with scalar functions, which round differently. So values are copied to aligned
+// tiles, in which Eigen uses vector functions only, and the address does not matter.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace leeway {
 inline constexpr size_t kTile = 64;
 using Tile = Eigen::Array<float, static_cast<int>(kTile), 1>;
 
-// Reads at most kTile values, and fills the tile with `rest`.
+// Reads at most kTile values, and fills the remainder of the tile with `rest`.
 inline Tile ReadTile(const float* x, size_t count, float rest = 0) {
   Tile tile = Tile::Constant(rest);
   std::copy_n(x, count, tile.data());

@@ -1,5 +1,5 @@
-// Loops that become vector instructions even if arrays overlap: each group of elements is computed
-// in a local array.
+// Loops that become vector instructions even if arrays overlap, because each group of elements is
+// computed in a local array.
 #pragma once
 
 #include <array>
@@ -7,8 +7,8 @@
 
 namespace leeway {
 
-// Computes out[i] = function(in[i]...) for i in [begin, end). `out` may be one of the inputs. A
-// plain loop over pointers that may be equal would stay scalar.
+// Computes out[i] = function(in[i]...) for i in [begin, end). `out` may be one of the inputs. The
+// compiler would not vectorise a plain loop over pointers that may be equal.
 template <typename Function, typename... In>
 void MapElements(size_t begin, size_t end, float* out, Function function, const In*... in) {
   constexpr size_t kGroup = 32;
@@ -22,7 +22,7 @@ void MapElements(size_t begin, size_t end, float* out, Function function, const 
 }
 
 // Calls visit.template operator()<width>(first) for groups that cover the channels [0, channels).
-// Widths that the compiler knows keep a group in registers.
+// The compiler knows the width, so it keeps a group in registers.
 template <typename Visit>
 void ForChannelGroups(size_t channels, Visit visit) {
   size_t first = 0;

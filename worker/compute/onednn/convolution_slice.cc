@@ -12,8 +12,9 @@ using Tag = memory::format_tag;
 constexpr auto kFloat = memory::data_type::f32;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
-// Whether the kernel computes batched products, oneDNN's first choice on processors with AVX-512.
-// With few channels in a group, oneDNN's other kernels take half of the time.
+// Returns whether the kernel is a batched matrix product, which is oneDNN's first choice on
+// processors with AVX-512. For groups with few channels, oneDNN's other kernels take half of the
+// time.
 bool HasBatchedProducts(const dnnl::primitive_desc_base& description) {
   return std::string_view(description.impl_info_str()).starts_with("br");
 }
@@ -31,7 +32,7 @@ size_t Floats(size_t bytes) {
 
 }  // namespace
 
-// The description of a convolution for oneDNN.
+// The descriptions of a convolution's three products for oneDNN.
 struct ConvolutionSlice::Description {
   Description(const GroupedShape& shape, size_t batch) {
     const ImageShape& in = shape.conv.input;
@@ -71,8 +72,8 @@ struct ConvolutionSlice::Description {
     return {
         {kDirect, x, any_weight, y, stride, padding, padding}, attributes, engine, Forward(engine)};
   }
-  // The bias is left out, because oneDNN sums it in a plain loop, which takes half of the time of a
-  // first layer.
+  // Describes the gradient of the weights. It does not include the gradient of the bias, because
+  // oneDNN sums that gradient in a plain loop, which takes half of the time of a first layer.
   dnnl::convolution_backward_weights::primitive_desc Weights(const dnnl::engine& engine) const {
     return {
         {kDirect, x, any_weight, y, stride, padding, padding}, attributes, engine, Forward(engine)};
@@ -83,7 +84,7 @@ struct ConvolutionSlice::Description {
   memory::desc x;
   memory::desc y;
   memory::desc bias;
-  // The caller's layout, and the one that oneDNN prefers.
+  // The weights' layout in the caller's memory, and the layout that oneDNN prefers.
   memory::desc plain_weight;
   memory::desc any_weight;
   memory::dims stride;

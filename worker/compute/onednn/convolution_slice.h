@@ -11,15 +11,15 @@
 
 namespace leeway {
 
-// Each product has the layout of weights that its kernel prefers. The weights are reordered at each
-// call, which takes a hundredth of its time. Only one thread at a time may use a slice. Throws
-// dnnl::error.
+// Each product uses the layout of weights that its kernel prefers. The weights are reordered at
+// each call, which takes a hundredth of the call's time. Only one thread at a time may use a slice.
+// The methods throw dnnl::error.
 class ConvolutionSlice {
  public:
   // Returns null if oneDNN does not have fast kernels for all three products.
   static std::unique_ptr<ConvolutionSlice> Make(const GroupedShape& shape, size_t batch);
 
-  // The floats of scratch that the products need.
+  // Returns the number of scratch floats that the products need.
   size_t scratch() const { return scratchpad_ + scratchpad_floats_; }
   // `scratch` must begin on a cache line. bias may be null.
   void Forward(const float* x, const float* weight, const float* bias, float* scratch, float* y);
@@ -45,8 +45,8 @@ class ConvolutionSlice {
   PrimitiveCall forward_reorder_;
   PrimitiveCall data_reorder_;
   PrimitiveCall weights_reorder_;
-  // Offsets in the scratch: weights in oneDNN's layout begin at 0; then come a bias and the
-  // scratchpad.
+  // Offsets in the scratch. The weights in oneDNN's layout begin at 0; the bias and the scratchpad
+  // follow.
   size_t bias_ = 0;
   size_t scratchpad_ = 0;
   size_t scratchpad_floats_ = 0;

@@ -14,41 +14,42 @@
 
 namespace leeway {
 
-// A convolution whose channels and filters are in groups. The filters of a group see only the
-// group's channels. The weight is [kernel x kernel x channels of a group x filters]. The number of
-// groups must divide both.
+// A convolution whose channels and filters are divided into groups. The filters of a group see only
+// the group's channels. The weight is [kernel x kernel x channels of a group x filters]. The
+// number of groups must divide the channels and the filters.
 struct GroupedShape {
   Conv2dShape conv;
   uint32_t groups = 1;
 };
 
 // The library uses the widest vectors of the processor. Images are NHWC. Outputs are overwritten.
-// On one model of processor, results are a function of the values and the number of the pool's
-// threads (docs/decisions/0006); the sizes of the caches also matter. Not thread-safe. The library
-// keeps the memory that its largest call took.
+// On one model of processor, results are a function of the values and of the number of the pool's
+// threads (docs/decisions/0006). The sizes of the caches also matter. Not thread-safe. The library
+// keeps as much memory as its largest call needed.
 class CpuLibrary {
  public:
   virtual ~CpuLibrary() = default;
 
-  // A text for the log: the library, its version, and the instructions that it uses.
+  // Returns a description for the log: the library, its version, and the instructions that it uses.
   virtual std::string about() const = 0;
 
-  // Computes c [m x n] = op(a) [m x k] op(b) [k x n]. With `accumulate` the product is added to c.
-  // The calling thread computes it; any thread may call.
+  // Computes c [m x n] = op(a) [m x k] op(b) [k x n] on the calling thread. With `accumulate` adds
+  // the product to c instead. Any thread may call this method.
   virtual void Multiply(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
                         bool accumulate, float* c) = 0;
 
-  // False if the library has no fast kernels for this convolution. Then the caller must not ask the
-  // library for it.
+  // Returns false if the library has no fast kernels for this convolution. The caller must then not
+  // call ConvolveForward or ConvolveBackward for it.
   virtual bool Takes(const GroupedShape& shape, size_t batch) = 0;
   // bias may be null.
   virtual void ConvolveForward(const GroupedShape& shape, size_t batch, const float* x,
                                const float* weight, const float* bias, float* y) = 0;
-  // dx may be null if it is not needed. The caller sums the gradient of the bias.
+  // dx may be null if it is not needed. The caller computes the gradient of the bias.
   virtual void ConvolveBackward(const GroupedShape& shape, size_t batch, const float* x,
                                 const float* weight, const float* dy, float* dweight,
                                 float* dx) = 0;
-  // The first error of the library. It stays: results since then are invalid.
+  // Returns the first error of the library. The error stays, because results since then are
+  // invalid.
   virtual absl::Status status() const = 0;
 };
 

@@ -1,5 +1,5 @@
-// Each thread of the pool computes a slice of a convolution's batch by itself. So no OpenMP team
-// runs beside the pool, and the slices' gradients of the weights are added in order.
+// Each thread of the pool computes a slice of a convolution's batch by itself. So no OpenMP threads
+// run beside the pool, and the slices' gradients of the weights are added in order.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -18,8 +18,8 @@
 namespace leeway {
 namespace {
 
-// The number of slices that are kept. A job has a few for each convolution and thread. If there are
-// more, all are dropped.
+// The limit on the number of slices that are kept. A job has a few slices for each convolution and
+// thread. At the limit, all slices are dropped.
 constexpr size_t kSlicesMax = 4096;
 
 const char* IsaName(dnnl::cpu_isa isa) {
@@ -45,7 +45,7 @@ const char* IsaName(dnnl::cpu_isa isa) {
   }
 }
 
-// A shape, the number of examples of a slice, and the part of the batch that the slice is.
+// The key of a slice: a shape, the number of examples of the slice, and the number of the part.
 using Key = std::array<uint64_t, 10>;
 
 Key KeyOf(const GroupedShape& shape, size_t examples, uint32_t part) {
@@ -54,10 +54,10 @@ Key KeyOf(const GroupedShape& shape, size_t examples, uint32_t part) {
           conv.stride,       conv.padding,     shape.groups,        examples,     part};
 }
 
-// The memory of one thread.
+// The memory of one part of a batch.
 struct PartMemory {
   FloatBuffer scratch;
-  // The gradient of the weights. The first part uses the caller's memory instead.
+  // The gradient of the weights. The first part uses the caller's memory instead of this buffer.
   FloatBuffer dweight;
 };
 
@@ -140,12 +140,12 @@ class OnednnLibrary final : public CpuLibrary {
     PartMemory& memory;
   };
 
-  // The number of examples of part `part`, as ThreadPool::For cuts the batch.
+  // Returns the number of examples of part `part`, as ThreadPool::For divides the batch.
   static size_t Examples(size_t batch, uint32_t parts, uint32_t part) {
     return batch * (part + 1) / parts - batch * part / parts;
   }
 
-  // Null if the library does not take the convolution.
+  // Returns the slice, or null if the library does not compute the convolution.
   ConvolutionSlice* SliceOf(const GroupedShape& shape, size_t examples, uint32_t part) {
     const Key key = KeyOf(shape, examples, part);
     auto found = slices_.find(key);
@@ -155,7 +155,7 @@ class OnednnLibrary final : public CpuLibrary {
     return found->second.get();
   }
 
-  // Runs `work` for all parts at the same time. Their slices exist after Takes().
+  // Runs `work` for all parts at the same time. Takes() has already made their slices.
   template <typename Work>
   void Run(const GroupedShape& shape, size_t batch, Work work) {
     StayOneThread();

@@ -1,6 +1,6 @@
 #include "worker/compute/onednn/primitive_call.h"
 
-// A function of the OpenMP that oneDNN is built with. Its header exists only for g++.
+// A function of the OpenMP library that oneDNN is built with. Only g++ has a header for it.
 extern "C" void omp_set_num_threads(int threads);
 
 namespace leeway {

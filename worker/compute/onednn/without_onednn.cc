@@ -1,5 +1,5 @@
-// The MakeCpuLibrary of a Leeway that is built without oneDNN (cmake -DLEEWAY_ONEDNN=OFF, or it is
-// not installed).
+// MakeCpuLibrary for a build without oneDNN: cmake has -DLEEWAY_ONEDNN=OFF, or oneDNN is not
+// installed.
 #include "worker/compute/onednn/cpu_library.h"
 
 namespace leeway {

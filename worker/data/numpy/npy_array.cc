@@ -17,8 +17,8 @@
 namespace leeway {
 namespace {
 
-// The bytes that are read at once: memory is touched only as content arrives. A multiple of the
-// size of every element type.
+// The number of bytes that are read at once. Memory is touched only as content arrives. The number
+// is a multiple of the size of every element type.
 constexpr size_t kArrayPiece = 1 << 20;
 
 double FromHalf(uint16_t half) {
@@ -28,7 +28,7 @@ double FromHalf(uint16_t half) {
   return (half & 0x8000) != 0 ? -HUGE_VAL : HUGE_VAL;
 }
 
-// Reads an element of `header.bytes` bytes.
+// Returns an element of `header.bytes` bytes as a double.
 double Element(const NpyHeader& header, const uint8_t* from) {
   uint64_t bits = 0;
   for (uint32_t i = 0; i < header.bytes; ++i) {
@@ -52,8 +52,8 @@ uint64_t CountOf(const NpyHeader& header) {
   return count;
 }
 
-// Passes each piece of the `count` elements after the header to `take`, with the number of its
-// first element. Fails unless exactly these elements follow.
+// Passes each piece of the `count` elements after the header to `take`, with the number of the
+// piece's first element. Returns an error unless exactly `count` elements follow the header.
 absl::Status ForEachPiece(
     DataFile& file, const NpyHeader& header, uint64_t count,
     absl::FunctionRef<absl::Status(uint64_t, std::span<const uint8_t>)> take) {
@@ -161,7 +161,8 @@ absl::StatusOr<Examples> ParseNpy(DataFile features, DataFile labels, const Labe
                    absl::StrCat(of_labels.shape[0], " labels for the ", header.shape[0],
                                 " examples of ", features.path));
   }
-  // The small file is read first, so that each promised example has a label.
+  // The small file of labels is read first, so that features are read only if each example has a
+  // label.
   LabelReader reader(rule);
   ASSIGN_OR_RETURN(examples.labels, ReadNpyLabels(labels, of_labels, reader));
   examples.negative = reader.negative();

@@ -25,8 +25,8 @@ absl::StatusOr<bool> IsZip(DataFile& file) {
   return std::string_view(reinterpret_cast<const char*>(magic), count) == kZip;
 }
 
-// Opens the array `array` of the archive `name`. If `array` is empty, the archive must have only
-// one.
+// Opens the array `array` of the archive `name`. If `array` is empty, the archive must have exactly
+// one array.
 absl::StatusOr<DataFile> OpenArray(const std::string& data_dir, const std::string& name,
                                    const std::string& array) {
   if (!array.empty()) return OpenZipMember(data_dir, name, array + kSuffix);
@@ -40,7 +40,7 @@ absl::StatusOr<DataFile> OpenArray(const std::string& data_dir, const std::strin
       })));
 }
 
-// Opens a file or an array of an archive. `file_key` and `array_key` are their keys in errors.
+// Opens a file or an array of an archive. Errors are at the keys `file_key` and `array_key`.
 absl::StatusOr<DataFile> OpenNpy(const std::string& data_dir, const std::string& name,
                                  const std::string& array, const char* file_key,
                                  const char* array_key) {

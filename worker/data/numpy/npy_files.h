@@ -1,4 +1,4 @@
-// Reads the files of a NumPy source: .npy, or arrays of an .npz.
+// Reads the files of a NumPy source: .npy files, or arrays of an .npz.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace leeway {
 
-// The content decides whether a file is an .npz. The array of an .npz with only one array need not
-// be named. Errors have their keys within the source.
+// The content of a file decides whether it is an .npz. If an .npz has only one array, the array
+// need not be named. Errors are at keys within the source.
 absl::StatusOr<Examples> ReadNumpy(const v1::Numpy& source, const std::string& data_dir,
                                    const LabelRule& rule);
 

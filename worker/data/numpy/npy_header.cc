@@ -13,7 +13,7 @@ namespace leeway {
 namespace {
 
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
-// The largest header. NumPy itself does not read longer ones by default.
+// The largest size of a header in bytes. By default NumPy does not read longer headers either.
 constexpr uint32_t kMaxHeader = 1 << 16;
 constexpr size_t kMaxDimensions = 4;
 
@@ -21,7 +21,7 @@ absl::Status BadHeader(absl::string_view what) { return absl::InvalidArgumentErr
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
-// Reads from left to right the Python literals that headers have.
+// Reads the Python literals of a header from left to right.
 class Literals {
  public:
   explicit Literals(std::string_view text) : text_(text) {}
@@ -47,7 +47,7 @@ class Literals {
     text_.remove_prefix(end + 1);
     return true;
   }
-  // Python 2 wrote an L after the digits.
+  // Reads a number. Python 2 wrote an L after the digits.
   bool TakeNumber(uint64_t& value) {
     SkipSpace();
     const size_t digits = std::min(text_.find_first_not_of("0123456789"), text_.size());
@@ -146,7 +146,7 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(DataFile& file) {
   const auto bad = [&](size_t byte, absl::string_view what) {
     return BadHeader(absl::StrCat(file.path, ": byte ", byte, ": ", what));
   };
-  // The magic, two bytes of version, and two or four of length.
+  // The first bytes hold the magic string, two bytes of version, and two or four bytes of length.
   uint8_t start[12];
   ASSIGN_OR_RETURN(size_t count, file.bytes->Read(std::span(start).first(8)));
   const std::string_view magic(reinterpret_cast<const char*>(start), std::min<size_t>(count, 6));

@@ -13,23 +13,23 @@
 namespace leeway {
 
 struct NpyHeader {
-  // 'b' is bool, 'u' and 'i' are whole numbers, 'f' is floats.
+  // The kind of the elements: 'b' for bool, 'u' and 'i' for whole numbers, 'f' for floats.
   char kind = 'f';
-  // The bytes of an element: 1, 2, 4 or 8.
+  // The number of bytes of an element: 1, 2, 4 or 8.
   uint32_t bytes = 0;
   bool big_endian = false;
   std::vector<uint64_t> shape;
-  // The bytes of the header in the file.
+  // The number of bytes of the header in the file.
   uint64_t size = 0;
 };
 
-// Reads the header and leaves `file` at the first element. Elements are in C order.
-// INVALID_ARGUMENT, with the file, for any other order or type. Objects are never read, because
-// they are pickles and can run code.
+// Reads the header and leaves `file` at the first element. Elements are in C order. Returns
+// INVALID_ARGUMENT, naming the file, for any other order or type. Python objects are never read,
+// because they are pickles and can run code.
 absl::StatusOr<NpyHeader> ReadNpyHeader(DataFile& file);
 
 // Parses the dictionary of a header, such as "{'descr': '<f4', 'fortran_order': False, 'shape': (3,
-// 4), }". Errors have no place.
+// 4), }". Errors do not name a place.
 absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text);
 
 }  // namespace leeway

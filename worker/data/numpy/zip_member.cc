@@ -24,11 +24,11 @@ struct CloseMember {
 };
 using ArchiveMember = std::unique_ptr<zip_file_t, CloseMember>;
 
-// The bytes of one zip_fread, whose count is signed.
+// The largest number of bytes of one zip_fread, whose count is signed.
 constexpr size_t kMaxMemberRead = size_t{1} << 30;
 
 absl::StatusOr<Archive> OpenArchive(const std::string& data_dir, const std::string& name) {
-  // Gives the usual errors if the file does not exist.
+  // Opens the file first, so that a missing file causes the same errors as for other data files.
   ASSIGN_OR_RETURN(const DataFile file, OpenDataFile(data_dir, name));
   int code = 0;
   Archive archive(zip_open(file.path.c_str(), ZIP_RDONLY, &code));

@@ -11,7 +11,7 @@ constexpr std::string_view kExifBegin("Exif\0\0", 6);
 constexpr uint32_t kOrientationTag = 274;
 constexpr int kUpright = 1;
 
-// Reads numbers at places of a text; 0 beyond its end.
+// Reads numbers at positions of a string. A number beyond the end of the string is 0.
 class ExifNumbers {
  public:
   ExifNumbers(std::string_view bytes, bool little_endian)
@@ -32,7 +32,8 @@ class ExifNumbers {
   const bool little_endian_;
 };
 
-// The content of the Exif segment. Empty if none comes before the picture itself.
+// Returns the content of the Exif segment. Empty if no Exif segment comes before the picture
+// itself.
 std::string_view ExifSegment(std::string_view jpeg) {
   const ExifNumbers numbers(jpeg, false);
   constexpr uint32_t kApp1 = 0xffe1, kScan = 0xffda;
@@ -69,7 +70,8 @@ int ExifOrientation(std::string_view jpeg) {
 
 Picture Upright(Picture picture, int orientation) {
   if (orientation == kUpright) return picture;
-  // Whether columns or rows of the sensor's picture are in reverse order in the upright one.
+  // Whether the upright picture has the columns or the rows of the sensor's picture in reverse
+  // order.
   const bool side = LiesOnItsSide(orientation);
   const bool mirrored =
       orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;

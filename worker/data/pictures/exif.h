@@ -1,4 +1,4 @@
-// Turns pictures upright: files keep the sensor's pixels, and a note of how the camera was held.
+// Turns pictures upright. Files store the sensor's pixels, and how the camera was held.
 #pragma once
 
 #include <string_view>
@@ -7,11 +7,11 @@
 
 namespace leeway {
 
-// The orientation in a JPEG's Exif segment, 1 to 8 (Exif 2.32, tag 274). 1, which is upright, if
-// the segment is absent or damaged: the picture is usable without it.
+// Returns the orientation in a JPEG's Exif segment, 1 to 8 (Exif 2.32, tag 274). Returns 1, which
+// is upright, if the segment is absent or damaged, because the picture is usable without it.
 int ExifOrientation(std::string_view jpeg);
 
-// Whether the upright picture's height is the sensor's width.
+// Returns whether the upright picture's height is the sensor's width.
 inline bool LiesOnItsSide(int orientation) { return orientation >= 5; }
 
 // Returns the picture turned upright.

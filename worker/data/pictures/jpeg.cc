@@ -14,9 +14,9 @@ struct Destroy {
 };
 using Decoder = std::unique_ptr<void, Destroy>;
 
-// A warning, such as about a truncated file, is an error: the rest of the picture would be grey.
-// Files with more scans than a picture needs are refused, because each scan decodes all of it
-// again.
+// A warning, such as about a truncated file, is an error, because the rest of the picture would be
+// grey. Files with more scans than a picture needs are refused, because each scan decodes the whole
+// picture again.
 constexpr int kFlags = TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS;
 
 absl::Status DamagedJpeg(absl::string_view why) {
@@ -25,7 +25,7 @@ absl::Status DamagedJpeg(absl::string_view why) {
                                                  "folder"));
 }
 
-// The smallest of 1, 1/2, 1/4 and 1/8 that keeps both sides at least as long as requested.
+// Returns the smallest of 1, 1/2, 1/4 and 1/8 that keeps both sides at least as long as requested.
 tjscalingfactor Scale(int height, int width, uint32_t least_height, uint32_t least_width) {
   tjscalingfactor scale{1, 1};
   for (const int denominator : {2, 4, 8}) {

@@ -9,8 +9,8 @@
 
 namespace leeway {
 
-// Like DecodePicture, but errors have no path. Progressive JPEGs are supported; CMYK is
-// INVALID_ARGUMENT.
+// Same as DecodePicture, but errors do not name a path. Progressive JPEGs are supported. Returns
+// INVALID_ARGUMENT for CMYK.
 absl::StatusOr<Picture> DecodeJpeg(std::string_view content, uint32_t least_height,
                                    uint32_t least_width);
 

@@ -41,7 +41,7 @@ absl::Status CheckPictureSize(uint32_t height, uint32_t width) {
 }
 
 absl::StatusOr<MappedFile> ReadPicture(const std::string& data_dir, const std::string& name) {
-  // One byte more than allowed, so that DecodePicture notices a file that is too long.
+  // Reads one byte more than allowed, so that DecodePicture notices a file that is too long.
   return ReadDataFile(data_dir, name, kMaxPictureBytes + 1);
 }
 

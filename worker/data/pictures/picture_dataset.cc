@@ -15,7 +15,8 @@
 namespace leeway {
 namespace {
 
-// Whether an error of DecodePicture concerns the file's content, and so is the same on every host.
+// Returns whether an error of DecodePicture concerns the file's content, so that it is the same on
+// every host.
 bool IsDamage(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
 }

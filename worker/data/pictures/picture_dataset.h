@@ -19,12 +19,12 @@
 
 namespace leeway {
 
-// Keeps only the names of the files, and which of them were found damaged.
+// Keeps only the names of the files, and which files were found damaged.
 class PictureDataset final : public Dataset {
  public:
-  // Makes examples of the source's `height` x `width` x 3: pictures are scaled to cover that size,
-  // and the middle is cut out. `classes` is the value for classes(). INVALID_ARGUMENT if there are
-  // no pictures or `normalize` does not fit.
+  // Makes a dataset. Its examples have the source's `height` x `width` x 3: pictures are scaled to
+  // cover that size, and the middle is cut out. `classes` is the value for classes(). Returns
+  // INVALID_ARGUMENT if there are no pictures or `normalize` does not fit.
   static absl::StatusOr<std::unique_ptr<PictureDataset>> Create(std::string data_dir,
                                                                 PictureIndex index,
                                                                 const v1::ImageFolder& source,
@@ -40,7 +40,7 @@ class PictureDataset final : public Dataset {
 
   void WillNeed(std::span<const uint32_t> rows) const override;
 
-  // Errors name the picture, the problem and the remedy.
+  // Errors name the picture and the problem, and say what to do.
   absl::Status CopyBatch(size_t first, size_t count, Batch& batch) const override;
   absl::Status CopyRows(std::span<const uint32_t> rows, const Augmenter& augmenter,
                         RandomStream draws, Batch& batch) const override;
@@ -48,14 +48,14 @@ class PictureDataset final : public Dataset {
  private:
   PictureDataset(std::string data_dir, PictureIndex index, const ImageShape& shape,
                  uint32_t classes, Normalizer normalizer, bool replaces);
-  // Decodes the picture in the file, scaled and cropped, to out[shape().elements()].
+  // Decodes the picture in the file, and writes it, scaled and cropped, to out[shape().elements()].
   absl::Status Decode(const MappedFile& file, uint8_t* out) const;
-  // Decodes picture i. If it is damaged and damaged pictures are replaced, decodes the next
-  // undamaged one of its class and returns true. The choice is a function of the files, so ranks,
-  // lives and resumed runs agree. A file that cannot be read is an error and is not replaced,
-  // because another host may be able to read it.
+  // Decodes picture i. If that picture is damaged and damaged pictures are to be replaced, decodes
+  // the next undamaged picture of its class and returns true. The choice is a function of the
+  // files, so ranks, lives and resumed runs agree. A file that cannot be read is an error and is
+  // not replaced, because another host may be able to read it.
   absl::StatusOr<bool> DecodeWhole(size_t i, uint8_t* out) const;
-  // The picture after i of the same class; after the last one comes the first.
+  // Returns the next picture of the same class after i. The first picture follows the last one.
   size_t NextOfClass(size_t i) const;
   void LogOnce(size_t i, const absl::Status& damage) const EXCLUDES(mutex_);
 

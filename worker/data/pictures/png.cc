@@ -43,7 +43,7 @@ absl::StatusOr<Picture> DecodePng(std::string_view content) {
   }
   RETURN_IF_ERROR(CheckPictureSize(image.height, image.width));
   const bool alpha = (image.format & PNG_FORMAT_FLAG_ALPHA) != 0;
-  // Read values as sRGB. libpng would take 16-bit values as linear light.
+  // Reads 16-bit values as sRGB, because libpng would treat them as linear light.
   image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   image.format = alpha ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;
   Picture picture{image.height, image.width, {}};

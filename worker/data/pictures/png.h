@@ -8,7 +8,7 @@
 
 namespace leeway {
 
-// Like DecodePicture, but errors have no path. Palettes and grey become RGB.
+// Same as DecodePicture, but errors do not name a path. Palettes and grey become RGB.
 absl::StatusOr<Picture> DecodePng(std::string_view content);
 
 }  // namespace leeway

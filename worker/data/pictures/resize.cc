@@ -13,7 +13,8 @@ struct Taps {
   std::vector<float> weights;
 };
 
-// The taps of `count` new pixels in the middle of an axis of `from` pixels that is scaled to `to`.
+// Returns the taps of `count` new pixels in the middle of an axis of `from` pixels that is scaled
+// to `to` pixels.
 std::vector<Taps> TapsOf(uint32_t from, uint32_t to, uint32_t count) {
   const double scale = static_cast<double>(from) / to;
   const double support = std::max(scale, 1.0);
@@ -33,7 +34,7 @@ std::vector<Taps> TapsOf(uint32_t from, uint32_t to, uint32_t count) {
       taps.weights.push_back(static_cast<float>(weight));
       sum += weight;
     }
-    // The only pixel at a border may have no weight.
+    // If a border pixel is the only pixel under the triangle, its weight may be 0.
     if (sum <= 0) {
       std::fill(taps.weights.begin(), taps.weights.end(), 1.0f);
       sum = static_cast<double>(taps.weights.size());
@@ -84,7 +85,7 @@ void ScaleAndCrop(const Picture& picture, uint32_t height, uint32_t width, uint8
                row_size = size_t{width} * kPictureChannels;
   size_t held = 0;
   for (const Taps& taps : rows) held = std::max(held, taps.weights.size());
-  // Rows that are scaled already. Row r is at index r mod held.
+  // The rows that are already scaled. Row r is at index r mod held.
   std::vector<float> scaled(held * row_size), sums(row_size);
   uint32_t next = rows.front().first;
   for (const Taps& taps : rows) {

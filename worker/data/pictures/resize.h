@@ -7,8 +7,8 @@
 
 namespace leeway {
 
-// The smallest sides with the picture's proportions that cover height x width: one side is equal,
-// the other is not smaller.
+// The smallest sides with the picture's proportions that cover height x width. One side is equal,
+// and the other side is not smaller.
 struct CoveringSize {
   uint32_t height;
   uint32_t width;
@@ -16,10 +16,10 @@ struct CoveringSize {
 CoveringSize Covering(uint32_t picture_height, uint32_t picture_width, uint32_t height,
                       uint32_t width);
 
-// Scales the picture to cover height x width, and writes the middle of it to out
-// [height][width][3]. The scaling is linear interpolation. Where the picture shrinks, a new pixel
-// is the mean of all pixels that it covers, weighted by a triangle of twice its width (as in
-// Pillow). Takes memory for a few rows only.
+// Scales the picture to cover height x width, and writes its middle to out [height][width][3]. The
+// scaling is linear interpolation. If the picture shrinks, a new pixel is the mean of all pixels
+// that it covers, weighted by a triangle of twice the new pixel's width (as in Pillow). Uses memory
+// for a few rows only.
 void ScaleAndCrop(const Picture& picture, uint32_t height, uint32_t width, uint8_t* out);
 
 }  // namespace leeway

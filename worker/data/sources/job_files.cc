@@ -11,8 +11,8 @@
 namespace leeway {
 namespace {
 
-// A path in its normal form. A location has no dots and no empty parts (ParseObjectLocation), or
-// cannot be opened.
+// Returns a path in its normal form. The location of an object is not changed: a location with dots
+// or empty parts cannot be opened (ParseObjectLocation).
 std::string Normal(const std::string& path) {
   if (IsObjectLocation(path)) return path;
   std::error_code error;

@@ -9,15 +9,15 @@
 
 namespace leeway {
 
-// The files of one source, in the order in which they are read.
+// Returns the files of one source, in the order in which they are read.
 std::vector<std::string> FilesOf(const v1::Source& source);
-// The names of the files of all sources, each once.
+// Returns the names of the files of all sources, each name once.
 std::vector<std::string> DataFileNames(const v1::TrainingJob& job);
-// The names of DataFileNames, and the file of the initial weights.
+// Returns the names of DataFileNames, and the file of the initial weights.
 std::vector<std::string> FileNames(const v1::TrainingJob& job);
 
-// INVALID_ARGUMENT, naming the file, if the job names a file by an absolute path that is not in
-// `data_dir`.
+// Returns INVALID_ARGUMENT, naming the file, if the job names a file by an absolute path that is
+// not in `data_dir`.
 absl::Status CheckInDataFolder(const v1::TrainingJob& job, const std::string& data_dir);
 
 }  // namespace leeway

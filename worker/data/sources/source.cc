@@ -25,7 +25,7 @@
 namespace leeway {
 namespace {
 
-// The name of file `index` in errors.
+// Returns the name of file `index` in errors.
 std::string FileName(const v1::Source& source, size_t index) {
   const int i = static_cast<int>(index);
   switch (source.type_case()) {
@@ -47,14 +47,14 @@ std::string FileName(const v1::Source& source, size_t index) {
   return "data generator";
 }
 
-// The key of file `index` within the source's map. Empty if it is not a file.
+// Returns the key of file `index` within the source's map. Empty if the source does not read files.
 std::string FileKey(const v1::Source& source, size_t index) {
   if (source.has_idx()) return "images";
   if (source.has_numpy()) return "features";
   return source.has_generator() ? "" : absl::StrCat("files.", index);
 }
 
-// The key of `source` in the job.
+// Returns the key of `source` in the job.
 std::string SourceKey(const v1::TrainingJob& job, const v1::Source& source) {
   return &source == &job.data().test() ? "data.test" : "data.train";
 }
@@ -83,8 +83,8 @@ absl::StatusOr<Examples> ReadOne(const v1::TrainingJob& job, const v1::Source& s
   return ParseLibsvm(std::move(file), source.libsvm(), rule);
 }
 
-// Adds to `status` the key of file `index`, unless it has a key of its own, and the key of the
-// source.
+// Adds to `status` the key of the source and the key of file `index`. If the status already has a
+// key, adds only the key of the source.
 absl::Status AtFile(const v1::TrainingJob& job, const v1::Source& source, size_t index,
                     absl::Status status) {
   const std::string file = FileKey(source, index);
@@ -126,10 +126,11 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadFiles(const v1::TrainingJob& job,
   return MemoryDataset::Create(std::move(all), classes, job.data().normalize());
 }
 
-// The files that will be read, in order.
+// Returns the files that will be read, in order.
 std::vector<std::string> WantedFiles(const v1::Source& source,
                                      const std::function<bool(size_t)>& wants_file) {
-  // Pictures are read one by one. A text's vocabulary may need all its files.
+  // Returns nothing for pictures, because they are read one by one. A text's vocabulary may need
+  // all its files.
   if (source.has_image_folder()) return {};
   std::vector<std::string> files = FilesOf(source);
   if (source.has_text() || files.size() != FileCount(source)) return files;

@@ -10,12 +10,13 @@
 
 namespace leeway {
 
-// The job's `test` source, or the held-out part of all files of its `train` source. Null if it has
-// neither. The examples are never augmented. Errors name the file and the place.
+// Opens the job's `test` source, or the held-out part of all files of its `train` source. Returns
+// null if the job has neither. The examples are never augmented. Errors name the file and the
+// place.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenTestData(const v1::TrainingJob& job,
                                                       const std::string& data_dir);
-// The same, but INVALID_ARGUMENT unless the examples have the shape and the columns of the training
-// data.
+// Same as OpenTestData, but returns INVALID_ARGUMENT unless the examples have the shape and the
+// columns of the training data.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenTestDataOf(const v1::TrainingJob& job,
                                                         const std::string& data_dir,
                                                         const Dataset& trained);

@@ -16,7 +16,7 @@
 namespace leeway {
 namespace {
 
-// Whether all ranks share one permutation, and take its batches in turn.
+// Returns whether all ranks share one permutation, and train on its batches in turn.
 bool SharesOneOrder(const v1::TrainingJob& job) {
   const v1::Partition::TypeCase type = job.data().partition().type_case();
   return type == v1::Partition::kIid || type == v1::Partition::TYPE_NOT_SET;
@@ -42,7 +42,7 @@ absl::Status CheckJob(const v1::TrainingJob& job, uint32_t rank) {
   const bool by_class = partition.has_stratified() || partition.has_label_skew();
   if (by_class && LabelLoss(job.model()) == v1::LOSS_SQUARED) {
     return AtKey(absl::InvalidArgumentError("stratified and label_skew need classes, but the "
-                                            "loss of this job has none"),
+                                            "loss of this job does not use classes"),
                  "data.partition");
   }
   if (by_class && job.data().train().has_text()) {
@@ -53,7 +53,7 @@ absl::Status CheckJob(const v1::TrainingJob& job, uint32_t rank) {
   return absl::OkStatus();
 }
 
-// The rows that `rank` trains on.
+// Returns the rows on which `rank` trains.
 EpochOrder::Rows OwnRows(const v1::TrainingJob& job, const Dataset& dataset, uint32_t rank) {
   const v1::Partition& partition = job.data().partition();
   const uint64_t seed = job.metadata().seed();
@@ -70,7 +70,8 @@ EpochOrder::Rows OwnRows(const v1::TrainingJob& job, const Dataset& dataset, uin
   return rows;
 }
 
-// The number of batches among `batches` that are `offset`, offset + stride, and so on.
+// Returns the number of batches below `batches` that have the number `offset`, offset + stride, and
+// so on.
 uint64_t StepsOf(uint64_t batches, uint64_t offset, uint64_t stride) {
   if (batches <= offset) return 0;
   return (batches - offset + stride - 1) / stride;

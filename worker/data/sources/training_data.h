@@ -1,4 +1,4 @@
-// Gives the batches that one worker trains on.
+// Loads the batches on which one worker trains.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ namespace leeway {
 // The batches of a rank are a pure function of (the job's data and seed, epoch, step, rank).
 //
 // With iid, all ranks share one permutation of all examples for each epoch. Batch p of rank r of W
-// workers takes the places [(p W + r) B, (p W + r + 1) B) of it. So W workers of batch B together
-// see what one worker of batch W B sees. With other partitions, batch p takes the places [p B, (p +
-// 1) B) of a permutation of the rank's own share. The last batch of an epoch may be smaller, and a
-// batch beyond the data is empty.
+// workers is at the places [(p W + r) B, (p W + r + 1) B) of that permutation. So W workers with
+// batches of B together see what one worker with batches of W B sees. With other partitions, batch
+// p is at the places [p B, (p + 1) B) of a permutation of the rank's own share. The last batch of
+// an epoch may be smaller, and a batch beyond the data is empty.
 //
 // Thread-safe: constant, except for the cached permutation, which has its own lock.
 class TrainingData {
@@ -37,48 +37,50 @@ class TrainingData {
                                                             const std::string& data_dir,
                                                             uint32_t rank);
 
-  // Returns the number of batches of each rank in a pass over the data, by rank. `first` is the
-  // data of rank 0.
+  // Returns the number of batches in a pass over the data, for each rank. `first` is the data of
+  // rank 0.
   static absl::StatusOr<std::vector<uint64_t>> StepsOfRanks(const v1::TrainingJob& job,
                                                             const std::string& data_dir,
                                                             const TrainingData& first);
 
   const ImageShape& shape() const { return dataset_->shape(); }
-  // As Dataset::classes(), for the files that this rank reads.
+  // Returns Dataset::classes() for the files that this rank reads.
   uint32_t classes() const { return dataset_->classes(); }
-  // The number of examples of this rank in an epoch. With iid these are all examples, shared with
-  // the other ranks; otherwise its own share.
+  // Returns the number of examples of this rank in an epoch. With iid all ranks share all examples,
+  // so it is the number of all examples; otherwise it is the size of the rank's own share.
   uint64_t examples() const { return order_.size(); }
-  // The number of batches of this rank in a pass over the data; 0 if it has none.
+  // Returns the number of batches of this rank in a pass over the data, or 0 if the rank has none.
   uint64_t steps_per_epoch() const;
   const Dataset& dataset() const { return *dataset_; }
-  // Whether another thread should load batches ahead, because loading takes long: pictures are
-  // decoded or augmented. Otherwise a batch is copied out of memory in microseconds, and waking a
-  // thread takes as long. With `on_device` batches are always loaded ahead, because this thread has
-  // a device to keep busy meanwhile.
+  // Returns whether another thread should load batches ahead. It should if loading takes long
+  // because pictures are decoded or augmented. Otherwise a batch is copied out of memory in
+  // microseconds, and waking a thread takes as long. With `on_device` batches are always loaded
+  // ahead, because this thread must keep a device busy.
   bool worth_prefetching(bool on_device) const {
     return on_device || dataset_->decodes() || !augmenter_.none();
   }
 
   // Loads the batch of step `step` (from 0) of this rank. Every epoch has `steps_per_epoch` steps,
-  // which is at least this rank's own number. If it is 0, the batch is empty. Errors are those of
-  // files that are first read here.
+  // which is at least this rank's own number. If `steps_per_epoch` is 0, the batch is empty.
+  // Returns errors of files that are first read by this call.
   absl::Status Load(uint64_t step, uint64_t steps_per_epoch, Batch& batch) const;
 
   // Announces a Load of this step, or a LoadBatch of this number. Files that are not on this
-  // machine yet are fetched meanwhile.
+  // machine yet are fetched in the meantime.
   void WillLoad(uint64_t step, uint64_t steps_per_epoch) const;
   void WillLoadBatch(uint64_t number) const;
 
-  // For leased data, where all ranks share one permutation: the number of batches in a pass over
-  // it, and batch `number` of the endless sequence of epochs, which is the same on every rank.
+  // For leased data, for which all ranks share one permutation. batches_per_epoch returns the
+  // number of batches in a pass over the permutation. LoadBatch loads batch `number` of the endless
+  // sequence of epochs, which is the same on every rank.
   uint64_t batches_per_epoch() const;
   absl::Status LoadBatch(uint64_t number, Batch& batch) const;
   // Loads an empty batch.
   absl::Status LoadNothing(Batch& batch) const;
 
  private:
-  // Batch p of an epoch takes block offset + p * stride, where a block is batch_size places.
+  // Says which batches belong to a rank. Batch p of an epoch is block offset + p * stride. A block
+  // is batch_size places of the epoch's order.
   struct Deal {
     uint64_t batch_size;
     uint64_t stride;
@@ -92,11 +94,12 @@ class TrainingData {
     uint64_t epoch;
     uint64_t first;
   };
-  // Nothing is returned for an empty batch.
+  // Returns nothing if the batch of the step is empty.
   std::optional<Place> PlaceOfStep(uint64_t step, uint64_t steps_per_epoch) const;
   std::optional<Place> PlaceOfBatch(uint64_t number) const;
   void WillNeed(const Place& place) const;
-  // Copies the batch that begins at `place` of an epoch's order. `keys` identify its random draws.
+  // Copies the batch that begins at `place` of an epoch's order. `keys` identify the batch's random
+  // draws.
   absl::Status CopyBatch(const Place& place, std::initializer_list<uint64_t> keys,
                          Batch& batch) const;
 

@@ -95,7 +95,7 @@ bool IsSet(const Json& value) {
   return !value.empty();
 }
 
-// Refuses settings that would give other tokens than GPT-2's encoder.
+// Returns an error for settings that would produce other tokens than GPT-2's encoder.
 absl::Status CheckModel(const Json& model, const std::string& path) {
   if (MemberOf(model, "type") != "BPE" && !MemberOf(model, "type").is_null()) {
     return BadTokenizer(path, "its model is not BPE; only GPT-2's byte-level BPE is supported");
@@ -122,8 +122,8 @@ absl::Status CheckByteLevel(const Json& cutter, bool cut_before, const std::stri
   return absl::OkStatus();
 }
 
-// Accepts ByteLevel, which cuts by GPT-2's expression, or that expression followed by ByteLevel
-// without an expression.
+// Returns an error unless `cutter` is ByteLevel with GPT-2's expression, or that expression
+// followed by ByteLevel without an expression.
 absl::Status CheckCutter(const Json& cutter, const std::string& path) {
   const Json& steps = MemberOf(cutter, "pretokenizers");
   if (MemberOf(cutter, "type") == "ByteLevel") return CheckByteLevel(cutter, false, path);

@@ -12,8 +12,8 @@
 namespace leeway {
 namespace {
 
-// The number of pieces whose tokens are remembered, and the largest size of such a piece. Texts
-// repeat their words.
+// The number of pieces whose tokens are remembered, and the largest number of bytes of such a
+// piece. Remembering them saves time, because texts repeat their words.
 constexpr size_t kRememberedPieces = 1 << 16;
 constexpr size_t kRememberedBytes = 64;
 

@@ -12,13 +12,13 @@
 namespace leeway {
 namespace {
 
-// Whether GPT-2's alphabet writes `byte` as the character with that code point. It writes the other
-// bytes, in order, as the characters from 256 on.
+// Returns whether GPT-2's alphabet writes `byte` as the character with that code point. The
+// alphabet writes the other bytes, in order, as the characters from 256 on.
 bool IsItself(uint32_t byte) {
   return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
 }
 
-// The byte of each character of the alphabet.
+// Returns the byte of each character of the alphabet.
 std::unordered_map<uint32_t, uint8_t> Alphabet() {
   std::unordered_map<uint32_t, uint8_t> bytes;
   uint32_t next = 256;
@@ -28,7 +28,8 @@ std::unordered_map<uint32_t, uint8_t> Alphabet() {
   return bytes;
 }
 
-// The bytes that `token` stands for. Nothing if a character of it is not in the alphabet.
+// Returns the bytes that `token` stands for, or nothing if a character of the token is not in the
+// alphabet.
 std::optional<std::string> BytesOf(const std::unordered_map<uint32_t, uint8_t>& alphabet,
                                    std::string_view token) {
   std::string bytes;
@@ -45,8 +46,8 @@ std::optional<std::string> BytesOf(const std::unordered_map<uint32_t, uint8_t>& 
 
 using Numbers = std::unordered_map<std::string, uint32_t>;
 
-// The numbers of the tokens, by their bytes. Tokens outside the alphabet are special tokens and are
-// left out.
+// Returns the number of each token by the token's bytes. Tokens outside the alphabet are special
+// tokens and are left out.
 absl::StatusOr<Numbers> NumbersOf(const BytePairTables& tables) {
   const auto alphabet = Alphabet();
   Numbers numbers;
@@ -104,10 +105,10 @@ const BytePairs::Merge* BytePairs::Find(uint32_t left, uint32_t right) const {
   return found == merges_.end() ? nullptr : &found->second;
 }
 
-// A token of the piece, as an entry of a linked list.
+// A token of the piece, as an entry in a linked list.
 struct BytePairs::Symbol {
   uint32_t token;
-  // Indices of the neighbours; kNone at the ends.
+  // The indices of the neighbours. The index is kNone at an end of the list.
   uint32_t previous;
   uint32_t next;
 };
@@ -128,7 +129,7 @@ class BytePairs::Merging {
       const Candidate candidate = candidates_.top();
       candidates_.pop();
       Symbol& left = symbols_[candidate.left];
-      // One of the two may already be part of another token.
+      // Skips a merge if one of its two tokens is already part of another token.
       if (left.token != candidate.left_token || left.next == kNone) continue;
       Symbol& right = symbols_[left.next];
       if (right.token != candidate.right_token) continue;
@@ -152,7 +153,8 @@ class BytePairs::Merging {
     uint32_t left_token;
     uint32_t right_token;
     uint32_t merged;
-    // The merge with the lowest rank is on top; of equal ones, the leftmost.
+    // Orders the merges so that the one with the lowest rank is on top. Of merges with the same
+    // rank, the leftmost is on top.
     bool operator<(const Candidate& other) const {
       return rank != other.rank ? rank > other.rank : left > other.left;
     }

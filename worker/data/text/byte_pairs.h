@@ -14,32 +14,32 @@
 
 namespace leeway {
 
-// The tables as they are in the files: in GPT-2's alphabet, in which each byte is a printable
-// character.
+// The tables as they are in the files. Tokens are in GPT-2's alphabet, in which each byte is a
+// printable character.
 struct BytePairTables {
-  // The number of each token.
+  // The tokens, each with its number.
   std::vector<std::pair<std::string, uint64_t>> tokens;
-  // Pairs of tokens that merge into one, in order of priority. `merges_place` names their place in
-  // errors.
+  // Pairs of tokens that merge into one token, in order of priority. Errors call their place
+  // `merges_place`.
   std::vector<std::pair<std::string, std::string>> merges;
   std::string merges_place;
-  // The numbers of special tokens, which are not searched for in texts.
+  // The numbers of special tokens, which the encoder does not search for in texts.
   std::vector<uint64_t> special;
 };
 
 // Immutable.
 class BytePairs {
  public:
-  // INVALID_ARGUMENT for tables that do not match; it names the token or the merge.
+  // Returns INVALID_ARGUMENT, naming the token or the merge, if the tables do not match.
   static absl::StatusOr<BytePairs> Create(const BytePairTables& tables);
 
-  // The largest number of a token, plus 1.
+  // Returns the largest number of a token, plus 1.
   uint32_t vocabulary() const { return vocabulary_; }
-  // Whether the byte is a token, so that texts with it can be encoded.
+  // Returns whether the byte is a token, so that texts with it can be encoded.
   bool knows(uint8_t byte) const { return bytes_[byte] != kNone; }
-  // Appends the tokens of `piece` to `out`. All its bytes must be known. The pair of neighbours
-  // whose merge comes first is merged, the leftmost one if there are several, until no pair can be
-  // merged. Takes O(n log n).
+  // Appends the tokens of `piece` to `out`. All bytes of `piece` must be known. Of all pairs of
+  // neighbours, the pair whose merge has the highest priority is merged first, the leftmost one if
+  // there are several. This is repeated until no pair can be merged. The time is O(n log n).
   void Encode(std::string_view piece, std::vector<uint32_t>& out) const;
 
  private:
@@ -56,7 +56,7 @@ class BytePairs {
 
   uint32_t vocabulary_ = 0;
   std::array<uint32_t, 256> bytes_;
-  // The merges, by left << 32 | right.
+  // The merges, with the key left << 32 | right.
   std::unordered_map<uint64_t, Merge> merges_;
 };
 

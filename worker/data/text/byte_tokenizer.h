@@ -1,4 +1,5 @@
-// Takes each byte of a text as a token: the vocabulary has 256. Nothing is read in advance.
+// Treats each byte of a text as a token, so the vocabulary has 256 tokens. Nothing is read in
+// advance.
 #pragma once
 
 #include <numeric>

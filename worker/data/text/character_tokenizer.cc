@@ -75,7 +75,8 @@ absl::StatusOr<Tokens> CharacterTokenizer::EncodeBytes(MappedFile file) const {
   bool known[256] = {};
   for (uint32_t code = 0; code < kAsciiEnd; ++code) {
     known[code] = numbers_[code] != kNone;
-    // The number is below 128, because only ASCII characters come before it.
+    // The number fits into a byte: it is below 128, because only ASCII characters come before this
+    // character.
     if (known[code]) numbers[code] = static_cast<uint8_t>(numbers_[code]);
   }
   for (size_t at = 0; at < text.size(); ++at) {

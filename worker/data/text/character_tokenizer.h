@@ -1,4 +1,4 @@
-// Splits text into UTF-8 characters as tokens.
+// Splits a text into its characters, which are the tokens. The text is UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,23 @@ namespace leeway {
 class CharacterSet {
  public:
   CharacterSet();
-  // Adds the characters of `text`, the content of the file `path`. INVALID_ARGUMENT, with the
-  // place, if it is not UTF-8.
+  // Adds the characters of `text`, the content of the file `path`. Returns INVALID_ARGUMENT, with
+  // the place, if `text` is not UTF-8.
   absl::Status Add(const std::string& path, std::string_view text);
-  // The code points of the set, ascending.
+  // Returns the code points of the set, in ascending order.
   std::vector<uint32_t> Sorted() const;
 
  private:
-  // A flag for each code point.
+  // Whether the set has a code point, for each code point.
   std::vector<bool> seen_;
 };
 
-// The number of a token is its index among the characters of the vocabulary, ordered by code point.
+// The number of a token is its index among the characters of the vocabulary, which are ordered by
+// code point.
 class CharacterTokenizer final : public Tokenizer {
  public:
-  // `vocabulary_file` is the file that the characters are from, for errors. Empty: the training
-  // files.
+  // Makes a tokenizer. `vocabulary_file` is the file with the characters, for errors. It is empty
+  // if the characters come from the training files.
   CharacterTokenizer(const CharacterSet& characters, std::string vocabulary_file);
 
   uint32_t vocabulary() const override { return vocabulary_; }
@@ -41,8 +42,8 @@ class CharacterTokenizer final : public Tokenizer {
 
   const std::string vocabulary_file_;
   uint32_t vocabulary_ = 0;
-  // The number of each code point up to the largest in the vocabulary; kNone for those that are not
-  // in it.
+  // The number of each code point up to the largest code point in the vocabulary. The number is
+  // kNone for code points that are not in the vocabulary.
   std::vector<uint32_t> numbers_;
 };
 

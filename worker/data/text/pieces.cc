@@ -3,22 +3,22 @@
 namespace leeway {
 namespace {
 
-// All characters that are White_Space in Unicode. RE2's \s covers ASCII only.
+// All characters that are White_Space in Unicode. \s of RE2 covers ASCII only.
 #define WHITE "\\p{Z}\\t-\\r\\x{85}"
 
-// The last two alternatives of GPT-2's expression are one here: RE2 cannot look ahead, so EndOf
-// does.
+// GPT-2's expression, with its last two alternatives joined into one. RE2 cannot look ahead, so
+// EndOf tells the two apart.
 constexpr char kPieceExpression[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" WHITE "\\p{L}\\p{N}]+|[" WHITE "]+";
 constexpr char kWhite[] = "[" WHITE "]+";
 #undef WHITE
 
-// Whether a character whose last byte is `byte` may be white space.
+// Returns whether a character whose last byte is `byte` may be white space.
 bool MayBeWhite(char byte) {
   return byte == ' ' || (byte >= '\t' && byte <= '\r') || (byte & 0x80) != 0;
 }
 
-// The number of bytes of the character that ends before `end`.
+// Returns the number of bytes of the character that ends before `end`.
 size_t LastCharacter(std::string_view text, size_t end) {
   size_t begin = end - 1;
   while (begin > 0 && (text[begin] & 0xc0) == 0x80) --begin;

@@ -1,4 +1,4 @@
-// Cuts a text into pieces as GPT-2 does. Each piece is encoded separately.
+// Cuts a text into pieces by GPT-2's rules. Each piece is encoded separately.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace leeway {
 
-// Cuts by the expression of Radford et al. 2019 (encoder.py of GPT-2):
+// Cuts a text by the expression of Radford et al. 2019 (encoder.py of GPT-2):
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 // Immutable, so thread-safe.
 class PieceCutter {
@@ -17,7 +17,7 @@ class PieceCutter {
   // Returns the end of the piece that begins at byte `at` (below text.size()) of `text`, which must
   // be UTF-8.
   size_t EndOf(std::string_view text, size_t at) const;
-  // The expression, as it may be in files of other tokenizers.
+  // Returns the expression in the form in which files of other tokenizers may have it.
   static std::string_view Expression();
 
  private:

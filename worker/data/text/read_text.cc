@@ -15,7 +15,7 @@
 namespace leeway {
 namespace {
 
-// The first layer that computes something, and its key.
+// The first layer of the model that computes something, and its key.
 struct FirstLayer {
   const v1::Layer* layer = nullptr;
   std::string key;
@@ -33,7 +33,7 @@ FirstLayer FirstOf(const google::protobuf::RepeatedPtrField<v1::Layer>& layers, 
   return {&layer, key};
 }
 
-// Fails if the first or the last layer shows that the model does not know all tokens.
+// Returns an error if the first or the last layer shows that the model does not know all tokens.
 absl::Status CheckVocabulary(const v1::TrainingJob& job, uint32_t vocabulary) {
   const auto refuse = [&](const std::string& key, uint32_t has) {
     return AtKey(absl::InvalidArgumentError(absl::StrCat("the text has a vocabulary of ",

@@ -1,4 +1,4 @@
-// The interface that turns a text into tokens: data.train.unit.
+// The interface that turns a text into tokens. data.train.unit selects the implementation.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ namespace leeway {
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
-  // The size of the vocabulary. All tokens have numbers below it.
+  // Returns the size of the vocabulary. The numbers of all tokens are below this size.
   virtual uint32_t vocabulary() const = 0;
-  // Returns all tokens of a file. INVALID_ARGUMENT, with the place in the file, for text that has
-  // no token; RESOURCE_EXHAUSTED beyond kMaxDatasetBytes.
+  // Returns all tokens of a file. Returns INVALID_ARGUMENT, with the place in the file, for text
+  // that has no token. Returns RESOURCE_EXHAUSTED beyond kMaxDatasetBytes.
   virtual absl::StatusOr<Tokens> Encode(MappedFile file) const = 0;
 };
 
-// Makes the tokenizer of a job whose `train` source is text. It reads the test data, too. Reads all
-// training files where they define the vocabulary. Errors have their keys.
+// Makes the tokenizer of a job whose `train` source is text. The job uses the same tokenizer for
+// the test data. Reads all training files if they define the vocabulary. Errors are at their keys.
 absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(const v1::TrainingJob& job,
                                                          const std::string& data_dir);
 

@@ -1,4 +1,4 @@
-// A text as the numbers of its tokens.
+// A text as a sequence of token numbers.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace leeway {
 
-// Token numbers in memory, in two bytes each where the vocabulary allows.
+// Token numbers in memory. A number takes two bytes if the vocabulary is small enough.
 class TokenNumbers {
  public:
   explicit TokenNumbers(uint32_t vocabulary);
@@ -36,7 +36,8 @@ class TokenNumbers {
   std::vector<uint32_t> numbers32_;
 };
 
-// Returns RESOURCE_EXHAUSTED: the tokens of `path` are more than kMaxDatasetBytes in memory.
+// Returns the RESOURCE_EXHAUSTED error for tokens of `path` that need more than kMaxDatasetBytes of
+// memory.
 absl::Status TooManyTokens(const std::string& path);
 
 // Immutable.
@@ -45,15 +46,15 @@ class Tokens {
   // The number of each byte's token.
   using ByteNumbers = std::array<uint8_t, 256>;
 
-  // Each byte is a token. Numbers are looked up as tokens are copied, so a mapped file stays on
-  // disk.
+  // Makes tokens of bytes, where each byte is a token. Numbers are looked up when tokens are
+  // copied, so a mapped file stays on disk.
   Tokens(FileContent bytes, const ByteNumbers& numbers);
   explicit Tokens(TokenNumbers numbers);
 
   size_t size() const;
-  // The memory that the tokens take.
+  // Returns the number of bytes of memory that the tokens occupy.
   uint64_t bytes() const;
-  // Copies the tokens [first, first + count), which are below size(), to out[0, count).
+  // Copies the tokens [first, first + count), which must be below size(), to out[0, count).
   void Copy(size_t first, size_t count, float* out) const;
 
  private:

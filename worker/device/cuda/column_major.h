@@ -1,4 +1,4 @@
-// Converts a row-major product to the form that BLAS takes.
+// Converts a row-major product to the column-major form that BLAS computes.
 #pragma once
 
 #include "worker/compute/backend.h"
@@ -7,7 +7,7 @@
 namespace leeway::cuda {
 
 // A row-major matrix is its transpose in column-major order, and (A B)' = B' A'. So the operands
-// swap places, and each keeps its own transposition. Strides count elements.
+// swap places, and each operand keeps its own transposition. Strides count elements.
 inline BlasProduct ColumnMajor(const GemmShape& shape, Op op_a, const void* a, Op op_b,
                                const void* b, bool accumulate, float* c) {
   const auto stride = [](size_t given, size_t packed) {

@@ -1,4 +1,5 @@
-// The interface of a library that computes convolutions without patches: cuDNN, where it is found.
+// The interface of a library that computes convolutions without patches. The library is cuDNN, if
+// it is found.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 
 namespace leeway::cuda {
 
-// The three products of a convolution.
+// The three products of a convolution, with their inputs and output.
 enum class ConvolutionPass : uint8_t {
   // (x, filters) to y.
   kForward,
@@ -25,18 +26,18 @@ struct Convolution {
   size_t batch = 0;
 };
 
-// Images are NHWC. Filters are [filters x kernel x kernel x channels]: the transpose of the
-// Backend's. Outputs are overwritten. Products and sums are fp32, in an order that depends on the
-// sizes alone. Codes are those of runtime.h.
+// Images are NHWC. Filters are [filters x kernel x kernel x channels], which is the transpose of
+// the Backend's layout. Outputs are overwritten. Products and sums are fp32, in an order that
+// depends on the sizes alone. The methods return the codes of runtime.h.
 class Convolver {
  public:
   virtual ~Convolver() = default;
 
-  // Decides at the first use of this convolution, and for good, how it is computed. *takes says
-  // whether this library computes it at all.
+  // Decides at the first use of this convolution how it is computed. The decision is final. Sets
+  // *takes to whether this library computes the convolution at all.
   virtual int Prepare(const Convolution& convolution, bool* takes) = 0;
-  // Queues the convolution in kCompute. *takes is false if the library refuses it after all, which
-  // is also for good; then nothing is queued.
+  // Queues the convolution in kCompute. If the library refuses it after all, sets *takes to false
+  // and queues nothing; this refusal is final, too.
   virtual int Run(const Convolution& convolution, const float* a, const float* b, float* out,
                   bool* takes) = 0;
 

@@ -1,4 +1,5 @@
-// Multi-head attention: a product for each head, and kernels for the rows of its weights.
+// Multi-head attention: a matrix product for each head, and kernels for the rows of the attention
+// weights.
 #include <cmath>
 
 #include "worker/device/cuda/cuda_backend.h"
@@ -22,7 +23,7 @@ struct HeadPlace {
   size_t queries;
   size_t keys;
   size_t values;
-  // The offset in a matrix [positions x channels].
+  // The offset of the head in a matrix [positions x channels].
   size_t output;
   size_t weights;
 };

@@ -7,7 +7,8 @@
 namespace leeway::cuda {
 namespace {
 
-// Smaller host memory is not pinned, because it may share its page with other pinned memory.
+// The smallest host memory that is pinned. Smaller memory may share its page with other pinned
+// memory.
 constexpr size_t kPinBytesMin = 4096;
 
 absl::Status NoRoom(Runtime& runtime, Code code, size_t bytes) {
@@ -47,7 +48,7 @@ absl::StatusOr<DeviceMemory> CudaBackend::Allocate(size_t count) {
   Runtime& calls = queue_.runtime();
   const size_t bytes = count * sizeof(float);
   void* data = nullptr;
-  // cudaMalloc returns null for 0 bytes.
+  // The size is at least one float, because cudaMalloc returns null for 0 bytes.
   const Code code = calls.Allocate(bytes == 0 ? sizeof(float) : bytes, &data);
   if (code != kSuccess) return NoRoom(calls, code, bytes);
   return DeviceMemory(static_cast<float*>(data), DeviceFree{this});
@@ -62,7 +63,7 @@ void CudaBackend::Free(float* data) {
 
 PinnedMemory CudaBackend::Pin(std::span<float> host) {
   if (host.size_bytes() < kPinBytesMin) return {};
-  // Without pinning, copies are as correct and only slower, so a failure is not an error.
+  // A failure to pin is not an error, because copies without pinning are only slower.
   if (queue_.runtime().Pin(host.data(), host.size_bytes()) != kSuccess) return {};
   return PinnedMemory(host.data(), HostUnpin{this});
 }

@@ -1,8 +1,8 @@
-// The backend of an NVIDIA GPU: cuBLAS for products, own kernels (kernels/) for the rest. Each file
-// has one family of kernels.
+// The backend of an NVIDIA GPU. cuBLAS computes products, and this project's own kernels (kernels/)
+// compute the rest. Each file has one family of kernels.
 //
 // nvcc compiles these files for the module. Tests compile the same files with the host's compiler,
-// over a Runtime without a GPU.
+// and use a Runtime that needs no GPU.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@ namespace leeway::cuda {
 
 struct EncodeInput;
 
-// Every run on the same model of GPU with the same libraries gives the same bits, because sums are
-// taken in an order that depends on the shapes alone. Memory is allocated only in Make and
-// Allocate.
+// Every run on the same model of GPU with the same libraries gives the same bits, because the
+// order of sums depends on the shapes alone. Memory is allocated only in Make and Allocate.
 class CudaBackend final : public Backend {
  public:
-  // RESOURCE_EXHAUSTED if the device has no room for the partial sums, or for rounded factors.
+  // Returns RESOURCE_EXHAUSTED if the device has no room for the partial sums, or for rounded
+  // factors.
   static absl::StatusOr<std::unique_ptr<CudaBackend>> Make(std::unique_ptr<Runtime> runtime,
                                                            bool blocking,
                                                            Precision precision = Precision::kFp32);
@@ -45,7 +45,7 @@ class CudaBackend final : public Backend {
 
   void AddDifference(size_t count, float scale, const float* a, const float* b, const float* base,
                      float* out) override;
-  // UNIMPLEMENTED for a rule without a formula.
+  // Returns UNIMPLEMENTED for a rule that cannot run on a GPU because it has no UpdateFormula.
   void Update(const VectorUpdate& update, float* finite) override;
   void Scale(size_t count, float factor, float* x, float* finite) override;
   void Encode(GroupFormat format, size_t count, const float* values, float* residual,
@@ -143,19 +143,20 @@ class CudaBackend final : public Backend {
   void ProductOfCopies(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
                        bool accumulate, float* c);
   struct Operand;
-  // Copies [rows x columns] of the operand from (row, column) on. Returns the distance between the
-  // copy's rows.
+  // Copies the [rows x columns] of the operand that begin at (row, column). Returns the distance
+  // between the copy's rows.
   size_t CopyPart(const Operand& operand, size_t row, size_t column, size_t rows, size_t columns);
 
   // Computes the sums of term(row, column) over the rows, and passes them to sink(column, sum).
   template <typename Term, typename Sink>
   void SumColumns(const char* what, size_t rows, size_t columns, const Term& term,
                   const Sink& sink);
-  // Encodes with a scale for each group. `Values` writes a group with `threads_a_group` threads.
+  // Encodes values with a scale for each group. `Values` is the kernel that writes a group with
+  // `threads_a_group` threads.
   template <typename Groups, typename Values>
   void EncodeScaled(const EncodeInput& whole, size_t threads_a_group, uint8_t* encoded);
   // These functions convolve with the runtime's library (cuda_convolution.cc). They return false if
-  // the library does not take the convolution.
+  // the library does not compute the convolution.
   bool TakesConvolution(const Convolution& convolution);
   bool ConvolveForward(const Conv2dShape& shape, size_t batch, const float* x, const float* weight,
                        const float* bias, float* scratch, float* y);
@@ -168,9 +169,10 @@ class CudaBackend final : public Backend {
 
   Queue queue_;
   const Precision precision_;
-  // The partial results of sums in two passes. Kernels use this memory one after the other.
+  // The memory for the partial results of sums in two passes. Kernels use it one after the other.
   void* partials_ = nullptr;
-  // The copies of two factors, FactorBytes() long. Products use this memory one after the other.
+  // The memory for the copies of two factors, FactorBytes() long. Products use it one after the
+  // other.
   void* factors_ = nullptr;
 };
 

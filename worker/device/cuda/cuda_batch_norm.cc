@@ -14,7 +14,7 @@ void CudaBackend::BatchNormForward(const BatchNormOptions& options, const BatchN
   float* const mean = saved;
   float* const inverse = saved + columns;
   const auto rows = static_cast<double>(options.rows);
-  // One row has no variance, so it leaves the running values where they are.
+  // A batch of one row has no variance, so it leaves the running values unchanged.
   const bool keeps = options.rows == 1;
   const double unbias = keeps ? 1 : rows / (rows - 1);
   SumColumns("BatchNormForward", options.rows, columns, MatrixTerm{columns, x},

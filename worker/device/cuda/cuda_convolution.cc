@@ -1,5 +1,6 @@
-// Convolution by a library, if one takes it. Each function returns whether it did. If not, nothing
-// is computed, and patches are multiplied (cuda_products.cc).
+// Convolution by a library, if one is loaded and computes the convolution. Each function returns
+// whether the library did. If not, nothing is computed, and the caller multiplies patches
+// (cuda_products.cc).
 #include "worker/device/cuda/cuda_backend.h"
 #include "worker/device/cuda/kernels/transpose.h"
 #include "worker/device/cuda/launch.h"
@@ -7,7 +8,7 @@
 namespace leeway::cuda {
 
 // Only this function decides between the library and patches. The library computes in float32
-// throughout, so rounded factors always use patches.
+// throughout, so convolutions with rounded factors always use patches.
 bool CudaBackend::TakesConvolution(const Convolution& convolution) {
   return precision_ == Precision::kFp32 && convolution.batch > 0 &&
          queue_.TakesConvolution(convolution);

@@ -1,5 +1,5 @@
-// Products in the backend's precision. cuBLAS takes float32 factors as they are, and rounds them to
-// TF32 itself. For bf16 and fp16 it reads copies of the factors.
+// Products in the backend's precision. cuBLAS reads float32 factors directly, and rounds them to
+// TF32 itself. For bf16 and fp16, cuBLAS reads 16-bit copies of the factors.
 #include <algorithm>
 
 #include "worker/device/cuda/column_major.h"
@@ -16,7 +16,7 @@ struct CudaBackend::Operand {
   Op op;
   HalvesGroup* copy;
 
-  // Element (row, column) of op(matrix).
+  // Returns the address of element (row, column) of op(matrix).
   const float* At(size_t row, size_t column) const {
     return data + (op == Op::kAsIs ? row * stride + column : column * stride + row);
   }
@@ -65,7 +65,7 @@ void CudaBackend::ProductOfCopies(const GemmShape& shape, Op op_a, const float* 
       part.a_stride = CopyPart(left, i, p, part.m, part.k);
       for (size_t j = 0; j < n; j += cut.n) {
         part.n = std::min(cut.n, n - j);
-        // If b fits whole, its copy from the first rows is still there.
+        // If all of b fits into the copy, the copy from the first rows is still valid.
         if (i == 0 || cut.n < n) part.b_stride = CopyPart(right, p, j, part.k, part.n);
         BlasProduct product = ColumnMajor(part, op_a, left.copy, op_b, right.copy,
                                           accumulate || p > 0, c + i * part.c_stride + j);

@@ -1,4 +1,4 @@
-// Group normalisation (Wu and He 2018). The variance is computed in a second pass.
+// Group normalisation (Wu and He 2018). The variance is computed in a second pass over the values.
 #include "worker/device/cuda/cuda_backend.h"
 #include "worker/device/cuda/kernels/group_norm.h"
 #include "worker/device/cuda/launch.h"

@@ -1,4 +1,4 @@
-// Computes the loss of each example, then the sum of all in two passes.
+// Computes the loss of each example, and then the sum of all losses in two passes.
 #include <algorithm>
 
 #include "worker/device/cuda/cuda_backend.h"
@@ -18,7 +18,7 @@ size_t Parts(size_t count, size_t each) { return (count + each - 1) / each; }
 
 template <typename Loss>
 void CudaBackend::SumLosses(const char* what, size_t batch, const Loss& loss, LossSum* sum) {
-  // The losses come first, the sums of the groups after them.
+  // The losses come first, and the sums of the groups follow.
   const size_t room = kPartialsBytes / sizeof(LossSum) / 2;
   auto* const losses = static_cast<LossSum*>(partials_);
   LossSum* const groups = losses + room;

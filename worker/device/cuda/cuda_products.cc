@@ -1,6 +1,6 @@
-// Matrix products by cuBLAS. Convolutions that no library takes (cuda_convolution.cc) are products
-// over patches (Chellapilla, Puri, Simard 2006), of as many examples at a time as the scratch
-// holds.
+// Matrix products by cuBLAS. Convolutions that no library computes (cuda_convolution.cc) are
+// products over patches (Chellapilla, Puri, Simard 2006). Each product covers as many examples as
+// the scratch has room for.
 #include <algorithm>
 
 #include "worker/device/cuda/cuda_backend.h"
@@ -12,7 +12,7 @@
 namespace leeway::cuda {
 namespace {
 
-// The floats of patches at a time: 64 MiB, enough to keep a GPU busy.
+// The number of floats of patches for one product. 64 MiB is enough to keep a GPU busy.
 constexpr size_t kChunkFloats = size_t{16} << 20;
 
 size_t ChunkExamples(const PatchShape& shape, size_t batch) {
@@ -20,7 +20,7 @@ size_t ChunkExamples(const PatchShape& shape, size_t batch) {
   return std::min(batch, std::max<size_t>(1, kChunkFloats / std::max<size_t>(1, each)));
 }
 
-// Whether the patches are the images themselves, so that one product computes all pixels.
+// Returns whether the patches are the images themselves, so that one product computes all pixels.
 bool IsProduct(const Conv2dShape& shape) {
   return shape.kernel == 1 && shape.stride == 1 && shape.padding == 0;
 }
@@ -40,7 +40,7 @@ void CudaBackend::Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b,
 
 size_t CudaBackend::Conv2dScratch(const Conv2dShape& shape, size_t batch) const {
   const PatchShape patches = PatchShape::Of(shape);
-  // The scratch holds patches, or filters in the library's layout.
+  // The scratch holds either patches or filters in the library's layout.
   if (IsProduct(shape)) return patches.patch * shape.filters;
   return std::max(ChunkExamples(patches, batch) * patches.pixels() * patches.patch,
                   patches.patch * shape.filters);

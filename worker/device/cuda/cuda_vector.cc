@@ -11,7 +11,7 @@
 namespace leeway::cuda {
 namespace {
 
-// The kernel's body for elements from `begin` on.
+// Returns the kernel's body for the elements from `begin` on.
 UpdateTrained TrainedFrom(size_t begin, const VectorUpdate& update, const UpdateStep& step,
                           float* finite) {
   UpdateTrained body{.formula = update.rule->formula(step),
@@ -37,7 +37,7 @@ void CudaBackend::Update(const VectorUpdate& update, float* finite) {
   const bool has_formula = update.rule->formula(step).kind != UpdateFormula::Kind::kNone;
   if (!has_formula || update.slots.size() > UpdateTrained::kMaxSlots) {
     return queue_.Fail(absl::UnimplementedError(
-        "this local optimizer has no formula for a GPU: use workers.device: cpu"));
+        "this local optimizer cannot run on a GPU: set workers.device: cpu"));
   }
   Fill(1, 1.0f, finite);
   const UpdatePart whole = {.end = update.trained};

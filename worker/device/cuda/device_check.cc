@@ -40,7 +40,7 @@ absl::Status CheckCount(Code code, int count, const CudaVersions& versions,
         "the NVIDIA driver sees no GPU: check nvidia-smi and CUDA_VISIBLE_DEVICES");
   }
   if (code != kSuccess) {
-    return absl::InternalError(absl::StrCat("asking the NVIDIA driver for its GPUs: ", description,
+    return absl::InternalError(absl::StrCat("the NVIDIA driver failed to list GPUs: ", description,
                                             ": check nvidia-smi and the kernel's log"));
   }
   return absl::OkStatus();

@@ -11,35 +11,35 @@
 
 namespace leeway::cuda {
 
-// Versions as CUDA numbers them: 13000 is 13.0.
+// Versions of CUDA in CUDA's own numbering, where 13000 is version 13.0.
 struct CudaVersions {
   // The driver's version; 0 if no driver is installed.
   int driver = 0;
-  // The version that this module was built with.
+  // The version of CUDA that this module was built with.
   int runtime = 0;
 };
 
-// The result of counting the devices. FAILED_PRECONDITION: the driver is missing or too old.
-// NOT_FOUND: the driver sees no device.
+// Checks the result of counting the devices. Returns FAILED_PRECONDITION if the driver is missing
+// or too old, and NOT_FOUND if the driver sees no device.
 absl::Status CheckCount(Code code, int count, const CudaVersions& versions,
                         absl::string_view description);
 
-// OUT_OF_RANGE if no device has the number `index`.
+// Returns OUT_OF_RANGE if no device has the number `index`.
 absl::Status CheckIndex(uint32_t index, int count);
 
-// UNIMPLEMENTED if the device's capability is below `oldest`. Both are 10 * major + minor.
+// Returns UNIMPLEMENTED if the device's capability is below `oldest`. Both are 10 * major + minor.
 absl::Status CheckCapability(absl::string_view device, int capability, int oldest);
 
-// UNIMPLEMENTED if the device lacks the precision: TF32 and bf16 need capability 8.0.
+// Returns UNIMPLEMENTED if the device lacks the precision. TF32 and bf16 need capability 8.0.
 absl::Status CheckPrecision(absl::string_view device, int capability, Precision precision);
 
-// The result of the first use of a device. UNAVAILABLE: another process uses it exclusively.
-// RESOURCE_EXHAUSTED: it has no memory for a context. UNIMPLEMENTED: the module has no kernels for
-// its architecture. Otherwise INTERNAL.
+// Returns the error of a device's first use. UNAVAILABLE means that another process uses the device
+// exclusively. RESOURCE_EXHAUSTED means that the device has no memory for a context. UNIMPLEMENTED
+// means that the module has no kernels for its architecture. Any other error is INTERNAL.
 absl::Status OpenError(Code code, absl::string_view device, absl::string_view description);
 
-// FAILED_PRECONDITION if the environment variable `name` with `value` lets cuBLAS compute with less
-// than fp32. `value` is null if the variable is not set.
+// Returns FAILED_PRECONDITION if the environment variable `name` with `value` makes cuBLAS compute
+// with less precision than fp32. `value` is null if the variable is not set.
 absl::Status CheckPrecisionSetting(const char* name, const char* value);
 
 }  // namespace leeway::cuda

@@ -1,4 +1,4 @@
-// Cuts a product into parts whose factors fit into the memory for their copies.
+// Divides a product into parts whose factors fit into the memory for their copies.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,11 @@ inline size_t WholeGroups(size_t elements) {
   return (elements + kGroupHalves - 1) / kGroupHalves * kGroupHalves;
 }
 
-// The rows, columns and depth of a part. They depend on the shape and the fixed room alone, and so
-// do the results: the parts along k are added in order.
+// The rows, columns and depth of a part. They depend on the shape and the size of the memory alone.
+// So the results do, too, because the parts along k are added in order.
 struct FactorCut {
-  // `halves` is the number of elements that fit into the copy of one factor; at least 512.
+  // Computes the parts of a product. `halves` is the number of elements that fit into the copy of
+  // one factor, at least 512.
   static FactorCut Of(const GemmShape& shape, size_t halves) {
     const size_t deepest = halves / kGroupHalves / kGroupHalves * kGroupHalves;
     const size_t k = std::min(shape.k, deepest);

@@ -1,5 +1,5 @@
-// Runs a kernel's body for each index of [0, count): as threads on the GPU, in a loop elsewhere. So
-// a test without a GPU runs the same bodies as the GPU.
+// Runs a kernel's body for each index of [0, count): as threads on the GPU, and in a loop
+// elsewhere. So a test without a GPU runs the same bodies as the GPU.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,8 @@ void RunBodies(Runtime& runtime, size_t count, const Body& body) {
 
 #else
 
-// Runs the bodies in an order in which no index follows its neighbour, so that a body that reads
-// what another one writes gives wrong results.
+// Runs the bodies in an order in which no index follows its neighbour. So a body that reads what
+// another body writes gives wrong results in tests.
 template <typename Body>
 void RunBodies(Runtime&, size_t count, const Body& body) {
   constexpr size_t kStep = 7;
@@ -43,7 +43,7 @@ void RunBodies(Runtime&, size_t count, const Body& body) {
 
 #endif
 
-// `what` names the kernel in errors.
+// Queues a kernel. `what` names the kernel in errors.
 template <typename Body>
 void Launch(Queue& queue, const char* what, size_t count, const Body& body) {
   if (count == 0 || !queue.BeginKernel(what)) return;

@@ -9,13 +9,14 @@
 namespace leeway::cuda {
 namespace {
 
-// With this many pending events of a stream, their state is checked although no caller asks.
+// The number of pending events of a stream at which the queue checks their state although no caller
+// asks.
 constexpr size_t kPendingMany = 64;
 
 }  // namespace
 
 Queue::~Queue() {
-  // Work in progress uses memory that is about to be freed.
+  // Waits, because work in progress uses memory that is about to be freed.
   (void)runtime_->AwaitAll();
   for (Line& line : lines_) {
     for (const Pending& pending : line.pending) (void)runtime_->DestroyEvent(pending.event);
@@ -32,7 +33,7 @@ bool Queue::Begin(Stream stream, const char* what) {
 
 void Queue::End(Stream stream, Code code) {
   if (code != kSuccess) {
-    // CUDA may report an earlier failure here.
+    // CUDA may report the failure of earlier work here.
     const std::string suspects = log_.Suspects();
     return FailBy(code, suspects == what_
                             ? absl::StrCat("queueing ", what_)
@@ -111,7 +112,7 @@ StreamEvent Queue::Record(Stream stream) {
   Trim(stream);
   void* const event = TakeEvent();
   if (event == nullptr) return made;
-  // The event is in the list from now on, so that it is destroyed whatever happens.
+  // The event is in the list from now on, so that it is destroyed even if recording fails.
   line.pending.push_back({made.number, event, log_.Mark(stream)});
   const Code code = runtime_->Record(event, stream);
   if (code != kSuccess) FailBy(code, "recording an event");
@@ -132,7 +133,8 @@ void Queue::Complete(StreamEvent event) {
   while (!line.pending.empty() && line.pending.front().number <= event.number) {
     const Pending& first = line.pending.front();
     log_.Done(stream, first.mark);
-    // A stream that waits for this event waits for the record that was current when it was told to.
+    // The event can be reused, because a stream that waits for it waits for the recording that was
+    // current when the wait was queued.
     free_events_.push_back(first.event);
     line.pending.pop_front();
   }
@@ -147,7 +149,7 @@ void Queue::Trim(Stream stream) {
 }
 
 void Queue::Wait(Stream stream, StreamEvent event) {
-  // A stream runs in order anyway.
+  // A stream runs its work in order, so it does not have to wait for its own events.
   if (!status_.ok() || StreamOf(event) == stream) return;
   const Pending* const pending = Find(event);
   if (pending == nullptr) return;

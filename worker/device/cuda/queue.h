@@ -1,4 +1,4 @@
-// The three streams of a device: their queued work, their events, and the first error.
+// The three streams of a device, with their queued work, their events, and the first error.
 #pragma once
 
 #include <array>
@@ -18,12 +18,12 @@
 
 namespace leeway::cuda {
 
-// Events come from a pool that grows to the number needed at once, so later steps create none.
-// After an error nothing more is queued. Not thread-safe.
+// Events come from a pool. The pool grows to the largest number of events in use at the same time,
+// so later steps create no events. After an error nothing more is queued. Not thread-safe.
 class Queue {
  public:
-  // With `blocking`, each piece of work is awaited at once, so that an error names exactly that
-  // piece.
+  // With `blocking`, each piece of work is awaited before the next is queued, so that an error
+  // names exactly the piece that failed.
   Queue(std::unique_ptr<Runtime> runtime, bool blocking)
       : runtime_(std::move(runtime)), blocking_(blocking) {}
   ~Queue();
@@ -34,13 +34,14 @@ class Queue {
   void CopyToHost(Stream stream, const float* device, std::span<float> host);
   void CopyInside(size_t count, const float* from, float* to);
   void Multiply(const BlasProduct& product);
-  // Whether the runtime's convolver takes the convolution.
+  // Returns whether the runtime's convolver computes the convolution.
   bool TakesConvolution(const Convolution& convolution);
-  // Queues the convolution. False if the convolver refuses it after all; then nothing is queued.
+  // Queues the convolution. If the convolver refuses it after all, queues nothing and returns
+  // false.
   bool Convolve(const char* what, const Convolution& convolution, const float* a, const float* b,
                 float* out);
-  // Called before and after a kernel's launch (launch.h). If BeginKernel returns false, nothing
-  // must be launched.
+  // These functions are called before and after a kernel's launch (launch.h). If BeginKernel
+  // returns false, the caller must not launch the kernel.
   bool BeginKernel(const char* what);
   void EndKernel();
 
@@ -65,14 +66,15 @@ class Queue {
   static Stream StreamOf(StreamEvent event) { return static_cast<Stream>(event.number % 4); }
   Line& Of(Stream stream) { return lines_[static_cast<size_t>(stream)]; }
 
-  // Called before and after work is queued. If Begin returns false, nothing must be queued.
+  // These functions are called before and after work is queued. If Begin returns false, the caller
+  // must not queue the work.
   bool Begin(Stream stream, const char* what);
   void End(Stream stream, Code code);
-  // The entry of an event that is not known to be done; null if the event is done.
+  // Returns the entry of an event that is not known to be done, or null if the event is done.
   Pending* Find(StreamEvent event);
   // Notes that all work of the event's stream up to the event is done.
   void Complete(StreamEvent event);
-  // Returns finished events to the pool if many are pending because no caller asks for them.
+  // Returns finished events to the pool if many events are pending because no caller asks for them.
   void Trim(Stream stream);
   void* TakeEvent();
   void FailBy(Code code, absl::string_view doing);

@@ -1,5 +1,5 @@
-// The calls of CUDA and cuBLAS that CudaBackend needs, one by one. The module implements them
-// (module/gpu_runtime.h); tests have an implementation that needs no GPU.
+// The calls of CUDA and cuBLAS that CudaBackend needs, one method for each. The module implements
+// them (module/gpu_runtime.h). Tests have an implementation that needs no GPU.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace leeway::cuda {
 
-// An error number of CUDA, of cuBLAS from kCublas on, or of cuDNN from kCudnn on.
+// An error number. It is cuBLAS's from kCublas on, cuDNN's from kCudnn on, and CUDA's below.
 using Code = int;
 inline constexpr Code kSuccess = 0;
 inline constexpr Code kOutOfMemory = 2;
@@ -23,7 +23,8 @@ inline constexpr Code kCudnn = 20000;
 // A product in the form of BLAS: column-major, c [m x n] = op(a) [m x k] op(b) [k x n] + beta c.
 // Sums and c are float32.
 struct BlasProduct {
-  // a and b are floats, which are rounded for tf32, or 16-bit values for bf16 and fp16.
+  // The type of a and b: floats for fp32 and tf32, which are rounded for tf32, and 16-bit values
+  // for bf16 and fp16.
   Precision precision = Precision::kFp32;
   bool transpose_a = false;
   bool transpose_b = false;
@@ -39,22 +40,23 @@ struct BlasProduct {
   int64_t ldc = 0;
 };
 
-// Calls come from one thread at a time. No call throws, and no call leaves an error behind for the
-// next one.
+// Calls come from one thread at a time. No call throws, and no call leaves an error that the next
+// call would report.
 class Runtime {
  public:
   virtual ~Runtime() = default;
 
-  // "cuda:0, NVIDIA H200 (compute capability 9.0)".
+  // Returns "cuda:0, NVIDIA H200 (compute capability 9.0)", for example.
   virtual std::string device() const = 0;
   virtual std::string Describe(Code code) const = 0;
-  // Whether the error means that memory ran out.
+  // Returns whether the error means that memory ran out.
   virtual bool OutOfMemory(Code code) const { return code == kOutOfMemory; }
 
   virtual Code Allocate(size_t bytes, void** device) = 0;
   virtual Code Free(void* device) = 0;
   virtual Code MemoryLeft(size_t* free, size_t* total) = 0;
-  // Fixes host memory in place, so that copies run by themselves and at the link's rate.
+  // Pins host memory, so that the device copies it while the host goes on, and at the link's full
+  // rate.
   virtual Code Pin(void* host, size_t bytes) = 0;
   virtual Code Unpin(void* host) = 0;
 
@@ -74,13 +76,13 @@ class Runtime {
 
   // Queues the product in kCompute.
   virtual Code Multiply(const BlasProduct& product) = 0;
-  // The library for convolutions. If it is null, convolutions are products of patches.
+  // Returns the library for convolutions. If null, convolutions are products of patches.
   virtual Convolver* convolver() { return nullptr; }
-  // For Launch: BeforeLaunch selects the device for this thread, and AfterLaunch returns whether
-  // the launch succeeded.
+  // Launch calls these methods. BeforeLaunch selects the device for this thread, and AfterLaunch
+  // returns whether the launch succeeded.
   virtual Code BeforeLaunch() = 0;
   virtual Code AfterLaunch() = 0;
-  // The stream's cudaStream_t.
+  // Returns the stream's cudaStream_t.
   virtual void* native(Stream stream) = 0;
 };
 

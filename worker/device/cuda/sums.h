@@ -1,4 +1,4 @@
-// CudaBackend's sums in two passes.
+// The partial results of CudaBackend's sums in two passes.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace leeway::cuda {
 
-// The bytes for a backend's partial results.
+// The number of bytes for a backend's partial results.
 inline constexpr size_t kPartialsBytes = size_t{4} << 20;
 
 template <typename Term, typename Sink>

@@ -10,7 +10,7 @@
 namespace leeway::cuda {
 namespace {
 
-// The number of names in an error.
+// The largest number of names in an error.
 constexpr size_t kNamed = 6;
 
 }  // namespace
@@ -24,7 +24,7 @@ void WorkLog::Queued(Stream stream, const char* what) {
 
 void WorkLog::Done(Stream stream, uint64_t mark) {
   Line& line = Of(stream);
-  // `names` has the work that was queued last.
+  // `names` holds the names of the work that was queued last. Names of finished work are dropped.
   while (!line.names.empty() && line.queued - line.names.size() < mark) line.names.pop_front();
 }
 

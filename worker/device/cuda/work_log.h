@@ -1,5 +1,5 @@
-// Records the work of each stream that may still be running, so that an error which is reported
-// late names it.
+// Records the work of each stream that may still be running. An error that is reported late can
+// then name that work.
 #pragma once
 
 #include <array>
@@ -12,21 +12,22 @@
 
 namespace leeway::cuda {
 
-// CUDA reports a failed kernel at some later call, and does not say which kernel it was: one of
-// those that were queued and are not known to be done.
+// CUDA reports a failed kernel at some later call, and does not say which kernel failed. It is
+// one of the kernels that were queued and are not known to be done.
 class WorkLog {
  public:
-  // The number of names that are kept for each stream. A longer queue loses the oldest.
+  // The number of names that are kept for each stream. In a longer queue, the oldest names are
+  // lost.
   static constexpr size_t kMax = 512;
 
   // Adds a piece of work. `what` must outlive the log.
   void Queued(Stream stream, const char* what);
-  // A mark after the work that the stream has been given so far.
+  // Returns a mark after the work that the stream has received so far.
   uint64_t Mark(Stream stream) const { return Of(stream).queued; }
   // Notes that all work of the stream up to the mark is done.
   void Done(Stream stream, uint64_t mark);
-  // The names of the work that may have failed, each once: "Gemm", or "one of Gemm, SumRows and 7
-  // more". "nothing that was queued" if all work is done.
+  // Returns the names of the work that may have failed, each name once: "Gemm", or "one of Gemm,
+  // SumRows and 7 more". Returns "nothing that was queued" if all work is done.
   std::string Suspects() const;
 
  private:

@@ -1,4 +1,5 @@
-// Bodies of kernels for attention: softmax of the weights' rows, and rotation by position.
+// Bodies of kernels for attention: softmax of the attention weights' rows, and rotation by
+// position.
 #pragma once
 
 #include <cmath>
@@ -8,7 +9,8 @@
 
 namespace leeway::cuda {
 
-// Applies the softmax in place to row i of all heads' weights. Positions that are not seen get 0.
+// Applies the softmax in place to row i of all heads' weights. Sets the weights of positions that
+// are not seen to 0.
 struct SoftmaxRow {
   size_t positions;
   bool causal;
@@ -30,7 +32,7 @@ struct SoftmaxRow {
   }
 };
 
-// Replaces the slope of the weights by the slope of the scores.
+// Replaces the gradient of the attention weights by the gradient of the scores.
 struct SoftmaxRowSlope {
   size_t positions;
   bool causal;
@@ -52,7 +54,7 @@ struct SoftmaxRowSlope {
 // Rotates one pair of channels of a query or a key.
 struct PairTurn {
   size_t positions;
-  // The number of queries and keys of a position.
+  // The number of query and key vectors of a position.
   size_t vectors;
   size_t width;
   size_t stride;

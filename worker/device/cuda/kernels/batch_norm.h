@@ -1,4 +1,4 @@
-// Batch normalisation: the terms and sinks of its column sums (columns.h), and the kernels on
+// Batch normalisation: the terms and outputs of its column sums (columns.h), and the kernels on
 // single elements.
 #pragma once
 
@@ -13,8 +13,8 @@ struct MeanSink {
   double rows;
   float* mean;
   float* batch_mean;
-  // The running means. A batch of one row has no variance, and its result leaves them unchanged.
-  // Null for larger batches.
+  // The running means, which a batch of one row leaves unchanged because it has no variance. Null
+  // for larger batches.
   const float* kept;
   LEEWAY_HOST_DEVICE void operator()(size_t column, double total) const {
     mean[column] = static_cast<float>(total / rows);
@@ -33,7 +33,7 @@ struct SquaredDeviation {
 };
 struct VarianceSink {
   double rows;
-  // The factor from the biased to the unbiased variance.
+  // The factor that turns the biased variance into the unbiased variance.
   double unbias;
   float epsilon;
   float* inverse;
@@ -51,7 +51,7 @@ struct Normalize {
   const float* gamma;
   const float* beta;
   const float* mean;
-  // 1 / standard deviation. If it is null, it is computed from `variance`.
+  // 1 / standard deviation. If null, the kernel computes it from `variance`.
   const float* inverse;
   const float* variance;
   float epsilon;
@@ -71,7 +71,7 @@ struct Normalize {
   }
 };
 
-// A term of dgamma's sum.
+// A term of the sum that is dgamma.
 struct NormalTerm {
   size_t columns;
   const float* x;

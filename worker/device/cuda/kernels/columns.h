@@ -1,5 +1,5 @@
-// Sums over the rows of a matrix for each of its columns, in two kernels. The order depends on the
-// shape alone. The kernels use no atomics, and no thread waits for another.
+// Sums over the rows of a matrix, for each of its columns, in two kernels. The order of additions
+// depends on the shape alone. The kernels use no atomics, and no thread waits for another thread.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +9,16 @@
 
 namespace leeway::cuda {
 
-// How the rows are cut. A thread of the first kernel sums one chunk of one column. A thread of the
-// second kernel sums the chunks of one column.
+// How the rows are divided into chunks. A thread of the first kernel sums one chunk of one column.
+// A thread of the second kernel sums the chunks of one column.
 struct ColumnCut {
-  // The rows of a block, which are summed in float. The sums of blocks are summed in double, as on
-  // the CPU.
+  // The number of rows in a block. Sums within a block are in float. Sums across blocks are in
+  // double, as on the CPU.
   static constexpr size_t kBlock = 64;
   static constexpr size_t kChunksMax = 1024;
 
-  // Cuts the rows into chunks for at most `capacity` partial sums. If there is one chunk, the first
-  // kernel is enough.
+  // Divides the rows into chunks, so that there are at most `capacity` partial sums. If there is
+  // one chunk, ColumnSums does the work of both kernels.
   static ColumnCut Of(size_t rows, size_t columns, size_t capacity) {
     const size_t blocks = (rows + kBlock - 1) / kBlock;
     const size_t most = std::min(kChunksMax, capacity / std::max<size_t>(1, columns));
@@ -34,7 +34,7 @@ struct ColumnCut {
   size_t chunks;
 };
 
-// The sum of term(row, column) over the chunk.
+// Returns the sum of term(row, column) over the chunk.
 template <typename Term>
 LEEWAY_HOST_DEVICE double ChunkSum(const ColumnCut& cut, const Term& term, size_t chunk,
                                    size_t column) {
@@ -44,7 +44,7 @@ LEEWAY_HOST_DEVICE double ChunkSum(const ColumnCut& cut, const Term& term, size_
   for (size_t row = first; row < last;) {
     const size_t end = row + ColumnCut::kBlock < last ? row + ColumnCut::kBlock : last;
     float block = 0;
-    // Several terms are loaded from memory while they are added one by one.
+    // The unrolled loop loads several terms from memory while it adds them one by one.
     LEEWAY_UNROLL(8)
     for (; row < end; ++row) block += term(row, column);
     total += block;
@@ -52,7 +52,7 @@ LEEWAY_HOST_DEVICE double ChunkSum(const ColumnCut& cut, const Term& term, size_
   return total;
 }
 
-// The first kernel. It has one index for each chunk and column.
+// The first kernel. It runs once for each chunk of each column.
 template <typename Term>
 struct ColumnPartials {
   ColumnCut cut;
@@ -63,7 +63,7 @@ struct ColumnPartials {
   }
 };
 
-// The second kernel. It has one index for each column, and calls sink(column, sum).
+// The second kernel. It runs once for each column, and calls sink(column, sum).
 template <typename Sink>
 struct ColumnTotals {
   ColumnCut cut;
@@ -78,7 +78,7 @@ struct ColumnTotals {
   }
 };
 
-// Both kernels in one, if there is only one chunk.
+// Both kernels in one, for the case of one chunk.
 template <typename Term, typename Sink>
 struct ColumnSums {
   ColumnCut cut;

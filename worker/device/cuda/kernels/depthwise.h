@@ -1,6 +1,6 @@
 // Depthwise convolution. A thread of the forward pass computes one output. A thread of the backward
-// pass computes one input, or a part of the sum for one weight. So no thread adds to what another
-// one writes.
+// pass computes the gradient of one input, or a part of the sum for one weight. So no thread adds
+// to what another thread writes.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct DepthwiseOutput {
   PatchShape shape;
   const float* x;
   const float* weight;
-  // If it is null, 0 is used.
+  // The bias. If null, 0 is used.
   const float* bias;
   float* y;
 
@@ -25,7 +25,8 @@ struct DepthwiseOutput {
     const size_t line = i / shape.channels;
     const size_t example = line / shape.pixels();
     const auto pixel = static_cast<uint32_t>(line - example * shape.pixels());
-    // Pixels in the padding before the image wrap around, and so are beyond the image, too.
+    // The row of a pixel in the padding before the image wraps around to a large number, so it is
+    // outside the image, too.
     const uint32_t row = pixel / shape.out_width * shape.stride - shape.padding;
     const uint32_t column = pixel % shape.out_width * shape.stride - shape.padding;
     const float* const image = x + example * shape.elements() + channel;
@@ -73,8 +74,8 @@ struct DepthwiseData {
   }
 };
 
-// A term of a weight's gradient (columns.h). Rows are the output pixels of all examples, columns
-// are the weights.
+// A term of the sum that is a weight's gradient (columns.h). The rows are the output pixels of all
+// examples, and the columns are the weights.
 struct DepthwiseTerm {
   PatchShape shape;
   const float* x;

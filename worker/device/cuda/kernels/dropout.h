@@ -1,5 +1,5 @@
-// Dropout with the same draws as on the CPU. A thread handles the four elements of one Philox
-// block.
+// Dropout with the same random words as on the CPU. A thread handles the four elements of one
+// Philox block.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct Dropout {
   static constexpr size_t kElements = 4;
 
   size_t count;
-  // An element is dropped if its word is below this.
+  // An element is dropped if its random word is below this threshold.
   uint64_t threshold;
   float scale;
   uint64_t key;

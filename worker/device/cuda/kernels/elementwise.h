@@ -1,5 +1,5 @@
-// Bodies of kernels on single elements: Fill, activations, sums of two vectors. A body is a
-// function of an index; launch.h runs it for all indices.
+// Bodies of kernels on single elements: Fill, activations, and sums of two vectors. A body is a
+// function of an index; launch.h runs the body for all indices.
 #pragma once
 
 #include <cmath>
@@ -32,7 +32,7 @@ struct Constant {
   LEEWAY_HOST_DEVICE void operator()(size_t i) const { y[i] = value; }
 };
 
-// Sets each row of y to `row`, or adds `row` to it.
+// Sets each row of y to `row`, or adds `row` to each row of y.
 struct RowToAll {
   size_t columns;
   const float* row;
@@ -44,7 +44,7 @@ struct RowToAll {
   }
 };
 
-// Writes zeros into a matrix whose rows are `stride` apart.
+// Writes zeros into a matrix whose rows are `stride` floats apart.
 struct ZeroRows {
   size_t columns;
   size_t stride;
@@ -52,7 +52,7 @@ struct ZeroRows {
   LEEWAY_HOST_DEVICE void operator()(size_t i) const { y[i / columns * stride + i % columns] = 0; }
 };
 
-// Copies some columns of a matrix to columns of another one.
+// Copies some columns of a matrix to columns of another matrix.
 struct CopiedColumns {
   size_t columns;
   size_t from_stride;
@@ -70,7 +70,7 @@ struct Difference {
   float scale;
   const float* a;
   const float* b;
-  // If it is null, 0 is used.
+  // The vector that is added. If null, 0 is used.
   const float* base;
   float* out;
   LEEWAY_HOST_DEVICE void operator()(size_t i) const {
@@ -83,7 +83,7 @@ struct Product {
   LEEWAY_HOST_DEVICE float operator()(float x, float y) const { return x * y; }
 };
 
-// NaN stays NaN.
+// Computes max(x, 0). NaN stays NaN.
 struct Relu {
   LEEWAY_HOST_DEVICE float operator()(float x) const { return x < 0.0f ? 0.0f : x; }
 };
@@ -91,7 +91,7 @@ struct ReluSlope {
   LEEWAY_HOST_DEVICE float operator()(float y, float dy) const { return y > 0.0f ? dy : 0.0f; }
 };
 
-// The distribution function of the standard normal distribution.
+// Returns the distribution function of the standard normal distribution.
 LEEWAY_HOST_DEVICE inline float NormalCdf(float x) {
   constexpr float kSqrtHalf = 0.70710678118654752440f;
   return 0.5f * (1.0f + erff(x * kSqrtHalf));
@@ -105,7 +105,7 @@ struct GeluSlope {
     return dy * (NormalCdf(x) + x * kInvSqrtTwoPi * expf(-0.5f * x * x));
   }
 };
-// The argument of the tanh in GELU's approximation.
+// Returns the argument of the tanh in GELU's approximation.
 LEEWAY_HOST_DEVICE inline float TanhGeluArgument(float x) {
   constexpr float kSqrtTwoOverPi = 0.79788456080286535588f;
   return kSqrtTwoOverPi * (x + 0.044715f * x * x * x);

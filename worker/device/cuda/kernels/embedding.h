@@ -1,4 +1,4 @@
-// Bodies of kernels that look up rows of a table by number.
+// Bodies of kernels that look up rows of a table by row number.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct TableRows {
   }
 };
 
-// Computes a column of the table's slope. Rows are summed in the order of the tokens, so no atomics
-// are needed.
+// Computes a column of the table's gradient. Rows are summed in the order of the tokens, so no
+// atomics are needed.
 struct TableSlope {
   size_t count;
   size_t width;

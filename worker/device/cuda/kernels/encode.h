@@ -1,7 +1,7 @@
 // Encodes contributions in the formats of common/codec with groups of 256 values, with the same
-// bits as on the CPU. A group whose encoding depends on all its values takes three kernels. The
-// first runs 32 lanes, each over every 32nd value of the group. The second joins them for the
-// group. The third encodes its values.
+// bits as on the CPU. Three kernels encode a group whose encoding depends on all its values. The
+// first kernel has 32 lanes for the group, and each lane covers every 32nd value. The second kernel
+// joins the lanes' results. The third kernel encodes the group's values.
 #pragma once
 
 #include <cfloat>
@@ -15,26 +15,27 @@ namespace leeway::cuda {
 
 inline constexpr size_t kGroupValues = 256;
 inline constexpr size_t kGroupLanes = 32;
-// The bytes of a float, the scale before the values of a group.
+// The number of bytes of the scale, a float in front of the values of a group.
 inline constexpr size_t kScaleBytes = 4;
 
 LEEWAY_HOST_DEVICE inline uint32_t MagnitudeBits(float value) {
   return FloatBits(value) & 0x7fffffffu;
 }
 
-// Limits the magnitude of a value to the float with the bits `limit`. NaN becomes that limit.
+// Limits the magnitude of a value to the float whose bits are `limit`. Returns that limit for NaN.
 LEEWAY_HOST_DEVICE inline float HoldMagnitude(float value, uint32_t limit) {
   const uint32_t magnitude = MagnitudeBits(value);
   return FloatOfBits((magnitude < limit ? magnitude : limit) | (FloatBits(value) & 0x80000000u));
 }
 
-// The values to encode, and the residual that earlier encodings have lost.
+// The values to encode, and the residual that earlier encodings have left.
 struct EncodeInput {
   size_t count;
   const float* values;
   float* residual;
 
-  // The limited sum of value and residual of element i; 0 beyond the end.
+  // Returns the sum of value and residual of element i, limited in magnitude. Returns 0 beyond the
+  // end.
   LEEWAY_HOST_DEVICE float Sum(size_t i, uint32_t limit) const {
     return i < count ? HoldMagnitude(values[i] + residual[i], limit) : 0.0f;
   }
@@ -45,20 +46,20 @@ struct EncodeInput {
 };
 
 struct Bf16Halves {
-  // The largest value that does not round to infinity.
+  // The bits of the largest float that does not round to infinity.
   static constexpr uint32_t kLimit = 0x7f7f7fff;
   LEEWAY_HOST_DEVICE static float Round(float value) { return RoundBf16(value); }
   LEEWAY_HOST_DEVICE static uint32_t Bits(float value) { return Bf16Bits(value); }
 };
 struct Fp16Halves {
   static constexpr uint32_t kLimit = 0x7f7fffff;
-  // Values beyond the largest half become that half.
+  // Limits values beyond the largest half to that half.
   LEEWAY_HOST_DEVICE static float Held(float value) { return HoldMagnitude(value, 0x477fe000u); }
   LEEWAY_HOST_DEVICE static float Round(float value) { return RoundFp16(Held(value)); }
   LEEWAY_HOST_DEVICE static uint32_t Bits(float value) { return Fp16Bits(Held(value)); }
 };
 
-// Encodes two values.
+// Encodes two values as 16-bit numbers.
 template <typename Halves>
 struct EncodeHalves {
   EncodeInput input;
@@ -79,11 +80,11 @@ struct EncodeHalves {
 // ---- int8: a scale, then one byte for each value
 struct Int8Groups {
   static constexpr size_t kBytes = kScaleBytes + kGroupValues;
-  // (FLT_MAX / 128) * 127
+  // The bits of (FLT_MAX / 128) * 127.
   static constexpr uint32_t kLimit = 0x7f7dffff;
   using Partial = uint32_t;
 
-  // A partial result is the largest magnitude of a lane.
+  // A lane's partial result is the largest magnitude among its values.
   LEEWAY_HOST_DEVICE static Partial Start() { return 0; }
   LEEWAY_HOST_DEVICE static Partial Add(Partial partial, float sum) {
     const uint32_t bits = MagnitudeBits(sum);
@@ -113,7 +114,8 @@ struct SignGroups {
   }
 };
 
-// Computes the partial result of one lane of a group, and leaves the sums in the residual.
+// Computes the partial result of one lane of a group. Writes the sums of values and residual to the
+// residual.
 template <typename Groups>
 struct EncodePartials {
   EncodeInput input;
@@ -131,7 +133,8 @@ struct EncodePartials {
   }
 };
 
-// Computes the scale of a group. Lanes are joined in the order of common/codec/sign.cc.
+// Computes the scale of a group. The lanes' results are joined in the order of
+// common/codec/sign.cc.
 template <typename Groups>
 struct EncodeScales {
   EncodeInput input;
@@ -153,7 +156,7 @@ struct EncodeScales {
   }
 };
 
-// Encodes four values of an int8 group from the sums in the residual.
+// Encodes four values of an int8 group. Reads their sums from the residual.
 struct EncodeInt8 {
   static constexpr size_t kAtOnce = 4;
   static constexpr size_t kEach = kGroupValues / kAtOnce;
@@ -183,8 +186,8 @@ struct EncodeInt8 {
   }
 };
 
-// Encodes one lane of a sign group from the sums in the residual. Value i is bit i / 32 of byte i %
-// 32.
+// Encodes one lane of a sign group. Reads the sums from the residual. Value i is bit i / 32 of byte
+// i % 32.
 struct EncodeSign {
   EncodeInput input;
   uint8_t* encoded;

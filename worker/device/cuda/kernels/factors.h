@@ -1,4 +1,4 @@
-// Copies a product's factors with 16 bits for each element.
+// Copies a product's factors to 16-bit elements.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace leeway::cuda {
 
-// The elements that a thread writes at once.
+// The number of elements that a thread writes at once.
 inline constexpr size_t kGroupHalves = 8;
 struct alignas(16) HalvesGroup {
   uint16_t bits[kGroupHalves];
@@ -22,14 +22,15 @@ struct ToFp16 {
   LEEWAY_HOST_DEVICE uint16_t operator()(float value) const { return Fp16Bits(value); }
 };
 
-// Writes one group of the copy. Rows of the copy are whole groups: zeros follow the columns.
+// Writes one group of the copy. A row of the copy is made of whole groups, so zeros follow the last
+// column.
 template <typename Convert>
 struct CopyFactor {
   Convert convert;
   size_t columns;
-  // The groups of a row.
+  // The number of groups in a row.
   size_t groups;
-  // The distance between rows of x.
+  // The distance between rows of x, in elements.
   size_t stride;
   const float* x;
   HalvesGroup* copy;

@@ -1,5 +1,5 @@
-// Group normalisation: the terms and sinks of its sums (columns.h), with one column for each mean,
-// and the kernels on single elements.
+// Group normalisation: the terms and outputs of its sums (columns.h), in which each mean is a
+// column, and the kernels on single elements.
 #pragma once
 
 #include <cmath>
@@ -10,12 +10,12 @@
 
 namespace leeway::cuda {
 
-// The shape of a group normalisation, in the numbers that kernels need.
+// The shape of a group normalisation, as the numbers that kernels need.
 struct GroupPlaces {
   static GroupPlaces Of(const GroupNormShape& shape) {
     return {shape.pixels, shape.channels, shape.groups, shape.group_channels()};
   }
-  // The index of value `row` of mean `column`.
+  // Returns the index of value `row` of mean `column`.
   LEEWAY_HOST_DEVICE size_t Element(size_t row, size_t column) const {
     const size_t pixel = column / groups * pixels + row / width;
     return pixel * channels + Channel(row, column);
@@ -23,7 +23,7 @@ struct GroupPlaces {
   LEEWAY_HOST_DEVICE size_t Channel(size_t row, size_t column) const {
     return column % groups * width + row % width;
   }
-  // The index of element i's mean.
+  // Returns the index of element i's mean.
   LEEWAY_HOST_DEVICE size_t Mean(size_t i) const {
     return i / channels / pixels * groups + i % channels / width;
   }
@@ -71,7 +71,7 @@ struct InverseSink {
 struct GroupNormalize {
   GroupPlaces places;
   const float* gamma;
-  // If it is null, 0 is used.
+  // The shift of each channel. If null, 0 is used.
   const float* beta;
   const float* means;
   const float* inverses;
@@ -84,7 +84,8 @@ struct GroupNormalize {
   }
 };
 
-// A term of dgamma's sum. Rows are the pixels of all examples, columns are channels.
+// A term of the sum that is dgamma. The rows are the pixels of all examples, and the columns are
+// the channels.
 struct GroupNormalTerm {
   GroupPlaces places;
   const float* means;
@@ -98,8 +99,8 @@ struct GroupNormalTerm {
   }
 };
 
-// A term of the sums that all slopes of a group need: the sum of dy gamma, or, with `along`, of dy
-// gamma times the normalised value.
+// A term of the two sums that all input gradients of a group need. The first is the sum of dy
+// gamma. The second, with `along`, is the sum of dy gamma times the normalised value.
 struct GroupSlopeTerm {
   GroupPlaces places;
   bool along;
@@ -120,7 +121,7 @@ struct GroupNormSlope {
   const float* gamma;
   const float* means;
   const float* inverses;
-  // The sums of each mean, divided by the number of its values.
+  // The two sums of each mean, divided by the number of the mean's values.
   const float* slopes;
   const float* alongs;
   const float* x;

@@ -1,5 +1,5 @@
-// Losses: a thread computes the loss of a few examples and their gradients. The losses are then
-// summed in groups, in double and in the order of the examples.
+// Losses. A thread computes the losses and gradients of a few examples. Other threads then sum the
+// losses in groups, in double and in the order of the examples.
 #pragma once
 
 #include <cmath>
@@ -26,8 +26,8 @@ struct ExampleLosses {
   }
 };
 
-// Sets out[i] to the sum of in[i * each] to in[(i + 1) * each - 1]. `out` may overlap that input if
-// only one thread runs.
+// Sets out[i] to the sum of in[i * each] to in[(i + 1) * each - 1]. If only one thread runs, `out`
+// may overlap the values of `in` that the thread reads.
 struct LossGroups {
   size_t count;
   size_t each;
@@ -51,7 +51,7 @@ struct CrossEntropyLoss {
   float smoothing;
   const float* scores;
   const float* labels;
-  // Null if it is not needed.
+  // The gradient of the scores. Null if it is not needed.
   float* dscores;
 
   LEEWAY_HOST_DEVICE void operator()(size_t example, LossSum& sum) const {
@@ -93,7 +93,7 @@ struct LogisticLoss {
   LEEWAY_HOST_DEVICE void operator()(size_t example, LossSum& sum) const {
     const double score = scores[example];
     const double label = labels[example] > 0 ? 1.0 : 0.0;
-    // This is log(1 + e^score) - label * score, without overflow.
+    // Computes log(1 + e^score) - label * score without overflow.
     const double tail = exp(-fabs(score));
     sum.loss += (score < 0.0 ? 0.0 : score) - label * score + log1p(tail);
     sum.correct += (score > 0) == (label > 0) ? 1 : 0;

@@ -9,7 +9,7 @@
 
 namespace leeway::cuda {
 
-// The shape of a convolution, in the numbers that kernels need.
+// The shape of a convolution, as the numbers that kernels need.
 struct PatchShape {
   static PatchShape Of(const Conv2dShape& shape) {
     const ImageShape out = shape.output();
@@ -18,8 +18,8 @@ struct PatchShape {
   }
   LEEWAY_HOST_DEVICE size_t elements() const { return size_t{height} * width * channels; }
   LEEWAY_HOST_DEVICE size_t pixels() const { return size_t{out_height} * out_width; }
-  // The output row or column whose window has `at` at position `tap`. At least `count` if no window
-  // does.
+  // Returns the output row or column whose window has the input `at` at position `tap`. Returns
+  // `count` or more if no window does.
   LEEWAY_HOST_DEVICE uint32_t Window(uint32_t at, uint32_t tap, uint32_t count) const {
     const uint32_t begin = at + padding - tap;
     if (at + padding < tap || begin % stride != 0) return count;
@@ -51,7 +51,8 @@ struct GatherPatches {
     const auto pixel = static_cast<uint32_t>(line - example * shape.pixels());
     const uint32_t channel = place % shape.channels;
     const uint32_t tap = place / shape.channels;
-    // Pixels in the padding before the image wrap around, and so are beyond the image, too.
+    // The row of a pixel in the padding before the image wraps around to a large number, so it is
+    // outside the image, too.
     const uint32_t row =
         pixel / shape.out_width * shape.stride + tap / shape.kernel - shape.padding;
     const uint32_t column =
@@ -62,8 +63,8 @@ struct GatherPatches {
   }
 };
 
-// The reverse of GatherPatches: one element of dx is the sum over all elements of patches to which
-// it was copied.
+// The reverse of GatherPatches. An element of dx is the sum of all elements of the patches to which
+// GatherPatches copied that pixel.
 struct CollectPatches {
   PatchShape shape;
   const float* patches;

@@ -1,5 +1,6 @@
 // Pooling. A thread of the forward pass computes one output. A thread of the backward pass computes
-// one input from all windows that contain it. So no thread adds to what another one writes.
+// the gradient of one input from all windows that contain it. So no thread adds to what another
+// thread writes.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +11,15 @@
 
 namespace leeway::cuda {
 
-// The shape of a pooling, in the numbers that kernels need.
+// The shape of a pooling, as the numbers that kernels need.
 struct WindowShape {
   static WindowShape Of(const PoolShape& shape) {
     const ImageShape out = shape.output();
     return {shape.input.height, shape.input.width, shape.input.channels, out.height,   out.width,
             shape.size,         shape.columns(),   shape.stride,         shape.padding};
   }
-  // Whether `at` is within [0, side). A value below 0 has wrapped around, and so is beyond the
-  // side.
+  // Returns whether `at` is within [0, side). A negative value has wrapped around to a large
+  // number, so it is outside, too.
   LEEWAY_HOST_DEVICE static bool Inside(uint32_t at, uint32_t side) { return at < side; }
 
   uint32_t height;
@@ -32,7 +33,7 @@ struct WindowShape {
   uint32_t padding;
 };
 
-// Calls visit(value, place) for each input of output i's window.
+// Calls visit(value, position) for each input of output i's window.
 template <typename Visit>
 LEEWAY_HOST_DEVICE void ForWindow(const WindowShape& shape, const float* x, size_t i,
                                   Visit&& visit) {
@@ -53,7 +54,7 @@ LEEWAY_HOST_DEVICE void ForWindow(const WindowShape& shape, const float* x, size
   }
 }
 
-// The highest of the values visited, and its place.
+// The highest of the values visited, and its position.
 struct Highest {
   float best = 0;
   uint32_t winner = 0;
@@ -70,7 +71,7 @@ struct Highest {
 struct MaxPool {
   WindowShape shape;
   const float* x;
-  // Null if they are not needed.
+  // The positions of the maxima. Null if they are not needed.
   float* winners;
   float* y;
 
@@ -100,15 +101,16 @@ struct AvgPool {
   }
 };
 
-// Sets dx[i] to the sum of slope(output, place in its window) over the windows that contain input
-// i.
+// Sets dx[i] to the sum of slope(output, position in the output's window) over the windows that
+// contain input i.
 template <typename Slope>
 struct PoolSlopes {
   WindowShape shape;
   Slope slope;
   float* dx;
 
-  // The first window that reaches `at`, counted from the border; End is the one after the last.
+  // Begin returns the first window that reaches `at`, counted from the border. End returns the
+  // index after the last such window.
   LEEWAY_HOST_DEVICE uint32_t Begin(uint32_t at, uint32_t window) const {
     return at < window ? 0 : (at - window) / shape.stride + 1;
   }

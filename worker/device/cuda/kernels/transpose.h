@@ -1,5 +1,5 @@
-// Transposes filters between the layout of weights, [patch x filters], and cuDNN's, [filters x
-// patch].
+// Transposes filters between the layout of weights, [patch x filters], and the layout of cuDNN,
+// [filters x patch].
 #pragma once
 
 #include <cstddef>

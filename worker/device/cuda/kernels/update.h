@@ -1,5 +1,5 @@
-// Kernels on whole vectors: an optimizer's step, and a check. Every thread that writes a value that
-// is not finite stores the same 0 in the flag.
+// Kernels on whole vectors: an optimizer's step, and a check for finite values. Every thread that
+// finds a value that is not finite stores the same 0 in the flag.
 #pragma once
 
 #include <cmath>
@@ -40,18 +40,18 @@ struct UpdateTrained {
 struct ScaleAndCheck {
   float factor;
   float* x;
-  // Null if the caller does not need the check.
+  // The flag of the check. Null if the caller does not need the check.
   float* finite;
 
   LEEWAY_HOST_DEVICE void operator()(size_t i) const {
     const float value = factor * x[i];
-    // A vector that is only checked is not written.
+    // If the factor is 1, the vector is only checked, so nothing is written.
     if (factor != 1.0f) x[i] = value;
     if (finite != nullptr && !IsFinite(value)) *finite = 0.0f;
   }
 };
 
-// Updates values that are averaged, not trained: they move by `share` of the difference, or are
+// Updates values that are averaged, not trained. A value moves by `share` of the difference, or is
 // replaced.
 struct UpdateAveraged {
   float share;

@@ -7,20 +7,21 @@
 
 namespace leeway::cuda {
 
-// What cuDNN reports of an algorithm. It lists the fastest first, by its own heuristics. Nothing is
-// timed: a choice by timing would change from run to run, and the bits with it.
+// What cuDNN reports about an algorithm. cuDNN lists the algorithms by its own heuristics, the
+// fastest first. Nothing is timed, because a choice by timing would change from run to run, and the
+// bits would change with it.
 struct AlgorithmOffer {
-  // cuDNN's number of the algorithm, within the pass.
+  // cuDNN's number for the algorithm, within the pass.
   int algorithm = 0;
   bool supported = false;
   bool deterministic = false;
-  // Whether it multiplies fp32 values as they are, not rounded to TF32 or less.
+  // Whether the algorithm multiplies fp32 values without rounding them to TF32 or less.
   bool full_precision = false;
 };
 
-// Whether the algorithm may be used. Only algorithms by implicit or explicit products may.
-// Winograd's and Fourier's algorithms transform the factors and lose digits. BWD_DATA_ALGO_0,
-// BWD_FILTER_ALGO_0 and BWD_FILTER_ALGO_3 add with atomics, in any order.
+// Returns whether the algorithm may be used. Only algorithms that compute implicit or explicit
+// matrix products may be used. Winograd's and Fourier's algorithms transform the factors and lose
+// digits. BWD_DATA_ALGO_0, BWD_FILTER_ALGO_0 and BWD_FILTER_ALGO_3 add with atomics, in any order.
 inline bool MayUse(ConvolutionPass pass, const AlgorithmOffer& offer) {
   if (!offer.supported || !offer.deterministic || !offer.full_precision) return false;
   switch (pass) {
@@ -33,12 +34,12 @@ inline bool MayUse(ConvolutionPass pass, const AlgorithmOffer& offer) {
   return false;
 }
 
-// Whether cuDNN's deterministic fp32 algorithms are likely to be faster than products of patches.
-// The answer depends on sizes alone, so it is the same in each run. The thresholds are from
-// measurements on an H200 (docs/lab/gpu.md).
+// Returns whether cuDNN's deterministic fp32 algorithms are likely to be faster than products of
+// patches. The result depends on sizes alone, so it is the same in each run. The thresholds come
+// from measurements on an H200 (docs/lab/gpu.md).
 inline bool IsFasterByLibrary(const Convolution& convolution) {
   const Conv2dShape& shape = convolution.shape;
-  // A patch is a single pixel here, and with stride 1 no patches are needed at all.
+  // With kernel 1, a patch is a single pixel, and with stride 1 no patches are needed at all.
   if (shape.kernel == 1) return false;
   const ImageShape out = shape.output();
   const size_t rows = convolution.batch * out.height * out.width;

@@ -34,7 +34,8 @@ absl::StatusOr<Cublas> TakeAll(void* library) {
 absl::StatusOr<Cublas> LoadCublas(const std::vector<std::string>& folders) {
   std::vector<std::string> errors;
   for (const std::string& folder : folders) {
-    // cuBLAS needs cuBLASLt, and finds it in any folder once it is loaded.
+    // Loads cuBLASLt first. cuBLAS needs it, and finds a library that is already loaded, whatever
+    // its folder is.
     (void)dlopen(LibraryFile(folder, "libcublasLt", kVersion).c_str(), RTLD_LAZY | RTLD_LOCAL);
     void* const library = OpenLibrary({folder}, "libcublas", kVersion, errors);
     if (library != nullptr) return TakeAll(library);

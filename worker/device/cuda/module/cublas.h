@@ -11,7 +11,7 @@
 
 namespace leeway::cuda {
 
-// The functions of cuBLAS that are used.
+// The functions of cuBLAS that the module uses.
 struct Cublas {
   decltype(&cublasCreate_v2) create = nullptr;
   decltype(&cublasDestroy_v2) destroy = nullptr;
@@ -22,8 +22,8 @@ struct Cublas {
   decltype(&cublasGetStatusString) describe = nullptr;
 };
 
-// Loads cuBLAS, which is never unloaded. NOT_FOUND: none of the folders has it.
-// FAILED_PRECONDITION: it lacks a function.
+// Loads cuBLAS, which is never unloaded. Returns NOT_FOUND if none of the folders has cuBLAS, and
+// FAILED_PRECONDITION if the library lacks a function.
 absl::StatusOr<Cublas> LoadCublas(const std::vector<std::string>& folders);
 
 }  // namespace leeway::cuda

@@ -41,7 +41,8 @@ absl::Status TakePasses(void* library, Cudnn& cudnn) {
   return take("cudnnConvolutionBackwardFilter", cudnn.filter);
 }
 
-// Libraries for several versions of CUDA have the same soname.
+// Checks the version of CUDA, because cuDNN libraries for different versions of CUDA have the same
+// soname.
 absl::Status CheckCudaVersion(const Cudnn& cudnn) {
   const size_t other = cudnn.cudart_version() / 1000;
   if (other == CUDART_VERSION / 1000) return absl::OkStatus();

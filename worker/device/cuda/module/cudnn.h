@@ -1,4 +1,4 @@
-// Finds and loads cuDNN at run time (libraries.h). Without it, convolutions are products of
+// Finds and loads cuDNN at run time (libraries.h). Without cuDNN, convolutions are products of
 // patches.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace leeway::cuda {
 
-// The functions of cuDNN that are used: those of version 7, which cuDNN 9 still has.
+// The functions of cuDNN that the module uses. They are from version 7, and cuDNN 9 still has them.
 struct Cudnn {
   decltype(&cudnnGetVersion) version = nullptr;
   decltype(&cudnnGetCudartVersion) cudart_version = nullptr;
@@ -40,8 +40,9 @@ struct Cudnn {
   decltype(&cudnnConvolutionBackwardFilter) filter = nullptr;
 };
 
-// Loads cuDNN, which is never unloaded. NOT_FOUND: none of the folders has it. FAILED_PRECONDITION:
-// it lacks a function, or is for another version of CUDA than this module.
+// Loads cuDNN, which is never unloaded. Returns NOT_FOUND if none of the folders has cuDNN. Returns
+// FAILED_PRECONDITION if the library lacks a function, or is for another version of CUDA than this
+// module.
 absl::StatusOr<Cudnn> LoadCudnn(const std::vector<std::string>& folders);
 
 }  // namespace leeway::cuda

@@ -10,16 +10,17 @@
 namespace leeway::cuda {
 namespace {
 
-// convolution_choice.h uses these values as plain numbers.
+// convolution_choice.h uses these values as plain numbers, so they must match.
 static_assert(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM == 0 &&
               CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM == 1 &&
               CUDNN_CONVOLUTION_FWD_ALGO_GEMM == 2 && CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 == 1 &&
               CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 == 1);
 
-// More algorithms than cuDNN has for any pass.
+// A limit on the algorithms that are requested. cuDNN has fewer for every pass.
 constexpr int kOffersMax = 32;
 
-// Whether cuDNN refuses: it has no algorithm for the convolution, or does not take its sizes.
+// Returns whether cuDNN refuses a convolution because it has no algorithm for it, or does not
+// support its sizes.
 bool Refuses(cudnnStatus_t status) {
   const int category = CUDNN_STATUS_CATEGORY(static_cast<int>(status));
   return category == CUDNN_STATUS_NOT_SUPPORTED || category == CUDNN_STATUS_BAD_PARAM;
@@ -29,7 +30,7 @@ Code CodeOf(cudnnStatus_t status) {
   return status == CUDNN_STATUS_SUCCESS ? kSuccess : kCudnn + static_cast<Code>(status);
 }
 
-// Whether all sizes fit into ints, and an int can index each tensor.
+// Returns whether all sizes fit into ints, and an int can index each tensor.
 bool Fits(const Convolution& convolution) {
   const Conv2dShape& shape = convolution.shape;
   const size_t most =
@@ -39,7 +40,7 @@ bool Fits(const Convolution& convolution) {
 }
 
 // Chooses the first offered algorithm that may be used and fits into the workspace. `ask` and
-// `size` are cuDNN's functions of the pass.
+// `size` call cuDNN's functions for the pass.
 template <typename Offer, typename Plan, typename Ask, typename Size>
 cudnnStatus_t Choose(ConvolutionPass pass, const Ask& ask, const Size& size, Plan& plan) {
   std::array<Offer, kOffersMax> offers = {};
@@ -53,7 +54,7 @@ cudnnStatus_t Choose(ConvolutionPass pass, const Ask& ask, const Size& size, Pla
                        offer.determinism == CUDNN_DETERMINISTIC, full})) {
       continue;
     }
-    // The size for the mathematics of the descriptor, which is FMA.
+    // The workspace size depends on the descriptor's arithmetic, which is FMA.
     size_t bytes = 0;
     if (size(offer.algo, &bytes) != CUDNN_STATUS_SUCCESS) continue;
     if (bytes > CudnnConvolver::kWorkspaceBytes) continue;

@@ -16,21 +16,21 @@
 namespace leeway::cuda {
 
 // Computes in fp32 (FMA_MATH, because cuDNN's default allows TF32) and by deterministic algorithms
-// (convolution_choice.h). Convolutions for which cuDNN has no such algorithm are not taken.
+// (convolution_choice.h). Refuses convolutions for which cuDNN has no such algorithm.
 class CudnnConvolver final : public Convolver {
  public:
-  // The memory that cuDNN may use in addition to tensors. It is allocated for the first convolution
-  // that needs some.
+  // The size of the memory that cuDNN may use in addition to tensors. The memory is allocated for
+  // the first convolution that needs some.
   static constexpr size_t kWorkspaceBytes = size_t{256} << 20;
 
-  // `runtime` must outlive this object. With `always` it takes all convolutions that cuDNN can
-  // compute, even those that are slower. RESOURCE_EXHAUSTED: the device has no room.
-  // FAILED_PRECONDITION: cuDNN does not start.
+  // `runtime` must outlive this object. With `always` the convolver computes all convolutions that
+  // cuDNN can compute, even those for which cuDNN is slower. Returns RESOURCE_EXHAUSTED if the
+  // device has no room, and FAILED_PRECONDITION if cuDNN does not start.
   static absl::StatusOr<std::unique_ptr<CudnnConvolver>> Make(const Cudnn& cudnn, Runtime& runtime,
                                                               bool always = false);
   ~CudnnConvolver() override;
 
-  // "cuDNN 9.19.0".
+  // Returns "cuDNN 9.19.0", for example.
   std::string name() const;
   int Prepare(const Convolution& convolution, bool* takes) override;
   int Run(const Convolution& convolution, const float* a, const float* b, float* out,

@@ -16,19 +16,21 @@ namespace {
 static_assert(kSuccess == cudaSuccess && kOutOfMemory == cudaErrorMemoryAllocation &&
               kNotReady == cudaErrorNotReady);
 
-// The size that cuBLAS itself chooses for Hopper; other devices need less. The workspace is this
-// module's own, so that cuBLAS does not allocate in a step, and sums in the same order in each.
+// The size of cuBLAS's workspace. It is the size that cuBLAS itself chooses for Hopper; other
+// devices need less. The workspace belongs to this module, so that cuBLAS does not allocate memory
+// in a step, and adds in the same order in each step.
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
-// Clears the error that CUDA keeps for the next call that asks, because `code` already reports it.
+// Clears CUDA's last error, because `code` already reports it. Otherwise a later call would return
+// the same error.
 Code Said(cudaError_t code) {
   if (code != cudaSuccess) (void)cudaGetLastError();
   return code;
 }
 
-// Makes the device the calling thread's, for which CUDA's calls are. Each call does so first, even
-// one whose event knows its device: the first call of a thread makes a context on that thread's
-// device, which would otherwise be cuda:0.
+// Makes the device the current device of the calling thread. CUDA's calls refer to that device.
+// Each call selects it first, even a call whose event knows its device, because the first call of a
+// thread makes a context on the thread's current device, which would otherwise be cuda:0.
 Code SelectDevice(int index) {
   thread_local int current = -1;
   if (current == index) return kSuccess;
@@ -80,14 +82,15 @@ absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices(bool measure_free) {
     device.capability_major = properties.major;
     device.capability_minor = properties.minor;
     device.memory_bytes = properties.totalGlobalMem;
-    // The bus id only serves to place threads, so the device is usable without it.
+    // The bus id only serves to place threads, so the device is usable without a bus id.
     if (Said(cudaDeviceGetPCIBusId(device.pci_bus_id, sizeof(device.pci_bus_id), index)) !=
         kSuccess) {
       device.pci_bus_id[0] = '\0';
     }
     if (!measure_free) continue;
     size_t free = 0, total = 0;
-    // This makes a context, for which a busy device may have no room. Then nothing is free.
+    // This makes a context. A busy device may have no room for a context, and then no memory is
+    // free.
     if (SelectDevice(index) == kSuccess && Said(cudaMemGetInfo(&free, &total)) == kSuccess) {
       device.free_bytes = free;
     }
@@ -118,7 +121,7 @@ absl::StatusOr<std::unique_ptr<GpuRuntime>> GpuRuntime::Open(uint32_t index, Pre
 Code GpuRuntime::Start() {
   if (const Code code = Enter(); code != kSuccess) return code;
   for (cudaStream_t& stream : streams_) {
-    // The streams never synchronise with the default stream.
+    // The streams must never synchronise with the default stream.
     const Code code = Said(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     if (code != kSuccess) return code;
   }

@@ -18,19 +18,19 @@
 
 namespace leeway::cuda {
 
-// Lists the devices of this machine. Errors are those of DeviceModule::List.
+// Lists the devices of this machine. Returns the errors of DeviceModule::List.
 absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices(bool measure_free);
 
 class GpuRuntime final : public Runtime {
  public:
-  // Errors are those of DeviceModule::Open.
+  // Opens device `index`. Returns the errors of DeviceModule::Open.
   static absl::StatusOr<std::unique_ptr<GpuRuntime>> Open(uint32_t index, Precision precision);
   ~GpuRuntime() override;
 
   std::string device() const override { return name_; }
   std::string Describe(Code code) const override;
   bool OutOfMemory(Code code) const override;
-  // A remark for the log: how convolutions are computed.
+  // Returns a remark for the log, which says how convolutions are computed.
   const std::string& remark() const { return remark_; }
 
   Code Allocate(size_t bytes, void** device) override;
@@ -63,7 +63,7 @@ class GpuRuntime final : public Runtime {
   // Start makes the streams and the workspace; StartCublas loads and starts cuBLAS.
   Code Start();
   absl::Status StartCublas();
-  // Selects the device for the calling thread.
+  // Makes the device the current device of the calling thread.
   Code Enter();
   cudaStream_t Of(Stream stream) const { return streams_[static_cast<size_t>(stream)]; }
 

@@ -12,7 +12,7 @@
 namespace leeway::cuda {
 namespace {
 
-// The folder of this module; empty if it is not known.
+// Returns the folder of this module, or an empty string if the folder is not known.
 std::string OwnFolder() {
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&LibraryFolders), &info) == 0) return "";
@@ -21,7 +21,7 @@ std::string OwnFolder() {
   return slash == std::string::npos ? "" : file.substr(0, slash);
 }
 
-// Returns the folders that match, sorted, so that the choice is the same each time.
+// Returns the folders that match, sorted, so that each search chooses the same library.
 std::vector<std::string> Matches(const std::string& pattern) {
   glob_t found = {};
   std::vector<std::string> paths;
@@ -36,7 +36,8 @@ std::vector<std::string> Matches(const std::string& pattern) {
 
 std::vector<std::string> PythonFolders(const std::string& environment) {
   std::vector<std::string> folders;
-  // Packages for CUDA 13 share the folder cu13. Those for CUDA 12, and cuDNN, have a folder each.
+  // Python packages for CUDA 13 share the folder cu13. Packages for CUDA 12, and cuDNN, have one
+  // folder each.
   for (const char* packages : {"site-packages", "dist-packages"}) {
     for (const char* part : {"cu13", "cublas", "cudnn", "cuda_nvrtc"}) {
       const std::string pattern =

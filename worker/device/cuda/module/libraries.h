@@ -1,4 +1,4 @@
-// Searches for CUDA's libraries at run time, so that a package of the module does not have to
+// Searches for CUDA's libraries at run time, so that a package with this module does not have to
 // depend on them.
 #pragma once
 
@@ -9,23 +9,25 @@
 
 namespace leeway::cuda {
 
-// The folders to search, in order: those of LEEWAY_CUDA_LIBRARIES (separated by ':'), this module's
-// own, those that the system searches (""), the toolkit's, and those of Python's packages.
+// Returns the folders to search, in order: those of LEEWAY_CUDA_LIBRARIES (separated by ':'), this
+// module's own folder, the loader's search path (""), the toolkit's folders, and those of Python
+// packages.
 std::vector<std::string> LibraryFolders();
 
-// The existing folders of Python's packages of CUDA (such as nvidia/cu13/lib and nvidia/cudnn/lib)
-// below `environment`, which is /usr or a virtual environment, for example.
+// Returns the existing folders of CUDA's Python packages (such as nvidia/cu13/lib and
+// nvidia/cudnn/lib) below `environment`, which is /usr or a virtual environment, for example.
 std::vector<std::string> PythonFolders(const std::string& environment);
 
 // Returns "FOLDER/NAME.so.VERSION", or "NAME.so.VERSION" if the folder is "".
 std::string LibraryFile(const std::string& folder, const char* name, int version);
 
-// Loads the library from the first folder that has it. Returns null if none does; `errors` then
-// says why for each folder.
+// Loads the library from the first folder that has it. If no folder has it, returns null and writes
+// the reason for each folder to `errors`.
 void* OpenLibrary(const std::vector<std::string>& folders, const char* name, int version,
                   std::vector<std::string>& errors);
 
-// Looks up a function. FAILED_PRECONDITION if `library`, which the error calls `product`, lacks it.
+// Looks up a function. Returns FAILED_PRECONDITION if `library`, which the error calls `product`,
+// lacks the function.
 absl::Status TakeFunction(void* library, const char* product, const char* name, void** function);
 
 template <typename Function>

@@ -14,7 +14,7 @@
 namespace leeway::cuda {
 namespace {
 
-// Runs `work`, which returns a Status, so that only a number and a text leave the module.
+// Runs `work`, which returns a Status. Only a number and a string leave the module.
 template <typename Work>
 int Answer(char* error, uint32_t error_bytes, Work work) noexcept {
   const auto say = [&](const char* text, size_t length) {

@@ -1,4 +1,4 @@
-// Starts cuDNN for a device, or says why it does not.
+// Starts cuDNN for a device, or reports why it cannot be used.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,15 @@
 namespace leeway::cuda {
 
 struct StartedConvolver {
-  // Null if convolutions are products of patches.
+  // The convolver. Null if convolutions are products of patches.
   std::unique_ptr<Convolver> convolver;
-  // A remark for the log: how convolutions are computed, and why if it is not by cuDNN.
+  // A remark for the log: how convolutions are computed, and if cuDNN does not compute them, why.
   std::string remark;
 };
 
-// Starts cuDNN unless LEEWAY_CUDA_CUDNN is 0; if it is 1, cuDNN computes all convolutions that it
-// can. `runtime` must outlive the convolver. RESOURCE_EXHAUSTED: the device has no room for cuDNN.
-// Any other problem of cuDNN is not an error but a remark.
+// Starts cuDNN unless LEEWAY_CUDA_CUDNN is 0. If LEEWAY_CUDA_CUDNN is 1, cuDNN computes all
+// convolutions that it can. `runtime` must outlive the convolver. Returns RESOURCE_EXHAUSTED if the
+// device has no room for cuDNN. Any other problem with cuDNN is not an error but a remark.
 absl::StatusOr<StartedConvolver> StartConvolver(Runtime& runtime);
 
 }  // namespace leeway::cuda

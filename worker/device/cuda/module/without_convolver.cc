@@ -1,4 +1,4 @@
-// The StartConvolver of a module that was built without cuDNN's headers.
+// StartConvolver for a module that was built without cuDNN's headers.
 #include "worker/device/cuda/module/start_convolver.h"
 
 namespace leeway::cuda {
