@@ -46,12 +46,6 @@ class TcpPort {
 ConnectionTable::Sockets TcpSockets();
 // Empty: it has none any more.
 std::string PeerOf(int socket);
-// Once, at the start of a program that listens: connections are files, and the usual limit is for
-// programs that wait with select().
-void AllowManyFiles();
-// Once, at the start of a program that others rely on: to write where nobody reads any more
-// (SIGPIPE), or beyond `ulimit -f` (SIGXFSZ), is an error, and not the process's end.
-void SurviveWrites();
 // How many files this process may have open.
 uint64_t FilesMost();
 

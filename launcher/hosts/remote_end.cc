@@ -22,6 +22,7 @@
 #include "common/files/files.h"
 #include "common/files/private_files.h"
 #include "common/files/temporary_folder.h"
+#include "common/process_start.h"
 #include "common/protocol.h"
 #include "common/status.h"
 #include "launcher/hosts/remote_messages.h"
@@ -180,7 +181,7 @@ absl::StatusOr<ExitStatus> Attend(Process& process, Commands& commands, int outp
 }  // namespace
 
 int RunRemoteEnd(int input, int output) {
-  signal(SIGPIPE, SIG_IGN);
+  SurviveWrites();
   Tell(output, {.hello = Hello()});
   Commands commands(input);
   std::optional<std::string> line;

@@ -22,6 +22,7 @@
 #include "common/log.h"
 #include "common/loopback.h"
 #include "common/memory.h"
+#include "common/process_start.h"
 #include "common/protocol.h"
 #include "common/retry_hint.h"
 #include "common/room.h"

@@ -32,7 +32,7 @@ def stopped_by(*numbers):
         run.process.send_signal(number)
         if number == signal.SIGTERM:
             # To the process and then to its group, as timeout(1) does.
-            time.sleep(0.2)
+            run.wait_for(lambda r: "stopping in order" in r.said())
             run.process.send_signal(number)
         summary = run.wait(expect=runs.STOPPED)
         runs.check(summary["state"] == "stopped" and summary["clock"] >= reached,
