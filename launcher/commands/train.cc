@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "bench/base/process.h"
 #include "common/command_line/security_flags.h"
 #include "common/files/files.h"
@@ -97,6 +98,15 @@ std::optional<v1::CoordinatorRecord> EndSince(const Record& before, const Record
   return old ? std::nullopt : *now;
 }
 
+// What the coordinator has said of a failure that it could not put on record, as on a full disk.
+std::optional<v1::CoordinatorRecord> EndAsTold(const std::optional<v1::JobStatus>& status) {
+  if (!status || status->state() != v1::JOB_FAILED) return std::nullopt;
+  v1::CoordinatorRecord told;
+  told.set_outcome(v1::JOB_FAILED);
+  told.set_message(std::string(absl::StripPrefix(status->message(), "the job has failed: ")));
+  return told;
+}
+
 struct Ran {
   RunOutcome outcome;
   std::optional<v1::CoordinatorRecord> end;
@@ -174,7 +184,9 @@ absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalS
   std::filesystem::remove(run.Here(kCoordinatorFile), error);
   std::filesystem::remove(run.Here(kHostsFile), error);
   RETURN_IF_ERROR(outcome.status());
-  return Ran{*std::move(outcome), end()};
+  std::optional<v1::CoordinatorRecord> ended = end();
+  if (!ended) ended = EndAsTold(outcome->status);
+  return Ran{*std::move(outcome), std::move(ended)};
 }
 
 // By process; of the processes that there are now.
@@ -185,16 +197,14 @@ std::vector<uint32_t> Sum(std::vector<uint32_t> before, const std::vector<uint32
 }
 
 // Step 3; the exit code. `failure`: what it is if the run has failed.
-absl::StatusOr<int> Finish(const Plan& plan, const RunPlace& place, const FinishInput& finish,
-                           int failure) {
-  ASSIGN_OR_RETURN(const RunSummary summary, FinishRun(finish));
+int Finish(const Plan& plan, const RunPlace& place, const FinishInput& finish, int failure) {
+  const RunSummary summary = FinishRun(finish);
   spdlog::info("{}{}{}", summary.state, summary.message.empty() ? "" : ": ", summary.message);
   for (const std::string& warning : summary.warnings) std::cerr << "leeway: " << warning << "\n";
   std::cout << DescribeOutcome(summary, place, plan.data_given ? plan.data_dir : "", plan.command)
             << std::flush;
   if (summary.state == "failed") std::cerr << "leeway: the job failed: " << summary.message << "\n";
-  if (finish.end && finish.end->permanent()) failure = kExitPermanent;
-  const int code = ExitCodeOf(summary, failure);
+  const int code = ExitCodeOf(summary, finish.end, failure);
   if (summary.state == "stopped" && code != kExitStopped) {
     std::cerr << "leeway: stopped before there was a checkpoint: the run begins anew when it is "
                  "started again\n";

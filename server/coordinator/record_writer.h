@@ -2,6 +2,7 @@
 // time. One that cannot be written is tried again until there is no hope.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -16,6 +17,11 @@ namespace leeway {
 // Not thread-safe: of one thread, which blocks while the disk works.
 class RecordWriter {
  public:
+  // At most, of the record of a job that has failed: what it failed of may be the same full disk,
+  // and whoever waits is to hear of it. A coordinator started again without that record goes on
+  // from the newest checkpoint, as --resume does.
+  static constexpr Duration kFailedPatience = std::chrono::seconds(5);
+
   // `sink` outlives it. `patience`: how long a record that is awaited is tried.
   RecordWriter(CheckpointSink* sink, Duration patience) : sink_(sink), patience_(patience) {}
 

@@ -151,12 +151,16 @@ std::vector<v1::EvaluationMetrics> EvaluationsBefore(const std::string& run_dir)
   return evaluations;
 }
 
-// What may be done about a job that has failed; empty if its record knows of nothing.
-std::string WayOn(const std::string& run_dir) {
-  const auto record = ReadCoordinatorRecord(run_dir);
-  const bool known = record.ok() && record->has_value();
-  if (!known || !(*record)->checkpointed() || (*record)->permanent()) return "";
-  return "; server 0 with --resume goes on from the newest checkpoint";
+// Of a job that has failed. `record` is its newest; null: unknown.
+ServerEnd EndOfFailed(const std::string& message, const v1::CoordinatorRecord* record) {
+  // As on a disk that is full: the next life knows of no end, and goes on as after a kill.
+  if (record != nullptr && record->outcome() == v1::JOB_STARTING) {
+    return {kExitTemporary, absl::UnavailableError(message + "; its end is not on record: the same "
+                                                             "command goes on with the job")};
+  }
+  const bool goes_on = record != nullptr && record->checkpointed() && !record->permanent();
+  const char* const way = "; server 0 with --resume goes on from the newest checkpoint";
+  return EndOf(v1::JOB_FAILED, absl::StrCat(message, goes_on ? way : ""));
 }
 
 // Of a server 1 or higher whose job is over.
@@ -476,15 +480,15 @@ ServerEnd ServerProcess::EndJob(v1::JobState outcome, const std::string& message
   const bool stopped = outcome == v1::JOB_STOPPED, failed = outcome == v1::JOB_FAILED;
   const auto record = ReadCoordinatorRecord(options_.run_dir);
   // Why it has finished before its length.
-  const bool known = record.ok() && record->has_value() && !stopped && !failed;
-  const std::string early = known ? (*record)->message() : "";
+  const bool known = record.ok() && record->has_value();
+  const std::string early = known && !stopped && !failed ? (*record)->message() : "";
   const absl::Status written = WriteOutcome({.job = options_.job,
                                              .run_dir = options_.run_dir,
                                              .state = stopped  ? "stopped"
                                                       : failed ? "failed"
                                                                : "finished",
                                              .message = stopped || failed ? message : early});
-  if (failed) return EndOf(outcome, message + WayOn(options_.run_dir));
+  if (failed) return EndOfFailed(message, known ? &**record : nullptr);
   if (written.ok()) return EndOf(outcome, message);
   // The same command tries again: the record says that the job is over.
   return {kExitTemporary, Annotate(written,

@@ -64,8 +64,9 @@ struct SaveAll {
 };
 
 // Durable before any command after it is begun, tried again and again. Answered by RecordDone: with
-// an error, once there is no hope (limits.start_seconds), and then servers are told nothing of what
-// was to follow. Lines for the log wait for none.
+// an error, once there is no hope (limits.start_seconds; seconds, where it says that the job has
+// failed), and then servers are told nothing of what was to follow. Lines for the log wait for
+// none.
 struct WriteRecord {
   v1::CoordinatorRecord record;
   // False: nothing follows from it but what a coordinator started again finds out by itself, or is

@@ -76,8 +76,8 @@ class CutBook {
   // there is none, or one is in writing already: once that is durable older folders go, of which
   // the next one might want a state.
   std::optional<CutParts> TakeWhole(const Needs& needs);
-  // The manifest is durable (older open cuts are dropped), or not (the cut has failed).
-  void Written(uint64_t clock, bool durable);
+  // The manifest is durable (older open cuts are dropped), or not (the cut has failed, for this).
+  void Written(uint64_t clock, const absl::Status& status);
   // The job goes back to the newest complete cut: only what that consists of is known from now on.
   // Not while a manifest is in writing.
   void GoBack();
