@@ -17,6 +17,7 @@
 #include "common/exit_code.h"
 #include "common/identity.h"
 #include "common/log.h"
+#include "common/loopback.h"
 #include "common/memory.h"
 #include "common/process_start.h"
 #include "common/protocol.h"
@@ -147,7 +148,9 @@ int RunWorkerProgram(int argc, char** argv) {
     return kExitUsage;
   }
   // What it starts to take part, beside what computes.
-  if (status = CheckRoom({.threads = 10, .files = 16}); !status.ok()) {
+  status = CheckRoom({.threads = 10, .files = 16});
+  if (status.ok()) status = CheckLoopback(flags.worker.coordinator);
+  if (!status.ok()) {
     spdlog::error("{}", std::string(status.message()));
     return kExitTemporary;
   }

@@ -11,6 +11,9 @@
 
 namespace leeway {
 
+// Of a folder that was to keep keys in memory: where they are, and why. Empty: in memory.
+std::string WarningOfKeys(const TemporaryFolder& folder);
+
 // An authority, and a certificate for each role that takes part in a run. They lie in memory
 // where there is a folder for that, and go with this object, or when all who use them have died.
 // The authority's key is nowhere.
@@ -18,6 +21,8 @@ class KeyFolder {
  public:
   static absl::StatusOr<std::unique_ptr<KeyFolder>> Make();
 
+  // Empty: they lie in memory. Else a warning that says where, and why.
+  std::string Warning() const;
   // Server, worker or launcher: a folder for --tls-dir.
   std::string Of(v1::Role role) const;
   // Mutual TLS, without a token.

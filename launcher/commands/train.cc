@@ -20,6 +20,7 @@
 #include "common/files/files.h"
 #include "common/files/private_files.h"
 #include "common/log.h"
+#include "common/loopback.h"
 #include "common/machine.h"
 #include "common/memory.h"
 #include "common/room.h"
@@ -295,6 +296,16 @@ Room RoomFor(const Plan& plan) {
   return room;
 }
 
+// Before the run folder is made, for that may be new, and before servers and workers are started,
+// which are this process's children.
+absl::Status KeepPrivate(const TrainOptions& options, const v1::TrainingJob& job) {
+  if (!job.metadata().private_() && !options.run_dir.empty()) return absl::OkStatus();
+  // The folder of all runs is whose it was.
+  if (options.run_dir.empty()) RETURN_IF_ERROR(MakeFolders(kRunsFolder));
+  KeepFilesPrivate();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> Train(TrainOptions options) {
   // Before any thread is there.
   ASSIGN_OR_RETURN(std::unique_ptr<SignalSource> signals, SignalSource::Create());
@@ -324,12 +335,8 @@ absl::StatusOr<int> Train(TrainOptions options) {
   ASSIGN_OR_RETURN(plan.hosts, ConnectHosts(options.hosts, plan.job, plan.security));
   plan.insecure = options.hosts.insecure && plan.hosts != nullptr;
   RETURN_IF_ERROR(Annotate(CheckRoom(RoomFor(plan)), "the job does not fit here"));
-  // First: the folder may be new, and the servers and workers are this process's children.
-  if (plan.job.metadata().private_() || options.run_dir.empty()) {
-    // The folder of all runs is whose it was.
-    if (options.run_dir.empty()) RETURN_IF_ERROR(MakeFolders(kRunsFolder));
-    KeepFilesPrivate();
-  }
+  if (plan.hosts == nullptr) RETURN_IF_ERROR(CheckLoopback(LoopbackHost() + ":0"));
+  RETURN_IF_ERROR(KeepPrivate(options, plan.job));
   ASSIGN_OR_RETURN(const RunFolder run, TakeRunFolder(options, plan.job));
   if (options.resume) {
     ASSIGN_OR_RETURN(plan.so_far, ReadRunSoFar(run, plan.job, plan.steps_per_epoch));

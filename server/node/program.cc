@@ -188,6 +188,8 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& sign
   ASSIGN_OR_RETURN(SecuritySettings security,
                    SettingsOf(flags.security, flags.server.job.security(), EndOfCalls::kAnswers));
   RETURN_IF_ERROR(CheckMayListen(flags.server.listen, security.tls, flags.insecure));
+  RETURN_IF_ERROR(CheckLoopback(flags.server.listen));
+  RETURN_IF_ERROR(CheckLoopback(flags.server.coordinator));
   TakeLibraryLog(/*handshakes=*/security.tls != v1::TLS_MODE_NONE);
   SetProcessSecurity(std::move(security));
   flags.server.start_within = FromSeconds(flags.start_seconds);
