@@ -101,6 +101,9 @@ int Report(const WorkerEnd& end) {
     case WorkerExit::kPermanent:
       spdlog::error("{}", std::string(end.status.message()));
       return kExitPermanent;
+    case WorkerExit::kUsage:
+      spdlog::error("{}", std::string(end.status.message()));
+      return kExitUsage;
     case WorkerExit::kRestart:
       break;
   }

@@ -54,6 +54,8 @@ enum class WorkerExit {
   kStopped,
   // The job or the data are wrong, or training has diverged. A restart would end the same way.
   kPermanent,
+  // Its arguments are wrong for this job. The same.
+  kUsage,
   // A newer life of the rank exists. This one ends silently.
   kReplaced,
   // Anything else. A new life may succeed.

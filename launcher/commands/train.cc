@@ -17,6 +17,7 @@
 #include "absl/strings/strip.h"
 #include "bench/base/process.h"
 #include "common/command_line/security_flags.h"
+#include "common/exit_code.h"
 #include "common/files/files.h"
 #include "common/files/private_files.h"
 #include "common/log.h"
@@ -337,7 +338,13 @@ absl::StatusOr<int> Train(TrainOptions options) {
   RETURN_IF_ERROR(Annotate(CheckRoom(RoomFor(plan)), "the job does not fit here"));
   if (plan.hosts == nullptr) RETURN_IF_ERROR(CheckLoopback(LoopbackHost() + ":0"));
   RETURN_IF_ERROR(KeepPrivate(options, plan.job));
-  ASSIGN_OR_RETURN(const RunFolder run, TakeRunFolder(options, plan.job));
+  const absl::StatusOr<RunFolder> taken = TakeRunFolder(options, plan.job);
+  if (absl::IsAborted(taken.status())) {
+    ShowResult(taken.status());
+    return kExitReplaced;
+  }
+  RETURN_IF_ERROR(taken.status());
+  const RunFolder& run = *taken;
   if (options.resume) {
     ASSIGN_OR_RETURN(plan.so_far, ReadRunSoFar(run, plan.job, plan.steps_per_epoch));
   }

@@ -19,6 +19,7 @@
 #include "common/command_line/security_flags.h"
 #include "common/environment.h"
 #include "common/exit_code.h"
+#include "common/host_name.h"
 #include "common/log.h"
 #include "common/loopback.h"
 #include "common/memory.h"
@@ -187,7 +188,12 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& sign
   }
   ASSIGN_OR_RETURN(SecuritySettings security,
                    SettingsOf(flags.security, flags.server.job.security(), EndOfCalls::kAnswers));
-  RETURN_IF_ERROR(CheckMayListen(flags.server.listen, security.tls, flags.insecure));
+  const absl::Status open = CheckMayListen(flags.server.listen, security.tls, flags.insecure);
+  if (!open.ok()) {
+    // Which advice fits follows from where the name leads.
+    RETURN_IF_ERROR(Annotate(CheckHostIsKnown(flags.server.listen), "--listen"));
+    return open;
+  }
   RETURN_IF_ERROR(CheckLoopback(flags.server.listen));
   RETURN_IF_ERROR(CheckLoopback(flags.server.coordinator));
   TakeLibraryLog(/*handshakes=*/security.tls != v1::TLS_MODE_NONE);

@@ -212,7 +212,8 @@ TEST_CASE("Where no coordinator is, what is said to be there is there") {
   Write(run, kSummaryFile, "{}");
   CHECK_THAT(std::string(FindCoordinator(run.path()).status().message()),
              Catch::Contains(run / kSummaryFile));
-  CHECK(*FindCoordinator("host:7000") == "host:7000");
+  CHECK(*FindCoordinator("127.0.0.1:7000") == "127.0.0.1:7000");
+  CHECK(absl::IsInvalidArgument(FindCoordinator("no host:7000").status()));
   Write(run, kCoordinatorFile, "host:7001\n");
   CHECK(*FindCoordinator(run.path()) == "host:7001");
 }
