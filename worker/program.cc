@@ -25,6 +25,7 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/health_port.h"
 #include "common/rpc/host.h"
+#include "common/rpc/library_log.h"
 #include "common/rpc/transport_security.h"
 #include "common/status.h"
 #include "worker/worker.h"
@@ -123,6 +124,7 @@ absl::Status CompleteFromEnvironment(WorkerOptions& worker) {
 
 absl::Status AdoptSecurity(const Flags& flags) {
   ASSIGN_OR_RETURN(SecuritySettings security, SettingsOf(flags.security, {}, EndOfCalls::kCalls));
+  TakeLibraryLog(/*handshakes=*/false);
   SetProcessSecurity(std::move(security));
   return absl::OkStatus();
 }
