@@ -17,13 +17,15 @@
 #include "common/exit_code.h"
 #include "common/identity.h"
 #include "common/log.h"
+#include "common/loopback.h"
 #include "common/memory.h"
+#include "common/process_start.h"
 #include "common/protocol.h"
 #include "common/room.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/health_port.h"
 #include "common/rpc/host.h"
-#include "common/rpc/tcp_port.h"
+#include "common/rpc/library_log.h"
 #include "common/rpc/transport_security.h"
 #include "common/status.h"
 #include "worker/worker.h"
@@ -102,6 +104,9 @@ int Report(const WorkerEnd& end) {
     case WorkerExit::kPermanent:
       spdlog::error("{}", std::string(end.status.message()));
       return kExitPermanent;
+    case WorkerExit::kUsage:
+      spdlog::error("{}", std::string(end.status.message()));
+      return kExitUsage;
     case WorkerExit::kRestart:
       break;
   }
@@ -121,6 +126,7 @@ absl::Status CompleteFromEnvironment(WorkerOptions& worker) {
 
 absl::Status AdoptSecurity(const Flags& flags) {
   ASSIGN_OR_RETURN(SecuritySettings security, SettingsOf(flags.security, {}, EndOfCalls::kCalls));
+  TakeLibraryLog(/*handshakes=*/false);
   SetProcessSecurity(std::move(security));
   return absl::OkStatus();
 }
@@ -151,7 +157,9 @@ int RunWorkerProgram(int argc, char** argv) {
   }
   // The number of threads and files that a worker needs to take part in a job, besides the
   // computing threads.
-  if (status = CheckRoom({.threads = 10, .files = 16}); !status.ok()) {
+  status = CheckRoom({.threads = 10, .files = 16});
+  if (status.ok()) status = CheckLoopback(flags.worker.coordinator);
+  if (!status.ok()) {
     spdlog::error("{}", std::string(status.message()));
     return kExitTemporary;
   }

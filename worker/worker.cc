@@ -279,7 +279,7 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
   const absl::Status computable = CheckHasLayers(offer->job(), "leeway-worker");
   if (!computable.ok()) return Refused(computable, channel);
   const auto rank = PresumedRank(options, offer->job());
-  if (!rank.ok()) return Refused(rank.status(), channel);
+  if (!rank.ok()) return {WorkerExit::kUsage, rank.status()};
   StayOn(options.processors);
   auto equipment = Equip(*offer, options, *rank);
   if (!equipment.ok()) return Refused(equipment.status(), channel);

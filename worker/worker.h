@@ -57,6 +57,8 @@ enum class WorkerExit {
   kStopped,
   // The job or the data is wrong, or training has diverged. A restart would end in the same way.
   kPermanent,
+  // Its arguments are wrong for this job. The same.
+  kUsage,
   // A newer life of the rank exists. This life ends without a message to the coordinator.
   kReplaced,
   // Any other failure. A restart may succeed.

@@ -77,6 +77,31 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
   return absl::StrCat("a command is missing; use one of ", absl::StrJoin(commands, ", "));
 }
 
+constexpr char kEmpty[] = "the value is empty: give one, or leave it out";
+
+// Before what an option checks by itself.
+void RefuseEmptyValues(CLI::App& app) {
+  const auto check = [](const std::string& text) {
+    return std::string(text.empty() ? kEmpty : "");
+  };
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() > 0) option->transform(CLI::Validator(check, ""));
+  }
+  for (CLI::App* command : app.get_subcommands({})) RefuseEmptyValues(*command);
+}
+
+// In place of the value of --name= the library would take the next argument.
+std::string EmptyAssignment(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    const absl::string_view argument = argv[i];
+    if (argument == "--") break;
+    const bool empty =
+        absl::StartsWith(argument, "--") && argument.find('=') + 1 == argument.size();
+    if (empty) return absl::StrCat(argument.substr(0, argument.size() - 1), ": ", kEmpty);
+  }
+  return "";
+}
+
 // Returns a name such as "leeway bench transport".
 std::string FullName(const CLI::App& command) {
   const CLI::App* parent = command.get_parent();
@@ -93,7 +118,10 @@ CLI::Validator AddressToBind() {
 }
 
 std::optional<int> ParseCommandLine(CLI::App& app, int argc, const char* const* argv) {
+  RefuseEmptyValues(app);
   try {
+    const std::string empty = EmptyAssignment(argc, argv);
+    if (!empty.empty()) throw CLI::ValidationError(empty);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // CLI11 also throws for --help and --version, with exit code 0.

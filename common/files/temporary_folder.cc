@@ -8,6 +8,9 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,17 +23,23 @@ namespace {
 
 constexpr char kMemoryFolder[] = "/dev/shm";
 
-std::string ParentIn(TemporaryIn where) {
-  if (where == TemporaryIn::kMemory && access(kMemoryFolder, W_OK) == 0) return kMemoryFolder;
+std::string FolderOfSystem() {
   std::error_code error;
   const auto temporary = std::filesystem::temp_directory_path(error);
   return error ? "/tmp" : temporary.string();
 }
 
-absl::StatusOr<std::string> MakeTemporary(const std::string& name, TemporaryIn where) {
-  std::string path = absl::StrCat(ParentIn(where), "/", name, "-XXXXXX");
-  if (mkdtemp(path.data()) != nullptr) return path;
-  return absl::InternalError(absl::StrCat("making ", path, ": ", strerror(errno)));
+absl::StatusOr<std::string> MakeBelow(const std::string& parent, const std::string& name) {
+  std::string path = absl::StrCat(parent, "/", name, "-XXXXXX");
+  // A umask may take its owner's rights, too.
+  if (mkdtemp(path.data()) != nullptr && chmod(path.c_str(), S_IRWXU) == 0) return path;
+  return absl::ErrnoToStatus(errno, absl::StrCat("making ", path));
+}
+
+bool IsMemory(const std::string& path) {
+  struct statfs found;
+  return statfs(path.c_str(), &found) == 0 &&
+         (found.f_type == TMPFS_MAGIC || found.f_type == RAMFS_MAGIC);
 }
 
 // Runs in the keeper, the process that removes the folder at `path` when no other process has the
@@ -51,8 +60,16 @@ absl::StatusOr<std::string> MakeTemporary(const std::string& name, TemporaryIn w
 
 absl::StatusOr<std::unique_ptr<TemporaryFolder>> TemporaryFolder::Make(const std::string& name,
                                                                        TemporaryIn where) {
-  ASSIGN_OR_RETURN(std::string path, MakeTemporary(name, where));
-  std::unique_ptr<TemporaryFolder> folder(new TemporaryFolder(std::move(path)));
+  absl::StatusOr<std::string> path;
+  std::string why_on_disk;
+  if (where == TemporaryIn::kMemory) path = MakeBelow(kMemoryFolder, name);
+  if (where == TemporaryIn::kFiles || !path.ok()) {
+    why_on_disk = where == TemporaryIn::kFiles ? "" : std::string(path.status().message());
+    ASSIGN_OR_RETURN(path, MakeBelow(FolderOfSystem(), name));
+  }
+  if (IsMemory(*path)) why_on_disk.clear();
+  std::unique_ptr<TemporaryFolder> folder(
+      new TemporaryFolder(*std::move(path), std::move(why_on_disk)));
   RETURN_IF_ERROR(folder->StartKeeper());
   return folder;
 }

@@ -13,7 +13,7 @@ namespace leeway {
 enum class TemporaryIn {
   // The system's folder for temporary files.
   kFiles,
-  // /dev/shm, which is in memory. If the system does not have it, the same as kFiles.
+  // /dev/shm, which is memory; where nothing can be made there, the same as kFiles.
   kMemory,
 };
 
@@ -30,12 +30,16 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   const std::string& path() const { return path_; }
+  // Of one that was to be in memory and is on a disk: why. Else empty.
+  const std::string& why_on_disk() const { return why_on_disk_; }
 
  private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+  TemporaryFolder(std::string path, std::string why_on_disk)
+      : path_(std::move(path)), why_on_disk_(std::move(why_on_disk)) {}
   absl::Status StartKeeper();
 
   const std::string path_;
+  const std::string why_on_disk_;
   // The keeper, and the end of a pipe. This end is open in each process that may write to the
   // folder.
   pid_t keeper_ = -1;

@@ -10,11 +10,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/rpc/doorway.h"
+
 namespace leeway {
 namespace {
 
 constexpr std::chrono::milliseconds kAgainAfter(100);
-constexpr std::chrono::milliseconds kLookEvery(10);
+constexpr int kLookMs = static_cast<int>(
+    std::chrono::duration_cast<std::chrono::milliseconds>(Doorway::kLookEvery).count());
 
 }  // namespace
 
@@ -43,7 +46,7 @@ void Acceptor::Run() {
   std::vector<pollfd> files = {{*stop_, POLLIN, 0}};
   for (const Descriptor& socket : listening_) files.push_back({*socket, POLLIN, 0});
   while (true) {
-    poll(files.data(), files.size(), look_() ? static_cast<int>(kLookEvery.count()) : -1);
+    poll(files.data(), files.size(), look_() ? kLookMs : -1);
     if (files[0].revents != 0) return;
     bool room = true;
     for (size_t i = 1; i < files.size(); ++i) {

@@ -3,7 +3,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -216,18 +215,6 @@ std::string PeerOf(int socket) {
   inet_ntop(AF_INET6, &six.sin6_addr, host, sizeof(host));
   const std::string scope = six.sin6_scope_id == 0 ? "" : absl::StrCat("%25", six.sin6_scope_id);
   return absl::StrCat("ipv6:%5B", host, scope, "%5D:", port);
-}
-
-void AllowManyFiles() {
-  rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
-}
-
-void SurviveWrites() {
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);
 }
 
 uint64_t FilesMost() {

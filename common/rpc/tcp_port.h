@@ -48,15 +48,7 @@ class TcpPort {
 ConnectionTable::Sockets TcpSockets();
 // Returns the name of the connection's peer, or an empty string if the connection is gone.
 std::string PeerOf(int socket);
-// Raises the limit of open files to the maximum that the user may set. Call this function once, at
-// the start of a program that listens. Each connection is a file, and the default limit is low
-// because it is meant for programs that use select().
-void AllowManyFiles();
-// From now on a write to a closed connection (SIGPIPE) or beyond `ulimit -f` (SIGXFSZ) returns an
-// error and does not end the process. Call this function once, at the start of a program on which
-// other processes depend.
-void SurviveWrites();
-// Returns the number of files that this process may have open.
+// How many files this process may have open.
 uint64_t FilesMost();
 
 }  // namespace leeway

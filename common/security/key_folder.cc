@@ -14,6 +14,13 @@ namespace {
 constexpr uint32_t kRunDays = 3650;
 }  // namespace
 
+std::string WarningOfKeys(const TemporaryFolder& folder) {
+  if (folder.why_on_disk().empty()) return "";
+  return absl::StrCat("the keys of this run are on disk, in ", folder.path(),
+                      ", until it ends: in memory there is no room for them (",
+                      folder.why_on_disk(), ")");
+}
+
 absl::StatusOr<std::unique_ptr<KeyFolder>> KeyFolder::Make() {
   ASSIGN_OR_RETURN(auto folder, TemporaryFolder::Make("leeway-keys", TemporaryIn::kMemory));
   std::unique_ptr<KeyFolder> keys(new KeyFolder(std::move(folder)));
@@ -27,6 +34,8 @@ absl::StatusOr<std::unique_ptr<KeyFolder>> KeyFolder::Make() {
   }
   return keys;
 }
+
+std::string KeyFolder::Warning() const { return WarningOfKeys(*folder_); }
 
 std::string KeyFolder::Of(v1::Role role) const {
   return absl::StrCat(folder_->path(), "/", RoleName(role));

@@ -11,6 +11,9 @@
 
 namespace leeway {
 
+// Of a folder that was to keep keys in memory: where they are, and why. Empty: in memory.
+std::string WarningOfKeys(const TemporaryFolder& folder);
+
 // Makes an authority, and a certificate for each role that takes part in a run. The files are in
 // memory if the system has a folder for that. They disappear with this object, or, if this process
 // dies, when all processes that use them have ended. The authority's key is not stored.
@@ -18,6 +21,8 @@ class KeyFolder {
  public:
   static absl::StatusOr<std::unique_ptr<KeyFolder>> Make();
 
+  // Empty: they lie in memory. Else a warning that says where, and why.
+  std::string Warning() const;
   // Returns the folder for --tls-dir. `role` is server, worker or launcher.
   std::string Of(v1::Role role) const;
   // Returns settings for mutual TLS without a token.

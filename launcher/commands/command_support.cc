@@ -1,5 +1,6 @@
 #include "launcher/commands/command_support.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -10,16 +11,19 @@
 #include <unistd.h>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/address.h"
 #include "common/exit_code.h"
 #include "common/files/files.h"
+#include "common/host_name.h"
 #include "common/object_store/address.h"
 #include "common/process/process.h"
 #include "common/status.h"
 #include "common/storage/storage.h"
+#include "common/suggestion.h"
 #include "launcher/commands/data_check.h"
 #include "launcher/commands/run_folder.h"
 #include "server/outcome/stored_job.h"
@@ -59,6 +63,8 @@ absl::Status NoLauncherHere(const std::string& location, const std::string& here
       "local folder at ", here,
       ": give the folder that --local-dir named, or server 0's HOST:PORT"));
 }
+
+constexpr size_t kRunsNamedMax = 5;
 
 absl::Status NoCoordinator(const std::string& run_dir) {
   const std::string summary = run_dir + "/" + kSummaryFile;
@@ -129,9 +135,13 @@ absl::StatusOr<std::string> FindCoordinator(const std::string& target) {
   ASSIGN_OR_RETURN(const std::string here, FolderHere(target));
   const bool stored = here != target;
   if (!stored && !IsFolder(target)) {
-    if (CheckAddressToReach(target).ok()) return target;
+    if (CheckAddressToReach(target).ok()) {
+      RETURN_IF_ERROR(CheckHostIsKnown(target));
+      return target;
+    }
     return absl::InvalidArgumentError(absl::StrCat(
-        target, " is no folder and no address: give the run folder, or server 0's HOST:PORT"));
+        target, " is no folder and no address: give the run folder, or server 0's HOST:PORT",
+        RunsHere(target)));
   }
   absl::StatusOr<std::string> address = ReadFile(here + "/" + kCoordinatorFile, 4096);
   if (absl::IsNotFound(address.status())) {
@@ -139,6 +149,21 @@ absl::StatusOr<std::string> FindCoordinator(const std::string& target) {
   }
   RETURN_IF_ERROR(address.status());
   return std::string(absl::StripAsciiWhitespace(*address));
+}
+
+std::string RunsHere(const std::string& target) {
+  std::vector<std::string> runs;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(kRunsFolder, error)) {
+    if (fs::exists(entry.path() / kJobFile, error)) runs.push_back(entry.path().string());
+  }
+  if (runs.empty()) return "";
+  std::sort(runs.begin(), runs.end());
+  const std::string meant = absl::StrCat(kRunsFolder, "/", fs::path(target).filename().string());
+  const std::string near = Suggestion(meant, runs);
+  if (absl::StartsWith(near, "; did you mean")) return near;
+  if (runs.size() > kRunsNamedMax) runs.erase(runs.begin(), runs.end() - kRunsNamedMax);
+  return absl::StrCat("; runs here are ", absl::StrJoin(runs, ", "));
 }
 
 bool IsSilence(const absl::Status& status) {
@@ -164,7 +189,8 @@ absl::Status AskUntilHeard(const std::string& target, const std::string& address
       if (!HasLauncher(here)) return NobodyAnswers(target, address);
     }
     if (!std::exchange(told, true)) {
-      std::cerr << "leeway: nobody answers at " << address << " yet; asking again" << std::endl;
+      std::cerr << "leeway: nobody answers at " << address
+                << " yet, asking again: " << status.message() << std::endl;
     }
     std::this_thread::sleep_for(kAskAgainAfter);
   }
@@ -187,7 +213,7 @@ void ShowProgress(const std::string& what) {
 int ShowResult(const absl::Status& status) {
   if (status.ok()) return kExitDone;
   std::cerr << "leeway: " << status.message() << "\n";
-  if (absl::IsInvalidArgument(status)) return kExitUsage;
+  if (absl::IsInvalidArgument(status) || absl::IsAlreadyExists(status)) return kExitUsage;
   return absl::IsDataLoss(status) ? kExitPermanent : kExitTemporary;
 }
 

@@ -38,8 +38,12 @@ absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std:
 absl::StatusOr<std::string> FolderHere(const std::string& target);
 // Where the coordinator is: `target` itself, HOST:PORT, or as the run folder `target` says for as
 // long as its job runs (FolderHere). NOT_FOUND: none runs there, or none that leeway train started.
-// INVALID_ARGUMENT: it is neither.
+// INVALID_ARGUMENT: it is neither, or the host is not known.
 absl::StatusOr<std::string> FindCoordinator(const std::string& target);
+
+// What a message about `target`, which is not there, ends with: the runs that are in ./runs. Empty
+// without any.
+std::string RunsHere(const std::string& target);
 
 // Calls `ask` until the coordinator at `address`, as FindCoordinator has said of `target`, answers,
 // also while it is just coming back, and says once that it does not. UNAVAILABLE at once where
@@ -57,8 +61,8 @@ CLI::Validator NumberIn(double min, double max);
 // that is no terminal.
 void ShowProgress(const std::string& what);
 
-// Prints the error, if it is one, and gives the exit code: 2 for INVALID_ARGUMENT, 3 for
-// DATA_LOSS (a file is damaged), else 1.
+// Prints the error, if it is one, and gives the exit code: 2 for INVALID_ARGUMENT and for
+// ALREADY_EXISTS (what is to be made is there), 3 for DATA_LOSS (a file is damaged), else 1.
 int ShowResult(const absl::Status& status);
 
 }  // namespace leeway

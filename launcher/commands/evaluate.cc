@@ -34,6 +34,11 @@ absl::StatusOr<TestResult> TestOf(absl::StatusOr<std::optional<TestResult>> resu
 }
 
 absl::Status EvaluateRun(const EvaluateOptions& options) {
+  std::error_code error;
+  if (!IsObjectLocation(options.path) && !std::filesystem::exists(options.path, error)) {
+    return absl::NotFoundError(
+        absl::StrCat(options.path, ": there is no such folder", RunsHere(options.path)));
+  }
   ASSIGN_OR_RETURN(const TrainedModel model, LoadTrainedModel(options.path, options.clock));
   WarnOfOlderModel(model);
   const v1::TrainingJob& job = model.manifest.job();

@@ -88,6 +88,12 @@ void SetOutcome(const FinishInput& input, RunSummary& summary) {
   }
 }
 
+// Beside what has failed before.
+void FailAlso(const absl::Status& status, RunSummary& summary) {
+  summary.state = "failed";
+  absl::StrAppend(&summary.message, summary.message.empty() ? "" : "\n", status.message());
+}
+
 // Only the program of an external job can evaluate its model, and may have.
 void AddOwnResult(const TrainedModel& model, const RunHistory& history, RunSummary& summary) {
   AddLastEvaluation(history, summary);
@@ -234,7 +240,7 @@ std::string DescribeAlgorithm(const v1::TrainingJob& job) {
   return text;
 }
 
-absl::StatusOr<RunSummary> FinishRun(const FinishInput& input) {
+RunSummary FinishRun(const FinishInput& input) {
   RunSummary summary;
   // First of all: nothing that is told below is worth more.
   const absl::StatusOr<TrainedModel> model = ExportNewest(input.run_dir, summary);
@@ -251,11 +257,9 @@ absl::StatusOr<RunSummary> FinishRun(const FinishInput& input) {
   summary.server_restarts = input.server_restarts;
   // A run that failed or was stopped early may have no model.
   const bool none = absl::IsNotFound(model.status()) && summary.state != "finished";
-  if (!evaluated.ok() && !none) {
-    summary.state = "failed";
-    absl::StrAppend(&summary.message, summary.message.empty() ? "" : "\n", evaluated.message());
-  }
-  RETURN_IF_ERROR(WriteSummary(input.run_dir, summary));
+  if (!evaluated.ok() && !none) FailAlso(evaluated, summary);
+  const absl::Status written = WriteSummary(input.run_dir, summary);
+  if (!written.ok()) FailAlso(Annotate(written, "writing the summary"), summary);
   const absl::Status report = WriteReport(input.run_dir, input.job, history, summary);
   if (!report.ok()) {
     summary.warnings.push_back(absl::StrCat("no report: ", report.message()));
@@ -263,8 +267,12 @@ absl::StatusOr<RunSummary> FinishRun(const FinishInput& input) {
   return summary;
 }
 
-int ExitCodeOf(const RunSummary& summary, int failure) {
+int ExitCodeOf(const RunSummary& summary, const std::optional<v1::CoordinatorRecord>& end,
+               int failure) {
   if (summary.state == "finished") return kExitDone;
+  if (summary.state != "stopped" && end && end->outcome() == v1::JOB_FAILED) {
+    return end->permanent() ? kExitPermanent : kExitTemporary;
+  }
   if (summary.state != "stopped") return failure;
   return summary.clock.has_value() ? kExitStopped : kExitTemporary;
 }

@@ -33,12 +33,14 @@ struct FinishInput {
 // Exports the newest checkpoint's model, evaluates it, and writes summary.json, curves.svg and
 // report.html, in this order: what of the metrics cannot be read, or of the report not be written,
 // is a warning in the summary. Works with what is there: a run that failed before its first
-// checkpoint has a summary and a report too. An error of the export or the evaluation makes the run
-// a failed one and is in its message.
-absl::StatusOr<RunSummary> FinishRun(const FinishInput& input);
+// checkpoint has a summary and a report too. An error of the export, of the evaluation or of
+// writing the summary makes the run a failed one and is in its message.
+RunSummary FinishRun(const FinishInput& input);
 
-// What `leeway train` exits with (common/exit_code.h); `failure`: where the run has failed.
-int ExitCodeOf(const RunSummary& summary, int failure);
+// What `leeway train` exits with (common/exit_code.h). `failure`: where the run has failed, and its
+// coordinator has not said whether for good.
+int ExitCodeOf(const RunSummary& summary, const std::optional<v1::CoordinatorRecord>& end,
+               int failure);
 
 // The run's summary.json; NOT_FOUND if it has none yet.
 absl::StatusOr<RunSummary> ReadSummary(const std::string& run_dir);

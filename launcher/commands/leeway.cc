@@ -5,8 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/command_line/command_line.h"
 #include "common/exit_code.h"
+#include "common/log.h"
 #include "common/protocol.h"
 #include "common/room.h"
+#include "common/rpc/library_log.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/worker_command.h"
 
@@ -27,6 +29,9 @@ int RunLeeway(int argc, const char* const* argv) {
   // A parent that ignores SIGCHLD passes that on, and the kernel then drops children's exit codes.
   signal(SIGCHLD, SIG_DFL);
   NameLimitsOfMemory();
+  // To standard error, where it disturbs no result, also of the library.
+  SetUpLog({.role = "leeway"}).IgnoreError();
+  TakeLibraryLog(/*handshakes=*/false);
   CLI::App app("Leeway: training with parameter servers. A job is one YAML file.", "leeway");
   int exit_code = kExitDone;
   const std::string version = absl::StrCat("leeway ", kVersion, ", protocol ", kProtocol);

@@ -66,6 +66,10 @@ absl::Status CheckUsable(const RunPlace& place, const Names& names) {
                                                "or name another"));
 }
 
+absl::Status AnotherRuns(const RunPlace& place) {
+  return absl::AbortedError(absl::StrCat("another launcher is running the job in ", place.here));
+}
+
 absl::Status CheckFree(const RunPlace& place) {
   ASSIGN_OR_RETURN(const Names names, ListStored(place.location));
   if (names.empty()) return absl::OkStatus();
@@ -124,7 +128,10 @@ bool HasLauncher(const std::string& here) {
 }
 
 absl::StatusOr<RunFolder> RunFolder::Create(const RunPlace& place) {
-  RETURN_IF_ERROR(CheckFree(place));
+  const absl::Status free = CheckFree(place);
+  const bool holds_one = absl::IsAlreadyExists(free) && !place.in_store();
+  if (holds_one && HasLauncher(place.here)) return AnotherRuns(place);
+  RETURN_IF_ERROR(free);
   return Take(place);
 }
 
@@ -137,10 +144,7 @@ absl::StatusOr<RunFolder> RunFolder::Take(const RunPlace& place) {
   RETURN_IF_ERROR(MakeFolders(absl::StrCat(place.here, "/", kLogsFolder)));
   ASSIGN_OR_RETURN(OpenFolder folder, OpenFolder::Open(place.here));
   if (flock(folder.number(), LOCK_EX | LOCK_NB) == 0) return RunFolder(place, std::move(folder));
-  if (errno == EWOULDBLOCK) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("another launcher is running the job in ", place.here));
-  }
+  if (errno == EWOULDBLOCK) return AnotherRuns(place);
   // As on NFS without its lock daemon.
   if (errno != ENOLCK && errno != ENOSYS && errno != EOPNOTSUPP) {
     return absl::ErrnoToStatus(errno, absl::StrCat("flock of '", place.here, "'"));

@@ -1,6 +1,7 @@
 #include "launcher/commands/run_keys.h"
 
 #include <filesystem>
+#include <iostream>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -48,6 +49,8 @@ absl::StatusOr<std::unique_ptr<RunKeys>> RunKeys::Make(const SecurityFlags& flag
   ASSIGN_OR_RETURN(keys->mode_, TlsModeOf(flags, job));
   if (keys->mode_ != v1::TLS_MODE_NONE) {
     ASSIGN_OR_RETURN(keys->folder_, KeyFolder::Make());
+    const std::string warning = keys->folder_->Warning();
+    if (!warning.empty()) std::cerr << "leeway: " << warning << std::endl;
     ASSIGN_OR_RETURN(keys->own_, keys->folder_->SettingsFor(v1::ROLE_LAUNCHER));
     keys->own_.token = token;
   }

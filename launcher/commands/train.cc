@@ -14,10 +14,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "common/command_line/security_flags.h"
+#include "common/exit_code.h"
 #include "common/files/files.h"
 #include "common/files/private_files.h"
 #include "common/log.h"
+#include "common/loopback.h"
 #include "common/machine.h"
 #include "common/memory.h"
 #include "common/process/process.h"
@@ -97,6 +100,15 @@ std::optional<v1::CoordinatorRecord> EndSince(const Record& before, const Record
   return old ? std::nullopt : *now;
 }
 
+// What the coordinator has said of a failure that it could not put on record, as on a full disk.
+std::optional<v1::CoordinatorRecord> EndAsTold(const std::optional<v1::JobStatus>& status) {
+  if (!status || status->state() != v1::JOB_FAILED) return std::nullopt;
+  v1::CoordinatorRecord told;
+  told.set_outcome(v1::JOB_FAILED);
+  told.set_message(std::string(absl::StripPrefix(status->message(), "the job has failed: ")));
+  return told;
+}
+
 struct Ran {
   RunOutcome outcome;
   std::optional<v1::CoordinatorRecord> end;
@@ -174,7 +186,9 @@ absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalS
   std::filesystem::remove(run.Here(kCoordinatorFile), error);
   std::filesystem::remove(run.Here(kHostsFile), error);
   RETURN_IF_ERROR(outcome.status());
-  return Ran{*std::move(outcome), end()};
+  std::optional<v1::CoordinatorRecord> ended = end();
+  if (!ended) ended = EndAsTold(outcome->status);
+  return Ran{*std::move(outcome), std::move(ended)};
 }
 
 // By process; of the processes that there are now.
@@ -185,16 +199,14 @@ std::vector<uint32_t> Sum(std::vector<uint32_t> before, const std::vector<uint32
 }
 
 // Step 3; the exit code. `failure`: what it is if the run has failed.
-absl::StatusOr<int> Finish(const Plan& plan, const RunPlace& place, const FinishInput& finish,
-                           int failure) {
-  ASSIGN_OR_RETURN(const RunSummary summary, FinishRun(finish));
+int Finish(const Plan& plan, const RunPlace& place, const FinishInput& finish, int failure) {
+  const RunSummary summary = FinishRun(finish);
   spdlog::info("{}{}{}", summary.state, summary.message.empty() ? "" : ": ", summary.message);
   for (const std::string& warning : summary.warnings) std::cerr << "leeway: " << warning << "\n";
   std::cout << DescribeOutcome(summary, place, plan.data_given ? plan.data_dir : "", plan.command)
             << std::flush;
   if (summary.state == "failed") std::cerr << "leeway: the job failed: " << summary.message << "\n";
-  if (finish.end && finish.end->permanent()) failure = kExitPermanent;
-  const int code = ExitCodeOf(summary, failure);
+  const int code = ExitCodeOf(summary, finish.end, failure);
   if (summary.state == "stopped" && code != kExitStopped) {
     std::cerr << "leeway: stopped before there was a checkpoint: the run begins anew when it is "
                  "started again\n";
@@ -285,6 +297,16 @@ Room RoomFor(const Plan& plan) {
   return room;
 }
 
+// Before the run folder is made, for that may be new, and before servers and workers are started,
+// which are this process's children.
+absl::Status KeepPrivate(const TrainOptions& options, const v1::TrainingJob& job) {
+  if (!job.metadata().private_() && !options.run_dir.empty()) return absl::OkStatus();
+  // The folder of all runs is whose it was.
+  if (options.run_dir.empty()) RETURN_IF_ERROR(MakeFolders(kRunsFolder));
+  KeepFilesPrivate();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> Train(TrainOptions options) {
   // Before any thread is there.
   ASSIGN_OR_RETURN(std::unique_ptr<SignalSource> signals, SignalSource::Create());
@@ -314,13 +336,15 @@ absl::StatusOr<int> Train(TrainOptions options) {
   ASSIGN_OR_RETURN(plan.hosts, ConnectHosts(options.hosts, plan.job, plan.security));
   plan.insecure = options.hosts.insecure && plan.hosts != nullptr;
   RETURN_IF_ERROR(Annotate(CheckRoom(RoomFor(plan)), "the job does not fit here"));
-  // First: the folder may be new, and the servers and workers are this process's children.
-  if (plan.job.metadata().private_() || options.run_dir.empty()) {
-    // The folder of all runs is whose it was.
-    if (options.run_dir.empty()) RETURN_IF_ERROR(MakeFolders(kRunsFolder));
-    KeepFilesPrivate();
+  if (plan.hosts == nullptr) RETURN_IF_ERROR(CheckLoopback(LoopbackHost() + ":0"));
+  RETURN_IF_ERROR(KeepPrivate(options, plan.job));
+  const absl::StatusOr<RunFolder> taken = TakeRunFolder(options, plan.job);
+  if (absl::IsAborted(taken.status())) {
+    ShowResult(taken.status());
+    return kExitReplaced;
   }
-  ASSIGN_OR_RETURN(const RunFolder run, TakeRunFolder(options, plan.job));
+  RETURN_IF_ERROR(taken.status());
+  const RunFolder& run = *taken;
   if (options.resume) {
     ASSIGN_OR_RETURN(plan.so_far, ReadRunSoFar(run, plan.job, plan.steps_per_epoch));
   }

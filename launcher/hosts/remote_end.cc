@@ -22,7 +22,9 @@
 #include "common/files/private_files.h"
 #include "common/files/temporary_folder.h"
 #include "common/process/process.h"
+#include "common/process_start.h"
 #include "common/protocol.h"
+#include "common/security/key_folder.h"
 #include "common/status.h"
 #include "launcher/hosts/remote_messages.h"
 #include "launcher/supervision/find_program.h"
@@ -138,6 +140,8 @@ absl::StatusOr<Started> Start(const RemoteRequest& request) {
   spec.arguments.insert(spec.arguments.end(), request.arguments.begin(), request.arguments.end());
   if (!request.keys.empty()) {
     ASSIGN_OR_RETURN(started.keys, TemporaryFolder::Make("leeway-keys", TemporaryIn::kMemory));
+    const std::string warning = WarningOfKeys(*started.keys);
+    if (!warning.empty()) std::fprintf(stderr, "leeway remote: %s\n", warning.c_str());
     for (const auto& [name, content] : request.keys) {
       // A name, and no path.
       if (name.find('/') != std::string::npos) return absl::InvalidArgumentError("a key's path");
@@ -180,7 +184,7 @@ absl::StatusOr<ExitStatus> Attend(Process& process, Commands& commands, int outp
 }  // namespace
 
 int RunRemoteEnd(int input, int output) {
-  signal(SIGPIPE, SIG_IGN);
+  SurviveWrites();
   Tell(output, {.hello = Hello()});
   Commands commands(input);
   std::optional<std::string> line;

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <thread>
 #include <utility>
 
 #include <grpcpp/grpcpp.h>
@@ -21,22 +23,48 @@ namespace {
 
 constexpr std::chrono::seconds kCallDeadline(5);
 
-// One call in flight: what must outlive it. Kept by the client, not by the callback: whoever lets
-// go of the last context lets go of the channel, and with the last channel gRPC joins the threads
-// that run callbacks, which must not be done on one of them.
+// One call in flight: what must outlive it.
 template <typename Request, typename Reply>
 struct Call {
   grpc::ClientContext context;
   Request request;
   Reply reply;
+  grpc::Status status;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> reader;
+  // Called once it is over.
+  std::function<void()> done;
+
+  // `reader` of this call is set.
+  void Begin() {
+    reader->StartCall();
+    reader->Finish(&reply, &status, &done);
+  }
 };
 
 }  // namespace
 
 struct CoordinatorClient::State {
   explicit State(const std::string& address, int event)
-      : stub(v1::Coordinator::NewStub(MakeChannel(address))), event_fd(event) {}
-  ~State() { close(event_fd); }
+      : stub(v1::Coordinator::NewStub(MakeChannel(address))),
+        event_fd(event),
+        thread([this] { Serve(); }) {}
+  // Nothing is in flight.
+  ~State() {
+    queue.Shutdown();
+    thread.join();
+    close(event_fd);
+  }
+
+  // One thread: gRPC's own, which serve callbacks, are as many as half of the processors.
+  void Serve() {
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue.Next(&tag, &ok)) {
+      // The call may go as soon as this has said that it is over.
+      const std::function<void()> done = std::move(*static_cast<std::function<void()>*>(tag));
+      done();
+    }
+  }
 
   void Announce() {
     const uint64_t one = 1;
@@ -45,16 +73,19 @@ struct CoordinatorClient::State {
 
   const std::unique_ptr<v1::Coordinator::Stub> stub;
   const int event_fd;
+  grpc::CompletionQueue queue;
   Mutex mutex;
   CondVar changed;
   bool asking GUARDED_BY(mutex) = false;
   bool stopping GUARDED_BY(mutex) = false;
-  // Used by gRPC while `asking` and `stopping`.
+  // Used by the thread while `asking` and `stopping`.
   std::unique_ptr<Call<v1::GetJobStatusRequest, v1::JobStatus>> ask;
   std::unique_ptr<Call<v1::StopJobRequest, v1::StopJobReply>> stop;
   std::optional<v1::JobStatus> status GUARDED_BY(mutex);
   // Not empty: still to be said.
   std::string stop_reason GUARDED_BY(mutex);
+  // Last: it uses the others.
+  std::thread thread;
 };
 
 absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Connect(
@@ -86,17 +117,19 @@ void CoordinatorClient::AskStatus() {
   state_->ask = std::make_unique<Call<v1::GetJobStatusRequest, v1::JobStatus>>();
   auto* call = state_->ask.get();
   call->context.set_deadline(std::chrono::system_clock::now() + kCallDeadline);
-  state_->stub->async()->GetJobStatus(&call->context, &call->request, &call->reply,
-                                      [state = state_.get(), call](const grpc::Status& status) {
-                                        MutexLock lock(state->mutex);
-                                        if (status.ok()) {
-                                          MakePrintable(call->reply);
-                                          state->status = std::move(call->reply);
-                                          state->Announce();
-                                        }
-                                        state->asking = false;
-                                        state->changed.NotifyAll();
-                                      });
+  call->done = [state = state_.get(), call] {
+    MutexLock lock(state->mutex);
+    if (call->status.ok()) {
+      MakePrintable(call->reply);
+      state->status = std::move(call->reply);
+      state->Announce();
+    }
+    state->asking = false;
+    state->changed.NotifyAll();
+  };
+  call->reader =
+      state_->stub->PrepareAsyncGetJobStatus(&call->context, call->request, &state_->queue);
+  call->Begin();
   if (!reason.empty()) RequestStop(reason);
 }
 
@@ -110,13 +143,14 @@ void CoordinatorClient::RequestStop(const std::string& reason) {
   auto* call = state_->stop.get();
   call->context.set_deadline(std::chrono::system_clock::now() + kCallDeadline);
   call->request.set_reason(reason);
-  state_->stub->async()->StopJob(&call->context, &call->request, &call->reply,
-                                 [state = state_.get()](const grpc::Status& status) {
-                                   MutexLock lock(state->mutex);
-                                   if (status.ok()) state->stop_reason.clear();
-                                   state->stopping = false;
-                                   state->changed.NotifyAll();
-                                 });
+  call->done = [state = state_.get(), call] {
+    MutexLock lock(state->mutex);
+    if (call->status.ok()) state->stop_reason.clear();
+    state->stopping = false;
+    state->changed.NotifyAll();
+  };
+  call->reader = state_->stub->PrepareAsyncStopJob(&call->context, call->request, &state_->queue);
+  call->Begin();
 }
 
 std::optional<v1::JobStatus> CoordinatorClient::TakeStatus() {

@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/process_start.h"
 
 namespace leeway {
 
 absl::StatusOr<std::unique_ptr<SignalSource>> SignalSource::Create() {
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);
+  SurviveWrites();
   sigset_t set;
   sigemptyset(&set);
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) {

@@ -1,5 +1,7 @@
 #include "server/coordinator/record_writer.h"
 
+#include <algorithm>
+
 namespace leeway {
 
 RecordWriter::Attempt RecordWriter::Write(const WriteRecord& record, bool hopeless,
@@ -16,7 +18,9 @@ RecordWriter::Attempt RecordWriter::Write(const WriteRecord& record, bool hopele
   if (!record.awaited) return attempt;
   const Time at = now();
   if (!awaited_since_) awaited_since_ = at;
-  given_up_ |= at - *awaited_since_ >= patience_ || hopeless;
+  const bool failed = record.record.outcome() == v1::JOB_FAILED;
+  const Duration patience = failed ? std::min(patience_, kFailedPatience) : patience_;
+  given_up_ |= at - *awaited_since_ >= patience || hopeless;
   attempt.settled = given_up_;
   return attempt;
 }

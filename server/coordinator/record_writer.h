@@ -2,6 +2,7 @@
 // A write that fails is retried until the record is given up.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -16,6 +17,11 @@ namespace leeway {
 // Not thread-safe: one thread uses it, and blocks while the disk works.
 class RecordWriter {
  public:
+  // At most, of the record of a job that has failed: what it failed of may be the same full disk,
+  // and whoever waits is to hear of it. A coordinator started again without that record goes on
+  // from the newest checkpoint, as --resume does.
+  static constexpr Duration kFailedPatience = std::chrono::seconds(5);
+
   // `sink` must outlive the writer. `patience`: how long an awaited record is retried.
   RecordWriter(CheckpointSink* sink, Duration patience) : sink_(sink), patience_(patience) {}
 

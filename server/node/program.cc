@@ -19,9 +19,11 @@
 #include "common/command_line/security_flags.h"
 #include "common/environment.h"
 #include "common/exit_code.h"
+#include "common/host_name.h"
 #include "common/log.h"
 #include "common/loopback.h"
 #include "common/memory.h"
+#include "common/process_start.h"
 #include "common/protocol.h"
 #include "common/retry_hint.h"
 #include "common/room.h"
@@ -188,7 +190,14 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& sign
   }
   ASSIGN_OR_RETURN(SecuritySettings security,
                    SettingsOf(flags.security, flags.server.job.security(), EndOfCalls::kAnswers));
-  RETURN_IF_ERROR(CheckMayListen(flags.server.listen, security.tls, flags.insecure));
+  const absl::Status open = CheckMayListen(flags.server.listen, security.tls, flags.insecure);
+  if (!open.ok()) {
+    // Which advice fits follows from where the name leads.
+    RETURN_IF_ERROR(Annotate(CheckHostIsKnown(flags.server.listen), "--listen"));
+    return open;
+  }
+  RETURN_IF_ERROR(CheckLoopback(flags.server.listen));
+  RETURN_IF_ERROR(CheckLoopback(flags.server.coordinator));
   TakeLibraryLog(/*handshakes=*/security.tls != v1::TLS_MODE_NONE);
   SetProcessSecurity(std::move(security));
   flags.server.start_within = FromSeconds(flags.start_seconds);

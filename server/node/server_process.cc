@@ -153,13 +153,18 @@ std::vector<v1::EvaluationMetrics> EvaluationsBefore(const std::string& run_dir)
   return evaluations;
 }
 
-// Returns what a person can do about a job that has failed, or an empty string if the record does
-// not show that.
-std::string WayOn(const std::string& run_dir) {
-  const auto record = ReadCoordinatorRecord(run_dir);
-  const bool known = record.ok() && record->has_value();
-  if (!known || !(*record)->checkpointed() || (*record)->permanent()) return "";
-  return "; start server 0 with --resume to continue from the newest checkpoint";
+// How a server ends whose job has failed. `record` is the job's newest record, or null if it is not
+// known.
+ServerEnd EndOfFailed(const std::string& message, const v1::CoordinatorRecord* record) {
+  // For example because the disk is full: the next life knows of no end, and continues as after a
+  // kill.
+  if (record != nullptr && record->outcome() == v1::JOB_STARTING) {
+    return {kExitTemporary, absl::UnavailableError(message + "; the end is not on record: the same "
+                                                             "command continues the job")};
+  }
+  const bool continues = record != nullptr && record->checkpointed() && !record->permanent();
+  const char* const way = "; start server 0 with --resume to continue from the newest checkpoint";
+  return EndOf(v1::JOB_FAILED, absl::StrCat(message, continues ? way : ""));
 }
 
 // Returns the record of a job that is over, for servers 1 and up. Returns nullopt otherwise.
@@ -483,15 +488,15 @@ ServerEnd ServerProcess::EndJob(v1::JobState outcome, const std::string& message
   const bool stopped = outcome == v1::JOB_STOPPED, failed = outcome == v1::JOB_FAILED;
   const auto record = ReadCoordinatorRecord(options_.run_dir);
   // Why the job finished before its full length.
-  const bool known = record.ok() && record->has_value() && !stopped && !failed;
-  const std::string early = known ? (*record)->message() : "";
+  const bool known = record.ok() && record->has_value();
+  const std::string early = known && !stopped && !failed ? (*record)->message() : "";
   const absl::Status written = WriteOutcome({.job = options_.job,
                                              .run_dir = options_.run_dir,
                                              .state = stopped  ? "stopped"
                                                       : failed ? "failed"
                                                                : "finished",
                                              .message = stopped || failed ? message : early});
-  if (failed) return EndOf(outcome, message + WayOn(options_.run_dir));
+  if (failed) return EndOfFailed(message, known ? &**record : nullptr);
   if (written.ok()) return EndOf(outcome, message);
   // The exit code is temporary, because the same command tries to write the model again.
   return {kExitTemporary, Annotate(written,

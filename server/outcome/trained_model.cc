@@ -25,21 +25,25 @@ struct Choice {
   std::vector<std::string> passed_over;
 };
 
-// Whether `path` is an existing file or folder.
-bool Exists(const std::string& path) {
+// Returns whether `path` is an existing file or folder. UNAVAILABLE if the store has not answered
+// for long enough.
+absl::StatusOr<bool> Exists(const std::string& path) {
   std::error_code error;
   if (!IsObjectLocation(path)) return std::filesystem::exists(path, error);
-  const absl::StatusOr<Storage*> storage = StorageOf(path);
-  if (!storage.ok()) return false;
-  if ((*storage)->SizeOf(path).ok()) return true;
-  const auto names = (*storage)->List(path);
+  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(path));
+  const absl::Status is_file = storage->SizeOf(path).status();
+  if (is_file.ok()) return true;
+  if (absl::IsUnavailable(is_file)) return is_file;
+  const auto names = storage->List(path);
+  if (absl::IsUnavailable(names.status())) return names.status();
   return names.ok() && !names->empty();
 }
 
 absl::StatusOr<Choice> CheckpointAt(const std::string& run_dir, uint64_t clock) {
   const std::string folder = CheckpointFolder(run_dir, clock);
   // The checkpoint may be incomplete; opening it checks that.
-  if (Exists(folder)) return Choice{folder, {}};
+  ASSIGN_OR_RETURN(const bool exists, Exists(folder));
+  if (exists) return Choice{folder, {}};
   ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, CheckpointClocks(run_dir));
   return absl::NotFoundError(absl::StrCat(run_dir, " has no checkpoint at clock ", clock,
                                           clocks.empty() ? "" : "; there are ",
@@ -51,7 +55,8 @@ absl::Status CheckRunFolder(const std::string& path) {
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(path));
   // In an object store: checks whether the store answers and has the bucket.
   if (IsObjectLocation(path)) RETURN_IF_ERROR(storage->List(path).status());
-  if (!Exists(path)) return absl::NotFoundError(absl::StrCat(path, ": the folder does not exist"));
+  ASSIGN_OR_RETURN(const bool exists, Exists(path));
+  if (!exists) return absl::NotFoundError(absl::StrCat(path, ": the folder does not exist"));
   std::error_code error;
   if (!IsObjectLocation(path) && !std::filesystem::is_directory(path, error)) {
     return absl::NotFoundError(absl::StrCat(
@@ -59,7 +64,8 @@ absl::Status CheckRunFolder(const std::string& path) {
         " is a file; models are read from checkpoints: specify the run folder that contains it"));
   }
   for (const char* name : {kJobFile, kMetricsFile, kCheckpointsFolder}) {
-    if (Exists(absl::StrCat(path, "/", name))) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const bool has, Exists(absl::StrCat(path, "/", name)));
+    if (has) return absl::OkStatus();
   }
   return absl::NotFoundError(
       absl::StrCat(path, " is not the folder of a run or of a checkpoint: it has no ", kJobFile,
@@ -69,7 +75,8 @@ absl::Status CheckRunFolder(const std::string& path) {
 // Finds the checkpoint that the caller means.
 absl::StatusOr<Choice> ChooseCheckpoint(const std::string& path, std::optional<uint64_t> clock) {
   RETURN_IF_ERROR(NormalLocation(path).status());
-  if (Exists(absl::StrCat(path, "/", kManifestName))) return Choice{path, {}};
+  ASSIGN_OR_RETURN(const bool is_checkpoint, Exists(absl::StrCat(path, "/", kManifestName)));
+  if (is_checkpoint) return Choice{path, {}};
   RETURN_IF_ERROR(CheckRunFolder(path));
   if (clock.has_value()) return CheckpointAt(path, *clock);
   ASSIGN_OR_RETURN(CheckpointSearch search, FindNewestCheckpoint(path));

@@ -32,7 +32,7 @@ def stopped_by(*numbers):
         run.process.send_signal(number)
         if number == signal.SIGTERM:
             # First to the process and then to its group, as timeout(1) does.
-            time.sleep(0.2)
+            run.wait_for(lambda r: "stopping in order" in r.said())
             run.process.send_signal(number)
         summary = run.wait(expect=runs.STOPPED)
         runs.check(summary["state"] == "stopped" and summary["clock"] >= reached,
@@ -88,6 +88,70 @@ def child_signals_ignored():
     runs.check(done.returncode == 0 and (folder.dir / "model.safetensors").exists(),
                f"exit code {done.returncode}: {done.stdout.splitlines()[-1:]} {done.stderr}")
     folder.clean()
+
+
+def said_by(*command, **more):
+    """(exit code, what it said, how many seconds it took)."""
+    began = time.monotonic()
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=60, check=False, **more)
+    return done.returncode, done.stdout + done.stderr, time.monotonic() - began
+
+
+def taken():
+    """A folder that holds something, and a rank that the job has not, are wrong usage; where another launcher runs, this
+    one leaves it the place."""
+    run = running()
+    train = [LEEWAY, "train", runs.JOBS / "quickstart.yaml", "--data", DATA, "--run-dir"]
+    for more in ([], ["--resume"]):
+        code, said, _ = said_by(*train, run.dir, *more)
+        runs.check(code == runs.REPLACED and "another launcher is running" in said, f"{more}: exit code {code}: {said}")
+    worker = [runs.BIN / "leeway-worker", "--coordinator", (run.dir / "coordinator").read_text().strip(), "--data", DATA,
+              "--token-file", run.dir / "token", "--rank", 99]
+    code, said, _ = said_by(*worker)
+    runs.check(code == runs.USAGE and "--rank 99: the job has 2 workers" in said, f"exit code {code}: {said}")
+    run.interrupt()
+    run.wait(expect=runs.STOPPED)
+    for folder, words in ((run.dir, "holds a run already"), (run.parent, "is there and not empty")):
+        code, said, _ = said_by(*train, folder)
+        runs.check(code == runs.USAGE and words in said, f"exit code {code}: {said}")
+    run.clean()
+
+
+def no_such_job():
+    """What cannot be a job is told at once, with the runs that there are."""
+    folder = runs.RunFolder(name="runs")
+    run = folder.dir / "first"
+    run.mkdir(parents=True)
+    (run / "job.yaml").touch()
+    for command in (["stop"], ["status"], ["resize", "--servers", 2]):
+        for target, words in (("frist", "did you mean 'runs/first'?"), ("other", "runs here are runs/first"),
+                              ("no host:7100", "the host no host is not known here: ")):
+            code, said, took = said_by(LEEWAY, command[0], target, *command[1:], cwd=folder.parent)
+            runs.check(code == runs.USAGE and words in said and took < 20, f"exit code {code} after {took:.1f} s: {said}")
+    code, said, _ = said_by(LEEWAY, "evaluate", "runs/frist", cwd=folder.parent)
+    runs.check(code == runs.TEMPORARY and "no such folder; did you mean 'runs/first'?" in said, f"exit code {code}: {said}")
+    away = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b",
+            "AWS_REGION": "none", "LEEWAY_S3_RETRY_SECONDS": "1"}
+    code, said, _ = said_by(LEEWAY, "evaluate", "s3://bucket/run", env={**os.environ, **away})
+    runs.check(code == runs.TEMPORARY and "HeadObject" in said and "ListObjects" not in said,
+               f"a store that does not answer is asked for long once: exit code {code}: {said.splitlines()[-1:]}")
+    code, said, took = said_by(runs.BIN / "leeway-server", "--listen", "no host:7100", "--job", runs.JOBS / "quickstart.yaml",
+                               "--run-dir", folder.dir / "second")
+    runs.check(code == runs.USAGE and "the host no host is not known here: " in said and "--insecure" not in said,
+               f"exit code {code}: {said}")
+    folder.clean()
+
+
+def empty_values():
+    """An option whose value is empty, as of a variable that is not set, is refused by its name."""
+    job = runs.JOBS / "quickstart.yaml"
+    for command, name in (([LEEWAY, "train", job, "--run-dir", ""], "--run-dir"), ([LEEWAY, "train", job, "--run-dir="], "--run-dir"),
+                          ([LEEWAY, "train", ""], "JOB"), ([LEEWAY, "plan", job, "--set", ""], "--set"),
+                          ([LEEWAY, "stop", ""], "JOB"), ([LEEWAY, "evaluate", "x", "--data", ""], "--data"),
+                          ([runs.BIN / "leeway-server", "--run-dir", ""], "--run-dir"),
+                          ([runs.BIN / "leeway-worker", "--coordinator", ""], "--coordinator")):
+        code, said, _ = said_by(*command)
+        runs.check(code == runs.USAGE and f": {name}: the value is empty" in said, f"exit code {code}: {said.splitlines()[:1]}")
 
 
 def usage():
@@ -234,7 +298,8 @@ def by_hand_replaced():
 
 CASES = {"signals": lambda: stopped_by(signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
          "hung-up": lambda: stopped_by(signal.SIGHUP), "second-signal": signalled_twice, "dies-too-often": dies_too_often,
-         "fails-for-good": fails_for_good, "usage": usage, "child-signals-ignored": child_signals_ignored,
+         "fails-for-good": fails_for_good, "usage": usage, "taken": taken, "no-such-job": no_such_job,
+         "empty-values": empty_values, "child-signals-ignored": child_signals_ignored,
          "by-hand-finished": by_hand_finished, "by-hand-stopped": by_hand_stopped, "by-hand-paused": by_hand_paused,
          "by-hand-asked": by_hand_asked, "closed-output": closed_output,
          "by-hand-failed": by_hand_failed, "by-hand-replaced": by_hand_replaced}

@@ -18,6 +18,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import statistics
 import subprocess
@@ -215,18 +216,29 @@ def fill_disk(run):
     return ballast
 
 
-def full_disk():
-    """The run folder's disk is full: checkpoints fail with an error, training goes on, and the older checkpoints stay
-    whole."""
+@contextlib.contextmanager
+def small_disk(run, options="size=12m"):
+    """The run folder is a small file system of its own."""
     if os.geteuid() != 0:
         print("SKIPPED: mounting a small file system needs root")
         sys.exit(runs.SKIPPED)
-    run = job([MODES["sync"], SGD, SLOWLY, ENDLESS])
     run.dir.mkdir(parents=True)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", run.dir], check=False).returncode != 0:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", run.dir], check=False).returncode != 0:
         print("SKIPPED: no tmpfs can be mounted here")
         sys.exit(runs.SKIPPED)
     try:
+        yield
+    finally:
+        if run.process is not None:
+            run.process.kill()
+        subprocess.run(["umount", "-l", run.dir], check=False)
+    run.clean()
+
+
+def full_disk():
+    """The run folder's disk is full: checkpoints fail aloud, training goes on, and the older ones stay whole."""
+    run = job([MODES["sync"], SGD, SLOWLY, ENDLESS])
+    with small_disk(run):
         run.start()
         run.wait_for(lambda r: r.events("checkpoint"))
         ballast = fill_disk(run)
@@ -240,16 +252,75 @@ def full_disk():
         forward(run, 200)
         # The last checkpoint is whole.
         finished(run)
-    finally:
-        run.process.kill()
-        subprocess.run(["umount", "-l", run.dir], check=False)
-    run.clean()
+
+
+def use_inodes(run, left):
+    """Files of its own take all inodes but so many."""
+    folder = run.dir / "ballast"
+    folder.mkdir()
+    taken = []
+    with contextlib.suppress(OSError):
+        while True:
+            path = folder / str(len(taken))
+            path.touch()
+            taken.append(path)
+    for path in taken[:left]:
+        path.unlink()
+    return folder
+
+
+def fails_to_save(run, spoil, mend, reason):
+    """Its last checkpoint cannot be written. It says which file and why, at once, and with the code of what may pass;
+    once it can, --resume goes on to the end."""
+    run.start()
+    run.wait_for(lambda r: r.events("checkpoint"))
+    spoil()
+    began = time.monotonic()
+    run.interrupt()
+    code = run.process.wait(60)
+    took, said = time.monotonic() - began, run.said()
+    mend()
+    last = [line for line in said.splitlines() if "the job failed: " in line]
+    told = bool(last) and "the last checkpoint, at clock " in last[-1] and f"{run.dir}/" in last[-1] and reason in last[-1]
+    runs.check(code == runs.TEMPORARY and told and took < 20, f"exit code {code} after {took:.1f} s: {last or said[-2000:]}")
+    clocks = references.round_up(run.max_clock() + CLOCKS_MORE)
+    summary = run.train(resume=True, more=[QUICKLY, f"stop={{clocks: {clocks}}}"])
+    runs.check(summary["state"] == "finished", f"--resume goes on to the end, at clock {summary['clock']}")
+
+
+def full_at_end():
+    run = job([MODES["sync"], SGD, SLOWLY, ENDLESS])
+    with small_disk(run):
+        ballast = []
+        fails_to_save(run, lambda: ballast.append(fill_disk(run)), lambda: ballast[0].unlink(), "No space left on device")
+
+
+def no_inodes_at_end(left, reason="No space left on device"):
+    """With `left` for the parts of the checkpoint, and no other checkpoint in between."""
+    run = job([MODES["sync"], SGD, SLOWLY, ENDLESS, "checkpoint={every: {clocks: 400}}"])
+    with small_disk(run, "size=40m,nr_inodes=200"):
+        folder = []
+        fails_to_save(run, lambda: folder.append(use_inodes(run, left)), lambda: shutil.rmtree(folder[0]), reason)
+
+
+def read_only_at_end():
+    run = job([MODES["sync"], SGD, SLOWLY, ENDLESS])
+    with small_disk(run):
+        def spoil():
+            # What is open for writing keeps the file system itself from becoming so.
+            subprocess.run(["mount", "--bind", run.dir, run.dir], check=True)
+            subprocess.run(["mount", "-o", "remount,bind,ro", run.dir], check=True)
+        fails_to_save(run, spoil, lambda: subprocess.run(["umount", "-l", run.dir], check=True), "Read-only file system")
 
 
 CASES = {
     "paused-owner": lambda: paused_owner(SGD),
     "paused-owner-replicas": lambda: paused_owner(SGD, REPLICAS),
     "full-disk": full_disk,
+    "full-at-end": full_at_end,
+    "no-inodes-at-end": lambda: no_inodes_at_end(0),
+    "no-inode-for-manifest": lambda: no_inodes_at_end(3, "; its manifest: "),
+    "read-only-at-end": read_only_at_end,
     "sync": lambda: same_bits(SGD),
     "sync-adam": lambda: same_bits("update={type: adam, learning_rate: 0.002}"),
     "sync-elastic": lambda: same_bits(SGD, ELASTIC),

@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 from cluster import runs
 
@@ -196,6 +197,89 @@ def bare():
         trains(f"started with {closed}", within=["sh", "-c", f'exec "$@" {closed}', "sh"])
 
 
+def closed():
+    """Without a standard output a job ends with its own code, and so do the programs by hand, whose sockets and files
+    have other numbers."""
+    for none in ("1>&-", "0<&- 1>&- 2>&-"):
+        trains(f"started with {none}", within=["sh", "-c", f'exec "$@" {none}', "sh"])
+    folder = runs.RunFolder()
+    folder.parent.mkdir(exist_ok=True)
+    command = [runs.BIN / "leeway-server", "--job", runs.JOBS / "quickstart.yaml", "--run-dir", folder.dir, "--listen",
+               "127.0.0.1:0", "--log-file", folder.parent / "log"]
+    server = subprocess.Popen(["sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh", *command])
+    try:
+        wait_until(lambda: (folder.parent / "log").exists() and "listening on" in (folder.parent / "log").read_text())
+        places = [os.readlink(f"/proc/{server.pid}/fd/{number}") for number in range(3)]
+        runs.check(places == ["/dev/null"] * 3, f"a server's standard files are {places}")
+    finally:
+        server.kill()
+        server.wait()
+    folder.clean()
+
+
+def no_loopback():
+    """Where nothing reaches this machine's own address it is said at the start, and nothing waits."""
+    if os.geteuid() != 0:
+        skip("needs root, to make a network")
+    network = ["unshare", "-n"]
+    if subprocess.run([*network, "true"], capture_output=True, check=False).returncode != 0:
+        skip("no network can be made")
+    words = ["cannot reach each other at 127.0.0.1: ", "ip link set lo up"]
+    began = time.monotonic()
+    refuses("leeway train", words, within=network)
+    folder = runs.RunFolder()
+    job = ["--job", str(runs.JOBS / "quickstart.yaml"), "--run-dir", str(folder.dir)]
+    for name, *arguments in (("leeway-server", *job), ("leeway-server", *job, "--listen", "localhost:7100"),
+                             ("leeway-server", "--index", "1", "--coordinator", "127.0.0.1:7100"),
+                             ("leeway-worker", "--coordinator", "127.0.0.1:7100", "--rank", "0")):
+        done = subprocess.run([*network, str(runs.BIN / name), *arguments], capture_output=True, text=True, timeout=60,
+                              check=False)
+        named = "cannot reach each other at " in done.stderr and words[1] in done.stderr
+        runs.check(done.returncode == runs.TEMPORARY and named, f"{name}: exit code {done.returncode}: {done.stderr.strip()}")
+    runs.check(time.monotonic() - began < 30, "each at once")
+    folder.clean()
+
+
+def wait_until(condition, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise runs.Failed(f"waited {seconds} s in vain")
+        time.sleep(0.02)
+
+
+def keys_on_disk():
+    """Where no memory takes the run's keys they lie on a disk: said, private, and gone after any end."""
+    if os.geteuid() != 0:
+        skip("needs root, to make a machine without /dev/shm")
+    on_memory = subprocess.run(["stat", "-f", "-c", "%T", tempfile.gettempdir()], capture_output=True, text=True, check=True)
+    if on_memory.stdout.strip() in ("tmpfs", "ramfs"):
+        skip("temporary files lie in memory here")
+    for shm in ("mount -t tmpfs -o ro none /dev/shm", "mount -t tmpfs -o nr_inodes=1 none /dev/shm",
+                "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && mknod -m 666 /dev/urandom c 1 9"):
+        with tempfile.TemporaryDirectory() as place:
+            within = ["unshare", "-m", "sh", "-c", f'{shm} && umask 0277 && exec "$@"', "sh"]
+            trains(shm.split(" &&")[0], "--tls", "mtls", words=["keys of this run are on disk, in " + place],
+                   within=within, environment={**os.environ, "TMPDIR": place})
+            runs.check(not os.listdir(place), "nothing is left of them")
+    with tempfile.TemporaryDirectory() as place:
+        folder = runs.RunFolder()
+        command = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o ro none /dev/shm && exec "$@"', "sh", LEEWAY, "train",
+                   str(runs.JOBS / "quickstart.yaml"), "--data", str(runs.SOURCE / "data"), "--run-dir", str(folder.dir),
+                   "--set", "stop.epochs=9999", "--tls", "mtls"]
+        launcher = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": place})
+        try:
+            wait_until(lambda: folder.events("step"))
+            modes = {oct(os.stat(os.path.join(place, name)).st_mode & 0o777) for name in os.listdir(place)}
+            runs.check(modes == {"0o700"}, f"only their owner enters: {modes}")
+        finally:
+            launcher.kill()
+            launcher.wait()
+        wait_until(lambda: not os.listdir(place))
+        print("killed: nothing is left of them")
+        folder.clean()
+
+
 def deleted_folder():
     """The current folder was deleted."""
     with tempfile.TemporaryDirectory() as name:
@@ -239,6 +323,7 @@ def full():
 CASES = {"folder-sync": folder_sync, "no-locks": no_locks, "unreadable-parent": unreadable_parent,
          "few-processes": few_processes, "few-files": few_files, "little-address-space": little_address_space,
          "by-hand-with-little": by_hand_with_little, "no-pidfd": no_pidfd, "no-ipv4": no_ipv4, "bare": bare,
+         "closed": closed, "no-loopback": no_loopback, "keys-on-disk": keys_on_disk,
          "deleted-folder": deleted_folder, "not-utf8": not_utf8, "full": full}
 
 if __name__ == "__main__":

@@ -72,6 +72,8 @@ def commands():
     others = certificates(run.parent / "others")
     code, said = leeway("status", address, "--tls-dir", others / "status")
     runs.check(code != 0 and "the certificate there is not signed by this authority" in said, said.strip())
+    # As lines of the log, and not as the library writes them.
+    runs.check(".cc:" not in said, "the library says nothing by itself")
     code, said = leeway("status", address, "--tls-dir", run.dir / "tls")
     runs.check(code != 0 and "has no token" in said, said.strip())
     token = run.parent / "another-token"

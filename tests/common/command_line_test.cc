@@ -52,6 +52,16 @@ TEST_CASE("a mistyped command or option is named, with the one that was meant") 
   CHECK(Said({"\xff\x1b"}) == "prog: unknown command '\\xff\\x1b'; use one of train, bench");
 }
 
+TEST_CASE("an empty value is refused by the name of its option, and takes no other argument") {
+  const std::string empty = ": the value is empty: give one, or leave it out";
+  CHECK(Said({"train", "a", "--run-dir", ""}) == "prog: --run-dir" + empty);
+  CHECK(Said({"train", "a", "--clock", ""}) == "prog: --clock" + empty);
+  CHECK(Said({"--listen", ""}) == "prog: --listen" + empty);
+  CHECK(Said({"train", ""}) == "prog: JOB" + empty);
+  CHECK(Said({"train", "--run-dir=", "a"}) == "prog: --run-dir" + empty);
+  CHECK(Said({"train", "a", "--run-dir", "b="}).empty());
+}
+
 TEST_CASE("an address is checked before anything begins") {
   CHECK(Said({"--coordinator", "[::1]:7000"}).empty());
   CHECK(Said({"--listen", "0.0.0.0:0"}).empty());

@@ -37,9 +37,7 @@ RunSummary Finish(const TempFolder& run, v1::JobState end, const std::string& fa
   }
   input.failure = failure;
   input.stop_requested = stop_requested;
-  const auto summary = FinishRun(input);
-  REQUIRE(summary.ok());
-  return *summary;
+  return FinishRun(input);
 }
 
 std::string ReportOf(const TempFolder& run) {
@@ -91,7 +89,7 @@ TEST_CASE("A run that has learned nothing says so, and is a finished one") {
   summary.why_not_learned = "this run has learned nothing: loss 3";
   CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""),
              Catch::Contains("\nWARNING: this run has learned nothing: loss 3\n"));
-  CHECK(ExitCodeOf(summary, kExitPermanent) == kExitDone);
+  CHECK(ExitCodeOf(summary, {}, kExitPermanent) == kExitDone);
 }
 
 TEST_CASE("The exit code says what has become of the run") {
@@ -99,13 +97,26 @@ TEST_CASE("The exit code says what has become of the run") {
   for (const auto clock : {std::optional<uint64_t>(), std::optional<uint64_t>(7)}) {
     summary.clock = clock;
     summary.state = "finished";
-    CHECK(ExitCodeOf(summary, kExitPermanent) == kExitDone);
+    CHECK(ExitCodeOf(summary, {}, kExitPermanent) == kExitDone);
     summary.state = "failed";
-    CHECK(ExitCodeOf(summary, kExitTemporary) == kExitTemporary);
-    CHECK(ExitCodeOf(summary, kExitPermanent) == kExitPermanent);
+    CHECK(ExitCodeOf(summary, {}, kExitTemporary) == kExitTemporary);
+    CHECK(ExitCodeOf(summary, {}, kExitPermanent) == kExitPermanent);
     summary.state = "stopped";
-    CHECK(ExitCodeOf(summary, kExitPermanent) == (clock ? kExitStopped : kExitTemporary));
+    CHECK(ExitCodeOf(summary, {}, kExitPermanent) == (clock ? kExitStopped : kExitTemporary));
   }
+}
+
+TEST_CASE("Whether a failure may pass is its coordinator's word, not that of its exit code") {
+  RunSummary summary;
+  summary.state = "failed";
+  v1::CoordinatorRecord end;
+  end.set_outcome(v1::JOB_FAILED);
+  // Server 0 ends with the one code for every failure.
+  CHECK(ExitCodeOf(summary, end, kExitPermanent) == kExitTemporary);
+  end.set_permanent(true);
+  CHECK(ExitCodeOf(summary, end, kExitTemporary) == kExitPermanent);
+  end.set_outcome(v1::JOB_STOPPED);
+  CHECK(ExitCodeOf(summary, end, kExitPermanent) == kExitPermanent);
 }
 
 TEST_CASE("A stopped run says how to go on, with the data folder that it was given") {
@@ -201,7 +212,8 @@ TEST_CASE("Where no coordinator is, what is said to be there is there") {
   Write(run, kSummaryFile, "{}");
   CHECK_THAT(std::string(FindCoordinator(run.path()).status().message()),
              Catch::Contains(run / kSummaryFile));
-  CHECK(*FindCoordinator("host:7000") == "host:7000");
+  CHECK(*FindCoordinator("127.0.0.1:7000") == "127.0.0.1:7000");
+  CHECK(absl::IsInvalidArgument(FindCoordinator("no host:7000").status()));
   Write(run, kCoordinatorFile, "host:7001\n");
   CHECK(*FindCoordinator(run.path()) == "host:7001");
 }

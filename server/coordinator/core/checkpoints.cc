@@ -68,11 +68,11 @@ WriteManifest Checkpoints::ManifestOf(const CutParts& parts, const v1::ModelSche
 }
 
 void Checkpoints::Written(uint64_t clock, const absl::Status& status) {
-  book_.Written(clock, status.ok());
+  book_.Written(clock, status);
   if (status.ok()) return commands_.Emit({.name = "checkpoint", .clock = clock});
   commands_.Emit({.name = "checkpoint_failed",
                   .clock = clock,
-                  .message = absl::StrCat("the manifest: ", status.ToString())});
+                  .message = absl::StrCat("the manifest: ", Printable(status.message()))});
 }
 
 void Checkpoints::Expire(Time now, bool saving) {

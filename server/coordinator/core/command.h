@@ -64,10 +64,10 @@ struct SaveAll {
   Time deadline;
 };
 
-// The record is durable before any later command begins; a failed write is retried. RecordDone
-// answers. It has an error if the record was given up (after limits.start_seconds); then the
-// servers are not told anything that depends on the record. Lines for the log do not wait for
-// records.
+// Durable before any command after it is begun, tried again and again. Answered by RecordDone: with
+// an error, once there is no hope (limits.start_seconds; seconds, where it says that the job has
+// failed), and then servers are told nothing of what was to follow. Lines for the log wait for
+// none.
 struct WriteRecord {
   v1::CoordinatorRecord record;
   // False if nothing depends on the record, except what a restarted coordinator finds out by itself

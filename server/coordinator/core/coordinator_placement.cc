@@ -84,9 +84,10 @@ void CoordinatorCore::TakeMade(const ConfigureDone& done, Time now) {
   if (done.status.ok()) {
     fleet_.MarkReady(done.server);
   } else {
-    Fail(absl::StrCat("server ", done.server,
-                      " could not make its blocks: ", done.status.ToString()),
-         now);
+    const std::string why = absl::StrCat("server ", done.server,
+                                         " could not make its blocks: ", done.status.ToString());
+    const bool lasts = absl::IsInvalidArgument(done.status) || absl::IsDataLoss(done.status);
+    lasts ? FailForGood(why, now) : Fail(why, now);
   }
   Advance(now);
 }

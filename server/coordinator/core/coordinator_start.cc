@@ -85,7 +85,7 @@ bool CoordinatorCore::TakeUp(Time now) {
 
 void CoordinatorCore::Configure(Time deadline, Time now) {
   if (const absl::Status restored = leases_.Restore(cuts_.newest().value_or(0)); !restored.ok()) {
-    return Fail(std::string(restored.message()), now);
+    return FailForGood(std::string(restored.message()), now);
   }
   stop_.early_stop().GoBack(cuts_.newest().value_or(0));
   RemoveIdle();

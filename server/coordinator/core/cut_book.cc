@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/printable.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -137,12 +138,12 @@ std::optional<StateFile> CutBook::StateOf(uint64_t clock, const Cut& cut, uint32
   return std::nullopt;
 }
 
-void CutBook::Written(uint64_t clock, bool durable) {
+void CutBook::Written(uint64_t clock, const absl::Status& status) {
   const auto written = cuts_.find(clock);
   if (written == cuts_.end()) return;
-  if (!durable) {
+  if (!status.ok()) {
     written->second.writing = false;
-    written->second.error = "its manifest could not be written";
+    written->second.error = absl::StrCat("its manifest: ", Printable(status.message()));
     return;
   }
   for (auto& [rank, state] : written->second.named) {

@@ -81,8 +81,9 @@ class CutBook {
   // written: once that is durable, older folders are removed, and the next cut might need a state
   // in one of them.
   std::optional<CutParts> TakeWhole(const Needs& needs);
-  // The manifest is durable, and older open cuts are dropped; or it is not, and the cut has failed.
-  void Written(uint64_t clock, bool durable);
+  // The manifest is durable, and older open cuts are dropped; or it is not, and the cut has failed
+  // because of `status`.
+  void Written(uint64_t clock, const absl::Status& status);
   // The job goes back to the newest complete cut. Everything but the parts of that cut is
   // forgotten. Must not be called while a manifest is being written.
   void GoBack();

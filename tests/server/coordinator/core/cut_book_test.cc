@@ -173,7 +173,7 @@ TEST_CASE("cut book: the last cut wants every shard anew, and forgets why it fai
   // The cut is being written, and then it is complete: no new one begins.
   book.BeginLast(4, kBegin);
   CHECK(book.HasAllShards(4));
-  book.Written(4, true);
+  book.Written(4, absl::OkStatus());
   book.BeginLast(4, kBegin);
   book.BeginLast(3, kBegin);
   CHECK_FALSE(book.Writing(4));
@@ -193,7 +193,7 @@ TEST_CASE("cut book: the newest whole one is written, one at a time, older ones 
   CHECK_FALSE(book.Writing(7));
   CHECK(book.WritingAny());
   CHECK_FALSE(book.TakeWhole(kAtCut));
-  book.Written(6, true);
+  book.Written(6, absl::OkStatus());
   CHECK(book.newest() == 6);
   CHECK_FALSE(book.WritingAny());
   CHECK_FALSE(book.TakeWhole(kAtCut));
@@ -204,7 +204,7 @@ TEST_CASE("cut book: the newest whole one is written, one at a time, older ones 
   REQUIRE(book.AddShard(8, 1, File("b"), kBegin).ok());
   CHECK(book.TakeWhole(kAtCut)->clock == 8);
   CHECK(book.latest() == 8);
-  book.Written(99, true);
+  book.Written(99, absl::OkStatus());
   CHECK(book.newest() == 6);
 }
 
@@ -213,8 +213,9 @@ TEST_CASE("cut book: a manifest that could not be written fails its cut alone") 
   AddShards(book, 2);
   AddShards(book, 4);
   REQUIRE(book.TakeWhole(kAtCut)->clock == 4);
-  book.Written(4, false);
+  book.Written(4, absl::ResourceExhaustedError("no space left"));
   CHECK(book.Failed(4));
+  CHECK(book.ErrorOf(4) == "its manifest: no space left");
   CHECK_FALSE(book.Writing(4));
   CHECK_FALSE(book.newest());
   CHECK(book.TakeWhole(kAtCut)->clock == 2);
@@ -261,7 +262,7 @@ TEST_CASE("cut book: states stay in the folders that name them") {
   CHECK(book.StateFolders() == Folders{3, 5});
   // A newer state comes while the manifest is being written, and is kept.
   REQUIRE(book.AddState(7, 1, File("seven")).ok());
-  book.Written(6, true);
+  book.Written(6, absl::OkStatus());
   CHECK(book.StateFolders() == Folders{6, 7});
 }
 
@@ -288,7 +289,7 @@ TEST_CASE("cut book: after a job has gone back to a cut of its own, states count
   REQUIRE(book.AddState(4, 0, File("four")).ok());
   AddShards(book, 4, 1);
   REQUIRE(book.TakeWhole(kAtCut));
-  book.Written(4, true);
+  book.Written(4, absl::OkStatus());
   book.GoBack();
   REQUIRE(book.AddState(2, 0, File("two")).ok());
   AddShards(book, 6, 1);
