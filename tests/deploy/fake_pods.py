@@ -267,6 +267,34 @@ def paused():
         check_end(cluster, {runs.STOPPED, SIGTERMED, KILLED})
 
 
+def preempted():
+    """Kueue suspends the JobSet, and lets it go on later: no flag, no other manifest, and its bits are as ever."""
+    with cluster_of("jobset", tls=False, sets=slow(15)) as cluster:
+        cluster.wait_for_clock(random.randint(170, 300))  # after the first checkpoint
+        jobset = cluster.controllers[0]
+        jobset.suspend()
+        cluster.wait_for(lambda: not cluster.live(), "all pods to end", 35)
+        codes = {str(pod): pod.codes for pod in cluster.pods}
+        runs.check(all(c == [SIGTERMED] for c in codes.values()), f"exit codes {codes}")
+        jobset.resume()
+        train_on(cluster, 60)
+        again = cluster.run.events("job_started")[-1]
+        runs.check(again["clock"] >= 160, again["message"])
+        check_end(cluster, {SIGTERMED})
+
+
+def last_second():
+    """A pod is evicted while the job ends. Its next life hears how, and nobody waits for it."""
+    with cluster_of("jobset", tls=False, sets=slow(15, epochs=3)) as cluster:
+        steps = -(-3823 // (16 * 3))
+        cluster.wait_for_clock(3 * steps - random.randint(0, 6))
+        began = time.monotonic()
+        cluster.evict(draw(cluster))
+        cluster.finish(60)
+        runs.check(True, f"the job ended after {time.monotonic() - began:.1f} s")
+        check_end(cluster, {SIGTERMED})
+
+
 def two_runs():
     """Two runs in one namespace at one time, and each has its bits."""
     with cluster_of("jobset", tls=False) as cluster:
@@ -340,7 +368,7 @@ CASES |= {f"{shape}-{name}": lambda shape=shape, trouble=trouble: disturbed(shap
           for name, trouble in [*TROUBLES.items(), ("roll-certificates", roll_certificates)]}
 CASES |= {name: lambda trouble=trouble: disturbed("statefulset", [trouble]) for name, trouble in STATEFUL.items()}
 CASES |= {"misconfigured": misconfigured, "stopped": stopped, "watched": watched, "late-names": late_names,
-          "again": again, "paused": paused, "two-runs": two_runs, "program": program}
+          "again": again, "paused": paused, "preempted": preempted, "last-second": last_second, "two-runs": two_runs, "program": program}
 
 
 def main():
