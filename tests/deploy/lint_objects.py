@@ -3,6 +3,7 @@
 import re
 
 import workloads
+from admission import QUEUE
 from manifests import find, job_of, matches, of_kind, runs
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -12,7 +13,6 @@ CLUSTER_WIDE = {"Namespace", "ClusterTrainingRuntime"}
 # common/exit_code.h: none of these is better the second time. After 5 a new pod may be: a pod that its Job knows has
 # the place, and what displaced it was one of a node that was lost.
 FOR_GOOD = {2, 3, 4}
-QUEUE = "kueue.x-k8s.io/queue-name"
 SUFFIX = len("-xxxxx")
 GRPC_PORT = 7100
 

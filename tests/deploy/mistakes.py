@@ -20,12 +20,15 @@ SETS = {"jobset": lambda: manifests.compose("jobset", ["tls", "data"]) + manifes
         "kubeflow": lambda: manifests.compose("kubeflow") + manifests.shared(),
         "volcano": lambda: manifests.compose("volcano") + manifests.shared(),
         "tfjob": lambda: manifests.compose("tfjob") + manifests.shared(),
+        "queued": lambda: manifests.compose("jobset", ["queue"]) + manifests.shared(),
+        "queued-kubeflow": lambda: manifests.compose("kubeflow", ["queue"]) + manifests.shared(),
         "stored": lambda: manifests.stored("jobset") + manifests.shared(),
         "program": lambda: manifests.render(manifests.PROGRAM, "--name", "leeway", *manifests.flags_of(
             "jobset", ["tls", "store"]), *manifests.OWN) + manifests.shared()}
 # Where the pod of a role is, in each kind.
 ROLES = {("program", "server"): "JobSet.spec.replicatedJobs.0.template.spec.template.spec",
          ("program", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",
+         ("queued", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",
          ("stored", "server"): "JobSet.spec.replicatedJobs.0.template.spec.template.spec",
          ("stored", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",
          ("jobset", "server"): "JobSet.spec.replicatedJobs.0.template.spec.template.spec",
@@ -79,7 +82,8 @@ def seed(objects, name, mistake):
 
 
 def seeded():
-    """{(set, title): (objects, what `kubectl apply` of them is refused)}, of sets that are in order."""
+    """{(set, title): (objects, what `kubectl apply` of them is refused, the releases that refuse them or None)}, of sets
+    that are in order."""
     clean = {name: make() for name, make in SETS.items()}
     before = schemas.findings(clean)
     for name, objects in clean.items():
@@ -93,7 +97,8 @@ def seeded():
             seed(wrong, name, mistake)
             if wrong == objects or (name, mistake["title"]) in made:
                 raise runs.Failed(f"{name}, {mistake['title']}: changes nothing, or is there twice")
-            made[name, mistake["title"]] = wrong, admission.updates(objects, wrong) if mistake.get("change") else []
+            refused = admission.updates(objects, wrong) if mistake.get("change") else []
+            made[name, mistake["title"]] = wrong, refused, mistake.get("releases")
     return made
 
 
@@ -109,10 +114,12 @@ def lint_of(objects, schema):
 
 def main():
     made = seeded()
-    by_schema = schemas.findings({" / ".join(key): objects for key, (objects, _) in made.items()})
+    by_release = schemas.by_release({" / ".join(key): objects for key, (objects, *_) in made.items()})
     missed, counts = [], {"lint": 0, "schema": 0, "both": 0}
-    for key, (objects, refused) in made.items():
-        schema = by_schema[" / ".join(key)]
+    for key, (objects, refused, releases) in made.items():
+        schema = [f"{release}: {text}" for release, text in by_release[" / ".join(key)]]
+        if releases is not None and (by := {release for release, _ in by_release[" / ".join(key)]}) != set(releases):
+            missed.append(f"{' / '.join(key)} by {sorted(by)}")
         found = refused or lint_of(objects, schema)
         counts["both" if found and schema else "lint" if found else "schema"] += 1 if found or schema else 0
         if not found and not schema:
