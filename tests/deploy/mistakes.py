@@ -65,7 +65,12 @@ def place(objects, path):
 
 def seed(objects, name, mistake):
     head, _, rest = mistake["at"].partition(".")
-    owner, key = place(objects, f"{ROLES[name, head]}.{rest}" if (name, head) in ROLES else mistake["at"])
+    role, _, beside = head.partition("-")
+    if (name, role) in ROLES:
+        pod = ROLES[name, role]
+        owner, key = place(objects, f"{pod.removesuffix('spec') + beside if beside else pod}.{rest}")
+    else:
+        owner, key = place(objects, mistake["at"])
     if "to" in mistake:
         owner[key] = mistake["to"]
     elif "replace" in mistake:

@@ -67,6 +67,7 @@ REFUSED = [
     (["--name", "x" * 60], "--name " + "x" * 60 + ": has 60 characters, and may have 25"),
     (["--image", "leeway 1"], "--image leeway 1: is no image"),
     (["--storage", "much"], "--storage much: is no number of bytes"),
+    (["--worker-storage", "some"], "--worker-storage some: is no number of bytes"),
     (["--worker-memory", "0"], "--worker-memory 0: is no number of bytes"),
     (["--data-claim", "my_data"], "--data-claim my_data: must have small letters"),
     (["--secrets", "-keys"], "--secrets -keys: must have small letters"),
