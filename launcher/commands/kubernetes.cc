@@ -301,6 +301,9 @@ void AddSizeOptions(CLI::App& command, KubernetesOptions& options) {
                      "Of each server, such as 2Gi (default: by leeway plan)");
   command.add_option("--worker-memory", options.run.worker_memory,
                      "Of each worker; with both nobody reads the data");
+  command.add_option("--worker-storage", options.run.worker_storage,
+                     "Of each worker, on its node: copies of a store's data, and /tmp (default: "
+                     "what the cluster gives)");
   command
       .add_option("--gpus", options.gpus,
                   "GPUs of each worker (default: 1 if the job says workers.device: cuda)")

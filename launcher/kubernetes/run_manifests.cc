@@ -117,6 +117,7 @@ TemplateValues ServerValues(const KubernetesRun& run, TemplateValues values) {
       {"resume", If(run.resume)},
       {"cpu", std::string(kServerProcessors)},
       {"memory", run.server_memory},
+      {"own_storage", ""},
       {"gpus", ""},
       {"data", ""},
       {"data_claim", ""},
@@ -162,6 +163,7 @@ TemplateValues WorkerValues(const KubernetesRun& run, TemplateValues values) {
       {"resume", ""},
       {"cpu", absl::StrCat(run.worker_processors)},
       {"memory", run.worker_memory},
+      {"own_storage", run.worker_storage},
       {"gpus", run.gpus == 0 ? "" : absl::StrCat(run.gpus)},
       {"data", If(!program || !run.data_claim.empty())},
       {"data_claim", run.data_claim},
@@ -253,6 +255,9 @@ absl::Status CheckRun(const KubernetesRun& run) {
   RETURN_IF_ERROR(CheckBytes("--storage", run.storage));
   RETURN_IF_ERROR(CheckBytes("--server-memory", run.server_memory));
   RETURN_IF_ERROR(CheckBytes("--worker-memory", run.worker_memory));
+  if (!run.worker_storage.empty()) {
+    RETURN_IF_ERROR(CheckBytes("--worker-storage", run.worker_storage));
+  }
   RETURN_IF_ERROR(CheckOptionalName("--storage-class", run.storage_class));
   RETURN_IF_ERROR(CheckOptionalName("--data-claim", run.data_claim));
   RETURN_IF_ERROR(

@@ -12,6 +12,7 @@ from manifests import of_kind
 
 DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 POD_END = "-abcde"
+QUEUE = "kueue.x-k8s.io/queue-name"
 UNITS = {"Ki": 2 ** 10, "Mi": 2 ** 20, "Gi": 2 ** 30, "Ti": 2 ** 40, "": 1}
 
 
@@ -31,10 +32,15 @@ def kind_of(owner):
     return "VolcanoJob" if owner["apiVersion"].startswith("batch.volcano.sh/") else owner["kind"]
 
 
+def kinds_of(owner):
+    """Under which the table has rules for it."""
+    return [kind_of(owner), *(["Queued"] if QUEUE in owner["metadata"].get("labels", {}) else [])]
+
+
 def values_at(value, path):
     """Returns the values at a path of keys. [] stands for each entry of a list, and [0] for the first."""
     head, _, rest = path.partition(".")
-    key, _, index = head.partition("[")
+    key, _, index = head.replace("!", ".").partition("[")
     if not isinstance(value, dict) or key not in value:
         return []
     found = [value[key]]
@@ -56,6 +62,8 @@ def breaks(rule, owner, on):
                if name.split()[0] == "jobset" and not (rule["gate"] in on and rule["gate"] in release["gates"])]
         used = [value for value in found if value in rule["values"]]
         return [f"{at} {value}, which needs the gate {rule['gate']}: {', '.join(off)} refuse it" for value in used if off]
+    if "beside" in rule:
+        return [f"{at} there beside {rule['beside']}"] if found and at_of(owner, rule["beside"]) else []
     if rule.get("absent"):
         return [f"{at} there"] if found else []
     if rule.get("unique"):
@@ -154,7 +162,7 @@ def findings(objects, on=()):
     found = []
     for owner in made_of(objects):
         kind = kind_of(owner)
-        wrong = [text for rule in table()["rules"] if rule["of"] == kind for text in breaks(rule, owner, on)]
+        wrong = [text for rule in table()["rules"] if rule["of"] in kinds_of(owner) for text in breaks(rule, owner, on)]
         wrong += [text for check in CHECKS.get(kind, ()) for text in check(owner)]
         found += [f"{kind} {owner['metadata']['name']} is refused: {text}" for text in wrong]
     return found
@@ -177,6 +185,9 @@ def bytes_of(text):
 
 def refused_changes(before, after):
     """Returns sentences about an existing object that would change."""
+    for path in table()["immutable"]["Queued"]["fixed"] if "Queued" in kinds_of(before) else ():
+        if at_of(before, path) != at_of(after, path):
+            yield f"{path} is immutable while it runs"
     rule = table()["immutable"].get(kind_of(after), {})
     if (before.get("immutable") and (before.get("data") != after.get("data") or not after.get("immutable"))):
         yield "it is immutable"

@@ -6,6 +6,7 @@ pods, Jobs and claims of the rendered manifests. Needs promtool; without it the 
     tests/deploy/alerts.py
 """
 
+import itertools
 import os
 import pathlib
 import shutil
@@ -33,6 +34,7 @@ class Situation:
         self.jobs = sorted({group.name for group in workloads.groups(objects) if group.kind == "Job"})
         self.phase = {pod.name: "Running" for pod in self.pods}
         self.ready = {pod.name: 1 for pod in self.pods}
+        self.evicted = []
         self.restarts, self.failed_pods, self.failed, self.free = set(), {}, set(), "9000000+0x30"
 
     def servers_not_ready(self):
@@ -49,6 +51,11 @@ class Situation:
     def pods_fail(self):
         self.failed_pods = {name: 5 for name in self.jobs}
         return len(self.jobs)
+
+    def evictions(self):
+        """The pods of a Job that were evicted stay until it ends."""
+        self.evicted = [f"{name}-{life}" for name in self.jobs[:1] for life in ("abcde", "bcdef", "cdefg", "defgh")]
+        return int(bool(self.evicted))
 
     def containers_restart(self):
         self.restarts = {pod.name for pod in self.pods if pod.spec.get("restartPolicy", "Always") != "Never"}
@@ -70,6 +77,8 @@ class Situation:
             yield series("kube_pod_status_ready", steady(self.ready[pod.name]), pod=pod.name, condition="true")
             yield series("kube_pod_container_status_restarts_total", "0+1x30" if pod.name in self.restarts else "0+0x30",
                          pod=pod.name, container=pod.container["name"])
+        for name in self.evicted:
+            yield series("kube_pod_status_reason", steady(1), pod=name, reason="Evicted")
         for job in self.jobs:
             yield series("kube_job_status_failed", steady(self.failed_pods.get(job, 0)), job_name=job)
             yield series("kube_job_failed", steady(int(job in self.failed)), job_name=job, condition="true")
@@ -80,23 +89,40 @@ class Situation:
 
 
 ALERTS = {"LeewayServerNotReady": Situation.servers_not_ready, "LeewayPodPending": Situation.pod_pending,
-          "LeewayPodsFail": Situation.pods_fail, "LeewayRestarts": Situation.containers_restart,
+          "LeewayPodsFail": Situation.pods_fail, "LeewayEvictions": Situation.evictions, "LeewayRestarts": Situation.containers_restart,
           "LeewayJobFailed": Situation.jobs_fail, "LeewayRunVolumeFull": Situation.volume_full}
 
 
-def tests():
+def rules_of(objects):
+    return manifests.of_kind(objects, "PrometheusRule")[0]["spec"]
+
+
+def tests(shape, run, objects):
     """Tests for promtool: in each situation this number of its alert fires, and no other alert."""
-    for shape in manifests.SHAPES:
-        for run in "leeway", "second-leeway":
-            objects = manifests.compose(shape, ["alerts"], run=run)
-            for alert, happens in [(None, lambda _: 0), *ALERTS.items()]:
-                situation = Situation(objects)
-                counts = {name: 0 for name in ALERTS} | ({alert: happens(situation)} if alert else {})
-                checks = [{"expr": f'count(ALERTS{{alertname="{name}", alertstate="firing"}}) or vector(0)',
-                           "eval_time": f"{MINUTES}m", "exp_samples": [{"labels": "{}", "value": count}]}
-                          for name, count in counts.items()]
-                yield {"name": f"{shape} {run}: {alert}", "interval": "1m", "input_series": list(situation.series()),
-                       "promql_expr_test": checks}
+    for alert, happens in [(None, lambda _: 0), *ALERTS.items()]:
+        situation = Situation(objects)
+        counts = {name: 0 for name in ALERTS} | ({alert: happens(situation)} if alert else {})
+        checks = [{"expr": f'count(ALERTS{{alertname="{name}", alertstate="firing"}}) or vector(0)',
+                   "eval_time": f"{MINUTES}m", "exp_samples": [{"labels": "{}", "value": count}]}
+                  for name, count in counts.items()]
+        yield {"name": f"{shape} {run}: {alert}", "interval": "1m", "input_series": list(situation.series()),
+               "promql_expr_test": checks}
+
+
+def write_tests(folder):
+    """Writes one file for promtool for each run, with the rules that are printed with it. Returns the files and the number
+    of situations."""
+    files, count = [], 0
+    for shape, run in itertools.product(manifests.SHAPES, ("leeway", "second-leeway")):
+        objects = manifests.compose(shape, ["alerts"], run=run)
+        rules = pathlib.Path(folder, f"{shape}-{run}-rules.yaml")
+        rules.write_text(yaml.safe_dump(rules_of(objects)), encoding="utf-8")
+        cases = list(tests(shape, run, objects))
+        count += len(cases)
+        files.append(pathlib.Path(folder, f"{shape}-{run}.yaml"))
+        files[-1].write_text(yaml.safe_dump({"rule_files": [rules.name], "evaluation_interval": "1m", "tests": cases}),
+                             encoding="utf-8")
+    return files, count
 
 
 def main():
@@ -104,17 +130,12 @@ def main():
     if not promtool:
         print("SKIPPED: no promtool is installed (Debian: prometheus)")
         return runs.SKIPPED
-    rules = manifests.of_kind(manifests.compose("jobset", ["alerts"]), "PrometheusRule")[0]["spec"]
-    known = {rule["alert"] for group in rules["groups"] for rule in group["rules"]}
+    known = {rule["alert"] for group in rules_of(manifests.compose("jobset", ["alerts"]))["groups"] for rule in group["rules"]}
     runs.check(known == set(ALERTS), f"the alerts are {sorted(known)}")
     with tempfile.TemporaryDirectory() as folder:
-        pathlib.Path(folder, "rules.yaml").write_text(yaml.safe_dump(rules), encoding="utf-8")
-        cases = list(tests())
-        content = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": cases}
-        pathlib.Path(folder, "tests.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-        done = subprocess.run([promtool, "test", "rules", f"{folder}/tests.yaml"], capture_output=True, text=True,
-                              check=False)
-    runs.check(done.returncode == 0, f"{len(cases)} situations {(done.stdout + done.stderr).strip()[:3000]}")
+        files, count = write_tests(folder)
+        done = subprocess.run([promtool, "test", "rules", *files], capture_output=True, text=True, check=False)
+    runs.check(done.returncode == 0, f"{count} situations {(done.stdout + done.stderr).strip()[:3000]}")
     return 0
 
 

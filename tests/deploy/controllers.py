@@ -90,6 +90,7 @@ class Job(Controller):
 class JobSet:
     def __init__(self, cluster, owner):
         self.cluster, self.owner, self.failed, self.restarts = cluster, owner, None, 0
+        self.suspended = owner["spec"].get("suspend", False)
         self.jobs = {group.name: Job(cluster, group) for group in workloads.of_jobset(owner)}
 
     @property
@@ -97,7 +98,7 @@ class JobSet:
         return all(job.done for job in self.jobs.values())
 
     def tick(self):
-        if self.failed:
+        if self.failed or self.suspended:
             return
         for name, job in self.jobs.items():
             job.tick()
@@ -123,6 +124,17 @@ class JobSet:
     def stop(self):
         for job in self.jobs.values():
             job.stop()
+
+    def suspend(self):
+        """As Kueue preempts it: all pods are deleted at once. What has ended stays so."""
+        self.cluster.say(f"{self.owner['metadata']['name']} is suspended")
+        self.suspended = True
+        self.stop()
+
+    def resume(self):
+        self.cluster.say(f"{self.owner['metadata']['name']} goes on")
+        self.jobs = {name: job if job.done else Job(self.cluster, job.group) for name, job in self.jobs.items()}
+        self.suspended = False
 
 
 class StatefulSet(Controller):

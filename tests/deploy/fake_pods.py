@@ -29,6 +29,8 @@ import references  # beside runs.py
 SIGTERMED, KILLED = 143, 137
 DATA = {"digits": "optdigits/optdigits.tra", "mnist": "mnist/train-images-idx3-ubyte.gz"}
 ACCURACY = {"digits": 0.95, "mnist": 0.98}
+STEPS = 80  # of an epoch of the digits
+START_SECONDS = 40
 
 
 class Keys:
@@ -77,8 +79,9 @@ def job_objects(shape, job="digits", features=(), sets=(), run="leeway"):
     return compose(shape, ["data", *features], run, file, [*own, *sets])
 
 
-def cluster_of(shape, job="digits", tls=True, sets=(), keys=None):
+def cluster_of(shape, job="digits", tls=True, sets=(), keys=None, change=lambda objects: None):
     objects = job_objects(shape, job, ["tls"] if tls else [], sets)
+    change(objects)
     cluster = Cluster(objects + list(keys.secrets() if keys else []), runs.data_with(DATA[job]))
     cluster.job, cluster.sets = job, list(sets)
     return cluster
@@ -267,6 +270,51 @@ def paused():
         check_end(cluster, {runs.STOPPED, SIGTERMED, KILLED})
 
 
+def longer():
+    """A stopped run goes on with more epochs: its ConfigMap is deleted with the workload, as docs/kubernetes.md says."""
+    with cluster_of("jobset", tls=False, sets=slow(15, epochs=3)) as cluster:
+        cluster.wait_for_clock(60)
+        cluster.leeway("server", "stop", "leeway-server-0-0.leeway:7100", "--no-wait")
+        ended(cluster)
+        cluster.apply_again(job_objects("jobset", features=["resume"], sets=slow(15, epochs=4)))
+        summary = cluster.finish(120)
+        runs.check(summary["clock"] == 4 * STEPS, f"it has ended at clock {summary['clock']}")
+
+
+def preempted():
+    """Kueue suspends the JobSet, and lets it go on later: no flag, no other manifest, and its bits are as ever."""
+    with cluster_of("jobset", tls=False, sets=slow(15)) as cluster:
+        cluster.wait_for_clock(random.randint(170, 300))  # after the first checkpoint
+        jobset = cluster.controllers[0]
+        jobset.suspend()
+        cluster.wait_for(lambda: not cluster.live(), "all pods to end", 35)
+        codes = {str(pod): pod.codes for pod in cluster.pods}
+        runs.check(all(c == [SIGTERMED] for c in codes.values()), f"exit codes {codes}")
+        jobset.resume()
+        train_on(cluster, 60)
+        again = cluster.run.events("job_started")[-1]
+        runs.check(again["clock"] >= 160, again["message"])
+        check_end(cluster, {SIGTERMED})
+
+
+def wait_less(objects):
+    """Pods of a JobSet look for server 0 for START_SECONDS."""
+    for role in find(objects, "JobSet", "leeway")["spec"]["replicatedJobs"]:
+        role["template"]["spec"]["template"]["spec"]["containers"][0]["args"] = [f"--start-seconds={START_SECONDS}"]
+
+
+def last_second():
+    """A pod is evicted while the job ends. Its next life hears how. A server that finds no server 0 any more reads it in the
+    run folder, after --start-seconds. Not server 0: docs/kubernetes.md says what happens then."""
+    with cluster_of("jobset", tls=False, sets=slow(15, epochs=3), change=wait_less) as cluster:
+        cluster.wait_for_clock(3 * STEPS - random.randint(0, 6))
+        began = time.monotonic()
+        cluster.evict(random.choice([pod for pod in cluster.live()[1:] if pod.running]))
+        cluster.finish(START_SECONDS + 60)
+        runs.check(True, f"the job ended after {time.monotonic() - began:.1f} s")
+        check_end(cluster, {SIGTERMED})
+
+
 def two_runs():
     """Two runs in one namespace at the same time; each has its own bits."""
     with cluster_of("jobset", tls=False) as cluster:
@@ -282,7 +330,7 @@ def watched():
         cluster.wait_for_clock(60)
         code, said = cluster.leeway("worker", "status", "leeway-server-0.leeway-server:7100")
         runs.check(code == 0 and "3 workers" in said, said.strip().splitlines()[0])
-        for address in "leeway-server-1.leeway-server:7101", "leeway-worker-2.leeway-worker:7101":
+        for address in "localhost:7101", "leeway-server-1.leeway-server:7101", "leeway-worker-2.leeway-worker:7101":
             code, said = cluster.leeway("server", "health", address)
             runs.check(code == 0, f"{address}: {said.strip()}")
         check_end(cluster)
@@ -340,7 +388,7 @@ CASES |= {f"{shape}-{name}": lambda shape=shape, trouble=trouble: disturbed(shap
           for name, trouble in [*TROUBLES.items(), ("roll-certificates", roll_certificates)]}
 CASES |= {name: lambda trouble=trouble: disturbed("statefulset", [trouble]) for name, trouble in STATEFUL.items()}
 CASES |= {"misconfigured": misconfigured, "stopped": stopped, "watched": watched, "late-names": late_names,
-          "again": again, "paused": paused, "two-runs": two_runs, "program": program}
+          "again": again, "paused": paused, "longer": longer, "preempted": preempted, "last-second": last_second, "two-runs": two_runs, "program": program}
 
 
 def main():

@@ -10,7 +10,10 @@ import subprocess
 import sys
 import time
 
-import grpc
+# This process starts others while it probes, and they exec at once: gRPC need not care for them, and aborts at times when
+# it does.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+import grpc  # noqa: E402
 
 from environment import command, environment, keys_of
 from manifests import find, runs

@@ -3,6 +3,7 @@
 import re
 
 import workloads
+from admission import QUEUE
 from manifests import find, job_of, matches, of_kind, runs
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -12,7 +13,6 @@ CLUSTER_WIDE = {"Namespace", "ClusterTrainingRuntime"}
 # common/exit_code.h: a retry after one of these never helps. After 5 a new pod may succeed: a pod that its Job knows
 # has the place, and the process that displaced it belonged to a lost node.
 FOR_GOOD = {2, 3, 4}
-QUEUE = "kueue.x-k8s.io/queue-name"
 SUFFIX = len("-xxxxx")
 GRPC_PORT = 7100
 

@@ -155,6 +155,9 @@ def check_means(pod, objects):
     requests, limits = (pod.container.get("resources", {}).get(key, {}) for key in ("requests", "limits"))
     if "cpu" not in requests or not requests.get("memory") or requests.get("memory") != limits.get("memory"):
         yield "no request of cpu, or memory that is not both requested and the limit"
+    disk = [some.get("ephemeral-storage") for some in (requests, limits)]
+    if disk[0] != disk[1]:
+        yield f"requests {disk[0]} of its node's disk, and is evicted beyond {disk[1]}"
     if any("gpu" in key for key in requests) or ("nvidia.com/gpu" in limits and pod.component != "worker"):
         yield "a GPU that is requested, or not a worker's"
     wanted = f"{'leeway-cuda' if 'nvidia.com/gpu' in limits else 'leeway'}:{version()}"
@@ -253,6 +256,8 @@ def check_pod(pod, objects):
         yield "lacks the labels app.kubernetes.io/name and component"
     if not pod.labels.get(INSTANCE):
         yield f"lacks the label {INSTANCE}"
+    if pod.labels.get("sidecar.istio.io/inject") != "false":
+        yield "never ends where a mesh gives it a proxy"
     if len(pod.spec["containers"]) != 1 or pod.spec.get("initContainers"):
         yield "not one container"
     names = [entry["name"] for entry in pod.container.get("env", [])]

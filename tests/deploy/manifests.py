@@ -28,7 +28,8 @@ FEATURES = {"data": ["--data-claim", "leeway-data"], "tls": [], "gpu": ["--gpus"
 # A run in a store has no claim, and so no storage class.
 ALL = [feature for feature in FEATURES if feature != "class"]
 # The data of a store is not read to compute the memory.
-STORED = ["--data", "s3://models/data", "--store-secret", "store", "--server-memory", "512Mi", "--worker-memory", "1Gi"]
+STORED = ["--data", "s3://models/data", "--store-secret", "store", "--server-memory", "512Mi", "--worker-memory", "1Gi",
+          "--worker-storage", "8Gi"]
 # A PyTorch script's job.
 PROGRAM = runs.SOURCE / "examples/python/torch_mnist.yaml"
 OWN = ["--server-memory", "512Mi", "--worker-memory", "2Gi", "--file", PROGRAM.with_suffix(".py"), "--", "python3",

@@ -19,12 +19,15 @@ SETS = {"jobset": lambda: manifests.compose("jobset", ["tls", "data"]) + manifes
         "kubeflow": lambda: manifests.compose("kubeflow") + manifests.shared(),
         "volcano": lambda: manifests.compose("volcano") + manifests.shared(),
         "tfjob": lambda: manifests.compose("tfjob") + manifests.shared(),
+        "queued": lambda: manifests.compose("jobset", ["queue"]) + manifests.shared(),
+        "queued-kubeflow": lambda: manifests.compose("kubeflow", ["queue"]) + manifests.shared(),
         "stored": lambda: manifests.stored("jobset") + manifests.shared(),
         "program": lambda: manifests.render(manifests.PROGRAM, "--name", "leeway", *manifests.flags_of(
             "jobset", ["tls", "store"]), *manifests.OWN) + manifests.shared()}
 # The path of a role's pod, in each kind.
 ROLES = {("program", "server"): "JobSet.spec.replicatedJobs.0.template.spec.template.spec",
          ("program", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",
+         ("queued", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",
          ("stored", "server"): "JobSet.spec.replicatedJobs.0.template.spec.template.spec",
          ("stored", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",
          ("jobset", "server"): "JobSet.spec.replicatedJobs.0.template.spec.template.spec",
@@ -61,7 +64,12 @@ def place(objects, path):
 
 def seed(objects, name, mistake):
     head, _, rest = mistake["at"].partition(".")
-    owner, key = place(objects, f"{ROLES[name, head]}.{rest}" if (name, head) in ROLES else mistake["at"])
+    role, _, beside = head.partition("-")
+    if (name, role) in ROLES:
+        pod = ROLES[name, role]
+        owner, key = place(objects, f"{pod.removesuffix('spec') + beside if beside else pod}.{rest}")
+    else:
+        owner, key = place(objects, mistake["at"])
     if "to" in mistake:
         owner[key] = mistake["to"]
     elif "replace" in mistake:
@@ -78,7 +86,8 @@ def seed(objects, name, mistake):
 
 
 def seeded():
-    """Returns {(set, title): (objects, why `kubectl apply` of them is refused)}, made from correct sets."""
+    """Returns {(set, title): (objects, why `kubectl apply` of them is refused, the releases that refuse them or None)},
+    made from correct sets."""
     clean = {name: make() for name, make in SETS.items()}
     before = schemas.findings(clean)
     for name, objects in clean.items():
@@ -92,7 +101,8 @@ def seeded():
             seed(wrong, name, mistake)
             if wrong == objects or (name, mistake["title"]) in made:
                 raise runs.Failed(f"{name}, {mistake['title']}: changes nothing, or is there twice")
-            made[name, mistake["title"]] = wrong, admission.updates(objects, wrong) if mistake.get("change") else []
+            refused = admission.updates(objects, wrong) if mistake.get("change") else []
+            made[name, mistake["title"]] = wrong, refused, mistake.get("releases")
     return made
 
 
@@ -108,10 +118,12 @@ def lint_of(objects, schema):
 
 def main():
     made = seeded()
-    by_schema = schemas.findings({" / ".join(key): objects for key, (objects, _) in made.items()})
+    by_release = schemas.by_release({" / ".join(key): objects for key, (objects, *_) in made.items()})
     missed, counts = [], {"lint": 0, "schema": 0, "both": 0}
-    for key, (objects, refused) in made.items():
-        schema = by_schema[" / ".join(key)]
+    for key, (objects, refused, releases) in made.items():
+        schema = [f"{release}: {text}" for release, text in by_release[" / ".join(key)]]
+        if releases is not None and (by := {release for release, _ in by_release[" / ".join(key)]}) != set(releases):
+            missed.append(f"{' / '.join(key)} by {sorted(by)}")
         found = refused or lint_of(objects, schema)
         counts["both" if found and schema else "lint" if found else "schema"] += 1 if found or schema else 0
         if not found and not schema:

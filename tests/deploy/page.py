@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import tempfile
 
+import admission
 import fake_cluster
 import lint
 import manifests
@@ -170,12 +171,34 @@ def check_flags(found):
     runs.check(len(lines) == 4, f"{len(lines)} lines of leeway kubernetes")
 
 
+def span(versions):
+    """Of `0.8.2` and the like: "0.8 to 0.12"; none of them is left out."""
+    minor = [tuple(map(int, version.split(".")[:2])) for version in versions]
+    runs.check(minor == [(minor[0][0], number) for number in range(minor[0][1], minor[-1][1] + 1)], f"all of {minor}")
+    return f"{minor[0][0]}.{minor[0][1]} to {minor[-1][0]}.{minor[-1][1]}"
+
+
+def check_versions(text):
+    """The page names the releases by whose schemas and rules the tests judge, and no others."""
+    known = admission.table()["releases"]
+    said = {"jobset": r"JobSet(?:\]\(\S+\))? (\d\.\d+ to \d\.\d+)", "trainer": r"Kubeflow Trainer (\d\.\d+ to \d\.\d+)"}
+    for project, pattern in said.items():
+        wanted, found = span(known[project]), set(re.findall(pattern, text.replace("\n", " ")))
+        runs.check(found == {wanted}, f"{project} {wanted}, as the page says: {found}")
+    fit = admission.table()["kueue"]
+    runs.check(set(fit) == {f"trainer {version}" for version in known["trainer"]}, f"Kueue for {sorted(fit)}")
+    for kueue in fit.values():
+        ends = r"\b(?:or|to)\b"
+        runs.check(re.search(rf"{kueue[0]} {ends} {kueue[-1]} for Trainer", text.replace("\n", " ")), f"Kueue {kueue}")
+
+
 def main():
     text = PAGE.read_text(encoding="utf-8")
     fake_cluster.enter_node()
     check_secrets(commands(text))
     check_names(commands(text))
     check_shapes(text)
+    check_versions(text)
     check_flags(commands(text))
     five_minutes(text)
     return 0

@@ -2,9 +2,10 @@
 //
 //   node schemas.mjs PACKAGES < request.json
 //
-// The request is {sets: {name: [objects]}, releases: {name: [files]}}; the answer is {name: [[release, sentence]]} on
+// The request is {sets: {name: [objects]}, releases: {name: {files, lacks}}}; the answer is {name: [[release, sentence]]} on
 // standard output, where the release of what Kubernetes itself has is empty. PACKAGES is the folder whose node_modules
-// are used. A release's files are CustomResourceDefinitions, or gzip of them.
+// are used. A release's files are CustomResourceDefinitions, or gzip of them. `lacks` has by kind what it has not of them:
+// fields, and words of enumerations.
 import fs from 'node:fs';
 import path from 'node:path';
 import zlib from 'node:zlib';
@@ -92,27 +93,46 @@ function strict(schema) {
   return made;
 }
 
+// Takes out of a schema what a release has not, and out of `left` what was found.
+function takeOut(schema, names, left) {
+  if (schema === null || typeof schema !== 'object') return;
+  for (const name of names) {
+    if (schema.properties?.[name]) {
+      delete schema.properties[name];
+      left.delete(name);
+    }
+    if (schema.enum?.includes(name)) {
+      schema.enum = schema.enum.filter((word) => word !== name);
+      left.delete(name);
+    }
+  }
+  for (const inner of Object.values(schema)) takeOut(inner, names, left);
+}
+
 const request = JSON.parse(fs.readFileSync(0, 'utf8'));
 // {kind: {release: schema, or what it has become}}
 const validators = new Map();
 const ajv = new Ajv({allErrors: true, strict: false});
 
-function addDefinition(crd, release) {
+function addDefinition(crd, release, lacks) {
+  const left = new Set(lacks);
   for (const version of crd.spec.versions) {
     const schema = strict(version.schema.openAPIV3Schema);
     schema.properties.metadata = {type: 'object'};
+    takeOut(schema, lacks, left);
     const key = `${crd.spec.group}/${version.name} ${crd.spec.names.kind}`;
     if (!validators.has(key)) validators.set(key, new Map());
     validators.get(key).set(release, schema);
   }
+  if (left.size) throw new Error(`${release}: nothing in ${crd.spec.names.kind} is called ${[...left]}`);
 }
 
-for (const [release, files] of Object.entries(request.releases)) {
+for (const [release, {files, lacks}] of Object.entries(request.releases)) {
   for (const file of files) {
     const bytes = fs.readFileSync(file);
     const text = file.endsWith('.gz') ? zlib.gunzipSync(bytes) : bytes;
     for (const crd of yaml.loadAll(text.toString('utf8'))) {
-      if (crd?.kind === 'CustomResourceDefinition') addDefinition(crd, release);
+      if (crd?.kind === 'CustomResourceDefinition') addDefinition(crd, release, lacks[crd.spec.names.kind] ?? []);
     }
   }
 }

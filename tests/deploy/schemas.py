@@ -20,8 +20,8 @@ from manifests import runs
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCHEMAS = runs.SOURCE.parent / "shared/k8s"
-# Volcano has no release in that repository.
-DEVELOPMENT = {"volcano": ["crds/batch.volcano.sh_jobs.yaml"]}
+# Volcano has no release there.
+DEVELOPMENT = {"volcano": {"files": ["crds/batch.volcano.sh_jobs.yaml"], "lacks": {}}}
 PACKAGES = pathlib.Path(os.environ.get("LEEWAY_NPM", runs.SOURCE / "build/npm"))
 
 
@@ -48,13 +48,14 @@ def packages():
 
 
 def definitions():
-    """Returns {release: files} of the extensions."""
-    found = {name: [f"released/{file}.yaml.gz" for file in release["definitions"]]
-             for name, release in admission.releases().items()} | DEVELOPMENT
-    missing = [file for files in found.values() for file in files if not (SCHEMAS / file).exists()]
+    """Returns {release: {files, lacks}} of the extensions."""
+    found = {name: {"files": [f"released/{file}.yaml.gz" for file in release["definitions"]],
+                    "lacks": release.get("lacks", {})} for name, release in admission.releases().items()} | DEVELOPMENT
+    missing = [file for release in found.values() for file in release["files"] if not (SCHEMAS / file).exists()]
     if missing:
         skip(f"no schemas of extensions in {SCHEMAS}: {', '.join(missing)}")
-    return {name: [str(SCHEMAS / file) for file in files] for name, files in found.items()}
+    return {name: {**release, "files": [str(SCHEMAS / file) for file in release["files"]]}
+            for name, release in found.items()}
 
 
 def by_release(sets):

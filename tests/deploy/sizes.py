@@ -68,6 +68,7 @@ REFUSED = [
     (["--name", "x" * 60], "--name " + "x" * 60 + ": has 60 characters, but may have at most 25"),
     (["--image", "leeway 1"], "--image leeway 1: is not an image"),
     (["--storage", "much"], "--storage much: is not a number of bytes"),
+    (["--worker-storage", "some"], "--worker-storage some: is not a number of bytes"),
     (["--worker-memory", "0"], "--worker-memory 0: is not a number of bytes"),
     (["--data-claim", "my_data"], "--data-claim my_data: must have only lowercase letters"),
     (["--secrets", "-keys"], "--secrets -keys: must have only lowercase letters"),

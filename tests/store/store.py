@@ -253,8 +253,8 @@ class Store:
     """A store in a folder. A context. `fault(request)` may be set to a function that says what happens to the
     request."""
 
-    def __init__(self, folder):
-        self.folder = pathlib.Path(folder)
+    def __init__(self, folder, host="127.0.0.1"):
+        self.folder, self.host = pathlib.Path(folder), host
         self.fault = lambda request: None
         self.lock = threading.Lock()
         self.requests = []
@@ -280,7 +280,7 @@ class Store:
         else:
             raise Missing("s3rver does not start")
         handler = type("Handler", (Gate,), {"store": self})
-        self.gate = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.gate = http.server.ThreadingHTTPServer((self.host, 0), handler)
         self.gate.daemon_threads = True
         # Errors of clients that were killed.
         self.gate.handle_error = lambda *_: None
@@ -295,7 +295,7 @@ class Store:
 
     @property
     def endpoint(self):
-        return f"http://127.0.0.1:{self.gate.server_address[1]}"
+        return f"http://{self.host}:{self.gate.server_address[1]}"
 
     @property
     def behind_endpoint(self):
