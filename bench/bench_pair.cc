@@ -30,7 +30,7 @@ absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Leeway(Wire wire, const st
                                                              const TransferPlan& plan,
                                                              const KeyFolder* keys) {
   ASSIGN_OR_RETURN(const v1::TrainingJob job, MakeBenchJob(wire, codec));
-  // Each process sets its own role.
+  // Each process sets its own role for TLS.
   const auto be = [keys](v1::Role role) -> absl::Status {
     if (keys == nullptr) return absl::OkStatus();
     ASSIGN_OR_RETURN(SecuritySettings security, keys->SettingsFor(role));
@@ -62,7 +62,8 @@ absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Raw(Wire wire, const Trans
   return Start(
       "raw",
       [&] {
-        // If this child kept the other end, it would not notice that the other process has gone.
+        // The other end is closed here, because otherwise this child would not notice that the
+        // other process has ended.
         ends.first = RawSocket();
         return RawTransferServer(std::move(ends.second), plan);
       },
@@ -73,7 +74,8 @@ absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Raw(Wire wire, const Trans
 }
 
 absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Ping(Wire wire) {
-  // Without a Leeway name, its sockets stay as gRPC makes them (common/rpc/local_sockets.h).
+  // The name does not begin as Leeway's names do, so the sockets stay as gRPC makes them
+  // (common/rpc/local_sockets.h).
   const std::string address = wire == Wire::kUnix
                                   ? absl::StrCat("unix-abstract:ping-", absl::Hex(RandomIdentity()))
                                   : "127.0.0.1:0";

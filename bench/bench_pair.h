@@ -18,13 +18,13 @@ class BenchPair {
   static absl::StatusOr<std::unique_ptr<BenchPair>> Leeway(Wire wire, const std::string& codec,
                                                            const TransferPlan& plan,
                                                            const KeyFolder* keys = nullptr);
-  // Does the same work on a bare socket (tcp, unix; for auto: tcp) or through a ring in shared
-  // memory.
+  // Measures the same work on a bare socket (for auto a TCP socket), or for shm through a ring in
+  // shared memory.
   static absl::StatusOr<std::unique_ptr<BenchPair>> Raw(Wire wire, const TransferPlan& plan);
   // Measures a bare unary gRPC call (bench/ping.h) over tcp or unix.
   static absl::StatusOr<std::unique_ptr<BenchPair>> Ping(Wire wire);
 
-  // Moves messages for `seconds`.
+  // Moves messages for `seconds`, and returns what was measured.
   absl::StatusOr<TransferRound> Run(double seconds);
 
   uint64_t server_peak_bytes() const;
@@ -32,7 +32,7 @@ class BenchPair {
 
  private:
   using Make = std::function<absl::StatusOr<BenchService>()>;
-  // Starts the server first, because the client may need its hello.
+  // Starts the server first, because the client may need the server's hello.
   static absl::StatusOr<std::unique_ptr<BenchPair>> Start(
       const std::string& name, const Make& server,
       const std::function<absl::StatusOr<BenchService>(const Json& hello)>& client);

@@ -57,7 +57,7 @@ class DataPlane : public BenchServer {
  private:
   const std::string local_ = NewLocalAddress();
   int port_ = 0;
-  // In the order in which they are made.
+  // The fields are in the order in which they are made.
   NoCuts cuts_;
   std::shared_ptr<Shard> shard_;
   ParameterService service_;
@@ -92,7 +92,8 @@ absl::StatusOr<std::unique_ptr<BenchServer>> StartBenchServer(const v1::Training
   options.length.set_steps_per_clock(1);
   options.length.set_clocks(job.stop().clocks());
   options.block_elements = plan.message_floats();
-  // Two versions, and those that are being read. Unused memory costs nothing.
+  // The memory has room for two versions, and for versions that are being read. Unused memory costs
+  // nothing.
   ASSIGN_OR_RETURN(options.memory,
                    SharedArena::Create(8 * plan.total_bytes() + kArenaBytesAtLeast));
   return DataPlane::Start(options);

@@ -11,7 +11,7 @@
 
 namespace leeway {
 
-// Where to reach a bench server.
+// The addresses of a bench server.
 struct BenchServerAddress {
   // The address as host:port.
   std::string tcp;
@@ -19,23 +19,23 @@ struct BenchServerAddress {
   std::string local;
 };
 
-// Serves until it is destroyed.
+// A server that runs until this object is destroyed.
 class BenchServer {
  public:
   virtual ~BenchServer() = default;
   virtual BenchServerAddress address() const = 0;
 };
 
-// The job of a transport benchmark, as a job file gives it: one server, one worker, async, plain
-// SGD, over `wire`. Contributions are encoded with `codec` (such as "none" or "bf16"), and weights
-// with ReplyCodec(codec).
+// Returns the resolved job of a transport benchmark: one server, one worker, async, plain SGD, over
+// `wire`. Contributions are encoded with `codec` (such as "none" or "bf16"), and weights with
+// ReplyCodec(codec).
 absl::StatusOr<v1::TrainingJob> MakeBenchJob(Wire wire, const std::string& codec);
 
-// Returns `codec` itself, but "none" for top_k and sign. Their answers are changes, which a server
-// can send only to the readers of sync mode.
+// Returns `codec` itself, but "none" for top_k and sign, because with these codecs answers are
+// changes, which a server can send only in sync mode.
 std::string ReplyCodec(const std::string& codec);
 
-// Serves blocks for `plan`, as a configured server of `job` would.
+// Starts a server with the blocks of `plan`, like a configured server of `job`.
 absl::StatusOr<std::unique_ptr<BenchServer>> StartBenchServer(const v1::TrainingJob& job,
                                                               const TransferPlan& plan);
 

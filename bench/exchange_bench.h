@@ -20,18 +20,19 @@ struct ExchangeBenchOptions {
   // The sizes of the models, in parameters.
   std::vector<uint64_t> parameters = {1'000'000, 25'000'000, 100'000'000};
   std::vector<Wire> wires = {Wire::kTcp, Wire::kAuto};
-  // What the servers keep: "sgd" (no slots), "momentum" (one), "adam" (two).
+  // The servers' update rule: "sgd" (no slots), "momentum" (one slot) or "adam" (two slots).
   std::string update = "sgd";
   // A name as in job.compression.
   std::string codec = "none";
-  // 0: the job's default.
+  // The size of a block. 0 means the job's default.
   uint64_t block_bytes = 0;
   uint32_t rounds = 5;
-  // The approximate length of a round. It has as many clocks as fit, and at least two.
+  // The approximate length of a round. A round has as many clocks as fit into this time, and at
+  // least two.
   double seconds = 1;
-  // True if the raw limit is measured, too.
+  // Whether the raw limit is measured, too.
   bool raw = true;
-  // The folder of leeway-server.
+  // The folder that contains leeway-server.
   std::string program_folder;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
@@ -51,16 +52,18 @@ struct ExchangeResult {
   ExchangeFigures leeway;
   // Set if the raw limit was measured.
   std::optional<RawLimit> limit;
-  // Memory of the server with the highest peak: the peak; the part of it that is mapped from the
-  // workers' shared memory; and what the server had before it had a model.
+  // The memory of the server with the highest peak: the peak, the part of the peak that is in the
+  // workers' shared memory, and the server's memory before it had a model.
   uint64_t server_peak_bytes = 0;
   uint64_t server_peers_bytes = 0;
   uint64_t server_idle_bytes = 0;
-  // The server's parameters x (2 + slots) x 1.15, plus what may be in flight to it.
+  // The bound for the peak: the server's parameters x (2 + slots) x 1.15, plus the bytes that may
+  // be in flight to it.
   uint64_t server_bound_bytes = 0;
 };
 
-// After an error nothing more is measured, and `results` has what was measured before it.
+// Returns the first error. Nothing is measured after the error, and `results` has the results from
+// before it.
 absl::Status BenchExchange(const ExchangeBenchOptions& options,
                            std::vector<ExchangeResult>& results);
 

@@ -13,21 +13,23 @@ namespace leeway {
 // The steps of one side: Leeway or the raw limit.
 struct ExchangeFigures {
   Percentiles step_seconds;
-  // Contributions and weights of all workers, over the whole step, in the median round.
+  // The bytes of all workers' contributions and weights, divided by the time of the whole steps, in
+  // the median round.
   double gigabytes_per_second = 0;
   // Processor time of all processes together.
   double cpu_seconds_per_gigabyte = 0;
   std::vector<double> rates;
   std::vector<double> cpu;
 };
-// `gigabytes` is the amount of one round.
+// Computes the figures. `gigabytes` is the amount that one round moves.
 ExchangeFigures FiguresOf(const std::vector<ExchangeRound>& rounds, double gigabytes);
 
-// The sum of both directions and all workers, in 1e9 bytes of floats. A codec may send fewer bytes.
+// Returns how much `clocks` exchanges move: the sum of both directions and all workers, in 1e9
+// bytes of floats. A codec may send fewer bytes.
 double ExchangedGigabytes(uint64_t parameters, uint32_t workers, uint64_t clocks);
 
 inline constexpr uint64_t kWarmUpClocks = 2;
-// Runs a few clocks, and returns how many take about `seconds`: at least two.
+// Runs a few clocks, and returns the number of clocks that take about `seconds`, at least two.
 absl::StatusOr<uint64_t> WarmUp(ExchangeGroup& group, double seconds);
 
 }  // namespace leeway

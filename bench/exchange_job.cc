@@ -111,8 +111,8 @@ absl::StatusOr<std::unique_ptr<RawExchangeGroup>> RawExchangeGroup::Start(
       servers_end.push_back(std::move(ends.second));
     }
   }
-  // In a child: takes the child's own ends. If it kept ends of other processes, it would not notice
-  // that these have gone.
+  // Runs in a child: returns the child's own ends, and closes the ends of all other processes. If
+  // the child kept those open, it would not notice that the other processes have ended.
   const auto take = [&](std::vector<RawSocket>& of_child) {
     std::vector<RawSocket> own = std::move(of_child);
     of_server.clear();

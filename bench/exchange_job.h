@@ -15,14 +15,15 @@
 
 namespace leeway {
 
-// The steps of all workers, and the time that the slowest worker took for all its steps.
+// The step times of all workers, and the time that the slowest worker took for all its steps.
 struct ExchangeRound {
   std::vector<double> step_seconds;
   double seconds = 0;
   double cpu_seconds = 0;
 };
 
-// Processes that exchange when they are told to. They end when this object does. Not thread-safe.
+// A group of processes that exchange on request. They end when this object is destroyed. Not
+// thread-safe.
 class ExchangeGroup {
  public:
   virtual ~ExchangeGroup() = default;
@@ -36,7 +37,7 @@ struct ExchangeJobSpec {
   std::string yaml;
   uint32_t servers = 1;
   uint32_t workers = 1;
-  // The model that the workers register. It need not be the job's.
+  // The model that the workers register. It need not be the model in the job.
   v1::ModelSchema schema;
 };
 
@@ -49,7 +50,7 @@ class ExchangeJob : public ExchangeGroup {
   static absl::StatusOr<std::unique_ptr<ExchangeJob>> Start(const ExchangeJobSpec& spec);
 
   absl::StatusOr<ExchangeRound> Run(uint64_t clocks, double seconds) override;
-  // Memory of the server with the highest peak.
+  // The memory of the server with the highest peak.
   struct ServerMemory {
     uint64_t peak_bytes = 0;
     // The part of the peak that is in the workers' shared memory.
@@ -58,7 +59,7 @@ class ExchangeJob : public ExchangeGroup {
     uint64_t idle_bytes = 0;
   };
   ServerMemory server_memory() const;
-  // Known after a round.
+  // The size of a block. Known after a round.
   uint64_t block_bytes() const { return block_bytes_; }
 
  private:
@@ -66,7 +67,7 @@ class ExchangeJob : public ExchangeGroup {
   absl::Status StartWorkers(const ExchangeJobSpec& spec);
 
   uint64_t block_bytes_ = 0;
-  // By server.
+  // The memory of each server before it had a model, by server.
   std::vector<uint64_t> idle_bytes_;
   // Declared last, so that the workers are destroyed first.
   std::unique_ptr<RealServers> servers_;
@@ -80,7 +81,7 @@ class RawExchangeGroup : public ExchangeGroup {
                                                                  Wire wire, uint32_t workers);
 
   absl::StatusOr<ExchangeRound> Run(uint64_t clocks, double seconds) override;
-  // By index.
+  // The servers by index.
   const std::vector<std::unique_ptr<BenchProcess>>& servers() const { return servers_; }
 
  private:

@@ -1,4 +1,4 @@
-// What `leeway bench exchange` prints and writes.
+// Formats the results of `leeway bench exchange`.
 #pragma once
 
 #include <string>

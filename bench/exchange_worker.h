@@ -19,8 +19,9 @@ struct ExchangeWorkerOptions {
   v1::ModelSchema schema;
 };
 
-// On {"open": true} it joins the job, which takes until all workers have joined. On {"clocks": n}
-// it makes n exchanges and answers {"seconds": [one for each exchange], "block_bytes"}.
+// Makes the worker's service. On {"open": true} the worker joins the job, and answers when all
+// workers have joined. On {"clocks": n} it makes n exchanges and answers {"seconds": [one for each
+// exchange], "block_bytes"}.
 BenchService ExchangeWorker(const ExchangeWorkerOptions& options);
 
 }  // namespace leeway

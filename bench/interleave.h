@@ -1,5 +1,5 @@
-// Runs rounds of several subjects in turn. If the machine is slower for a while, it is slower for
-// all of them.
+// Runs rounds of several subjects in turn, so that a machine that is slower for a while is slower
+// for all of them.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,25 @@
 namespace leeway {
 
 struct RoundOptions {
-  // Rounds of each subject. A shorter round goes first to warm up, and is not counted.
+  // The number of rounds of each subject. A shorter round comes first to warm up, and is not
+  // counted.
   uint32_t rounds = 5;
   double seconds = 0.3;
 };
 
-// By subject, then by round. Every second round goes through the subjects in reverse order.
+// Returns the rounds by subject, then by round. Every second round runs the subjects in reverse
+// order.
 absl::StatusOr<std::vector<std::vector<TransferRound>>> RunInterleaved(
     const std::vector<BenchPair*>& subjects, const RoundOptions& options);
 
 // The figures of one subject: medians over its rounds.
 struct TransferFigures {
   double messages_per_second = 0;
-  // In 1e9 bytes, as the sum of all directions.
+  // The rate in 1e9 bytes a second, as the sum of both directions.
   double gigabytes_per_second = 0;
   // Processor time of client and server together.
   double cpu_seconds_per_gigabyte = 0;
-  // Seconds of a call. Absent if calls were not timed.
+  // The seconds that a call took. Absent if calls were not timed.
   std::optional<Percentiles> latency;
   // The values of every round.
   std::vector<double> rates;

@@ -11,14 +11,14 @@
 
 namespace leeway {
 
-// The hello is {"tcp", "local"}: the addresses for the client.
+// Makes the server's service. Its hello is {"tcp", "local"}: the addresses for the client.
 absl::StatusOr<BenchService> LeewayServer(const v1::TrainingJob& job, const TransferPlan& plan);
 BenchServerAddress AddressFrom(const Json& hello);
 
-// Answers {"round": seconds} with {"messages", "seconds", "latency", "travelled_bytes"}. A call
-// covers plan.call_blocks blocks, and successive calls go through the vector in turn.
-// plan.open_calls calls are open at once. DATA_LOSS if a pull left weights unchanged: an answer
-// without values would measure nothing.
+// Makes the client's service. It answers {"round": seconds} with {"messages", "seconds", "latency",
+// "travelled_bytes"}. A call covers plan.call_blocks blocks, and successive calls go through the
+// vector in turn. plan.open_calls calls are open at once. A round fails with DATA_LOSS if a pull
+// left weights unchanged, because an answer without values measures nothing.
 absl::StatusOr<BenchService> LeewayClient(const v1::TrainingJob& job, const TransferPlan& plan,
                                           const BenchServerAddress& server);
 

@@ -1,6 +1,6 @@
-// The limit for small exchanges: a bare unary gRPC call with 4 KiB in each direction. It is written
-// in the usual way: generated stubs, the synchronous server, `bytes` in a message, one call after
-// the other.
+// The limit with which small exchanges are compared: a bare unary gRPC call with 4 KiB in each
+// direction. It uses gRPC in the usual way: generated stubs, the synchronous server, `bytes` in a
+// message, one call after the other.
 #pragma once
 
 #include <string>
@@ -12,10 +12,11 @@ namespace leeway {
 
 inline constexpr uint64_t kPingBytes = 4096;
 
-// Listens on `address` ("127.0.0.1:0", "unix-abstract:NAME"). The hello is {"address": the actual
-// address}.
+// Makes a server that listens on `address` ("127.0.0.1:0", "unix-abstract:NAME"). Its hello is
+// {"address": the actual address}.
 absl::StatusOr<BenchService> PingServer(const std::string& address);
-// Answers {"round": seconds} with {"messages", "seconds", "latency"}, as the other clients do.
+// Makes a client that answers {"round": seconds} with {"messages", "seconds", "latency"}, as the
+// other clients do.
 absl::StatusOr<BenchService> PingClient(const std::string& address);
 
 }  // namespace leeway

@@ -51,7 +51,7 @@ absl::StatusOr<TransferResult> MeasureTransfer(Wire wire, const std::string& cod
   return result;
 }
 
-// What is in flight, as a text and in calls.
+// What is in flight: its name in the table, and the numbers for the plan.
 struct Load {
   const char* name;
   uint32_t window;
@@ -145,8 +145,8 @@ TransferPlan PlanFor(TransferMethod method, uint64_t block_bytes) {
   plan.method = method;
   plan.message_bytes = block_bytes;
   const auto fitting = static_cast<uint32_t>(kWorkingSetBytes / block_bytes);
-  // Two calls of half the blocks each: while the client waits for one, the other keeps the wire
-  // busy.
+  // The plan has two calls of half the blocks each. While the client waits for one call, the other
+  // keeps the wire busy.
   plan.blocks = std::clamp<uint32_t>(fitting, 4, block_bytes < (1 << 20) ? 64 : 16) & ~1u;
   plan.call_blocks = plan.blocks / 2;
   plan.open_calls = 2;

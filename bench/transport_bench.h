@@ -18,11 +18,11 @@ struct TransportBenchOptions {
   std::vector<Wire> wires = {Wire::kTcp, Wire::kUnix, Wire::kShm, Wire::kAuto};
   std::vector<TransferMethod> methods = {TransferMethod::kPush, TransferMethod::kPull,
                                          TransferMethod::kPushPull};
-  // Sizes of a block.
+  // The sizes of a block, in bytes.
   std::vector<uint64_t> sizes = {4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20};
-  // Names as in job.compression, for transfers. Exchanges use no codec.
+  // The codecs of transfers, with names as in job.compression. Exchanges use no codec.
   std::vector<std::string> codecs = {"none"};
-  // What to measure: whole transfers, and small exchanges a second.
+  // Whether to measure whole transfers, and whether to measure small exchanges a second.
   bool transfers = true;
   bool exchanges = true;
   // Measures TCP with mutual TLS, and compares it with Leeway's plain TCP, not with the raw limit.
@@ -41,11 +41,11 @@ struct TransferResult {
   // The codec of contributions, and that of answers.
   std::string codec;
   std::string reply_codec;
-  // The travelled bytes, with headers, as a share of the floats' bytes: slightly above 1 without a
-  // codec.
+  // The bytes that were sent, with headers, as a share of the floats' bytes. Without a codec it is
+  // slightly above 1.
   double travel_share = 0;
   TransferFigures leeway;
-  // The same floats without a codec. With `tls`: over plain TCP.
+  // The raw limit: the same floats without a codec. With `tls` it is Leeway over plain TCP.
   TransferFigures raw;
   // Leeway / raw: the medians of the ratios of neighbouring rounds.
   double share = 0;
@@ -60,7 +60,7 @@ struct TransferResult {
 // The rate of exchanges of 4 KiB in each direction.
 struct ExchangeRateResult {
   Wire wire = Wire::kTcp;
-  // "1 call", "64 calls" of one block each, or "a call of 64 blocks".
+  // What is in flight: "1 call", "64 calls" of one block each, or "a call of 64 blocks".
   std::string in_flight;
   TransferFigures leeway;
   // Bare unary gRPC calls, one at a time, on the same transport. For shm and auto they use a unix
@@ -77,12 +77,13 @@ struct TransportBenchResult {
   std::vector<ExchangeRateResult> exchanges;
 };
 
-// After an error nothing more is measured, and `result` has what was measured before it.
-// INVALID_ARGUMENT for pulls with top_k or sign, because the server would answer them without a
-// codec.
+// Returns the first error. Nothing is measured after the error, and `result` has the results from
+// before it. Returns INVALID_ARGUMENT for pulls with top_k or sign, because the server would answer
+// these pulls without a codec.
 absl::Status BenchTransport(const TransportBenchOptions& options, TransportBenchResult& result);
 
-// The working set: enough blocks to have several in flight, without too much memory.
+// Returns the plan for blocks of this size. It has enough blocks for several to be in flight,
+// without too much memory.
 TransferPlan PlanFor(TransferMethod method, uint64_t block_bytes);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// What `leeway bench transport` prints and writes.
+// Formats the results of `leeway bench transport`.
 #pragma once
 
 #include <string>

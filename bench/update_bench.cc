@@ -52,7 +52,7 @@ std::unique_ptr<UpdateRule> RuleNamed(const std::string& name) {
   return rule.ok() ? *std::move(rule) : nullptr;
 }
 
-// Seconds until `work(i)` has returned on all `threads`.
+// Returns the seconds until `work(i)` has returned on all `threads`.
 double TimeOnThreads(uint32_t threads, const std::function<void(uint32_t)>& work) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::thread> others;
@@ -62,8 +62,8 @@ double TimeOnThreads(uint32_t threads, const std::function<void(uint32_t)>& work
   return Seconds(std::chrono::steady_clock::now() - start);
 }
 
-// Contributions of one block each, used in turn. Together they are so large that none is cached
-// when its turn comes again.
+// Contributions of one block each, used in turn. Together they are so large that a contribution is
+// no longer cached when it is used again.
 class Arrivals {
  public:
   Arrivals(uint64_t floats, uint64_t block, bool pieces) {
@@ -83,7 +83,7 @@ class Arrivals {
   // The room in memory after the previous contribution (common/rpc/channel.cc).
   static constexpr uint64_t kFirstPieceBytesMax = 256 << 10;
   static constexpr uint64_t kLineBytes = 64;
-  // Room for where the two pieces begin, and for what is left after them.
+  // Room before the two pieces, for where they begin, and after them.
   static constexpr uint64_t kSlackFloats = 4 * kLineBytes / sizeof(float);
 
   void Add(const std::vector<float>& values, bool pieces, RandomStream& random) {
@@ -114,7 +114,8 @@ class Limit {
       : x_(memory.first(memory.size() / 2)), y_(memory.last(memory.size() / 2)) {}
 
   struct Rates {
-    // Bytes a second for `y += a x`, which reads two streams and writes one, and for reading two.
+    // The bytes a second of `y += a x`, which reads two streams and writes one, and of reading two
+    // streams.
     double axpy = 0;
     double read = 0;
   };
@@ -178,7 +179,7 @@ class Subject {
   }
 
   uint32_t blocks() const { return layout_.blocks(); }
-  // Bytes of one contribution for the whole shard.
+  // The bytes of one contribution for the whole shard.
   double gradient_bytes() const { return sizeof(float) * static_cast<double>(layout_.total()); }
   double moved_bytes(uint32_t contributions) const {
     return (contributions + fetched() + 2 * state()) * gradient_bytes();
@@ -192,7 +193,8 @@ class Subject {
     return streams / ((streams - rest) / rates.axpy + rest / rates.read);
   }
 
-  // Seconds of one update of all blocks. A small shard is updated many times over.
+  // Returns the seconds of one update of all blocks. A small shard is updated many times, so that
+  // the time can be measured.
   double Measure(const Case& test) {
     const auto passes = static_cast<uint32_t>(kBytesMin / gradient_bytes()) + 1;
     return TimeOnThreads(test.threads,
@@ -215,14 +217,16 @@ class Subject {
   }
 
  private:
-  // A processor fetches the lines that it writes, here those of the next version.
+  // The number of streams that are fetched only because they are written: the next version's lines,
+  // if it is in another buffer.
   double fetched() const { return keep_previous_ && !check_only_ ? 1 : 0; }
-  // Streams that are both read and written.
+  // The number of streams that are both read and written.
   double state() const {
     return check_only_ ? 0 : 1 + static_cast<double>(store_.slot_names().size());
   }
 
-  // The least bytes for a time that can be measured: starting threads takes time.
+  // The least number of bytes in one measurement. With fewer bytes the time for starting threads
+  // would count too much.
   static constexpr double kBytesMin = 50e6;
 
   void Update(uint32_t block, const std::vector<const FloatPayload*>& contributions,

@@ -1,4 +1,4 @@
-// What `leeway bench update` prints and writes.
+// Formats the results of `leeway bench update`.
 #pragma once
 
 #include <string>

@@ -10,18 +10,20 @@
 
 namespace leeway {
 
-// Reads a rule as a job's `update` gives it: "{type: sgd, learning_rate: 0.1}". The result has no
-// defaults. INVALID_ARGUMENT lists the mistakes; messages begin with "update".
+// Reads a rule in the YAML of a job's `update`: "{type: sgd, learning_rate: 0.1}". The result has
+// no defaults. Returns INVALID_ARGUMENT if the rule has mistakes, one on each line; each line
+// begins with "update".
 absl::StatusOr<v1::Update> ParseUpdate(std::string_view yaml);
-// The inverse, in one line and without defaults.
+// Writes a rule as such YAML, in one line and without defaults.
 std::string UpdateYaml(const v1::Update& update);
 
-// Resolves the rule that a worker's registration supplies for its own optimizer: the result has
-// every default, as in a job. INVALID_ARGUMENT if it breaks the rules of a job's `update`, or if it
-// is a plugin's rule.
+// Resolves the rule that a worker's registration supplies for its own optimizer, so that the result
+// has every default, as in a job. Returns INVALID_ARGUMENT if it breaks the rules of a job's
+// `update`, or if it is a plugin's rule.
 absl::StatusOr<v1::Update> ResolveBroughtUpdate(const v1::Update& brought);
-// True if a worker that supplies `brought` means `rule`, which is resolved. Optimizers know no
-// schedule, factors, scaling or average: if `brought` does not mention one, that of `rule` counts.
+// Returns true if `brought`, which a worker supplies, is the same rule as `rule`, which is
+// resolved. Optimizers have no schedule, factors, scaling or average, so the comparison ignores
+// those that `brought` does not set.
 bool MeansRule(const v1::Update& brought, const v1::Update& rule);
 
 }  // namespace leeway

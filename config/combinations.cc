@@ -18,7 +18,8 @@ using Faults = std::vector<Fault>;
 void CheckElastic(const v1::TrainingJob& job, Faults& faults) {
   const v1::ElasticExchange& elastic = job.exchange().elastic();
   if (!elastic.has_alpha()) faults.push_back({"exchange.alpha", "required key is missing"});
-  // c += alpha sum_i (x_i - c): from here on the centre's distance to its workers grows.
+  // The update is c += alpha sum_i (x_i - c). If alpha times the number of workers is 2 or more,
+  // the centre's distance to the workers grows.
   const double pull = elastic.alpha() * job.workers().count();
   if (job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC && pull >= 2) {
     faults.push_back(
@@ -34,7 +35,7 @@ void CheckElastic(const v1::TrainingJob& job, Faults& faults) {
                       "sgd, learning_rate: 0.05}, or an `update` in its place"});
   } else if (job.has_update()) {
     faults.push_back({"update",
-                      "an elastic exchange brings its own server rule, and its workers have "
+                      "an elastic exchange has its own server rule, and its workers have "
                       "exchange.optimizer: remove one of the two"});
   }
 }

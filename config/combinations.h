@@ -1,4 +1,4 @@
-// Checks which choices of the three knobs, of workers and of servers go together.
+// Checks that the choices of the three knobs, of workers and of servers are compatible.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace leeway {
 
-// For a resolved job whose fields are valid. Each fault says why two choices do not go together,
-// and what to change.
+// Adds a fault for each incompatible pair of choices, with the reason and what to change. The job
+// is resolved, and its fields are valid.
 void CheckCombinations(const v1::TrainingJob& job, std::vector<Fault>& faults);
 
 }  // namespace leeway

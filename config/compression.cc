@@ -41,7 +41,8 @@ void CheckWeights(const v1::TrainingJob& job, const v1::Codec& codec, const std:
   }
 }
 
-// Says why `name` is not one of the layers that send something. Empty if it is one.
+// Returns why `name` is not a layer that sends values. Returns an empty string if it is such a
+// layer.
 std::string WhyNotNamed(const std::vector<PlacedLayer>& layers, const std::string& name) {
   std::vector<std::string> names;
   std::string within;

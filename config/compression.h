@@ -1,4 +1,4 @@
-// What a job's compression must hold beyond its shape.
+// Checks a job's compression beyond the types and bounds of its fields.
 #pragma once
 
 #include <vector>

@@ -14,7 +14,7 @@
 namespace leeway {
 namespace {
 
-// Elements of one example.
+// The largest number of elements of one example.
 constexpr uint64_t kExampleElementsMax = 100'000'000;
 
 using Faults = std::vector<Fault>;
@@ -145,7 +145,8 @@ void CheckNormalize(const v1::Normalize& normalize, Faults& faults) {
 
 // ---- how parts go together
 
-// For NumPy arrays only the data can tell.
+// Returns true if the source may have images. For NumPy arrays only the data can show it, so the
+// result is true.
 bool HasImages(const v1::Source& source) {
   return source.has_idx() || source.has_cifar10() || source.has_cifar100() ||
          source.has_image_folder() || source.has_numpy() || source.csv().shape_size() == 3 ||

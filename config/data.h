@@ -1,4 +1,4 @@
-// Checks what a job says about its data.
+// Checks the `data` of a job.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@ namespace leeway {
 
 // Adds the faults of single keys. The job need not be resolved.
 void CheckDataFields(const v1::Data& data, std::vector<Fault>& faults);
-// Adds the faults of combinations: sources, partition, augmentation, loss, evaluation. The job is
-// resolved. Faults that only the data can show are not checked.
+// Adds the faults of combinations of sources, partition, augmentation, loss and evaluation. The job
+// is resolved. Faults that only the data can show are not checked.
 void CheckData(const v1::TrainingJob& job, std::vector<Fault>& faults);
 
 }  // namespace leeway

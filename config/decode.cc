@@ -43,8 +43,8 @@ const char* NameOf(YamlNode::Kind kind) {
   return "unknown";
 }
 
-// Describes a map of this kind. `given` is the single value in its place, which is often the type
-// that is meant.
+// Describes a map of this kind for a message. The job has the single value `given` instead of the
+// map. That value is often the type that the user means.
 std::string WantedMap(const google::protobuf::Descriptor& map, const std::string& given) {
   if (map.field_count() == 0) return "a map, such as {}";
   const OneofDescriptor* type = TypeOf(map);
@@ -65,7 +65,7 @@ std::string WantedMap(const google::protobuf::Descriptor& map, const std::string
   return absl::StrCat("a map of ", absl::StrJoin(keys, ", "));
 }
 
-// Describes what a field takes, for a message.
+// Describes what a field accepts, for a message.
 std::string Wanted(const FieldDescriptor& field, const std::string& given = "") {
   if (field.is_map()) return "a map of numbers by name, such as {beta: 0.9}";
   switch (field.cpp_type()) {
@@ -74,7 +74,7 @@ std::string Wanted(const FieldDescriptor& field, const std::string& given = "") 
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return "a number";
     case FieldDescriptor::CPPTYPE_STRING:
-      return "a text";
+      return "a string";
     case FieldDescriptor::CPPTYPE_ENUM:
       return absl::StrCat("one of ", absl::StrJoin(TextsOf(*field.enum_type()), ", "));
     case FieldDescriptor::CPPTYPE_MESSAGE:
@@ -84,8 +84,8 @@ std::string Wanted(const FieldDescriptor& field, const std::string& given = "") 
   }
 }
 
-// Reads numbers of one integer type. The message names the narrower bound: that of the field, or
-// that of the type.
+// Reads numbers of one integer type. An error's message has the narrower bound of two: the field's
+// and the type's.
 template <typename Integer>
 absl::StatusOr<Integer> ParseInteger(const std::string& text, const FieldDescriptor& field) {
   if (!IsWholeNumber(text)) {
@@ -146,7 +146,7 @@ class Decoder {
       return;
     }
     Message* member = chosen.member;
-    if (member == nullptr && TypeOf(type) != nullptr) return;  // Nobody knows whose key it is.
+    if (member == nullptr && TypeOf(type) != nullptr) return;  // The key may belong to any member.
     const FieldDescriptor* inner =
         member == nullptr ? nullptr : FindOwn(*member->GetDescriptor(), entry.key);
     if (inner != nullptr) {
@@ -292,7 +292,7 @@ class Decoder {
                          field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM;
     if (node.quoted && !is_text) {
       return absl::InvalidArgumentError(
-          absl::StrCat("needs ", Wanted(field), "; it is a text in quotes"));
+          absl::StrCat("needs ", Wanted(field), "; it is a string in quotes"));
     }
     const Reflection& reflection = *message.GetReflection();
     // Sets or adds, by the reflection methods of the field's type.

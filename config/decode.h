@@ -1,4 +1,5 @@
-// Reads a YAML tree into a message of job.proto: keys and types. config/rules.h checks the values.
+// Reads a YAML tree into a message of job.proto, and checks keys and types. config/rules.h checks
+// the values.
 #pragma once
 
 #include <string>
@@ -11,12 +12,12 @@
 namespace leeway {
 
 // Fills `message` from the map `node`, whose path in the job is `path` (empty for the job itself).
-// Unknown and duplicate keys, wrong types and numbers that do not fit go to `problems`. A field
+// Adds unknown and duplicate keys, wrong types and numbers that do not fit to `problems`. A field
 // with a problem stays unset.
 void Decode(const YamlNode& node, const std::string& path, google::protobuf::Message& message,
             Problems& problems);
 
-// Gives "a.b" for "a" and "b".
+// Returns "a.b" for "a" and "b".
 std::string JoinPath(const std::string& path, const std::string& key);
 
 }  // namespace leeway

@@ -112,7 +112,7 @@ void CheckExternalExchange(const v1::TrainingJob& job, Faults& faults) {
   Refuse({{exchange.delta().has_optimizer() || exchange.elastic().has_optimizer(),
            "exchange.optimizer", "the program has its own optimizer"},
           {exchange.has_elastic() && job.has_update(), "update",
-           "an elastic exchange brings its own server rule, and the program has its own optimizer"},
+           "an elastic exchange has its own server rule, and the program has its own optimizer"},
           {exchange.delta().spread() || exchange.elastic().spread(), "exchange.spread",
            "an external program hands in all blocks at the end of its local steps"},
           {job.evaluation().weights() != v1::EVALUATED_WEIGHTS_CURRENT, "evaluation.weights",
@@ -140,8 +140,8 @@ absl::Status CheckHasLayers(const v1::TrainingJob& job, const std::string& who) 
 void CheckExternal(const v1::TrainingJob& job, std::vector<Fault>& faults) {
   CheckPair(job, faults);
   if (!IsExternal(job)) {
-    // A job without layers is meant to be external if its data is. Its type was not read, or is
-    // missing.
+    // If a job has no layers and its data is external, the user means an external model, and only
+    // model.type is missing or invalid. Missing layers are not reported then.
     const bool meant = HasExternalData(job) && job.model().layers().empty();
     if (!meant) CheckLayers(job, faults);
     if (job.has_data() && !HasExternalData(job)) CheckHasNoFiles(job.data(), faults);

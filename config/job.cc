@@ -21,7 +21,7 @@
 namespace leeway {
 namespace {
 
-// Adds the faults that earlier ones do not explain.
+// Adds the faults that are not a consequence of problems found earlier.
 void AddFaults(const std::vector<Fault>& faults, const YamlNode& root, Problems& problems) {
   for (const Fault& fault : faults) {
     std::string path = fault.path;

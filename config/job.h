@@ -14,13 +14,13 @@
 namespace leeway {
 
 // Reads a job. Later sources override earlier ones: defaults, the file, overrides.environment,
-// overrides.sets. The result is valid (config/validate.h) and resolved (config/resolve.h).
-// INVALID_ARGUMENT lists the mistakes, one on each line: "job.yaml:17:5: consistency.stalenes:
-// unknown key; did you mean 'staleness'?". NOT_FOUND, RESOURCE_EXHAUSTED (more than 1 MiB) or
-// another code if the file cannot be read.
+// overrides.sets. The result is valid (config/validate.h) and resolved (config/resolve.h). Returns
+// INVALID_ARGUMENT if the job has mistakes, with one on each line: "job.yaml:17:5:
+// consistency.stalenes: unknown key; did you mean 'staleness'?". Returns NOT_FOUND,
+// RESOURCE_EXHAUSTED (more than 1 MiB) or another code if the file cannot be read.
 absl::StatusOr<v1::TrainingJob> LoadJob(const std::string& path, const JobOverrides& overrides);
 
-// Knows where the keys of a job came from: lines of its file, and overrides.
+// The places in which the keys of a job were set: lines of its file, and overrides.
 class JobPlaces {
  public:
   explicit JobPlaces(YamlNode root) : root_(std::move(root)) {}
@@ -38,13 +38,13 @@ struct PlacedJob {
 };
 // Reads a job as LoadJob does, and keeps its places.
 absl::StatusOr<PlacedJob> LoadPlacedJob(const std::string& path, const JobOverrides& overrides);
-// The same for a text. `file_name` is for the messages.
+// These two read a job from a string. Messages use `file_name` as the file's name.
 absl::StatusOr<PlacedJob> ParsePlacedJob(std::string_view yaml, std::string_view file_name,
                                          const JobOverrides& overrides);
 absl::StatusOr<v1::TrainingJob> ParseJob(std::string_view yaml, std::string_view file_name,
                                          const JobOverrides& overrides);
 
-// Writes the job as YAML. A resolved job reads back as the same job.
+// Writes the job as YAML. If a resolved job is written and read again, the result is the same job.
 std::string ToYaml(const v1::TrainingJob& job);
 
 // A digest that identifies the job, in hexadecimal digits. Every process computes the same digest

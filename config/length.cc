@@ -13,20 +13,22 @@
 namespace leeway {
 namespace {
 
-// Below 2^53, so that the arithmetic in double is exact where it matters.
+// The largest number of steps. It is below 2^53, so that a double holds it exactly.
 constexpr uint64_t kStepsMax = 1'000'000'000'000'000;
 
-// Far above any data set. It keeps sums of batches from overflowing.
+// The largest number of batches. It is far above any data set's, and small enough that sums do not
+// overflow.
 constexpr uint64_t kBatchesMax = uint64_t{1} << 60;
 
 uint64_t Product(uint64_t a, uint64_t b) { return a > kStepsMax / b ? kStepsMax : a * b; }
 
-// A size of 0 counts as 1.
+// Returns count / size, rounded up. A size of 0 counts as 1.
 uint64_t CeilOf(uint64_t count, uint64_t size) {
   return count == 0 ? 0 : (count - 1) / std::max<uint64_t>(size, 1) + 1;
 }
 
-// 1.1 epochs of 10 steps are 11 steps, although 1.1 * 10 is slightly more in binary.
+// Rounds up, but ignores rounding errors: 1.1 epochs of 10 steps are 11 steps, although 1.1 * 10 is
+// slightly more in binary.
 uint64_t CeilSteps(double steps) {
   constexpr double kRounding = 1e-12;
   const double whole = std::ceil(steps - steps * kRounding);
@@ -38,7 +40,7 @@ uint64_t KeptSteps(uint64_t steps_per_epoch) {
   return std::clamp<uint64_t>(steps_per_epoch, 1, kStepsMax);
 }
 
-// The step before which the job stops.
+// Returns the step before which the job stops.
 uint64_t StepsUntil(const v1::Interval& stop, const v1::JobLength& length) {
   if (!stop.has_clocks()) {
     return CeilSteps(stop.epochs() * static_cast<double>(length.steps_per_epoch()));
@@ -47,12 +49,13 @@ uint64_t StepsUntil(const v1::Interval& stop, const v1::JobLength& length) {
   const uint64_t since = clocks - std::min(clocks, length.first_clock());
   const uint64_t before = Product(length.first_clock() - std::min(clocks, length.first_clock()),
                                   length.steps_per_clock());
-  // A stop in the past is before the first step.
+  // If the stop is in the past, it is before the first step.
   const uint64_t first = length.first_step() - std::min(length.first_step(), before);
   return std::min(first + Product(since, length.steps_per_clock()), kStepsMax);
 }
 
-// The clocks that are over when `step` is the next one. The last of them may have fewer steps.
+// Returns the number of clocks that are over when `step` is the next step. The last clock may have
+// fewer steps.
 uint64_t ClocksUntil(uint64_t step, const v1::JobLength& length) {
   const uint64_t first = length.first_step(), each = length.steps_per_clock();
   if (step >= first) return length.first_clock() + CeilOf(step - first, each);
@@ -67,7 +70,7 @@ bool HasSlots(const v1::Update& update) {
          update.has_custom();
 }
 
-// True if some contributions are compressed.
+// Returns true if some contributions are compressed.
 bool KeepsResidual(const v1::Compression& compression) {
   return !IsLossless(compression.contributions()) ||
          std::any_of(compression.layers().begin(), compression.layers().end(),
@@ -125,7 +128,7 @@ StartPoint GoOnFrom(const v1::JobLength& was, uint64_t clock, const v1::Training
       was.steps_per_epoch() == now && was.steps_per_clock() == StepsPerClock(job) && !cut_short;
   if (same) return {was.first_clock(), was.first_step()};
   const uint64_t before = std::max<uint64_t>(was.steps_per_epoch(), 1);
-  // Whole epochs are counted separately: they stay whole, and the product stays small.
+  // Whole epochs are converted separately, so that they stay whole and the product stays small.
   const double part = static_cast<double>(step % before) / static_cast<double>(before);
   const auto steps = static_cast<uint64_t>(std::llround(part * static_cast<double>(now)));
   return {clock, std::min(Product(step / before, now) + steps, kStepsMax)};
@@ -170,8 +173,8 @@ std::optional<uint64_t> JobBatches(const v1::TrainingJob& job, const v1::JobLeng
 
 uint64_t LargestClock(const v1::JobLength& length, uint32_t workers) {
   if (length.total_clocks() == 0) return length.clocks();
-  // One worker may make all of them. Each life may make one more, which was in progress when the
-  // last one counted.
+  // One worker may make all clocks. Each life of a worker may make one more, which was in progress
+  // when the last clock counted.
   return Product(length.total_clocks(), 2) + workers;
 }
 
@@ -201,7 +204,7 @@ bool KeepsWorkerState(const v1::TrainingJob& job) {
   if (job.exchange().has_elastic() || KeepsResidual(job.compression())) return true;
   if (IsSpread(job.exchange())) return true;
   if (!job.exchange().has_delta()) return false;
-  // The program's own optimizer is not known here.
+  // The program's own optimizer is not known here, so it may have state.
   if (IsExternal(job)) return true;
   return HasSlots(job.exchange().delta().optimizer()) || ScalesLoss(job);
 }

@@ -25,10 +25,10 @@ using google::protobuf::OneofDescriptor;
 namespace {
 
 constexpr std::string_view kPrefix = "LEEWAY__";
-// The longest name of an override in a message. A longer one is cut.
+// The largest length of an override's name in a message. A longer name is cut.
 constexpr size_t kShownNameMax = 100;
 
-// One override after reading.
+// One override, split into its parts.
 struct Change {
   std::shared_ptr<const Source> source;
   std::vector<std::string> keys;
@@ -41,19 +41,20 @@ std::string Shown(std::string_view text) {
   return name;
 }
 
-// The field that a path's next step names in a message of `type`. nullptr if it names none, as with
-// list indices and unknown keys.
+// Returns the field of `type` for the next key of a path. Returns nullptr for list indices and
+// unknown keys.
 const FieldDescriptor* FieldAt(const Descriptor* type, const std::string& key) {
   return type == nullptr ? nullptr : FindAnyCase(*type, key);
 }
 
-// The schema of the keys within a field. nullptr for a map of numbers, which has no schema.
+// Returns the schema of the keys within a field. Returns nullptr for a map of numbers, which has no
+// schema.
 const Descriptor* MessageOf(const FieldDescriptor* field) {
   return field == nullptr || field->is_map() ? nullptr : field->message_type();
 }
 
-// Puts the keys of a variable into the case of the schema. Unknown keys stay as they are, so that
-// the strict reading names them.
+// Converts the keys of a variable to the case of the schema. Unknown keys stay as they are, so that
+// the strict reading reports them.
 std::vector<std::string> CanonicalKeys(std::vector<std::string> keys) {
   const Descriptor* type = v1::TrainingJob::descriptor();
   for (std::string& key : keys) {
@@ -72,7 +73,7 @@ class Setter {
   Setter(const Change& change, YamlNode& root)
       : change_(change), node_(&root), type_(v1::TrainingJob::descriptor()) {}
 
-  // Returns the mistake in the change, or an empty text.
+  // Returns the mistake in the change, or an empty string.
   std::string Apply() {
     for (size_t i = 0; i < change_.keys.size(); ++i) {
       const std::string error = Step(change_.keys[i]);
@@ -84,7 +85,7 @@ class Setter {
   }
 
   // Removes the key, so that its default holds. The job need not have the key. Returns the mistake
-  // in the change, or an empty text.
+  // in the change, or an empty string.
   std::string Remove() {
     YamlNode* node = node_;
     for (const std::string& key : change_.keys) {
@@ -143,7 +144,8 @@ class Setter {
     return "";
   }
 
-  // Setting clocks turns {epochs: 5} into {clocks: 100}.
+  // Removes the other members of the field's oneof, so that setting clocks to 100 turns {epochs: 5}
+  // into {clocks: 100}.
   void RemoveSiblings(const FieldDescriptor& field) {
     const OneofDescriptor* choice = field.containing_oneof();
     for (int i = 0; choice != nullptr && i < choice->field_count(); ++i) {
@@ -198,7 +200,7 @@ std::vector<std::pair<std::string, std::string>> EnvironmentOverrides() {
 void ApplyOverrides(const JobOverrides& overrides, YamlNode& root, Problems& problems) {
   for (const auto& [name, value] : overrides.environment) {
     const std::string keys = name.substr(std::min(kPrefix.size(), name.size()));
-    // An empty variable is more often a mistake than intended.
+    // An empty variable is an error, because it is more often a mistake than intended.
     ApplyOne(Shown(name), CanonicalKeys(absl::StrSplit(keys, "__")), value, false, root, problems);
   }
   for (const std::string& set : overrides.sets) {

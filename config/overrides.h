@@ -1,5 +1,5 @@
-// Changes to a job file from outside: LEEWAY__A__B in the environment and --set a.b=c. They are
-// applied to the YAML tree before the strict reading, so the same rules apply to them.
+// Overrides of a job file's keys: LEEWAY__A__B in the environment and --set a.b=c. They are applied
+// to the YAML tree before the strict reading, so the same rules hold for them.
 #pragma once
 
 #include <string>
@@ -12,10 +12,11 @@
 namespace leeway {
 
 struct JobOverrides {
-  // "a.b=c", in order: later ones win. c is YAML. A number in the path is an index into a list.
-  // "a.b=" removes the key, so that its default holds.
+  // Strings "a.b=c", applied in order, so that later ones override earlier ones. c is YAML. A
+  // number in the path is an index into a list. "a.b=" removes the key, so that its default holds.
   std::vector<std::string> sets;
-  // {"LEEWAY__A__B", "c"} has the effect of a.b=c, with keys in any case. `sets` override it.
+  // Names and values of variables. {"LEEWAY__A__B", "c"} has the effect of a.b=c, with keys in any
+  // case. `sets` override these.
   std::vector<std::pair<std::string, std::string>> environment;
 };
 
@@ -23,8 +24,8 @@ struct JobOverrides {
 std::vector<std::pair<std::string, std::string>> EnvironmentOverrides();
 
 // Applies the overrides to the tree of a whole job. An override replaces the value at its path, and
-// makes the maps on the way to it. If it sets one member of a oneof (stop.clocks), it removes the
-// others.
+// adds missing maps on the path. If it sets one member of a oneof (stop.clocks), it removes the
+// other members.
 void ApplyOverrides(const JobOverrides& overrides, YamlNode& root, Problems& problems);
 
 }  // namespace leeway

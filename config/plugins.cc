@@ -11,9 +11,9 @@ namespace {
 
 using Faults = std::vector<Fault>;
 
-// The keys that a job takes from its plugins.
+// The keys of a job that use plugins.
 struct Uses {
-  // Layers and loss, which compute where the workers do.
+  // The keys of layers and of the loss, which compute on the workers' device.
   std::vector<std::string> of_model;
   std::vector<std::string> servers_rule;
   std::vector<std::string> workers_rule;

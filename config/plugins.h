@@ -1,5 +1,5 @@
-// Checks how the parts that plugins supply go together with the rest of a job, as far as this can
-// be told without opening the plugins.
+// Checks that a job's use of plugins is compatible with the rest of the job, as far as this can be
+// checked without opening the plugins.
 #pragma once
 
 #include <vector>

@@ -9,7 +9,8 @@
 namespace leeway {
 namespace {
 
-// More lines would scroll the first ones away.
+// The largest number of lines in an error. With more lines the first ones would scroll out of the
+// terminal.
 constexpr size_t kShownMax = 20;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Mistakes in a job, and the places where they are.
+// The mistakes in a job, and where they are.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace leeway {
 
-// A text from which YAML was read: the job file, or one override.
+// A source of YAML: the job file, or one override.
 struct Source {
   // The name at the start of an error: job.yaml, or --set a.b=c, or LEEWAY__A__B.
   std::string name;
@@ -39,10 +39,11 @@ class Problems {
   void Add(const Origin& origin, const std::string& path, std::string_view message);
   // Adds a mistake whose line is already written.
   void AddLine(const Origin& origin, const std::string& line);
-  // True if a mistake was already found at this path, around it or inside it.
+  // Returns true if a mistake was already found at this path, around it or inside it.
   bool Covers(const std::string& path) const;
   bool empty() const { return found_.empty(); }
-  // INVALID_ARGUMENT with one line for each mistake, in the order of the file. OK without mistakes.
+  // Returns INVALID_ARGUMENT with one line for each mistake, in the order of the file. Returns OK
+  // without mistakes.
   absl::Status ToStatus() const;
 
  private:

@@ -23,7 +23,7 @@ using google::protobuf::Reflection;
 
 namespace {
 
-// Sets the field to the value that the reader would see anyway.
+// Sets the field to its default, which a reader of the message would get anyway.
 void WriteDefault(const FieldDescriptor& field, Message& message) {
   const Reflection& reflection = *message.GetReflection();
   switch (field.cpp_type()) {
@@ -79,7 +79,7 @@ absl::Status WriteDefaults(Message& message) {
   return absl::OkStatus();
 }
 
-// Uses reflection, because layers are within layers.
+// Writes the default stride of all pools. It uses reflection, because layers contain layers.
 void ResolvePools(Message& message) {
   if (message.GetDescriptor() == v1::Pool::descriptor()) {
     auto& pool = static_cast<v1::Pool&>(message);
@@ -120,8 +120,8 @@ void ResolveTables(v1::Data& data) {
   if (data.test().csv().has_label()) data.mutable_test()->mutable_csv()->clear_label_column();
 }
 
-// Clears keys without effect, and types that are the usual ones. So a job has the same text and
-// digest as before external jobs existed.
+// Clears keys without effect, and types with their usual value, so that a job has the same YAML and
+// digest as in versions without external jobs.
 void ClearIdle(v1::TrainingJob& job) {
   v1::Model& model = *job.mutable_model();
   v1::Data& data = *job.mutable_data();
@@ -147,7 +147,7 @@ absl::Status ResolveUpdate(v1::Update& update) { return WriteDefaults(update); }
 absl::Status ResolveJob(v1::TrainingJob& job) {
   RETURN_IF_ERROR(WriteDefaults(job));
   ExpandNamedModels(*job.mutable_model());
-  // Defaults of the layers that were written out.
+  // Named models were replaced by their layers, which need defaults, too.
   RETURN_IF_ERROR(WriteDefaults(*job.mutable_model()));
   ResolvePools(*job.mutable_model());
   ResolveTables(*job.mutable_data());

@@ -7,13 +7,14 @@
 namespace leeway {
 
 // Writes every default of the schema, and then those that depend on other fields:
-// - An elastic exchange without an optimizer takes the job's `update`, which is then removed.
-// - Its alpha is 0.9 / workers.count.
+// - If an elastic exchange has no optimizer, the job's `update` becomes its optimizer and is then
+//   removed.
+// - The alpha of an elastic exchange is 0.9 / workers.count.
 // - A pool's stride is its size.
 // - A staleness is removed unless the mode is `bounded`.
 // - In an external job, the keys for reading data stay absent. In other jobs the types `layers` and
 //   `files` stay absent, because they are the usual ones.
-// Idempotent. INTERNAL if job.proto itself is wrong.
+// Idempotent. Returns INTERNAL if job.proto itself is wrong.
 absl::Status ResolveJob(v1::TrainingJob& job);
 
 // Writes the defaults of an update rule alone, as ResolveJob does for the job's rule.

@@ -1,4 +1,4 @@
-// The rules that job.proto writes beside its fields: required keys, bounds, lengths.
+// Checks a job against the rules in job.proto: required keys, bounds, lengths.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace leeway {
 
-// Something wrong with a job. The path is that of the YAML: "model.layers.3.dense.units".
+// A mistake in a job. `path` is the key's path in the YAML: "model.layers.3.dense.units".
 struct Fault {
   std::string path;
   std::string message;

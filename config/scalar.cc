@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// Takes digits off the front, and returns their number.
+// Removes the digits at the front of `text`, and returns their number.
 size_t TakeDigits(std::string_view& text) {
   size_t count = 0;
   while (count < text.size() && absl::ascii_isdigit(text[count])) ++count;
@@ -23,7 +23,8 @@ void TakeSign(std::string_view& text) {
   if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
 }
 
-// Takes a sign and digits without leading zeros off the front. False for a leading zero.
+// Removes a sign and digits from the front of `text`. Returns false if the number has a leading
+// zero.
 bool TakeWhole(std::string_view& text, size_t& digits) {
   TakeSign(text);
   const bool zero = !text.empty() && text[0] == '0';
@@ -74,7 +75,7 @@ absl::StatusOr<bool> ParseBool(std::string_view text) {
 }
 
 std::string FormatNumber(double value) {
-  // Writes digits in the usual way if the number is not long.
+  // Uses no exponent if the number is then not too long.
   const double size = std::fabs(value);
   const bool fixed = size == 0 || (size >= 1e-5 && size < 1e15);
   std::array<char, 64> buffer;

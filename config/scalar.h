@@ -8,8 +8,8 @@
 
 namespace leeway {
 
-// Decimal numbers: an optional sign, digits without leading zeros, and for a real number a fraction
-// and an exponent. Hexadecimal, octal, underscores, .nan and .inf are not accepted.
+// Return true for decimal numbers: an optional sign, digits without leading zeros, and for IsNumber
+// also a fraction and an exponent. Hexadecimal, octal, underscores, .nan and .inf are not accepted.
 bool IsWholeNumber(std::string_view text);
 bool IsNumber(std::string_view text);
 
@@ -17,7 +17,7 @@ bool IsNumber(std::string_view text);
 absl::StatusOr<double> ParseNumber(std::string_view text);
 absl::StatusOr<bool> ParseBool(std::string_view text);
 
-// The shortest text that ParseNumber reads back to the same value. `value` is finite.
+// Returns the shortest string from which ParseNumber reads the same value. `value` is finite.
 std::string FormatNumber(double value);
 
 }  // namespace leeway

@@ -8,9 +8,10 @@
 namespace leeway {
 namespace {
 
-// Servers that send changes of some block keep what the workers have of every block.
+// Returns true if servers send changes of some block. They then keep the weights that the workers
+// have, for every block.
 bool SendsChanges(const v1::Compression& compression) {
-  // `auto` never stands for one of these (common/codec/choose.h).
+  // `auto` never stands for top_k or sign (common/codec/choose.h).
   const auto changes = [](const v1::Codec& weights) {
     return weights.has_top_k() || weights.has_sign();
   };
@@ -36,7 +37,7 @@ uint64_t StateVectors(const v1::TrainingJob& job) {
   const v1::Update& update = job.update();
   uint64_t vectors = 1;
   if (!job.exchange().has_elastic()) {
-    // A rule that a worker supplies may be any of these.
+    // A rule that a worker supplies may have as many slots as Adam.
     if (update.has_adam() || update.has_adamw() || BringsUpdate(job)) vectors += 2;
     if (update.has_custom()) vectors += plugin::kSlotsMax;
     if (update.has_adagrad() || update.has_lion() || update.sgd().momentum() > 0) vectors += 1;

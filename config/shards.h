@@ -1,4 +1,5 @@
-// The parts into which the blocks are dealt (servers.shards). They move between servers as a whole.
+// The shards into which the blocks are distributed (servers.shards). A shard moves between servers
+// as a whole.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +8,18 @@
 
 namespace leeway {
 
-// servers.shards with its default. Block i is in shard i modulo this number.
+// Returns servers.shards or its default. Block i is in shard i modulo this number.
 uint32_t ShardsOf(const v1::TrainingJob& job);
-// servers.min with its default.
+// Returns servers.min or its default.
 uint32_t ServersMin(const v1::TrainingJob& job);
 
-// The limit of a message (common/rpc/channel.h), less the bytes beside the values. A block goes to
-// another server with all of its state in one message.
+// The largest size of a block's state, because all of it is sent to another server in one message.
+// It is the limit of a message (common/rpc/channel.h) minus room for everything but the values.
 inline constexpr uint64_t kStateBytesMax = 71 << 20;
 
-// The number of vectors of a block's size that make up its state. These are the weights and, if
-// they exist, the update rule's slots, what the workers have instead of the weights, and what they
-// had of the previous version.
+// Returns the number of vectors in a block's state, each of the block's size. They are the weights
+// and, if present, the update rule's slots, the weights that the workers have if these differ, and
+// the weights that the workers had at the previous version.
 uint64_t StateVectors(const v1::TrainingJob& job);
 
 }  // namespace leeway

@@ -21,12 +21,12 @@ using google::protobuf::Reflection;
 
 namespace {
 
-// A map with more values takes several lines.
+// The largest number of values that a map on one line may have.
 constexpr int kValuesInLine = 7;
 
 class YamlWriter {
  public:
-  // With `in_line` everything is on one line.
+  // With `in_line` the whole message is written on one line.
   explicit YamlWriter(bool in_line = false) : in_line_(in_line) {}
 
   std::string Write(const Message& job) {
@@ -53,8 +53,8 @@ class YamlWriter {
     return fields;
   }
 
-  // Counts the values in the message and everything in it. A list counts as one value, a list of
-  // maps as too many.
+  // Counts the values in the message and in the messages within it. A list counts as one value, but
+  // a list of maps counts as more than kValuesInLine.
   static int ValuesIn(const Message& message) {
     int count = TypeOf(*message.GetDescriptor()) == nullptr ? 0 : 1;
     for (const auto& [owner, field] : FieldsOf(message)) {
@@ -94,7 +94,7 @@ class YamlWriter {
     out_ << YAML::EndMap;
   }
 
-  // In the order of names, so that the same job gives the same text.
+  // Writes the numbers in the order of their names, so that the same job has the same YAML.
   void WriteNumbers(const Message& message, const FieldDescriptor& field) {
     std::map<std::string, double> numbers;
     for (int i = 0; i < message.GetReflection()->FieldSize(message, &field); ++i) {

@@ -54,7 +54,8 @@ void CheckUpdate(const v1::Update& update, const std::string& path, Faults& faul
 
 // ---- how parts go together; combinations.h has the knobs
 
-// Checks the names in one list of layers and in the lists within it, and the depth of those.
+// Checks the names in a list of layers and in the lists within it, and how deeply the lists are
+// nested.
 class LayerListCheck {
  public:
   explicit LayerListCheck(Faults& faults) : faults_(faults) {}
@@ -79,7 +80,7 @@ class LayerListCheck {
       if (!is_new) AddTaken(named_at, name, found->second);
       for (const Branch& branch : BranchesOf(layer, name, key)) {
         Check(branch, depth + 1);
-        // All repetitions are alike.
+        // All repetitions are alike, so one check is enough.
         if (layer.has_repeat()) break;
       }
     }
@@ -93,7 +94,8 @@ class LayerListCheck {
   Faults& faults_;
 };
 
-// False: the layers are too many or nested too deeply, so no other check may walk them.
+// Returns false if the model has too many layers or nests them too deeply, so that no other check
+// may walk them.
 bool CheckModel(const v1::Model& model, Faults& faults) {
   const size_t before = faults.size();
   if (CountLayers(model) > kLayersMax) {
@@ -110,7 +112,8 @@ bool CheckModel(const v1::Model& model, Faults& faults) {
     faults.push_back({"model.label_smoothing",
                       "spreads a label over classes: it goes with loss softmax_cross_entropy"});
   }
-  // A layer named shortcut would have names like those of a residual's shortcut.
+  // Full names are compared, because the layers in a layer named shortcut would have names like
+  // those of a residual's shortcut.
   std::map<std::string, std::string> first;
   bool trains = false;
   for (const PlacedLayer& placed : FlattenLayers(model)) {
@@ -161,7 +164,7 @@ std::vector<Fault> FindFieldFaults(const v1::TrainingJob& job) {
 
 std::vector<Fault> FindJobFaults(const v1::TrainingJob& job) {
   Faults faults;
-  // The reader has written the key. A message from elsewhere may lack it.
+  // A job that was read from YAML has this key, but a job from a message may lack it.
   if (!job.has_exchange()) faults.push_back({"exchange", "required key is missing"});
   if (IsExternal(job) || CheckModel(job.model(), faults)) CheckPlugins(job, faults);
   CheckData(job, faults);

@@ -1,5 +1,5 @@
-// What a job must hold beyond the shape of its YAML. It works for any job, also for one that came
-// over the wire.
+// Checks a job beyond the structure of its YAML. It works for any job, including one that a message
+// has brought.
 #pragma once
 
 #include <string>
@@ -11,18 +11,18 @@
 
 namespace leeway {
 
-// INVALID_ARGUMENT with a line for each fault: "job: update.learning_rate: must be above 0; it is
-// -1". A job that passes is complete: every required field is there, and every number is finite and
-// within its bounds. Faults that only the data can show (shapes, classes, missing files) are not
-// checked.
+// Returns INVALID_ARGUMENT if the job has faults, with one line for each: "job:
+// update.learning_rate: must be above 0; it is -1". In a valid job every required field is present,
+// and every number is finite and within its bounds. Faults that only the data can show (shapes,
+// classes, missing files) are not checked.
 absl::Status ValidateJob(const v1::TrainingJob& job);
 
-// The two halves. This one checks fields and single messages. The job need not be resolved.
+// The first half of ValidateJob: checks fields and single messages. The job need not be resolved.
 std::vector<Fault> FindFieldFaults(const v1::TrainingJob& job);
-// This one checks how parts of the job go together. The job is resolved, and its fields have no
-// faults.
+// The second half of ValidateJob: checks that the parts of the job are compatible. The job is
+// resolved, and its fields have no faults.
 std::vector<Fault> FindJobFaults(const v1::TrainingJob& job);
-// Checks a rule alone, as `update`.
+// Checks an update rule without a job. Paths begin with "update".
 std::vector<Fault> FindUpdateFaults(const v1::Update& update);
 
 }  // namespace leeway

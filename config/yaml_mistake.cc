@@ -24,7 +24,7 @@ YamlMistake WrongClose(const YamlMistake& noticed, const std::optional<OpenBrack
 YamlMistake NotClosed(const YamlMistake& noticed, const OpenBracket& open) {
   const char* closing = open.character == '{' ? "}" : "]";
   const std::string opening(1, open.character);
-  // At the end of the text, yaml-cpp's place may be the beginning.
+  // At the end of the text, yaml-cpp may report the beginning as the place.
   if (noticed.line != open.line || noticed.column <= open.column) {
     return {
         open.line, open.column,

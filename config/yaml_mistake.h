@@ -1,7 +1,7 @@
-// The cause of a YAML syntax error, in plain words.
+// Describes the cause of a YAML syntax error in plain words.
 //
-// yaml-cpp says what it missed and where it noticed. For a bracket that is never closed, that is
-// some later line.
+// yaml-cpp reports what it expected, and where it noticed the mistake. If a bracket is never
+// closed, it notices that on some later line.
 #pragma once
 
 #include <optional>
@@ -24,8 +24,8 @@ struct OpenBracket {
   int column = 0;
 };
 
-// What is wrong in `text`, what to do, and where. `noticed` is yaml-cpp's error. `open` is the
-// innermost bracket that was open at that point.
+// Returns the mistake in `text`: where it is, and what to do. `noticed` is yaml-cpp's error. `open`
+// is the innermost bracket that was open at that point.
 YamlMistake CauseOf(YamlMistake noticed, std::string_view text,
                     const std::optional<OpenBracket>& open);
 

@@ -18,7 +18,7 @@
 namespace leeway {
 namespace {
 
-// Stops yaml-cpp's parser. It never leaves ReadYaml.
+// Thrown to stop yaml-cpp's parser. It never leaves ReadYaml.
 struct Refused {
   YAML::Mark mark;
   std::string message;
@@ -92,8 +92,8 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
-  // yaml-cpp takes the end of the text for the closing quote, and cannot tell the tag ! from a
-  // quote.
+  // Checks that a quoted text is closed, because yaml-cpp accepts the end of the text as the
+  // closing quote. Also refuses the tag !, which yaml-cpp reports like a quoted text.
   void CheckQuotes(const YAML::Mark& mark) const {
     const size_t begin = static_cast<size_t>(mark.pos);
     const char quote = begin < text_.size() ? text_[begin] : '\0';
@@ -154,7 +154,8 @@ class TreeBuilder : public YAML::EventHandler {
       frame.has_key = true;
     } else {
       frame.entry.value = std::move(node);
-      // If a value is absent, yaml-cpp gives it an arbitrary place.
+      // If a value is absent, yaml-cpp reports an arbitrary place for it, so the key's place is
+      // used.
       if (frame.entry.value.kind == YamlNode::Kind::kNull) {
         frame.entry.value.origin = frame.entry.origin;
       }
@@ -175,7 +176,8 @@ Origin PlaceOf(const std::shared_ptr<const Source>& source, int line, int column
   return source->is_override ? Origin{source, 0, 0} : Origin{source, line + 1, column + 1};
 }
 
-// Bytes of the UTF-8 character that begins at `position`. 0 if none begins there (RFC 3629, 4).
+// Returns the number of bytes of the UTF-8 character that begins at `position`, or 0 if none begins
+// there (RFC 3629, section 4).
 size_t CharacterAt(std::string_view text, size_t position) {
   const auto byte = [&](size_t i) -> unsigned {
     return position + i < text.size() ? static_cast<unsigned char>(text[position + i]) : 0;
@@ -194,7 +196,7 @@ size_t CharacterAt(std::string_view text, size_t position) {
   return first == 0xF4 && byte(1) > 0x8F ? 0 : 4;
 }
 
-// Checks the bytes first: yaml-cpp stops or guesses if they are not text.
+// Checks that the source is text, because yaml-cpp stops or guesses if it is not.
 absl::Status CheckBytes(std::string_view text, const std::shared_ptr<const Source>& source) {
   const auto refuse = [&](const Origin& origin, absl::string_view message) {
     return absl::InvalidArgumentError(Describe(origin, "", std::string(message)));
@@ -215,8 +217,8 @@ absl::Status CheckBytes(std::string_view text, const std::shared_ptr<const Sourc
   return absl::OkStatus();
 }
 
-// The place to report for a map without a required key: where the map begins, or the override that
-// chose which keys it needs.
+// Returns the place to report for a map without a required key. It is where the map begins, or the
+// override that set the `type` or `mode` for which the key is required.
 Origin CauseOfGap(const YamlNode& map, const Origin& around) {
   for (const char* deciding : {"type", "mode"}) {
     const YamlEntry* entry = map.Find(deciding);

@@ -1,8 +1,8 @@
-// YAML text as a tree of nodes that know where they came from.
+// Reads YAML into a tree of nodes, each with its place in the source.
 //
-// yaml-cpp's own nodes silently drop duplicate keys and follow aliases. So the tree is built from
-// its parser's events. It keeps duplicates, which the reader refuses. It refuses aliases, anchors,
-// tags, a second document and deep nesting at once.
+// yaml-cpp's own nodes silently drop duplicate keys and follow aliases. So this tree is built from
+// the events of yaml-cpp's parser. The tree keeps duplicate keys, which the reader of the job
+// refuses. Aliases, anchors, tags, a second document and deep nesting are refused at once.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 namespace leeway {
 
 constexpr size_t kYamlBytesMax = 1 << 20;
-// Enough for kLayerDepthMax layers within layers (model/layer_tree.h), each of which takes three
-// levels.
+// The deepest nesting. It is enough for kLayerDepthMax nested layers (model/layer_tree.h), each of
+// which needs three levels.
 constexpr size_t kYamlDepthMax = 64;
 
 struct YamlEntry;
@@ -33,7 +33,7 @@ struct YamlNode {
   std::vector<YamlNode> items;
   std::vector<YamlEntry> entries;
 
-  // The first entry of this key. nullptr if the key is absent or the node is not a map.
+  // Returns the first entry of this key, or nullptr if the key is absent or the node is not a map.
   const YamlEntry* Find(std::string_view key) const;
   YamlEntry* Find(std::string_view key);
   // Removes the entries of this key, if any.
@@ -46,13 +46,13 @@ struct YamlEntry {
   YamlNode value;
 };
 
-// Reads the one document in `text`. INVALID_ARGUMENT, with the place, if the text is not YAML or is
-// refused. An empty text is a null node.
+// Reads the document in `text`, which must be the only one. Returns INVALID_ARGUMENT, with the
+// place, if the text is not YAML or is refused. Returns a null node for an empty text.
 absl::StatusOr<YamlNode> ReadYaml(std::string_view text, std::shared_ptr<const Source> source);
 
-// Where the value at `path` ("model.layers.3.dense") came from. If it is absent: where the
-// innermost map around it begins, or the override that chose that map's type. `path` is cut at a
-// single value that stands for a list.
+// Returns the place of the value at `path` ("model.layers.3.dense"). If the value is absent,
+// returns where the innermost map around it begins, or the override that chose that map's type. If
+// a single value stands for a list, `path` is cut there.
 Origin Locate(const YamlNode& root, std::string& path);
 
 }  // namespace leeway

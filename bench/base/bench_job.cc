@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-// A rate so small that nothing relevant changes.
+// Returns the update in YAML. Its learning rate is so small that the weights hardly change.
 std::string UpdateYaml(const std::string& update) {
   if (update == "adam") return "{type: adam, learning_rate: 0.000001}";
   const char* momentum = update == "momentum" ? ", momentum: 0.9" : "";

@@ -11,19 +11,19 @@ namespace leeway {
 struct BenchJobOptions {
   // "sync", "bounded" (by 2 clocks) or "async".
   std::string mode = "sync";
-  // What the servers keep: "sgd" (no slots), "momentum" (one), "adam" (two).
+  // The servers' update rule: "sgd" (no slots), "momentum" (one slot) or "adam" (two slots).
   std::string update = "sgd";
   Wire wire = Wire::kAuto;
-  // Names as in job.compression.
+  // The codecs of contributions and weights, with names as in job.compression.
   std::string contributions = "none";
   std::string weights = "none";
   uint32_t servers = 1;
   uint32_t workers = 1;
-  // 0: the job's default.
+  // The size of a block. 0 means the job's default.
   uint64_t block_bytes = 0;
 };
 
-// The YAML of the job. The job never comes to its end.
+// Returns the YAML of the job, which never ends by itself.
 std::string BenchJobYaml(const BenchJobOptions& options);
 
 }  // namespace leeway

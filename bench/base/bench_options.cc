@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kLargest = uint64_t{1} << 40;
 constexpr uint64_t kBlockBytesMax = 64 << 20;
 
-// A whole number, and a letter that multiplies it by a power of `thousand`.
+// Reads a whole number, and a letter that multiplies it by a power of `thousand`.
 absl::StatusOr<uint64_t> ParseScaled(const std::string& text, uint64_t thousand) {
   std::string_view digits = text;
   uint64_t factor = 1;

@@ -23,7 +23,8 @@ namespace leeway {
 namespace {
 
 constexpr int kQuitWithinMs = 5'000;
-// The limit of a line. It has percentiles and step times, never payloads.
+// The largest size of a line. It is enough, because lines have percentiles and step times, never
+// payloads.
 constexpr size_t kLineBytesMax = 64 << 20;
 
 bool SendLine(int fd, const Json& message) {
@@ -87,7 +88,7 @@ void Serve(int fd, const std::function<absl::StatusOr<BenchService>()>& make) {
     const auto line = ReceiveLine(fd, received, Time::max());
     if (!line.ok()) return;
     const Json request = Json::parse(*line, nullptr, /*allow_exceptions=*/false);
-    // Exits at once: gRPC's orderly shutdown would take a second, without use.
+    // Exits at once, because gRPC's orderly shutdown would take a second and has no use here.
     if (!request.is_object() || request.contains("quit")) _exit(0);
     if (!SendLine(fd, AnswerOf(service->handle(request)))) return;
   }
@@ -111,7 +112,7 @@ absl::StatusOr<std::unique_ptr<BenchProcess>> BenchProcess::Start(
     PrepareGrpc();
     spdlog::set_level(spdlog::level::warn);
     Serve(ends[1], make);
-    // _exit, not exit: the child must not do what the director has to clean up at its end.
+    // Uses _exit, because exit would run the director's cleanup in the child.
     _exit(0);
   }
   close(ends[1]);
@@ -126,7 +127,7 @@ absl::StatusOr<std::unique_ptr<BenchProcess>> BenchProcess::Start(
 
 BenchProcess::~BenchProcess() {
   SendLine(fd_, {{"quit", true}});
-  // Not glibc's pidfd_open: Debian 12's header declares it for C only.
+  // Uses the system call itself, because Debian 12's header declares glibc's pidfd_open for C only.
   const int exit_fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
   pollfd wait{.fd = exit_fd, .events = POLLIN, .revents = 0};
   if (exit_fd < 0 || poll(&wait, 1, kQuitWithinMs) != 1) kill(pid_, SIGKILL);

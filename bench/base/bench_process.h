@@ -1,7 +1,7 @@
-// A process of a benchmark: a fork of the process that directs it. It reads orders, one line of
-// JSON after the other. The director itself never starts a thread or makes a gRPC object. So it may
-// fork at any time, and every measured process is a fresh one. Everything that needs threads is a
-// bench process, too.
+// A process of a benchmark, which the director starts with fork(). It reads requests, each of them
+// a line of JSON. The director itself never starts a thread or makes a gRPC object. So the director
+// may fork at any time, and every measured process is a fresh one. All work that needs threads runs
+// in a bench process.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 
 // The work of a child.
 struct BenchService {
-  // Sent to the director once.
+  // The child's first message to the director, sent once.
   Json hello;
   // Answers a request. Requests come one at a time, on the child's main thread.
   std::function<absl::StatusOr<Json>(const Json& request)> handle;
@@ -31,8 +31,8 @@ struct BenchService {
 class BenchProcess {
  public:
   // Forks. The child runs `make`, says its hello, and answers requests until it is told to quit.
-  // The kernel kills it if the director dies. An error of `make` is returned by Start. `name` is
-  // for messages.
+  // The kernel kills it if the director dies. If `make` fails, Start returns its error. Messages
+  // call the process `name`.
   static absl::StatusOr<std::unique_ptr<BenchProcess>> Start(
       std::string name, const std::function<absl::StatusOr<BenchService>()>& make);
   // Tells the child to quit, and kills it if it has not ended within some seconds.
@@ -44,12 +44,13 @@ class BenchProcess {
   const Json& hello() const { return hello_; }
 
   absl::Status Send(const Json& request);
-  // The answer to the earliest request without one. UNAVAILABLE if the child has died,
-  // DEADLINE_EXCEEDED after `limit`, otherwise the handler's own error.
+  // Returns the answer to the earliest request that has none yet. Returns UNAVAILABLE if the child
+  // has died, DEADLINE_EXCEEDED after `limit`, or the handler's own error.
   absl::StatusOr<Json> Receive(Duration limit = kAnswerWithin);
   absl::StatusOr<Json> Call(const Json& request, Duration limit = kAnswerWithin);
 
-  // The longest time for starting, warming up and cleaning up.
+  // The longest time in which a child must answer: it suffices for starting, warming up and
+  // cleaning up.
   static constexpr Duration kAnswerWithin = std::chrono::seconds(300);
 
  private:
@@ -63,8 +64,8 @@ class BenchProcess {
   Json hello_;
 };
 
-// The limit for an answer that should take about `seconds`: a loaded machine may need several times
-// that.
+// Returns the limit for an answer that should take about `seconds`. It is several times longer,
+// because a loaded machine may need that.
 inline Duration AnswerWithin(double seconds) {
   return BenchProcess::kAnswerWithin + FromSeconds(4 * seconds);
 }

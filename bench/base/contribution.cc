@@ -8,7 +8,7 @@
 namespace leeway {
 namespace {
 
-// A prime number, so that blocks differ.
+// The length after which the values repeat. It is a prime number, so that blocks differ.
 constexpr size_t kPatternFloats = 65'537;
 
 }  // namespace

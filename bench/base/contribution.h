@@ -6,8 +6,9 @@
 
 namespace leeway {
 
-// Like a gradient, and different for each rank. So a codec that selects values finds neither long
-// runs of equal values, nor one position that is the largest in every block.
+// Fills in values like those of a gradient, and different for each rank. So a codec that selects
+// values finds neither long runs of equal values, nor the largest value at the same position of
+// every block.
 void FillContribution(uint32_t rank, std::span<float> contribution);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// How long calls took in a round.
+// Records how long the calls of a round take.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,23 @@
 
 namespace leeway {
 
-// Make it when the round begins. Not thread-safe.
+// Make the object when the round begins. Not thread-safe.
 class LatencyLog {
  public:
   explicit LatencyLog(Duration lasting)
       : began_(std::chrono::steady_clock::now()), deadline_(began_ + lasting), last_(began_) {}
 
-  // True if no more calls should begin. It uses the time of the last call's end, so asking costs
-  // nothing.
+  // Returns true if the round's time is over, so that no more calls should begin. It compares the
+  // time at which the last call ended, so it need not read a clock.
   bool over() const { return last_ >= deadline_; }
-  // A call that began at `began` has ended now.
+  // Records a call that began at `began` and has ended now.
   void Add(Time began) {
     last_ = std::chrono::steady_clock::now();
     seconds_.push_back(Seconds(last_ - began));
   }
   uint64_t calls() const { return seconds_.size(); }
 
-  // A client's answer to the director about a round.
+  // Returns a client's answer to the director about a round.
   Json Answer(uint64_t messages) const {
     return {{"messages", messages},
             {"seconds", Seconds(last_ - began_)},

@@ -1,4 +1,4 @@
-// Percentiles as every benchmark writes them: {"p50", "p90", "p99", "max"}.
+// Converts percentiles to and from the JSON of every benchmark: {"p50", "p90", "p99", "max"}.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ inline void to_json(nlohmann::json& json, const Percentiles& p) {
   json = {{"p50", p.p50}, {"p90", p.p90}, {"p99", p.p99}, {"max", p.max}};
 }
 
-// An absent value is 0.
+// Reads absent values as 0.
 inline void from_json(const nlohmann::json& json, Percentiles& p) {
   if (!json.is_object()) return;
   p = {.p50 = json.value("p50", 0.0),

@@ -15,7 +15,7 @@ namespace {
 constexpr int kReadyWithinMs = 60'000;
 constexpr uint64_t kLogBytesMax = 1 << 20;
 
-// Returns the address that a server announces.
+// Waits for the server's ready message, and returns the address in it.
 absl::StatusOr<std::string> WaitUntilReady(Process& server) {
   while (true) {
     pollfd wait{.fd = server.ready_fd(), .events = POLLIN, .revents = 0};

@@ -1,4 +1,4 @@
-// leeway-server processes of a job in a temporary folder, started as the launcher starts them.
+// The leeway-server processes of a job in a temporary folder, started as by the launcher.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace leeway {
 
-// At the end they are killed without a checkpoint, and the folder is removed, however this process
-// ends. Not thread-safe.
+// When this object or this process ends, the servers are killed without a checkpoint, and the
+// folder is removed. Not thread-safe.
 class RealServers {
  public:
   // `yaml` is a job with this number of servers. The programs are in `program_folder`. If a server
@@ -27,11 +27,11 @@ class RealServers {
   // The address as host:port.
   const std::string& coordinator() const { return coordinator_; }
   const std::string& folder() const { return folder_->path(); }
-  // The folder in which the coordinator writes what happens.
+  // The job's run folder, in which the coordinator writes.
   std::string run_folder() const { return folder() + "/run"; }
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
 
-  // Resident memory by server: now, and the highest so far.
+  // The resident memory of each server: now, and the highest so far.
   std::vector<uint64_t> MemoryBytes() const;
   std::vector<uint64_t> PeakBytes() const;
   // Processor time of all servers together.
@@ -43,7 +43,8 @@ class RealServers {
 
   std::unique_ptr<TemporaryFolder> folder_;
   std::string coordinator_;
-  // Destroyed before the folder, which kills them: an orderly end would write a useless checkpoint.
+  // Destroyed before the folder. The destructors kill the servers, because an orderly end would
+  // write a useless checkpoint.
   std::vector<std::unique_ptr<Process>> processes_;
 };
 

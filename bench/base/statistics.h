@@ -1,12 +1,12 @@
-// Medians and percentiles of what was measured.
+// Computes medians and percentiles of measurements.
 #pragma once
 
 #include <vector>
 
 namespace leeway {
 
-// The value below which `share` (0 to 1) of `values` are, interpolated between neighbours. 0
-// without values.
+// Returns the value below which a share (0 to 1) of `values` lies, interpolated between neighbours.
+// Returns 0 without values.
 double Percentile(std::vector<double> values, double share);
 double Median(std::vector<double> values);
 
@@ -17,12 +17,12 @@ struct Percentiles {
   double max = 0;
 };
 Percentiles PercentilesOf(const std::vector<double>& values);
-// The median over rounds of each percentile.
+// Returns the median of each percentile over all rounds.
 Percentiles MedianOf(const std::vector<Percentiles>& rounds);
 
-// a / b, element by element, for rounds that were measured next to each other: if the machine is
-// slower for a while, it is slower for both. The result is as long as the shorter vector, and has 0
-// where b is 0.
+// Returns a / b, element by element, for rounds that were measured next to each other, so that a
+// machine that is slower for a while is slower for both. The result is as long as the shorter
+// vector, and has 0 where b is 0.
 std::vector<double> Ratios(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace leeway

@@ -1,5 +1,5 @@
-// What a transport benchmark moves, and what one of its rounds has measured. Leeway's own path and
-// the raw limits share this.
+// What a transport benchmark moves, and the measurements of one of its rounds. Leeway's own path
+// and the raw limits share these structs.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace leeway {
 enum class TransferMethod { kPush, kPull, kPushPull };
 enum class Wire { kAuto, kTcp, kUnix, kShm };
 
-// Names as in --method and in the job's transport.type: "push_pull", "tcp". INVALID_ARGUMENT names
-// the choices.
+// Names as in --method and in the job's transport.type: "push_pull", "tcp". The parsers return
+// INVALID_ARGUMENT, with the possible names, for any other name.
 const char* NameOf(TransferMethod method);
 const char* NameOf(Wire wire);
 absl::StatusOr<TransferMethod> ParseMethod(const std::string& name);
@@ -26,19 +26,20 @@ absl::StatusOr<Wire> ParseWire(const std::string& name);
 // parameters, all of this size.
 struct TransferPlan {
   TransferMethod method = TransferMethod::kPush;
-  // The size as float32, even if a codec sends fewer bytes. A multiple of 64.
+  // The size of a message as float32, a multiple of 64. A codec may send fewer bytes.
   uint64_t message_bytes = 0;
   uint32_t blocks = 0;
   // The largest number of messages in flight at once.
   uint32_t window = 0;
-  // How Leeway's client asks: the blocks in each call, and the calls that are open at once.
+  // The number of blocks in each call of Leeway's client, and the number of calls that are open at
+  // once.
   uint32_t call_blocks = 1;
   uint32_t open_calls = 1;
 
   uint64_t message_floats() const { return message_bytes / sizeof(float); }
   uint64_t total_floats() const { return message_floats() * blocks; }
   uint64_t total_bytes() const { return message_bytes * blocks; }
-  // Bytes of one message. Both directions count.
+  // The bytes that one message moves, in both directions together.
   uint64_t bytes_moved() const {
     return method == TransferMethod::kPushPull ? 2 * message_bytes : message_bytes;
   }
@@ -47,11 +48,11 @@ struct TransferPlan {
 struct TransferRound {
   uint64_t messages = 0;
   double seconds = 0;
-  // The sum of both processes.
+  // The processor time of both processes together.
   double cpu_seconds = 0;
-  // Bytes of payloads and their headers, in both directions. 0 if they were not counted.
+  // The bytes of payloads and their headers, in both directions. 0 if they were not counted.
   uint64_t travelled_bytes = 0;
-  // Seconds of a call, if the client can tell.
+  // The seconds that a call took, if the client has measured them.
   std::optional<Percentiles> latency;
 };
 

@@ -1,4 +1,4 @@
-// The least arithmetic of an update, which the raw limits do.
+// The arithmetic of the raw limits, which is the least that an update can do.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace leeway {
 
-// y += a x. x has at least as many values as y.
+// Computes y += a x. x has at least as many values as y.
 inline void AddScaled(float a, std::span<const float> x, std::span<float> y) {
   const float* const from = x.data();
   float* const to = y.data();

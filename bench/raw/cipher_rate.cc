@@ -18,7 +18,7 @@ constexpr Duration kLasting = std::chrono::milliseconds(200);
 
 using ContextPtr = std::unique_ptr<EVP_CIPHER_CTX, FreedBy<EVP_CIPHER_CTX_free>>;
 
-// Encrypts one record, with a nonce of its own.
+// Encrypts record `number`, with a nonce made from the number.
 bool Encrypt(EVP_CIPHER_CTX* context, const std::vector<unsigned char>& plain, uint64_t number,
              std::vector<unsigned char>& sealed) {
   unsigned char nonce[12] = {};

@@ -3,8 +3,8 @@
 
 namespace leeway {
 
-// Bytes a second with AES-256-GCM in records of 16 KiB, as in TLS 1.3 (RFC 8446, section 5.1),
-// measured for a fifth of a second. 0 if the library lacks this cipher.
+// Returns the bytes a second with AES-256-GCM in records of 16 KiB, as in TLS 1.3 (RFC 8446,
+// section 5.1), measured for a fifth of a second. Returns 0 if the library lacks this cipher.
 double CipherRate();
 
 }  // namespace leeway

@@ -31,7 +31,7 @@ std::span<float> Part(FloatBuffer& values, const ElementRange& range) {
 }
 
 // Runs `work` for every socket on two threads: one sends, and one receives. Returns the first
-// error. An error of one thread wakes the others.
+// error. If a thread fails, the others are woken.
 absl::Status OnEverySocket(std::vector<RawSocket>& sockets,
                            const std::function<absl::Status(size_t socket, bool sends)>& work) {
   std::vector<absl::Status> results(2 * sockets.size());
@@ -118,9 +118,9 @@ class Server {
   // Ranges in aggregate_.
   std::vector<ElementRange> ranges_;
   FloatBuffer aggregate_;
-  // By socket: its current block.
+  // The current block of each socket, by socket.
   std::vector<FloatBuffer> received_;
-  // By block: the number of contributions in this run.
+  // The number of contributions in this run, by block.
   std::vector<std::atomic<uint64_t>> arrived_;
   std::atomic<bool> failed_{false};
 };
@@ -149,7 +149,8 @@ class RawWorker {
     std::barrier step(static_cast<std::ptrdiff_t>(2 * sockets_.size()), next);
     RETURN_IF_ERROR(OnEverySocket(sockets_, [&](size_t socket, bool sends) -> absl::Status {
       absl::Status status;
-      // After an error the others must not wait, so every thread goes through every step.
+      // Every thread goes through every step, also after an error, so that no other thread waits
+      // for it.
       for (uint64_t clock = 0; clock < clocks; ++clock) {
         if (status.ok()) status = Move(socket, sends);
         if (!status.ok()) {

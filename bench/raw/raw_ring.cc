@@ -18,12 +18,13 @@
 namespace leeway {
 namespace {
 
-// A divisor of every size that is measured.
+// The largest size of a piece. It divides every larger size that is measured.
 constexpr uint64_t kPieceBytesMax = 1 << 20;
 constexpr size_t kHeadBytes = 4096;
 constexpr float kRingScale = 1e-6f;
 
-// Spins, and yields if that takes long: there may be less than a core for each process.
+// Spins, and yields the processor if the wait takes long, because there may be fewer cores than
+// processes.
 class Spin {
  public:
   void Wait() {
@@ -128,7 +129,7 @@ class RingClient {
     return last / pieces_a_message_;
   }
 
-  // Call this between rounds, when neither process is in one.
+  // Call this between rounds, when neither process is in a round.
   void Reset() {
     RawRings::Head& head = rings_->head();
     for (auto* count : {&head.up.written, &head.up.read, &head.down.written, &head.down.read}) {
@@ -138,7 +139,8 @@ class RingClient {
   }
 
  private:
-  // The server may be ahead of the client by what fits into the ring.
+  // Returns the number of pieces after which the round can end with a whole message. In a pull the
+  // server may be ahead of the client by the size of the ring.
   uint64_t NextWhole(uint64_t pieces) const {
     const uint64_t at_least =
         pieces + (method_ == TransferMethod::kPull ? RawRings::Ring::kSlots + 1 : 0);

@@ -1,6 +1,6 @@
-// The raw limit of shared memory. Two processes, with a core each, hand slots of one memfd to each
-// other, and spin while they wait. Sending copies into a slot. Received values are used from the
-// slot: they are added to the parameters, or copied into the weights.
+// Measures the raw limit of shared memory. Two processes, with a core each, pass slots of one memfd
+// to each other, and spin while they wait. Sending copies into a slot. Received values are used
+// from the slot: they are added to the parameters, or copied into the weights.
 #pragma once
 
 #include <atomic>
@@ -46,8 +46,8 @@ class RawRings {
   std::span<float> DownSlot(uint64_t message) {
     return Slot(Ring::kSlots + message % Ring::kSlots);
   }
-  // The amount that is handed over at a time. Large messages go in pieces, so that they stay in the
-  // cache.
+  // The number of floats that are passed at a time. Large messages are passed in pieces, so that a
+  // piece stays in the cache.
   uint64_t piece_floats() const { return piece_floats_; }
 
  private:

@@ -41,7 +41,8 @@ struct Where {
   std::string port;
 };
 
-// The system would take a larger port modulo 65536.
+// Returns true for a valid port. Larger numbers are refused here, because the operating system
+// would use them modulo 65536.
 bool IsPort(const std::string& text, int least) {
   int port = 0;
   const bool digits = text.find_first_not_of("0123456789") == std::string::npos;

@@ -1,6 +1,6 @@
-// A plain blocking stream socket with messages of one known size: what the kernel gives without any
-// library. Header and payload leave in one system call and arrive in one. They go straight between
-// the socket and the tensors.
+// A plain blocking stream socket for messages of one known size, as the kernel supplies it without
+// any library. Header and payload are sent in one system call and received in one. The kernel
+// copies them directly between the socket and the tensors.
 #pragma once
 
 #include <cstddef>
@@ -31,57 +31,58 @@ struct RawHeader {
 class RawSocket {
  public:
   RawSocket() = default;
-  // `peer` is for messages.
+  // Messages call the other side `peer`.
   RawSocket(int fd, std::string peer) : fd_(fd), peer_(std::move(peer)) {}
   RawSocket(RawSocket&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)), peer_(std::move(other.peer_)) {}
   RawSocket& operator=(RawSocket&& other) noexcept;
   ~RawSocket();
 
-  // Two connected ends, over TCP loopback or as a unix socket.
+  // Return the two ends of a connection, over TCP loopback or as a unix socket.
   static absl::StatusOr<std::pair<RawSocket, RawSocket>> TcpPair();
   static absl::StatusOr<std::pair<RawSocket, RawSocket>> UnixPair();
-  // Connects by TCP to host:port or [host]:port, with the port in digits. It tries the host's
-  // addresses in turn, and takes the first one that answers.
+  // Connects by TCP to host:port or [host]:port, with the port in digits. Tries the host's
+  // addresses in turn, and uses the first address that answers.
   static absl::StatusOr<RawSocket> Connect(const std::string& address,
                                            Duration patience = kPatience);
 
-  // For traffic over a network: a live peer moves something within this time.
+  // The default patience, for traffic over a network: a live peer sends or receives some bytes
+  // within this time.
   static constexpr Duration kPatience = std::chrono::seconds(30);
 
   absl::Status Send(const RawHeader& header, std::span<const float> payload);
   // Receives exactly payload.size() floats.
   absl::Status Receive(RawHeader& header, std::span<float> payload);
 
-  // For headers without payload. It receives at least one, and as many as have come. `count` is
-  // their number, `last_kind` the kind of the last one.
+  // The result of ReceiveHeaders(), which receives headers without payloads: at least one, and as
+  // many as have come. `count` is their number, and `last_kind` is the kind of the last header.
   struct Headers {
     uint64_t count = 0;
     uint32_t last_kind = RawHeader::kData;
   };
   absl::StatusOr<Headers> ReceiveHeaders();
 
-  // Wakes threads that send or receive, with an error.
+  // Wakes threads that send or receive. They return an error.
   void Shutdown();
   int fd() const { return fd_; }
 
  private:
-  // The error for a failed call, from errno.
+  // Returns the error for a failed call, from errno.
   absl::Status Failure(absl::string_view doing) const;
-  // Moves all of header and payload by calls of `transfer`.
+  // Sends or receives the whole header and payload by repeated calls of `transfer`.
   template <typename Transfer>
   absl::Status MoveAll(void* header, void* payload, size_t payload_bytes, absl::string_view doing,
                        Transfer transfer) const;
 
   int fd_ = -1;
   std::string peer_;
-  // Bytes of an incomplete header.
+  // The received bytes of an incomplete header.
   alignas(RawHeader) char partial_[sizeof(RawHeader)] = {};
   size_t partial_bytes_ = 0;
 };
 
-// Listens on host:port or [host]:port, on the first of the host's addresses that works. Port 0 is
-// any free port, which *port then has.
+// Listens on host:port or [host]:port, on the first of the host's addresses that works. Port 0
+// means any free port. Sets *port to the actual port.
 absl::StatusOr<Descriptor> ListenTcp(const std::string& address, int* port);
 // Accepts the next connection.
 absl::StatusOr<RawSocket> AcceptTcp(const Descriptor& listener,

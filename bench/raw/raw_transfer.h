@@ -1,7 +1,7 @@
-// The raw limit of a transport benchmark over sockets: two processes, one connection, blocking
-// calls, and one thread for each direction. They do the same work as Leeway. The server receives
-// into a buffer and does y += a x over its parameters, or sends from them. The worker receives into
-// its weights.
+// Measures the raw limit of a transport benchmark over sockets: two processes, one connection,
+// blocking calls, and one thread for each direction. They do the same work as Leeway. The server
+// receives into a buffer and does y += a x over its parameters, or sends from them. The worker
+// receives into its weights.
 #pragma once
 
 #include "bench/base/bench_process.h"
@@ -10,8 +10,9 @@
 
 namespace leeway {
 
-// The services of the two processes. `socket` is the process's end of one connection. Both are told
-// {"round": seconds} for a round. The client answers {"messages", "seconds"}.
+// Make the services of the two processes. `socket` is the process's end of the connection. The
+// director sends {"round": seconds} to both for a round. The client answers {"messages",
+// "seconds"}.
 BenchService RawTransferServer(RawSocket socket, const TransferPlan& plan);
 BenchService RawTransferClient(RawSocket socket, const TransferPlan& plan);
 

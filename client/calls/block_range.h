@@ -1,11 +1,11 @@
-// A run of blocks of the model.
+// A range of the model's blocks.
 #pragma once
 
 #include <cstdint>
 
 namespace leeway {
 
-// Blocks [first, first + count).
+// The blocks [first, first + count).
 struct BlockRange {
   uint32_t first = 0;
   uint32_t count = 0;

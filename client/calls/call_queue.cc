@@ -27,7 +27,7 @@ class CallQueue::Call : public TransportCall, public std::enable_shared_from_thi
     queue->OnDone(shared_from_this(), status, reply);
   }
 
-  // True if `a` goes after `b`.
+  // Returns true if `a` goes after `b`.
   static bool After(const CallPointer& a, const CallPointer& b) {
     return a->priority != b->priority ? a->priority > b->priority : a->sequence > b->sequence;
   }
@@ -41,15 +41,16 @@ class CallQueue::Call : public TransportCall, public std::enable_shared_from_thi
   uint32_t priority = 0;
   uint64_t sequence = 0;
 
-  // Used by the thread that has the call in hand: its sender, then its callback.
+  // Used by one thread at a time: the thread that sends the call, then the thread that runs its
+  // callback.
   Time began;
-  // Where the limit counts from: the call's beginning, or the last time the wait was extended.
+  // The time at which the call's limit begins: when the call began, or when its wait was last
+  // extended.
   Time limited_from;
   Time attempt_began;
   std::optional<RetryCore> retry;
 
-  // Guarded by the queue's mutex.
-  // Bytes of the attempt that are in flight.
+  // Guarded by the queue's mutex. The bytes of the attempt, while they are in flight.
   std::optional<uint64_t> in_transit;
   // What the server said when it postponed the call.
   std::string waiting;
@@ -98,7 +99,8 @@ CallQueue::Ticket CallQueue::Start(std::shared_ptr<Operation> operation) {
 
 bool CallQueue::HasRoom(const Lane& lane, const Call& first) const {
   if (!lane.transit.Admits()) return false;
-  // Twice what fills the link: some requests have arrived and wait for other workers.
+  // The window is twice what fills the link, because some requests have arrived already and wait
+  // for other workers.
   const uint32_t window = std::max(options_.window, 2 * lane.transit.Filling());
   if (lane.in_flight.size() < std::min(window, options_.window_max)) return true;
   return std::all_of(lane.in_flight.begin(), lane.in_flight.end(),
@@ -131,8 +133,8 @@ void CallQueue::Pump(uint32_t server) {
         call->place = lane.in_flight.insert(lane.in_flight.end(), call);
         call->began = call->limited_from = transport_->Now();
         const uint64_t bytes = call->operation->Bytes(call->number);
-        // A request without values says nothing about the link, and the server may hold it for
-        // long.
+        // A request without values is not counted, because it does not measure the link, and
+        // because the server may hold it for long.
         if (bytes > 0 && transport_->HasLink(server)) {
           call->in_transit = bytes;
           lane.transit.OnSent(bytes, call->began);
@@ -198,8 +200,8 @@ void CallQueue::OnDone(const CallPointer& call, absl::Status status, const Trans
   if (decision.delay == Duration::zero()) return SendAgain(call);
   if (options_.on_unreached && absl::IsUnavailable(status)) options_.on_unreached();
   transport_->CallAfter(decision.delay, [this, call] { Resume(call); });
-  // The request is not in flight any more. A request that waits behind it may be the one that a
-  // server wants first: a full server refuses all others.
+  // The request is not in flight any more, so other requests may go. One of them may be the request
+  // that a full server must get first, because it refuses all others.
   Pump(call->server);
 }
 

@@ -1,5 +1,5 @@
 // Sends many idempotent calls to several servers, with a window of calls in flight for each server.
-// Each call is sent again until it is answered. The queue does not know what the calls say.
+// Each call is sent again until it is answered. The queue does not know what the calls contain.
 #pragma once
 
 #include <cstddef>
@@ -20,24 +20,24 @@
 
 namespace leeway {
 
-// A list of calls, numbered 0..size-1, which one ticket stands for. The methods may run on several
-// threads at once, for different calls.
+// A list of calls, numbered 0..size-1, with one ticket for all of them. Several threads may run the
+// methods at once, for different calls.
 class Operation {
  public:
   virtual ~Operation() = default;
 
   virtual uint32_t size() const = 0;
   virtual uint32_t ServerOf(uint32_t call) const = 0;
-  // Calls with a lower number go first.
+  // The call's priority. Calls with a lower value are sent first.
   virtual uint32_t Priority(uint32_t call) const { return 0; }
-  // Size of the request's payload.
+  // The size of the request's payload.
   virtual uint64_t Bytes(uint32_t call) const { return 0; }
-  // Text for messages: "PushPull of block 3 at clock 17".
+  // Describes the call for messages: "PushPull of block 3 at clock 17".
   virtual std::string Describe(uint32_t call) const = 0;
-  // The request has the same payload at every attempt.
+  // Returns the call's request, which has the same payload at every attempt.
   virtual TransportRequest Request(uint32_t call) const = 0;
-  // Runs at most once for each call, unless it returns UNAVAILABLE. The call is then sent again.
-  // Any other error is final.
+  // Handles the call's reply. If this returns UNAVAILABLE, the queue sends the call again and later
+  // passes its next reply. Any other result is final.
   virtual absl::Status TakeReply(uint32_t call, const TransportReply& reply) = 0;
 };
 
@@ -46,66 +46,66 @@ class Operation {
 //
 // The window cannot deadlock a barrier. A server may hold a call until every worker has made the
 // same one. Workers may begin their calls in different orders, and each may fill its window with
-// calls that the others have not made. But a call that comes before all of the server's calls in
-// flight is never kept waiting by the window. So once all workers have begun their calls, the first
-// unanswered call of a server, by priority, is in flight from all of them, and the server answers
-// it.
+// calls that the others have not made. But if a call comes before all calls in flight to its
+// server, the window never delays it. So once all workers have begun their calls, all of them have
+// sent the server's first unanswered call, by priority, and the server answers that call.
 //
 // Thread-safe.
 class CallQueue {
  public:
   struct Options {
-    // Calls in flight to each server. The number may rise to window_max if more are needed to fill
-    // the link (TransitWindow).
+    // The number of calls in flight to each server. It may rise to window_max if more calls are
+    // needed to fill the link (TransitWindow).
     uint32_t window = 16;
     uint32_t window_max = 16;
-    // Limit of one attempt. It is longer than a server holds a call before it says who is missing.
+    // The time limit of one attempt. It is longer than the time that a server holds a call before
+    // it reports who is missing.
     Duration attempt_timeout = std::chrono::seconds(40);
     RetryLimits retry;
-    // Source of the random back-off times.
+    // The source of the random back-off times.
     RandomStream jitter;
-    // Called when a server could not be reached, or answered at once that it does not have what was
-    // asked for: it may have moved. Called without locks, from any thread. May be empty.
+    // Called when a server may have moved, because it could not be reached or answered at once that
+    // it does not have the requested block. Called without locks, from any thread. May be empty.
     std::function<void()> on_unreached = {};
-    // Asked whenever a server says whom a call waits for. True: the coordinator hears those
-    // processes, so the wait goes on beyond the limit. Called without locks, from any thread.
-    // Empty: no wait goes on.
+    // Called whenever a server reports which processes a call waits for. Returns true if the
+    // coordinator hears those processes, so the call may wait beyond its limit. Called without
+    // locks, from any thread. If empty, no call waits beyond its limit.
     std::function<bool()> goes_on = {};
   };
 
-  // Stands for a started operation. It can be copied, and is empty by default.
+  // Refers to a started operation. It can be copied, and is empty by default.
   class Ticket;
 
   CallQueue(std::unique_ptr<Transport> transport, uint32_t servers, const Options& options);
-  // Cancels, and returns when no callback is running any more.
+  // Cancels all operations, and returns when no callback is running any more.
   ~CallQueue();
 
   Transport& transport() { return *transport_; }
 
-  // Memory that requests and replies refer to stays valid until Wait() has returned OK, or until
-  // the queue is destroyed.
+  // Starts the operation's calls. The caller keeps the memory that requests and replies refer to
+  // valid until Wait() has returned OK, or until the queue is destroyed.
   Ticket Start(std::shared_ptr<Operation> operation);
 
-  // Returns the first error of the operation's calls as soon as there is one, and OK when all are
-  // answered. DEADLINE_EXCEEDED if neither has happened by `deadline`: the operation goes on, and
-  // the caller may wait for it again. CANCELLED after Cancel().
+  // Returns the first error of the operation's calls as soon as a call fails, and OK when all calls
+  // are answered. Returns DEADLINE_EXCEEDED if neither has happened by `deadline`. The operation
+  // then goes on, and the caller may wait for it again. Returns CANCELLED after Cancel().
   absl::Status Wait(const Ticket& ticket, Time deadline);
-  // True if Wait() would return at once.
+  // Returns true if Wait() would return at once.
   bool IsOver(const Ticket& ticket) const EXCLUDES(mutex_);
 
-  // Returns when no call of the operation is in progress any more, however it ended. The memory
-  // that the calls refer to then belongs to the caller again. If one call has failed, calls that
-  // have not begun never begin.
+  // Returns when no call of the operation is in progress any more, whether the operation failed or
+  // not. The memory that the calls refer to then belongs to the caller again. After one call has
+  // failed, no further call of the operation begins.
   void Settle(const Ticket& ticket);
 
-  // Says what the earliest postponed call in flight waits for, in its server's words. Empty if no
-  // call was postponed.
+  // Returns what the earliest postponed call in flight waits for, in its server's words. Returns an
+  // empty string if no call was postponed.
   std::string Waiting() const;
 
-  // From now on the server is at `endpoint`.
+  // Sends all further requests for the server to `endpoint`.
   void MoveServer(uint32_t server, const ServerEndpoint& endpoint);
 
-  // Ends every operation with CANCELLED, also operations that are started later.
+  // Ends every operation with CANCELLED, including operations that are started later.
   void Cancel();
 
  private:
@@ -114,16 +114,17 @@ class CallQueue {
   using CallPointer = std::shared_ptr<Call>;
   // The calls to one server.
   struct Lane {
-    // A heap, with the next call to send in front.
+    // The calls that have not begun: a heap with the next call to send in front.
     std::vector<CallPointer> waiting;
     // Calls in flight that must be sent again at once.
     std::deque<CallPointer> again;
-    // In the order of their first attempts.
+    // The calls in flight, in the order of their first attempts.
     std::list<CallPointer> in_flight;
     TransitWindow transit;
   };
 
-  // Sends the calls that must be sent again, and those that the server's windows have room for.
+  // Sends the calls that must be sent again, then as many waiting calls as the server's windows
+  // have room for.
   void Pump(uint32_t server);
   bool HasRoom(const Lane& lane, const Call& first) const REQUIRES(mutex_);
   // Drops the calls of failed operations that have not begun.
@@ -132,16 +133,17 @@ class CallQueue {
   void OnAccepted(const CallPointer& call);
   std::optional<Duration> OnMissing(const CallPointer& call, const std::string& missing);
   void OnDone(const CallPointer& call, absl::Status status, const TransportReply& reply);
-  // The attempt no longer loads the link. Arrived: the server has it. Lost: nobody knows.
+  // Both record that the attempt no longer loads the link. After Arrived the server is known to
+  // have the request; after Lost that is unknown.
   void Arrived(Call& call) REQUIRES(mutex_);
   void Lost(Call& call, Time now) REQUIRES(mutex_);
   RetryCore& RetryOf(Call& call) REQUIRES(mutex_);
-  // An attempt failed with `status`.
+  // Decides what to do after an attempt has failed with `status`.
   RetryDecision Decide(const CallPointer& call, const absl::Status& status);
   // Sends the call again after its pause.
   void Resume(const CallPointer& call);
   void Finish(const CallPointer& call, const absl::Status& status);
-  // Waits until `done` of the ticket's run. False after `deadline`.
+  // Waits until `done` of the ticket's run returns true. Returns false if `deadline` comes first.
   bool WaitUntil(const Ticket& ticket, bool (Run::*done)() const, Time deadline) EXCLUDES(mutex_);
   std::string FirstWaiting() const REQUIRES(mutex_);
 

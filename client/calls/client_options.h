@@ -1,4 +1,4 @@
-// Builds a client's options from what the coordinator says.
+// Builds a client's options from the coordinator's answers.
 #pragma once
 
 #include <string>
@@ -10,12 +10,13 @@
 
 namespace leeway {
 
-// The servers that a coordinator names, by shard.
+// Returns the endpoints of the servers that the coordinator lists, by shard.
 std::vector<ServerEndpoint> EndpointsOf(
     const google::protobuf::RepeatedPtrField<std::string>& servers,
     const google::protobuf::RepeatedPtrField<v1::LocalEndpoint>& local_servers);
 
-// INVALID_ARGUMENT if the model makes no blocks, or if the codecs do not fit it.
+// Returns INVALID_ARGUMENT if the model cannot be cut into blocks, or if the codecs do not fit the
+// model.
 absl::StatusOr<ParameterClientOptions> ClientOptionsOf(const v1::RegisterWorkerReply& registration);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// Encodes contributions, and keeps what the encoding has lost.
+// Encodes contributions, and keeps the residual: what the encoding has lost.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,32 @@
 
 namespace leeway {
 
-// The bytes stay unchanged as long as `owner` lives. Without an owner they stay as long as the
-// contribution itself.
+// The bytes stay unchanged as long as `owner` lives. Without an owner they stay unchanged as long
+// as the contribution itself.
 struct EncodedContribution {
   std::span<const uint8_t> bytes;
   std::shared_ptr<const void> owner = nullptr;
 };
 
-// Error feedback (Seide et al. 2014; Karimireddy et al. 2019, algorithm 2), block by block. An
-// exchange that was broken off can be repeated, because the encoder knows two residuals of each
-// block: after its latest contribution and before it.
+// Does error feedback (Seide et al. 2014; Karimireddy et al. 2019, algorithm 2), block by block. An
+// exchange that was broken off can be repeated, because the encoder keeps two residuals of each
+// block: from before and from after the block's latest contribution.
 class ContributionEncoder {
  public:
   virtual ~ContributionEncoder() = default;
 
-  // Encodes the block's contribution of `clock`. Clocks rise. The latest clock may be encoded
-  // again, and the same values give the same bytes.
+  // Encodes the block's contribution of `clock`, which is the block's latest clock or a later one.
+  // If the latest clock is encoded again, the same values give the same bytes.
   virtual EncodedContribution Encode(const Codec& codec, uint32_t block, uint64_t clock,
                                      std::span<const float> values) = 0;
 
-  // Reads the whole vector of residuals before the contribution of `clock`, which is the latest
-  // clock or a later one. Returns the error of a device.
+  // Reads the whole vector of residuals as it was before the contribution of `clock`, which is the
+  // latest clock or a later one. Returns an error if a device fails.
   virtual absl::Status Read(uint64_t clock, std::span<float> out) const = 0;
-  // Drops the contributions of `clock` and later: what they have lost or made good does not count.
-  // `clock` is the latest clock or a later one.
+  // Restores the residuals from before the contributions of `clock` and later clocks, because those
+  // contributions were dropped. `clock` is the latest clock or a later one.
   virtual void Undo(uint64_t clock) = 0;
-  // Sets the residuals before the first contribution. Returns the error of a device.
+  // Sets the residuals, before the first contribution. Returns an error if a device fails.
   virtual absl::Status Set(std::span<const float> values) = 0;
 };
 

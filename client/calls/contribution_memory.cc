@@ -19,7 +19,7 @@ constexpr size_t SequenceOf(uint32_t block) { return 2 + 2 * size_t{block}; }
 constexpr size_t ExamplesOf(uint32_t block) { return SequenceOf(block) + 1; }
 uint64_t WordsOf(uint64_t blocks) { return 2 + 2 * blocks; }
 
-// Bytes of the words, rounded up to whole pages.
+// Returns the size of the control page in bytes, rounded up to whole pages.
 uint64_t ControlBytes(uint64_t blocks) {
   return (WordsOf(blocks) * sizeof(Word) + kSharedPageBytes - 1) / kSharedPageBytes *
          kSharedPageBytes;
@@ -28,7 +28,8 @@ uint64_t ControlBytes(uint64_t blocks) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ContributionMemory>> ContributionMemory::Make(uint64_t total) {
-  // A block has at least 16 elements (BlockLayout). The model's blocks are not known yet.
+  // The model's layout is not known yet. Control words for `most` blocks are always enough, because
+  // a block has at least 16 elements (BlockLayout).
   const uint64_t most = std::min<uint64_t>(total, kSharedBytesMax);
   ASSIGN_OR_RETURN(auto arena, SharedArena::Create(ControlBytes(most) + most * sizeof(float)));
   return std::unique_ptr<ContributionMemory>(new ContributionMemory(std::move(arena), total));
@@ -43,7 +44,7 @@ absl::Status ContributionMemory::Begin(const BlockLayout& layout, uint64_t gener
   const uint64_t control = ControlBytes(layout.blocks());
   if (memory_ == nullptr) {
     ASSIGN_OR_RETURN(memory_, arena_->Allocate(control + total_ * sizeof(float)));
-    // It is alone in its arena, so the reader knows where it is.
+    // The memory is the first in its arena, so the reader knows where it is.
     std::memset(memory_.get(), 0, control);
   }
   words_ = {reinterpret_cast<Word*>(memory_.get()), WordsOf(layout.blocks())};

@@ -2,17 +2,18 @@
 // adds them up and sends the sum (workers.per_host: combine; client/calls/host_group.h).
 //
 // The memory holds a control page and the contribution vector. The control page has the job's
-// generation and the number of times that the owner has begun. For each block it has a word that
-// says which clock's contribution the vector holds, and the number of its examples:
+// generation, and the number of times that the owner has called Begin. For each block it has a word
+// for the clock whose contribution the vector holds, and the number of that contribution's
+// examples:
 //
 //   owner: Publish   writes the values and the examples, then the word (release)
 //   reader: Look     reads the word (acquire), then examples and values
 //   owner: Withdraw  words = 0, then a full fence; then writes other values
 //   reader: Stands   a full fence, then reads the word again, after it has used the values
 //
-// This is a sequence lock, as in common/shm/shared_memory.h: a result computed from values that
-// changed meanwhile is discarded. An owner that has registered again may compute the same
-// contribution again. The number of beginnings tells the two apart.
+// This is a sequence lock, as in common/shm/shared_memory.h: the reader discards a result if the
+// values changed while it computed. An owner that has registered again may publish the same clock
+// again. The number of Begin calls tells the two contributions apart.
 #pragma once
 
 #include <atomic>
@@ -30,27 +31,27 @@
 
 namespace leeway {
 
-// The owner's end. It lives as long as the process. Not thread-safe.
+// The owner's side. It lives as long as the process. Not thread-safe.
 class ContributionMemory {
  public:
-  // Makes memory for a model of `total` elements, in any layout of blocks. It reserves address
-  // space only; Begin takes the memory. Returns the system's error if it cannot give shared memory.
+  // Reserves address space for a model of `total` elements, in any layout of blocks; Begin
+  // allocates the memory. Returns the operating system's error if it supplies no shared memory.
   static absl::StatusOr<std::unique_ptr<ContributionMemory>> Make(uint64_t total);
 
   // What the reader needs (ContributionView::Map).
   v1::MemoryOffer Offer() const { return arena_->Offer(); }
 
-  // Call this when the worker has registered. Nothing is published then, and the vector is zeroed.
-  // INVALID_ARGUMENT if the memory was made for another model. RESOURCE_EXHAUSTED if the system has
-  // no memory for the vector.
+  // Prepares the memory for a new registration of the worker. Afterwards nothing is published, and
+  // the vector is zero. Returns INVALID_ARGUMENT if the memory was made for another model. Returns
+  // RESOURCE_EXHAUSTED if the operating system has no memory for the vector.
   absl::Status Begin(const BlockLayout& layout, uint64_t generation);
   // The vector, valid after Begin: `total` floats, aligned to a page.
   FloatBuffer Vector() const;
 
-  // Declares the vector's blocks to be the contribution of `clock`. They stay unchanged until
-  // Withdraw.
+  // Publishes the vector's values of `blocks` as the contribution of `clock`. The caller does not
+  // change them until it calls Withdraw.
   void Publish(uint64_t clock, uint64_t examples, BlockRange blocks);
-  // The owner is about to change the vector.
+  // Withdraws what is published. The owner calls this before it changes the vector.
   void Withdraw();
 
  private:
@@ -65,11 +66,12 @@ class ContributionMemory {
   uint64_t values_ = 0;
 };
 
-// The reader's end: another worker's memory. It trusts nothing that it reads there. Thread-safe.
+// The reader's side: a view of another worker's memory. It checks everything that it reads there.
+// Thread-safe.
 class ContributionView {
  public:
-  // Maps the memory as SharedMapping::Map does. INVALID_ARGUMENT if it is too small for this
-  // layout.
+  // Maps the offered memory as SharedMapping::Map does. Returns INVALID_ARGUMENT if the memory is
+  // too small for this layout.
   static absl::StatusOr<ContributionView> Map(const v1::MemoryOffer& offer,
                                               const BlockLayout& layout);
 
@@ -87,11 +89,12 @@ class ContributionView {
     uint64_t examples = 0;
     uint64_t begun = 0;
   };
-  // Says how far the owner is with a block's contribution.
+  // Looks whether the owner has published a block's contribution.
   Found Look(uint64_t generation, uint64_t clock, uint32_t block) const;
-  // True if everything that was read since Look() found the contribution belongs to it.
+  // Returns true if everything that was read since Look() returned `found` belongs to that
+  // contribution.
   bool Stands(const Found& found, uint64_t clock, uint32_t block) const;
-  // The whole vector. Its owner may be writing to it.
+  // The whole vector. The owner may be writing to it.
   std::span<const float> values() const { return values_; }
 
  private:

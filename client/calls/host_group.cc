@@ -18,15 +18,18 @@
 namespace leeway {
 namespace {
 
-// The pause between two looks. It is short compared with a step, and long compared with a look.
+// The pause between two calls of Combine. It is short compared with a step, and long compared with
+// one call.
 constexpr Duration kPause = std::chrono::microseconds(200);
 constexpr Duration kMapAgainAfter = std::chrono::milliseconds(100);
-// A process that has just died cannot be mapped, either. The coordinator names its next life as
-// soon as there is one. A worker that cannot be mapped for longer than this is alive.
+// The memory of a process that has just died cannot be mapped, either, but then the coordinator
+// soon names the process's next life. So if the same memory cannot be mapped for longer than this,
+// its owner is alive.
 constexpr Duration kRefusedFor = std::chrono::seconds(5);
 constexpr char kRemedy[] = "; workers.per_host: separate needs no shared memory (docs/tuning.md)";
 
-// A worker publishes finite values only, and never more examples than it has.
+// The advice for values that no worker publishes: it publishes finite values only, and never more
+// examples than it has.
 constexpr char kDamaged[] = "; no worker publishes that: its memory is damaged; restart it";
 
 bool Same(const v1::MemoryOffer& a, const v1::MemoryOffer& b) {
@@ -169,7 +172,7 @@ absl::StatusOr<HostGroup::Combined> HostGroup::Combine(uint64_t clock, uint32_t 
   if (FloatPayload::Of(sum_.span().first(range.count)).FirstNonFinite() != range.count) {
     return NotFinite(clock, block, contribution);
   }
-  // Copied last: until here the sum could still be void.
+  // The sum is copied last, because until here it could still turn out to be void.
   std::memcpy(contribution.data() + range.offset, sum_.data(), range.count * sizeof(float));
   return Combined{Outcome::kCombined, ExamplesOfAll()};
 }
@@ -281,7 +284,7 @@ absl::Status HostGroup::Pause(uint64_t clock, Time began) {
                                                     missing, ", for ", Seconds(limit_),
                                                     " s (limits.exchange_seconds)"));
   }
-  // At first the others are likely to be ready soon.
+  // A wait that has just begun is likely to end soon, so the thread only yields.
   const bool brief = now - began < BriefWaits::kLook;
   if (brief) std::this_thread::yield();
   MutexLock lock(mutex_);

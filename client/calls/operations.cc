@@ -45,7 +45,8 @@ std::string AttachOperation::Describe(uint32_t call) const {
 
 TransportRequest AttachOperation::Request(uint32_t call) const {
   TransportRequest request = request_;
-  // The number of the shard. One block of a shard stands for all of its blocks.
+  // The call's number is a shard's number, and also the number of that shard's first block. That
+  // block stands for all blocks of the shard.
   request.header.set_block(call);
   return request;
 }

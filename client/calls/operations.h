@@ -35,16 +35,17 @@ struct BlockExchange {
   BlockRange blocks;
   uint64_t clock = 0;
   uint64_t examples = 0;
-  // For a pull.
+  // For a pull, which weights it reads.
   ReadKind reads = ReadKind::kAtClock;
-  // For a PushPull: the contribution is part of another worker's, and has no values here.
+  // Whether the contribution of a PushPull is part of another worker's contribution, and has no
+  // values here.
   bool combined = false;
   std::span<const float> contribution = {};
   std::span<float> weights = {};
-  // The rates of the contribution.
+  // The learning-rate factors of the contribution.
   ContributionRates rates = nullptr;
 
-  // The request carries values.
+  // Whether the request carries values.
   bool sends() const { return method != BlockMethod::kPull && !combined; }
   bool receives() const { return method == BlockMethod::kPull || method == BlockMethod::kPushPull; }
 };
@@ -60,10 +61,10 @@ class AttachOperation : public Operation {
   TransportRequest Request(uint32_t call) const override;
   absl::Status TakeReply(uint32_t call, const TransportReply& reply) override;
 
-  // The smallest clock of the answers. The largest uint64 if no server holds a block.
+  // The smallest clock of the answers. It is the largest uint64 if no server holds a block.
   uint64_t clock() const;
   bool needs_initialize() const;
-  // The largest count of the answers.
+  // The largest `counted` of the answers.
   uint64_t counted() const;
 
  private:
@@ -76,7 +77,7 @@ class AttachOperation : public Operation {
 };
 
 // One exchange, with one call for each block in ascending order. The constructor encodes the
-// contributions, once for all attempts: encoding them again would feed the residual back twice.
+// contributions once for all attempts, because encoding them again would add the residual twice.
 // `layout` and `codecs` outlive the calls.
 class BlocksOperation : public Operation {
  public:
@@ -92,7 +93,7 @@ class BlocksOperation : public Operation {
   TransportRequest Request(uint32_t call) const override;
   absl::Status TakeReply(uint32_t call, const TransportReply& reply) override;
 
-  // Over the blocks read so far: the largest staleness, and the smallest version.
+  // The largest staleness and the smallest version of the blocks read so far.
   uint64_t staleness() const;
   uint64_t version() const;
 
@@ -107,7 +108,8 @@ class BlocksOperation : public Operation {
   const BlockLayout& layout_;
   const BlockExchange exchange_;
   PayloadCodecs& codecs_;
-  // By call. Empty, as a whole or for a call, if values are sent as they are.
+  // The encoded contributions by call. The vector or a call's entry is empty if the values are sent
+  // as they are.
   std::vector<std::optional<EncodedContribution>> encoded_;
   // The header of every call, without the block.
   v1::ExchangeHeader header_;

@@ -11,11 +11,12 @@
 namespace leeway {
 namespace {
 
-// One attempt of a call. It covers the time that a server holds a call, a slow moment of the
-// machine, and moving a full window over the slowest link that is worth training over.
+// The time limit of one attempt of a call. These 20 s cover the time that a server holds a call and
+// a slow moment of the machine. The time for a full window over the slowest link that is worth
+// training over is added to them.
 constexpr double kAttemptSeconds = 20;
 constexpr double kSlowestBytesPerSecond = 1 << 20;
-// For small blocks on a long link.
+// The limit of the window's growth. It suffices for small blocks on a long link.
 constexpr uint32_t kWindowMax = 512;
 
 CallQueue::Options QueueOptions(const ParameterClientOptions& options) {

@@ -1,5 +1,5 @@
 // The client of the parameter servers, as a library of its own. It knows a flat float32 vector, the
-// blocks of that vector, and the clock rule of the exchange. It knows nothing of models or
+// blocks of that vector, and the clock rule of the exchange. It knows nothing of models or of
 // training.
 //
 //   auto client = ParameterClient::Open(options);
@@ -11,29 +11,31 @@
 //     if (!result.ok()) return result.status();
 //   }
 //
-// This is the path of one block of a PushPull without encoding, function by function. Ten calls
-// lead to the frame, on the caller's thread:
+// This is the path of one block of a PushPull without encoding, function by function. These ten
+// functions build the frame and send it, on the caller's thread:
 //    1. ParameterClient::PushPull
 //    2. ParameterClient::Start      checks ranges and sizes; one operation, a call for each block
 //    3. CallQueue::Start            queues the calls by server and priority
-//    4. CallQueue::Pump             takes what the server's window has room for
-//    5. BlocksOperation::Request    the header, and where the block's values are
+//    4. CallQueue::Pump             takes the calls for which the server's window has room
+//    5. BlocksOperation::Request    makes the header, and refers to the block's values
 //    6. StreamTransport::Call       chooses the connection
 //    7. StreamLane::Call            notes which call waits for the answer
 //    8. StreamLane::Flush           gathers requests into a frame, and writes it
 //    9. FrameWriter::Append         refers to the values
 //   10. FrameWriter::Finish         puts the heads before them
-// The way back is on the waiting thread, or on the thread of client/transport/queue_driver.h:
-//    1. StreamLane::OnRead          a frame has come
-//    2. DecodeReplyFrame            protobuf reads the heads, payloads stay in their slices
+// These nine functions handle the answer, on the waiting thread or on the thread of
+// client/transport/queue_driver.h:
+//    1. StreamLane::OnRead          has received a frame
+//    2. DecodeReplyFrame            parses the heads, and leaves payloads in their slices
 //    3. StreamLane::TakeReply       finds the call that waits for the answer
-//    4. FramePayload::Take          its values
+//    4. FramePayload::Take          takes the block's values from the frame
 //    5. CallQueue::OnDone           decides whether to send again
 //    6. BlocksOperation::TakeReply  checks the block
 //    7. PayloadCodecs::Take         checks the size
-//    8. FloatPayload::CopyTo        the one copy: into the caller's weights
-//    9. CallQueue::Finish           wakes the caller after the last block, and pumps
-// With shared memory a frame says where values are, instead of step 9 above and step 4 below.
+//    8. FloatPayload::CopyTo        makes the only copy, into the caller's weights
+//    9. CallQueue::Finish           wakes the caller after the last block, and calls Pump
+// With shared memory a frame says where the values are, instead of step 9 of the first list and
+// step 4 of the second.
 //
 // docs/protocol.md is the contract with the servers. docs/consistency.md says what a reader sees.
 #pragma once
@@ -60,67 +62,70 @@
 
 namespace leeway {
 
-// How many blocks of `block_bytes` may be in flight to a server. Eight blocks of 1 MiB cover a
-// round trip of 0.8 ms at 10 GB/s. More would only hold more of the server's memory. For small
-// blocks most of the cost is waking the waiting thread, and blocks in flight together share it. So
-// the window has at least 8 blocks, and up to 64 while together they have at most 4 MiB
-// (docs/lab/performance.md).
+// Returns how many blocks of `block_bytes` may be in flight to a server. Eight blocks of 1 MiB
+// cover a round trip of 0.8 ms at 10 GB/s, and more would only occupy more of the server's memory.
+// For small blocks most of the cost is waking the waiting thread, and blocks that are in flight
+// together share that cost. So the window has at least 8 blocks, and up to 64 blocks if they have
+// at most 4 MiB together (docs/lab/performance.md).
 uint32_t WindowFor(uint64_t block_bytes);
 
-// The identities of the job, the worker and its servers. CoordinatorSession::Register() gives
-// all of them.
+// Who the worker is, in which job, and where its servers are. The answer of
+// CoordinatorSession::Register() contains all of this.
 struct ParameterClientOptions {
-  // By shard: block i is in shard i mod the number of shards.
+  // The servers by shard. Block i is in shard i mod the number of shards.
   std::vector<ServerEndpoint> servers;
   // How to reach the servers.
   v1::TransportType transport = v1::TRANSPORT_TYPE_AUTO;
-  // Connections to each server.
+  // The number of connections to each server.
   uint32_t channels = 2;
   uint64_t job = 0;
   uint32_t rank = 0;
-  // Which life of the rank this is, and which life of the job.
+  // The numbers of the rank's current life (incarnation) and of the job's (generation).
   uint64_t incarnation = 0;
   uint64_t generation = 0;
-  // Elements of the flat vector, and of a block (the last block is shorter).
+  // The number of elements of the flat vector, and of a block (the last block may be shorter).
   uint64_t total = 0;
   uint64_t block_elements = 0;
-  // From the first attempt of a call until the client gives up, unless `goes_on`.
+  // How long the client repeats a call before it gives up. While `goes_on` returns true, it does
+  // not give up.
   double exchange_seconds = 600;
-  // Blocks in flight to each server. 0: WindowFor() of their size, or more if a link is long.
+  // The number of blocks in flight to each server. If 0, WindowFor() chooses it by the blocks'
+  // size, and it may rise on a long link.
   uint32_t window = 0;
   // Passed on to the queue of calls (call_queue.h).
   std::function<void()> on_unreached = {};
   std::function<bool()> goes_on = {};
-  // How payloads are compressed, as the servers know it. Null: they are not compressed.
+  // How payloads are compressed, which the servers know, too. If null, payloads are not compressed.
   std::shared_ptr<const CodecPlan> codecs = nullptr;
-  // True: while the client lives, nobody else writes to the vectors that its calls receive into. A
-  // version that is already there is then not sent again. Do not use it with elastic exchanges:
-  // their answers are older than the version that they name.
+  // If true, the caller promises that nobody else writes to the vectors that the client's calls
+  // receive into, so a server need not send a version again that is already there. Do not set it
+  // with elastic exchanges, because their answers are older than the version that they name.
   bool weights_stay = false;
 };
 
 struct BlockExchange;
 class BlocksOperation;
 
-// Thread-safe. Every call returns at once with a ticket, and any number of calls may be open.
-// Blocks go out as the windows have room, the lowest first, whichever call they belong to.
+// Thread-safe. Every call that returns a ticket returns at once, and any number of calls may be
+// open. The client sends blocks as soon as the windows have room, the lowest block first, whichever
+// call it belongs to.
 //
-// Vectors are the whole flat vector, `total` floats. A call touches the given blocks only. The
-// client neither copies nor locks vectors, and they may not overlap. The caller must not change a
-// contribution, and must not read weights, until Wait() has returned OK. After ALREADY_EXISTS,
-// ABORTED or FAILED_PRECONDITION the servers drop the contribution: wait until Settle() has
-// returned. After other errors a server may still hold the contribution, on the same host as a mere
-// reference to this memory. Then it must stay unchanged for the rest of this life of the rank, and
-// in place until the client is destroyed.
+// Each vector argument is the whole flat vector, `total` floats. A call reads and writes the given
+// blocks only. The client neither copies nor locks vectors, and they may not overlap. The caller
+// must not change a contribution, and must not read weights, until Wait() has returned OK. After
+// ALREADY_EXISTS, ABORTED or FAILED_PRECONDITION the servers drop the contribution: the memory is
+// free when Settle() has returned. After other errors a server may still hold the contribution, and
+// a server on the same host holds only a reference to this memory. Then the contribution must stay
+// unchanged for the rest of this life of the rank, and in place until the client is destroyed.
 //
 // With compressed contributions, calls that send the same block are begun one after the other,
-// clock by clock. With codecs for which the servers answer changes (top_k, sign), a call must
-// receive into the vector of the previous call, as that call left it. A vector in other memory is
-// filled anew.
+// clock by clock. With codecs for which the servers answer changes instead of weights (top_k,
+// sign), a call must receive into the vector of the previous call, as that call left it. If the
+// vector is in other memory, the servers send the whole weights.
 //
-// Repeating is safe: a request is known by (rank, clock, block). A request without an answer is
-// sent again until exchange_seconds are over. Each error names the method, the block, the clock and
-// the process that is to blame:
+// Repeating is safe, because the servers identify a request by (rank, clock, block). The client
+// repeats a request until it is answered or exchange_seconds are over. Each error names the method,
+// the block, the clock and the process that is to blame:
 //   DEADLINE_EXCEEDED    the client gave up; the text says who was missing
 //   ABORTED              a newer life of this rank exists: stop
 //   FAILED_PRECONDITION  this rank is at another clock than it thinks, or the job has gone back to
@@ -131,26 +136,28 @@ class BlocksOperation;
 //   CANCELLED            after Cancel()
 class ParameterClient {
  public:
-  // What a finished call has seen.
+  // What a finished call has learnt from the servers.
   struct Result {
-    // How many clocks the slowest live worker is behind. The largest value over the blocks.
+    // How many clocks the slowest live worker is behind this one. It is the largest value of all
+    // blocks.
     uint64_t staleness = 0;
-    // Updates applied to the block that has had the fewest.
+    // The number of updates of the block that has had the fewest.
     uint64_t version = 0;
   };
   // Where the rank goes on.
   struct Attachment {
     // The first clock that some block still wants from this rank: pull it and go on from there.
     uint64_t clock = 0;
-    // Some block waits for its first version.
+    // Whether some block waits for its first version.
     bool needs_initialize = false;
-    // The clock after the last contribution of this rank that counts, if not all of them count.
+    // If not all contributions of this rank count, those of clocks below `counted` do.
     uint64_t counted = 0;
   };
-  // A call in progress. It can be copied, and is empty by default.
+  // Refers to a call in progress. It can be copied, and is empty by default.
   class Ticket;
 
-  // Connects lazily. INVALID_ARGUMENT for options that make no layout.
+  // Makes a client, which connects at its first call. Returns INVALID_ARGUMENT if the options
+  // describe no valid layout of blocks.
   static absl::StatusOr<std::unique_ptr<ParameterClient>> Open(
       const ParameterClientOptions& options, const TransportFactory& transport = nullptr);
   // Cancels all open calls.
@@ -162,23 +169,25 @@ class ParameterClient {
   // A zeroed vector of `total` floats, in memory from which the transport sends without copying.
   FloatBuffer MakeVector();
 
-  // Asks all servers, and waits. FAILED_PRECONDITION if no server holds a block.
+  // Asks all servers where the rank goes on, and waits for their answers. Returns
+  // FAILED_PRECONDITION if no server holds a block.
   absl::StatusOr<Attachment> Attach();
-  // Gives its first version to every block that has none, and waits. Harmless for the other blocks.
+  // Sends the first version of every block that has none, and waits for the answers. Blocks that
+  // have a version stay as they are.
   absl::Status Initialize(std::span<const float> weights);
 
-  // Hands in the contribution of `clock`, made of `examples` training examples (its weight; 0 is
-  // legal). The call is done when the contribution is applied. In sync mode that is when all
-  // workers have handed in that clock.
+  // Sends the contribution of `clock`, made of `examples` training examples (its weight; 0 is
+  // legal). The call is done when the contribution is applied. In sync mode that needs the
+  // contributions of all workers.
   Ticket Push(uint64_t clock, uint64_t examples, std::span<const float> contribution,
               BlockRange blocks);
-  // Reads the weights as a worker that starts `clock` may see them, as soon as it may.
+  // Reads the weights as soon as a worker that starts `clock` may see them.
   Ticket Pull(uint64_t clock, std::span<float> weights, BlockRange blocks);
   // Reads the current weights, without waiting for anybody.
   Ticket PullLatest(std::span<float> weights, BlockRange blocks);
   // Push of `clock`, then Pull of `clock + 1`, in one round trip. With an elastic exchange
-  // `weights` become the centre as it was before the contribution. `rates` are those of the
-  // contribution; do not give them with an elastic exchange.
+  // `weights` become the centre as it was before the contribution. `rates` are the contribution's
+  // learning-rate factors; leave them null with an elastic exchange.
   Ticket PushPull(uint64_t clock, uint64_t examples, std::span<const float> contribution,
                   std::span<float> weights, BlockRange blocks, ContributionRates rates = nullptr);
   // The same for all blocks.
@@ -189,49 +198,53 @@ class ParameterClient {
   Ticket PullAverage(std::span<float> weights);
   Ticket PushPull(uint64_t clock, uint64_t examples, std::span<const float> contribution,
                   std::span<float> weights);
-  // PushPull of a contribution that is part of the one that another worker of this host sends
-  // (workers.per_host: combine, client/calls/host_group.h). It has no values here, and its residual stays
-  // as it is. The call is done when the other contribution is applied.
+  // PushPull of a contribution that the leader of this host's workers sends as part of its sum
+  // (workers.per_host: combine, client/calls/host_group.h). This call sends no values, and the
+  // residual stays as it is. The call is done when the leader's sum is applied.
   Ticket PushPullCombined(uint64_t clock, std::span<float> weights, BlockRange blocks);
 
-  // Returns the call's result, or its first error as soon as there is one. DEADLINE_EXCEEDED after
-  // `deadline` ends the waiting only: the caller may wait for the ticket again.
+  // Returns the call's result, or its first error as soon as there is one. Returns
+  // DEADLINE_EXCEEDED after `deadline`. The call then goes on, and the caller may wait for the
+  // ticket again.
   absl::StatusOr<Result> Wait(const Ticket& ticket, Time deadline = Time::max());
-  // True if Wait() would return at once. A DEADLINE_EXCEEDED is then the call's own.
+  // Returns true if Wait() would return at once. If Wait() returns DEADLINE_EXCEEDED then, the call
+  // itself has failed.
   bool IsOver(const Ticket& ticket) const;
 
-  // After an error: returns when nothing of the call is in progress any more.
+  // Call this after an error. Returns when no part of the call is in progress any more.
   void Settle(const Ticket& ticket);
 
-  // True if the client keeps a residual: what encoding has lost so far, and later contributions
-  // make good. It is part of the worker's state. Do not call while a sending call is being begun.
+  // Returns true if the client keeps a residual: what the encoding has lost so far, and later
+  // contributions make good. The residual is part of the worker's state. Do not read or set it
+  // while another thread begins a call that sends.
   bool keeps_residual() const { return codecs_.keeps_residual(); }
-  // How payloads are encoded. Null: they are not encoded.
+  // How payloads are encoded. Null if they are not encoded.
   const CodecPlan* codec_plan() const { return codecs_.plan(); }
   // Reads the whole residual as it was before the contribution of `clock`, which is the latest
-  // clock or a later one. Only if a residual is kept.
+  // clock or a later one. Call it only if a residual is kept.
   absl::Status ReadResidual(uint64_t clock, std::span<float> residual) const;
-  // The contribution of `clock`, the latest one, was dropped, and nothing of it is in progress:
-  // gives back what it took of the residual. Only if a residual is kept.
+  // Restores the residual from before the contribution of `clock`, which is the latest clock. Call
+  // it only if a residual is kept, after the servers have dropped the contribution and no part of
+  // it is in progress.
   void UndoResidual(uint64_t clock);
-  // Sets the residual, before the first contribution.
+  // Sets the residual. Call it before the first contribution.
   absl::Status SetResidual(std::span<const float> residual);
-  // From now on `encoder` encodes contributions and keeps the residual. Call it before the first
+  // Makes `encoder` encode contributions and keep the residual. Call it before the first
   // contribution, and only if a residual is kept. The encoder outlives the client.
   void EncodeContributionsBy(ContributionEncoder& encoder) { codecs_.EncodeBy(encoder); }
 
-  // Bytes so far.
+  // The bytes sent and received so far.
   Traffic traffic() const { return codecs_.traffic(); }
 
-  // Says what the earliest open call waits for, in its server's words ("block 3 clock 17: waiting
-  // for worker 2"). Empty if no call was postponed.
+  // Returns what the earliest postponed call waits for, in its server's words ("block 3 clock 17:
+  // waiting for worker 2"). Returns an empty string if no call was postponed.
   std::string Waiting() const { return queue_.Waiting(); }
 
-  // The servers have moved: open calls are sent to their new addresses. Their number stays the
-  // same.
+  // Sets new addresses of the servers, whose number stays the same. Open calls are sent again to
+  // the new addresses.
   void MoveServers(const std::vector<ServerEndpoint>& servers);
 
-  // Breaks off every call for good: open and later calls end with CANCELLED.
+  // Ends all open and later calls with CANCELLED.
   void Cancel() { queue_.Cancel(); }
 
  private:
@@ -255,7 +268,7 @@ class ParameterClient::Ticket {
 
  private:
   friend class ParameterClient;
-  // Why the call could not even start.
+  // The reason why the call could not start. OK if it has started.
   absl::Status refused_;
   CallQueue::Ticket calls_;
   std::shared_ptr<BlocksOperation> operation_;

@@ -10,7 +10,7 @@
 namespace leeway {
 namespace {
 
-// Takes values that come without an encoding.
+// Copies values that come without an encoding to `target`.
 absl::Status TakeRaw(const FloatPayload& payload, std::span<float> target) {
   if (payload.bytes() != target.size_bytes()) {
     return absl::InvalidArgumentError(
@@ -71,13 +71,14 @@ std::optional<uint64_t> PayloadCodecs::HeldAt(uint32_t block, const float* where
 void PayloadCodecs::Ask(const float* target, TransportRequest& request) const {
   v1::ExchangeHeader& header = request.header;
   const bool changes = TakesChanges(header.block());
-  // The target does not hold a version of the weights.
+  // The target holds no version of the weights, because it receives the average.
   if (request.reads == ReadKind::kAverage) return;
   const bool latest = request.reads == ReadKind::kLatest;
-  // The latest weights are read as they are, not as changes.
+  // The latest weights come as float32, not as changes.
   if (latest && changes) return;
   if (!latest) header.set_reply_encoding(weights_encoding(header.block()));
-  // A contribution makes another version than the one that is here.
+  // The answer to a contribution is a new version. Naming the version that `target` holds helps
+  // only if the server answers changes.
   const bool adds = request.kind != TransportRequest::Kind::kPull;
   if (adds && !changes) return;
   if (const auto version = HeldAt(header.block(), target); version.has_value()) {
@@ -87,8 +88,8 @@ void PayloadCodecs::Ask(const float* target, TransportRequest& request) const {
 
 absl::Status PayloadCodecs::NotHere(uint64_t version) const {
   const std::string text = absl::StrCat("the server says that version ", version, " is here, ");
-  // The version was here when the call named it. Another call has moved the block to another
-  // vector.
+  // The version was here when the request named it, but since then another call has received the
+  // block into another vector.
   if (weights_stay_) return absl::UnavailableError(absl::StrCat(text, "but it is gone; retrying"));
   return absl::InvalidArgumentError(absl::StrCat(text, "but it is not"));
 }
@@ -96,7 +97,8 @@ absl::Status PayloadCodecs::NotHere(uint64_t version) const {
 absl::Status PayloadCodecs::Take(const TransportReply& reply, ReadKind reads,
                                  std::span<float> target) {
   const v1::VersionHeader& version = reply.version;
-  // The target is another vector, so what is known of the weights stays known.
+  // The target is not the weights' vector, so the version that was noted for the weights stays
+  // valid.
   if (reads == ReadKind::kAverage) return TakeRaw(reply.payload, target);
   const std::optional<uint64_t> held = HeldAt(version.block(), target.data());
   if (version.unchanged()) {
@@ -120,7 +122,8 @@ absl::Status PayloadCodecs::Take(const TransportReply& reply, ReadKind reads,
                        " to a client that has ", held.has_value() ? absl::StrCat(*held) : "none"));
     }
   }
-  // Changes do not refer to the weights themselves.
+  // The server's changes do not refer to weights that were read as they are, so those are not
+  // noted.
   const bool remembers =
       Remembers(version.block()) && !(reads == ReadKind::kLatest && TakesChanges(version.block()));
   if (!remembers) return absl::OkStatus();

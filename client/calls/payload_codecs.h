@@ -1,4 +1,4 @@
-// What a client does to payloads: it encodes contributions, decodes weights, and counts the bytes.
+// Encodes a client's contributions, decodes its weights, and counts the bytes of both.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,8 @@
 
 namespace leeway {
 
-// Bytes of payloads and their headers, whatever carries them. Every attempt counts.
+// The bytes of payloads and their headers, whether they travel over a link or in shared memory.
+// Every attempt counts.
 struct Traffic {
   uint64_t sent = 0;
   uint64_t received = 0;
@@ -29,37 +30,38 @@ struct Traffic {
 // Thread-safe except for the contributions (see ContributionEncoder). `layout` outlives it.
 class PayloadCodecs {
  public:
-  // Without a plan everything travels as float32. For `weights_stay` see ParameterClientOptions.
+  // Without a plan all values travel as float32. For `weights_stay` see ParameterClientOptions.
   PayloadCodecs(const BlockLayout& layout, std::shared_ptr<const CodecPlan> plan,
                 bool weights_stay = false);
 
-  // Null: everything travels as float32.
+  // Null if all values travel as float32.
   const CodecPlan* plan() const { return plan_.get(); }
 
   // ---- contributions
   bool keeps_residual() const { return encoder_ != nullptr; }
-  // Only if a residual is kept.
+  // Call it only if a residual is kept.
   ContributionEncoder& encoder() const { return *encoder_; }
-  // From now on `encoder` encodes contributions. Call this before the first of them; the encoder
+  // Makes `encoder` encode contributions. Call this before the first contribution; the encoder
   // outlives this object.
   void EncodeBy(ContributionEncoder& encoder);
   v1::Encoding contribution_encoding(uint32_t block) const;
-  // Encodes `values`, which are the block's. Nothing if they travel as they are. A contribution of
-  // no examples counts for nothing, and takes nothing of the residual with it.
+  // Encodes `values`, the contribution of one block. Returns nothing if the values travel as they
+  // are. A contribution of no examples counts for nothing, so the residual is not added to it.
   std::optional<EncodedContribution> EncodeContribution(uint32_t block, uint64_t clock,
                                                         uint64_t examples,
                                                         std::span<const float> values) const;
 
-  // ---- weights
-  // Says in the header of a request which encodings the answer for a block at `target` may have. It
-  // also says which version is there, if that may spare the answer its payload or most of it.
+  // ---- weights Writes to the request's header which encoding the answer for the block at `target`
+  // may have. Also writes which version `target` holds, if the answer may then come without a
+  // payload or with changes only.
   void Ask(const float* target, TransportRequest& request) const;
   // Writes an answer to `target`, the block's part of the vector. The answer holds the values
-  // themselves, or changes that are added to what this client wrote there last. `reads` is as in
-  // the request. INVALID_ARGUMENT if the answer does not fit; the block is void then. UNAVAILABLE
-  // if the answer would have fitted, and must be asked for again.
+  // themselves, or changes to what this client wrote there last. `reads` is as in the request.
+  // Returns INVALID_ARGUMENT if the answer does not fit the block; `target` is then undefined.
+  // Returns UNAVAILABLE if `target` has lost the version to which the answer refers, so that the
+  // call must be repeated.
   absl::Status Take(const TransportReply& reply, ReadKind reads, std::span<float> target);
-  // The block no longer holds a version that a server knows.
+  // Forgets which version of the block was written last, because the vector no longer holds it.
   void Forget(uint32_t block);
 
   // ---- bytes
@@ -70,25 +72,26 @@ class PayloadCodecs {
   }
 
  private:
-  // The version of a block that was written last, and where it was written.
+  // The version of a block that was written last, and the address to which it was written.
   struct Held {
     const float* where = nullptr;
     uint64_t version = 0;
   };
   v1::Encoding weights_encoding(uint32_t block) const;
   bool TakesChanges(uint32_t block) const;
-  // True if it is useful to know the block's version: changes refer to it, or it need not be sent
-  // again.
+  // Returns true if it is useful to know the block's version: changes refer to it, or it need not
+  // be sent again.
   bool Remembers(uint32_t block) const;
-  // The error for a version that the server believes to be here.
+  // Returns the error for an answer that refers to a version that `target` does not hold.
   absl::Status NotHere(uint64_t version) const;
   std::optional<uint64_t> HeldAt(uint32_t block, const float* where) const;
 
   const std::shared_ptr<const CodecPlan> plan_;
   const bool weights_stay_;
-  // The host's encoder. Null if nothing is encoded, or if another encoder does it.
+  // The encoder that runs on the host. Null if nothing is encoded, or if EncodeBy() has set another
+  // encoder.
   std::unique_ptr<Residuals> residuals_;
-  // Null: nothing is encoded.
+  // The encoder in use. If null, nothing is encoded.
   ContributionEncoder* encoder_;
   std::atomic<uint64_t> sent_{0};
   std::atomic<uint64_t> received_{0};

@@ -1,4 +1,4 @@
-// Contributions that the host encodes.
+// Encodes contributions on the host.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@
 
 namespace leeway {
 
-// Several threads may use different blocks at once. A single block, and all of Read, Undo and Set,
-// may be used by one thread at a time. `layout` outlives it. Read and Set return no errors.
+// Several threads may encode different blocks at once, but each block is encoded by one thread at a
+// time. Read, Undo and Set need all blocks, so no other thread may use the object meanwhile.
+// `layout` outlives the object. Read and Set return no errors.
 class Residuals final : public ContributionEncoder {
  public:
   explicit Residuals(const BlockLayout& layout);
@@ -29,11 +30,11 @@ class Residuals final : public ContributionEncoder {
   const BlockLayout& layout_;
   FloatBuffer after_;
   FloatBuffer before_;
-  // By block: the latest clock that was encoded.
+  // The latest clock that was encoded, by block.
   std::vector<std::optional<uint64_t>> clocks_;
 };
 
-// Encodes values + residual into bytes of its own, and leaves in `residual` what that loses
+// Encodes values + residual into new bytes, and leaves in `residual` what the encoding loses
 // (Codec::Encode).
 EncodedContribution EncodeBytes(const Codec& codec, std::span<const float> values,
                                 std::span<float> residual);

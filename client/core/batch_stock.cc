@@ -67,7 +67,7 @@ void BatchStock::Ask(v1::LeaseDataRequest& request) {
     range->set_first(run.first);
     range->set_count(run.size());
   }
-  // The worker also holds the batches in progress.
+  // The number includes the batches in progress, because the worker keeps those, too.
   asked_want_ = stock_.empty() || low() ? std::min(want_, left_) + taken_.size() : 0;
   request.set_want(asked_want_);
 }

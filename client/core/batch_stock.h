@@ -16,41 +16,42 @@ namespace leeway {
 // done. It is forgotten when the coordinator answers the report.
 class BatchStock {
  public:
-  // How many batches to want at first. The number doubles each time the stock runs out while there
-  // are more.
+  // How many batches to request at first. The number doubles, up to kWantMax, each time the stock
+  // runs out while the coordinator has more.
   static constexpr uint64_t kWantMin = 4;
   static constexpr uint64_t kWantMax = 1024;
 
-  // The lowest batch of the stock, for a step of `clock` (which never falls). Nothing if the stock
-  // is empty.
+  // Takes the lowest batch of the stock, for a step of `clock` (which never falls). Returns nothing
+  // if the stock is empty.
   std::optional<uint64_t> Take(uint64_t clock);
-  // Contributions of clocks below `clock` count. With `dropped`, later contributions in progress do
-  // not count, and their batches go back: a late worker would be late with them again.
+  // Notes that contributions of clocks below `clock` count. With `dropped`, later contributions in
+  // progress do not count, and their batches go back to the coordinator, because a late worker
+  // would be late with them again.
   void Settle(uint64_t clock, bool dropped = false);
-  // The worker makes at most this number of further steps. It gives back the batches beyond them,
-  // and wants no more.
+  // Limits the stock to this number of further steps. Batches beyond it go back to the coordinator,
+  // and no more are requested.
   void SetLeft(uint64_t steps);
-  // The stock ran out, and the worker had to wait.
+  // Call this when the stock ran out and the worker had to wait.
   void RanDry();
 
-  // Fills in what is done and how many batches are wanted. None are wanted while the stock is not
-  // low, so that a report takes nothing from the other workers.
+  // Fills in which batches are done and how many are wanted. No batches are wanted while the stock
+  // is not low, so that a mere report takes no batches from the other workers.
   void Ask(v1::LeaseDataRequest& request);
-  // The answer to the latest request from Ask().
+  // Handles the answer to the latest request from Ask().
   void OnReply(const v1::LeaseDataReply& reply);
-  // No answer came, so the next request reports the same again.
+  // Call this if no answer came. The next request then reports the same again.
   void OnFailure();
 
-  // The lowest batches of the stock, at most `most`. Take() gives them next.
+  // Returns at most `most` of the lowest batches of the stock, which Take() returns next.
   std::vector<uint64_t> First(size_t most) const;
 
   bool empty() const { return stock_.empty(); }
-  // True if the stock is low enough to ask for more.
+  // Returns true if the stock is low enough to ask for more.
   bool low() const { return 2 * stock_.size() < filled_; }
-  // True if batches were done or given back and not yet reported.
+  // Returns true if batches were done or given back and not yet reported.
   bool reports() const { return !done_.empty() || gives_back(); }
   bool gives_back() const { return !returned_.empty(); }
-  // What the newest answer said.
+  // What the newest answer reported.
   bool none_left() const { return none_left_; }
   bool over() const { return over_; }
 
@@ -64,7 +65,7 @@ class BatchStock {
   std::deque<Taken> taken_;
   std::vector<v1::DoneRange> done_;
   IntervalSet returned_;
-  // Part of the request in progress.
+  // The reports in the request that is in progress.
   std::vector<v1::DoneRange> asked_;
   IntervalSet asked_returned_;
   // The size of the stock after the newest answer.

@@ -15,7 +15,8 @@ RetryCore::RetryCore(const RetryLimits& limits, RandomStream jitter)
       backoff_(limits.backoff_min, limits.backoff_max) {}
 
 RetryDecision RetryCore::OnFailure(const absl::Status& status, Duration took, Duration elapsed) {
-  // RESOURCE_EXHAUSTED without a hint will not pass: a full disk, a message that is too large.
+  // RESOURCE_EXHAUSTED without a hint is final, because its cause lasts: a full disk, or a message
+  // that is too large.
   const std::optional<Duration> hint = RetryHintOf(status);
   const bool later = absl::IsResourceExhausted(status) && hint.has_value();
   if (!later && !IsRetryable(status.code())) return {status, {}};
@@ -32,8 +33,8 @@ RetryDecision RetryCore::OnFailure(const absl::Status& status, Duration took, Du
     backoff_.Reset();
     return {absl::OkStatus(), Duration::zero()};
   }
-  // The hint says what the server knows. The server does not know that an earlier hint was too
-  // short.
+  // The pause is at least the hint, and longer after several failures, because the server does not
+  // know that an earlier hint was too short.
   const Duration at_least = std::min(hint.value_or(Duration::zero()), limits_.hint_max);
   return {absl::OkStatus(), std::min(std::max(at_least, NextPause()), limits_.total - elapsed)};
 }

@@ -15,25 +15,25 @@
 namespace leeway {
 
 struct RetryLimits {
-  // From the start of the first attempt until the call is given up.
+  // The time from the start of the first attempt until the call is given up.
   Duration total = std::chrono::seconds(600);
   // The name of that limit, for the message.
   const char* total_name = "limits.exchange_seconds";
   // The pause after the n-th quick failure in a row is backoff_min * 2^(n-1), at most backoff_max,
   // times a factor drawn from [0.5, 1).
   Duration backoff_min = std::chrono::milliseconds(20);
-  // Short compared with a server's restart (seconds), long compared with an attempt (a
+  // It is short compared with a server's restart (seconds), and long compared with an attempt (a
   // millisecond).
   Duration backoff_max = std::chrono::seconds(1);
-  // An attempt that took this long was held by the server. A pause would delay the workers that the
-  // others wait for.
+  // An attempt that took this long was held by the server, so it is repeated without a pause. A
+  // pause would delay a worker for which others may be waiting.
   Duration held = std::chrono::milliseconds(500);
-  // A server's hint when to send again (common/retry_hint.h) counts at most this long.
+  // The longest pause for which a server's hint (common/retry_hint.h) counts.
   Duration hint_max = std::chrono::seconds(5);
 };
 
 struct RetryDecision {
-  // OK: send the call again after `delay`. Otherwise the error is final.
+  // If OK, send the call again after `delay`. Otherwise the error is final.
   absl::Status error;
   Duration delay{};
 };
@@ -43,20 +43,20 @@ class RetryCore {
  public:
   RetryCore(const RetryLimits& limits, RandomStream jitter);
 
-  // An attempt failed with `status` (not OK) after `took`. `elapsed` is the time since the first
-  // attempt began. DEADLINE_EXCEEDED with the text of the last answer once `elapsed` reaches the
-  // limit. `status` itself if it is not retryable.
+  // Decides after an attempt has failed with `status` (not OK) after `took`. `elapsed` is the time
+  // since the first attempt began. The error is DEADLINE_EXCEEDED, with the text of the last
+  // answer, once `elapsed` reaches the limit. It is `status` itself if that is not retryable.
   RetryDecision OnFailure(const absl::Status& status, Duration took, Duration elapsed);
 
-  // The other side says what the attempt in progress waits for.
+  // Notes what the attempt in progress waits for, in the server's words.
   void OnTold(std::string what) { told_ = std::move(what); }
 
-  // The last text from the other side. An attempt that its own deadline cut off does not say who is
-  // missing.
+  // The last text from the server. It is kept, because the error of an attempt that its own
+  // deadline ended does not name the missing processes.
   const std::string& told() const { return told_; }
 
  private:
-  // The next pause, times a draw.
+  // Returns the next pause, times a random factor.
   Duration NextPause();
 
   const RetryLimits limits_;

@@ -1,5 +1,5 @@
-// A worker's exchange with the servers, clock after clock, as the participant sees it: it begins
-// the exchange, gives it up and keeps its state, and does not run its steps.
+// A worker's exchange with the servers, clock after clock, as the participant uses it. The
+// participant begins the exchange, gives it up and saves its state, but does not run its steps.
 #pragma once
 
 #include <cstdint>
@@ -10,29 +10,31 @@
 
 namespace leeway {
 
-// What one exchange has measured.
+// The measurements of one exchange.
 struct ExchangeReport {
   uint64_t clock = 0;
   // The largest staleness of all blocks.
   uint64_t staleness = 0;
-  // The smallest number of contributions that were applied to any block, as its answer said.
+  // The smallest version of all blocks in the answers: the number of updates that were applied to a
+  // block.
   uint64_t version = 0;
-  // The time from the first block's departure to the last block's answer, as far as the worker has
-  // noticed it, and the part of it that the worker waited.
+  // The time from sending the first block until the worker noticed the last block's answer, and how
+  // long the worker waited during that time.
   double exchange_seconds = 0;
   double wait_seconds = 0;
 };
 
-// Hears where one exchange ends and the next begins. Exchanges never overlap, although the steps of
-// a clock begin before the previous clock's exchange has ended. Called on the thread that runs the
-// exchange.
+// Is called where one exchange ends and the next begins. Exchanges never overlap, although the
+// steps of a clock begin before the previous clock's exchange has ended. Called on the thread that
+// runs the exchange.
 class ExchangeListener {
  public:
   virtual ~ExchangeListener() = default;
-  // All exchanges before `clock` are complete, and nothing of this one has been sent. If this
-  // returns an error, the exchange does not begin, and its caller gets the error.
+  // Called when all exchanges before `clock` are complete, and nothing of the exchange of `clock`
+  // has been sent. If this returns an error, the exchange does not begin, and its caller gets the
+  // error.
   virtual absl::Status OnBegin(uint64_t clock) { return absl::OkStatus(); }
-  // Every block has been answered.
+  // Called when every block has been answered.
   virtual void OnComplete(const ExchangeReport& report) {}
 };
 
@@ -41,32 +43,34 @@ class ClockExchange {
  public:
   virtual ~ClockExchange() = default;
 
-  // Prepares to run `clock`: reads the weights as a worker that starts it may see them. Returns
-  // their version (as in ExchangeReport). Call it after LoadState, if there is a state to load.
+  // Prepares to run `clock`: reads the weights that a worker may see when it starts that clock, and
+  // returns their version (as in ExchangeReport). If there is a state to load, call LoadState
+  // first.
   virtual absl::StatusOr<uint64_t> Begin(uint64_t clock) = 0;
 
   // Waits until nothing is in progress. Returns the client's errors. Call it before anything but
   // a clock's steps.
   virtual absl::Status Settle() { return absl::OkStatus(); }
 
-  // Call it after ALREADY_EXISTS from a step or Settle: the clock was completed without this
-  // worker. Gives up the exchange in progress; then Begin prepares for another clock. False if this
-  // exchange cannot do that: make a new one.
+  // Gives up the exchange in progress, so that Begin can prepare for another clock. Call it when a
+  // step or Settle has returned ALREADY_EXISTS, because the clock was completed without this
+  // worker. Returns false if this exchange cannot go on; make a new exchange then.
   virtual bool Abandon() { return false; }
-  // The abandoned contribution of `clock` was dropped, so the residual gets back what the
-  // contribution took of it. Call this before the next step.
+  // Restores the residual from before the abandoned contribution of `clock`, which the servers have
+  // dropped. Call this before the next step.
   virtual void Drop(uint64_t clock) {}
 
   // Reads the current weights of the servers, without waiting for anybody. Only SaveState may be
   // called after it.
   virtual absl::Status ReadLatest() = 0;
 
-  // What the worker keeps between clocks, as bytes; empty if it keeps nothing. The device's error.
+  // Returns the state that the worker keeps between clocks, as bytes, or an empty string if it
+  // keeps none. Returns an error if the device fails.
   virtual absl::StatusOr<std::string> SaveState() const { return std::string(); }
-  // True if a state of an earlier clock is better than none.
+  // Returns true if a saved state of an earlier clock is better than none.
   virtual bool TakesOlderState() const { return false; }
-  // Takes from the saved state what this job keeps, and warns of what is lost. INVALID_ARGUMENT if
-  // the bytes are not a state of such a model.
+  // Loads those parts of the saved state that this job keeps, and warns if other parts are lost.
+  // Returns INVALID_ARGUMENT if the bytes are not a state of such a model.
   virtual absl::Status LoadState(const std::string& bytes) { return absl::OkStatus(); }
 };
 

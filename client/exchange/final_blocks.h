@@ -1,4 +1,4 @@
-// Tells which blocks of a contribution may leave.
+// Finds the blocks of a contribution that may be sent.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,30 @@
 namespace leeway {
 
 // Counts a contribution's elements as they become final, in any order. A block that several layers
-// share is complete when the last of them is. Not thread-safe. The layout outlives it.
+// share is complete when all of its elements are final. Not thread-safe. The layout outlives the
+// object.
 class FinalBlocks {
  public:
   explicit FinalBlocks(const BlockLayout& layout);
 
   // Starts a new contribution, of which no element is final.
   void Reset();
-  // These elements are final; each is named once. Returns the blocks that they complete, in
-  // ascending order, with neighbours joined.
+  // Counts `elements` as final; each element is named once. Returns the blocks that are complete
+  // now and were not before, in ascending order, with neighbours joined.
   std::vector<BlockRange> Add(std::span<const ElementRange> elements);
   // The number of blocks that are not complete.
   uint32_t missing() const { return missing_blocks_; }
 
  private:
   const BlockLayout& layout_;
-  // Missing elements by block.
+  // The number of elements that are not final yet, by block.
   std::vector<uint64_t> missing_;
   uint32_t missing_blocks_ = 0;
 };
 
-// The blocks that hold some of the elements.
+// Returns the blocks that hold some of the elements.
 BlockRange BlocksOf(const BlockLayout& layout, const ElementRange& elements);
-// The elements of `blocks`, which has at least one block.
+// Returns the elements of `blocks`, which has at least one block.
 ElementRange ElementsOf(const BlockLayout& layout, const BlockRange& blocks);
 
 }  // namespace leeway

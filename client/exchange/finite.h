@@ -14,13 +14,14 @@ namespace leeway {
 inline constexpr char kDivergedAdvice[] =
     "; training has diverged: try a smaller learning rate, or warm-up";
 
-// Returns a text such as "the gradient of dense_0/weight[3] is inf" for the first of `values` that
-// is not finite. `values` are `what`, from element `first` on. Empty if all values are finite.
+// Returns a string such as "the gradient of dense_0/weight[3] is inf" for the first value that is
+// not finite, or an empty string if all are finite. `what` names the vector, such as "the
+// gradient", and `values` are its elements from `first` on.
 std::string NotFinite(const v1::ModelSchema& schema, const char* what, uint64_t first,
                       std::span<const float> values);
 
-// OUT_OF_RANGE, naming the tensor, if some of `values` are not finite. `values` are `what`, from
-// element `first` on.
+// Returns OUT_OF_RANGE, naming the tensor, if a value is not finite. The arguments are those of
+// NotFinite.
 absl::Status CheckFinite(const v1::ModelSchema& schema, const char* what, uint64_t first,
                          std::span<const float> values);
 

@@ -1,6 +1,7 @@
-// Exchanges mean gradients of steps that another program runs (worker/exchange/gradient.cc does it
-// for Leeway's own steps). A block leaves when all of it is final. The next clock's steps wait for
-// the answers that they need. With a guard (gradient_guard.h) nothing leaves before End.
+// Exchanges mean gradients of steps that another program runs (worker/exchange/gradient.cc does the
+// same for Leeway's own steps). A block is sent when all of its elements are final. The next
+// clock's steps wait for the answers that they need. With a guard (gradient_guard.h) no block is
+// sent before End.
 
 #include <algorithm>
 #include <chrono>
@@ -124,7 +125,8 @@ class GradientSteps : public StepExchange {
     return open_.under_way() ? open_.clock() : StepExchange::residual_clock();
   }
 
-  // If others go on without a lost worker, only the program's own state is older.
+  // If the others go on without a lost worker, the saved state is older than its clock. This is
+  // acceptable if it has no residual, only the program's own bytes.
   bool TakesOlderState() const override {
     return job_.consistency().mode() != v1::CONSISTENCY_MODE_SYNC &&
            !context().client.keeps_residual();
@@ -143,7 +145,7 @@ class GradientSteps : public StepExchange {
     bool clipped = false;
   };
 
-  // After this, nothing is written to the vector any more.
+  // Ends a ReadAgain in progress, so that nothing is written to its vector any more.
   void StopReading() {
     if (reading_) context().client.Settle(*reading_);
     reading_.reset();
@@ -151,7 +153,7 @@ class GradientSteps : public StepExchange {
 
   const v1::ModelSchema& schema() const { return context().registration.schema(); }
 
-  // Completes the previous exchange, and begins this clock's.
+  // Completes the previous exchange, and begins this clock's exchange.
   absl::StatusOr<bool> OpenUntil(Time deadline) {
     if (step_.open) return true;
     ASSIGN_OR_RETURN(const bool settled, SettleUntil(deadline));
@@ -172,7 +174,7 @@ class GradientSteps : public StepExchange {
     return absl::OkStatus();
   }
 
-  // Finishes what was not yet said to be final.
+  // Finishes the elements that were not declared final yet.
   absl::Status FinishRest() {
     const std::vector<Interval> said = told_.Remove({0, contribution_.size()});
     std::vector<ElementRange> rest;
@@ -209,7 +211,7 @@ class GradientSteps : public StepExchange {
   FloatBuffer contribution_;
   Step step_;
   FinalBlocks final_;
-  // The elements that were said to be final.
+  // The elements that were declared final.
   IntervalSet told_;
   OpenExchange open_;
   // The clock after the current or latest one, and a ReadAgain of its weights.

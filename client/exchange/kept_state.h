@@ -1,4 +1,4 @@
-// What a worker of another program keeps between clocks, as a checkpoint holds it.
+// The state that another program's worker keeps between clocks, in the form of a checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ namespace leeway {
 struct KeptState {
   // An elastic worker's own weights. Empty for other exchanges.
   std::vector<float> weights = {};
-  // What the encodings of contributions have lost so far. Empty if it is not kept.
+  // The residual: what the encoding of contributions has lost so far. Empty if the worker keeps
+  // none.
   std::vector<float> residual = {};
   // The program's own bytes.
   std::string bytes;
@@ -21,8 +22,8 @@ struct KeptState {
 // The bytes are little-endian: "LWKS", uint32 version (1), the uint64 numbers of weights and of
 // residual values, both vectors as float32, and the program's bytes.
 std::string SerializeKept(const KeptState& state);
-// INVALID_ARGUMENT if the bytes are not such a state, are of another version, or are of a model of
-// another size.
+// Returns INVALID_ARGUMENT if the bytes are not such a state, have another version, or belong to a
+// model of another size.
 absl::StatusOr<KeptState> ReadKept(const std::string& bytes, uint64_t elements);
 
 }  // namespace leeway

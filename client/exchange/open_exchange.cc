@@ -53,7 +53,7 @@ absl::Status OpenExchange::SendComplete() {
 absl::Status OpenExchange::SendComplete(Kept& kept) {
   const uint64_t clock = report_.clock;
   const uint32_t end = kept.blocks.first + kept.blocks.count;
-  // Neighbours that leave in the same way leave together.
+  // Neighbouring blocks that are sent in the same way go into one call.
   HostGroup::Combined leaving;
   uint32_t first = kept.blocks.first;
   const auto leave = [&](uint32_t before) {
@@ -120,7 +120,7 @@ absl::StatusOr<bool> OpenExchange::WaitWhere(const std::function<bool(const Part
     Take(*part, *result);
     part = parts_.erase(part);
   }
-  // The last answer ends both the exchange and this wait for it.
+  // If the last answer has come, the wait ended with it.
   waited_ += (answered() ? ended_ : now_()) - began;
   RETURN_IF_ERROR(status);
   return !late;
@@ -149,8 +149,8 @@ absl::Status OpenExchange::WaitForAll() { return WaitForAll(Time::max()).status(
 
 void OpenExchange::Poll() {
   SendComplete().IgnoreError();
-  // Takes answers in the order of departure. Their order of arrival does not matter: once all have
-  // come, all are taken.
+  // Takes answers in the order in which the parts were sent. The order of arrival does not matter,
+  // because all answers are taken once all have come.
   while (!parts_.empty()) {
     const auto result = client_.Wait(parts_.front().ticket, Time{});
     // The answer has not come yet, or is an error. The next wait returns the error.

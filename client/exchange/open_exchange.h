@@ -1,10 +1,10 @@
-// The exchange of one clock, from its first block's departure to its last block's answer.
+// The exchange of one clock, from sending the first block to the last block's answer.
 //
-// If workers of one host combine their contributions (client/calls/host_group.h), a block leaves in
-// one of two other ways. The leader keeps it until the others have published theirs, and then sends
-// the sum. It looks for their contributions in Send and in Poll, and SendRest waits for what is
-// left. Another worker publishes the block, and tells the servers only that its contribution is
-// combined.
+// If workers of one host combine their contributions (client/calls/host_group.h), a block is sent
+// in one of two other ways. The leader keeps its block until the other workers have published
+// theirs, and then sends the sum. It looks for their contributions in Send and in Poll, and
+// SendRest waits for the remaining ones. The other workers publish the block, and tell the servers
+// only that the contribution is combined.
 #pragma once
 
 #include <cstdint>
@@ -24,44 +24,46 @@
 
 namespace leeway {
 
-// Not thread-safe. The memory that it sends from and receives into outlives the client's calls.
+// Not thread-safe. The vectors that are passed to Send outlive the client's calls.
 class OpenExchange {
  public:
   // For `group` see ExchangeContext.
   OpenExchange(ParameterClient& client, std::function<Time()> now, HostGroup* group = nullptr);
 
   // Begins the exchange of `clock`, with contributions made of `examples`. The previous exchange is
-  // over. `rates` are those of a worker without a group.
+  // over. `rates` are the learning-rate factors of the contribution; only a worker without a group
+  // may set them.
   void Begin(uint64_t clock, uint64_t examples = 0, ContributionRates rates = nullptr);
-  // PushPull of these blocks, which all wait together. The contribution of a group's leader becomes
-  // the group's.
+  // Begins a PushPull of these blocks in one call. In a group's leader, the group's sum overwrites
+  // `contribution`.
   void Send(BlockRange blocks, std::span<float> contribution, std::span<float> weights);
-  // The same for a contribution that is made of another number of examples.
+  // The same for a contribution that is made of another number of examples than Begin() was told.
   void Send(BlockRange blocks, uint64_t examples, std::span<float> contribution,
             std::span<float> weights);
-  // Returns when the client has every block. A group's leader may have to wait for that. Returns
-  // the group's errors. Call it after the last Send.
+  // Returns when every block has been passed to the client. A group's leader may have to wait for
+  // the other workers first. Returns the group's errors. Call it after the last Send.
   absl::Status SendRest();
 
-  // Waits until the blocks that hold some of these elements are answered, as far as they were sent.
-  // Returns the client's errors.
+  // Waits until those blocks are answered that hold some of these elements and were sent. Returns
+  // the client's errors.
   absl::Status WaitFor(std::span<const ElementRange> elements);
   absl::Status WaitForAll();
-  // The same, but at most until the deadline. False if they are not answered by then.
+  // The same two waits, but at most until the deadline. Return false if the blocks are not answered
+  // by then.
   absl::StatusOr<bool> WaitFor(std::span<const ElementRange> elements, Time deadline);
   absl::StatusOr<bool> WaitForAll(Time deadline);
-  // Notes answers that have come meanwhile. Without it the end of an exchange that nobody waits for
-  // stays unknown.
+  // Notes answers that have come meanwhile. Without this the end of an exchange would not be
+  // noticed until the next wait.
   void Poll();
 
-  // Gives up what is in progress, and returns when all of it has ended.
+  // Gives up the exchange, and returns when none of its calls is in progress any more.
   void Abandon();
 
-  // True after Begin(), until End() or Abandon().
+  // Returns true after Begin(), until End() or Abandon().
   bool under_way() const { return under_way_; }
   // The clock of the latest exchange.
   uint64_t clock() const { return report_.clock; }
-  // Call this when all blocks are sent and answered. Returns what was measured.
+  // Ends the exchange, when all blocks are sent and answered. Returns its measurements.
   ExchangeReport End();
 
  private:
@@ -69,22 +71,22 @@ class OpenExchange {
     BlockRange blocks;
     ParameterClient::Ticket ticket;
   };
-  // What a group's leader keeps back.
+  // Blocks that a group's leader keeps until the other workers have published them.
   struct Kept {
     BlockRange blocks;
     uint64_t examples = 0;
     std::span<float> contribution;
     std::span<float> weights;
   };
-  // Sends the first blocks of `kept` that are complete, and drops them from it.
+  // Sends the first blocks of `kept` that all workers have published, and removes them from `kept`.
   absl::Status SendComplete(Kept& kept);
-  // Sends what every other worker of the group has published by now. SendRest returns its error.
+  // Does this for all kept blocks. SendRest returns the error of this function.
   absl::Status SendComplete();
-  // Waits for the parts for which `wanted` is true. False if the deadline came first.
+  // Waits for the parts for which `wanted` is true. Returns false if the deadline came first.
   absl::StatusOr<bool> WaitWhere(const std::function<bool(const Part&)>& wanted, Time deadline);
-  // Takes the result of a part that was answered.
+  // Adds the result of a part that was answered to the report.
   void Take(const Part& part, const ParameterClient::Result& result);
-  // True if every block has its answer.
+  // Returns true if every block has its answer.
   bool answered() const;
 
   ParameterClient& client_;
@@ -94,9 +96,9 @@ class OpenExchange {
   bool under_way_ = false;
   uint64_t examples_ = 0;
   ContributionRates rates_;
-  // What a leader keeps back, in the order of completion.
+  // The blocks that a leader keeps, in the order in which they were complete.
   std::vector<Kept> kept_;
-  // Parts that are not answered yet, in the order of departure.
+  // The parts that are not answered yet, in the order in which they were sent.
   std::vector<Part> parts_;
   uint32_t blocks_answered_ = 0;
   Time began_;

@@ -1,4 +1,4 @@
-// Reads what a worker begins a clock with.
+// Reads the weights with which a worker begins a clock.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace leeway {
 
-// Reads the weights as a worker that starts `clock` may see them, and returns their version. After
-// ALREADY_EXISTS nothing is in progress that could still write to `weights`.
+// Reads the weights that a worker may see when it starts `clock`, and returns their version. After
+// ALREADY_EXISTS no call is in progress that could still write to `weights`.
 absl::StatusOr<uint64_t> ReadWeights(ParameterClient& client, uint64_t clock,
                                      std::span<float> weights);
 

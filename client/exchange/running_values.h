@@ -1,5 +1,5 @@
-// Averaged values (common/update/averaging.h) of a worker that has running values only. The
-// distance that the running values have moved gives the batches' own values.
+// Computes averaged values (common/update/averaging.h) for a worker that has running values only.
+// The batches' own values follow from how far the running values have moved.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ class RunningValues {
  public:
   explicit RunningValues(const v1::RegisterWorkerReply& registration);
 
-  // `values` is a whole contribution. Its averaged elements in `range` have running values, which
-  // began at those of `before` and were moved by a clock of `examples`. They become the mean of the
-  // batches' own values: before + (value - before) / share.
+  // Replaces the running values in `range` of `values`, which is a whole contribution. The new
+  // values are the means over the batches' own values: before + (value - before) / share. The
+  // running values began at those of `before`, and a clock of `examples` examples has moved them.
   void MakeMeans(const ElementRange& range, uint64_t examples, std::span<const float> before,
                  std::span<float> values) const;
 

@@ -1,4 +1,4 @@
-// The kinds of step exchange. step_exchange.cc is the one place that lists them.
+// The kinds of step exchange. Only step_exchange.cc lists them.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Exchanges the weights that another program's steps have made: delta and elastic exchanges
-// (worker/exchange/delta.cc and elastic.cc do it for Leeway's own steps).
+// Exchanges the weights that another program's steps have trained: delta and elastic exchanges
+// (worker/exchange/delta.cc and elastic.cc do the same for Leeway's own steps).
 
 #include <algorithm>
 #include <chrono>
@@ -26,7 +26,7 @@ class WeightSteps : public StepExchange {
         contribution_(context.client.MakeVector()),
         open_(context.client, [] { return std::chrono::steady_clock::now(); }) {}
 
-  // Empty: the contribution is made from the weights.
+  // Empty, because the exchange makes the contribution from the weights.
   std::span<float> contribution() override { return {}; }
 
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
@@ -113,7 +113,8 @@ class WeightSteps : public StepExchange {
 
   const v1::Exchange& exchange_;
   const RunningValues running_;
-  // The servers' latest answer: the start of a delta, or an elastic worker's centre.
+  // The servers' latest answer: the weights from which a delta starts, or an elastic worker's
+  // centre.
   FloatBuffer answer_;
   FloatBuffer contribution_;
   uint64_t clock_ = 0;

@@ -1,4 +1,4 @@
-// client.h in C++: calls Job, and turns its errors into codes.
+// Implements the functions of client.h: they call Job, and turn its errors into codes.
 
 #include "client/library/client.h"
 
@@ -39,14 +39,14 @@ struct leeway_job {
   std::unique_ptr<Job> job;
   leeway::OpenHandle open;
   bool joined = false;
-  // Memory behind the results of leeway_load_state and leeway_tensor_of.
+  // These two hold the memory to which the results of leeway_load_state and leeway_tensor_of point.
   std::string loaded;
   std::vector<JobTensor> tensors;
 };
 
 namespace {
 
-// Runs `work` for a job that may be used here. No C++ exception leaves it.
+// Runs `work` if this process may use the job. Turns C++ exceptions into errors.
 template <typename Work>
 leeway_code Guarded(leeway_job* job, bool joined, Work work) {
   if (job == nullptr) return Fail(LEEWAY_MISUSE, "the job is null");
@@ -91,7 +91,7 @@ absl::StatusOr<JobOptions> OptionsFrom(const leeway_join_options& from) {
     options.rank = static_cast<uint32_t>(from.rank);
   }
   ASSIGN_OR_RETURN(options.tensors, TensorsFrom(from));
-  // Checked first: the sizes of the tensors bound what is read next.
+  // The tensors are checked first, because their sizes decide how much of `initial` is read.
   ASSIGN_OR_RETURN(const auto schema, leeway::SchemaOf(options.tensors));
   if (from.initial != nullptr) {
     options.initial.assign(from.initial, from.initial + schema.total());
@@ -150,7 +150,7 @@ leeway_code leeway_join(const leeway_join_options* options, leeway_job** job) {
   if (leeway::IsForkOfUser()) return leeway::Forked();
   auto joining = std::make_unique<leeway_job>();
   const leeway_code code = Guarded(joining.get(), false, [&] {
-    // The health port opens first: a probe must not wait for the other workers.
+    // The health port opens first, so that a probe need not wait for the other workers.
     if (const absl::Status open = leeway::OpenHealthPort(); !open.ok()) return CodeOf(open);
     auto made = OptionsFrom(*options);
     if (!made.ok()) return CodeOf(made.status());

@@ -1,4 +1,4 @@
-// Errors as client.h has them: a code, and the text of this thread's last error.
+// Turns errors into those of client.h: a code, and the text of this thread's last error.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace leeway {
 
-// Keeps the text for leeway_error().
+// Keeps `text` for leeway_error(), and returns `code`.
 leeway_code Fail(leeway_code code, std::string text);
 leeway_code CodeOf(const absl::Status& status);
-// LEEWAY_AGAIN if `done` is false.
+// Returns LEEWAY_AGAIN if `done` is false.
 leeway_code CodeOf(const absl::StatusOr<bool>& done);
 
 }  // namespace leeway

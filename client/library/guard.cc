@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// Timeouts of years are endless, because larger ones do not fit.
+// In seconds, about three years. Longer timeouts do not fit a Duration, so they count as endless.
 constexpr double kForEver = 1e8;
 
 std::atomic<uint64_t> forks = 0;

@@ -1,5 +1,5 @@
-// Guards every function of client.h. No C++ exception leaves such a function. A forked process does
-// not use what its parent has opened.
+// Guards every function of client.h, so that no C++ exception leaves it, and so that a forked
+// process does not use the jobs and watches of its parent.
 #pragma once
 
 #include <cstddef>
@@ -14,22 +14,24 @@
 
 namespace leeway {
 
-// How many forks lie between this process and the one that loaded the library.
+// Returns how many forks lie between this process and the process that loaded the library.
 uint64_t Forks();
 
-// Converts a timeout of client.h: seconds, or a negative number for no limit.
+// Converts a timeout of client.h to a deadline. The timeout is in seconds, or negative for no
+// limit.
 Time DeadlineOf(double timeout);
 
-// Converts a limit in seconds: `otherwise` if it is not above 0, and years if it is longer than
-// that.
+// Returns the limit `seconds`, or `otherwise` if `seconds` is not above 0. The result is at most a
+// few years, so that it fits a Duration.
 double LimitOf(double seconds, double otherwise);
 
 leeway_code NullArgument(const char* name);
-// Checks that the `size` at the start of a struct is the one of this library's header.
+// Checks that `size`, the first field of the struct `name`, is `own`, the size in this library's
+// header.
 leeway_code CheckSize(const char* name, size_t size, size_t own);
 leeway_code Forked();
-// True if this process was forked while a job or a watch was open. gRPC cannot work in it, because
-// its threads stayed behind.
+// Returns true if this process was forked while a job or a watch was open. gRPC cannot work in it,
+// because its threads stayed behind.
 bool IsForkOfUser();
 
 // Exists as long as a job or a watch is open.
@@ -38,14 +40,14 @@ class OpenHandle {
   OpenHandle();
   ~OpenHandle();
   OpenHandle(const OpenHandle&) = delete;
-  // True if this process itself opened it.
+  // Returns true if this process itself opened it.
   bool here() const { return forks_before_ == Forks(); }
 
  private:
   const uint64_t forks_before_;
 };
 
-// Converts a tensor to its C form. The result points into `tensor`.
+// Returns the C struct for a tensor. It points into `tensor`.
 leeway_tensor TensorFor(const JobTensor& tensor);
 
 template <typename Work>

@@ -1,13 +1,13 @@
-// A port for the probes of orchestrators, as leeway-worker has it.
+// The port for an orchestrator's health probes, as in leeway-worker.
 #pragma once
 
 #include "absl/status/status.h"
 
 namespace leeway {
 
-// Opens the port that LEEWAY_HEALTH names, once in a process. The port stays until the process
-// ends, also between two jobs. INVALID_ARGUMENT if the variable is not an address, UNAVAILABLE if
-// the port is taken. OK without the variable.
+// Opens the port of LEEWAY_HEALTH, once in a process. The port stays open until the process ends,
+// also between two jobs. Returns INVALID_ARGUMENT if the variable is not an address, and
+// UNAVAILABLE if another process uses the port. Returns OK if the variable is not set.
 absl::Status OpenHealthPort();
 
 }  // namespace leeway

@@ -31,7 +31,8 @@ v1::LeaveReason ReasonOf(Job::Reason reason) {
   return v1::LEAVE_FAILED;
 }
 
-// The worker must go on at another clock: others went on without it, or the job has gone back.
+// Returns true if the worker must go on at another clock, because the others went on without it or
+// the job has gone back.
 bool IsMoved(const absl::Status& status) {
   return absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status);
 }
@@ -39,8 +40,8 @@ bool IsMoved(const absl::Status& status) {
 // How often a worker that waits for a batch checks whether it must stop.
 constexpr Duration kStopCheckEvery = std::chrono::milliseconds(200);
 
-// Between two calls of the program, the background thread (slow_) has the registration while it is
-// pending. Otherwise the program's thread has it.
+// While slow_ is pending, its background thread uses the registration (life_). At other times only
+// the program's thread uses it.
 class JoinedJob final : public Job {
  public:
   explicit JoinedJob(std::unique_ptr<Registrar> registrar) : registrar_(std::move(registrar)) {
@@ -134,7 +135,7 @@ class JoinedJob final : public Job {
     ASSIGN_OR_RETURN(const bool ended,
                      InClock([&] { return life_->exchange->End(measures.examples, deadline); }));
     if (!ended) return false;
-    // A clock that the others completed meanwhile counts for nothing.
+    // If the others completed the clock meanwhile, it counts for nothing.
     if (detour_.ok()) life_->participant->Advance(MetricsFrom(measures, *life_->exchange));
     phase_ = Phase::kBetween;
     state_.clear();
@@ -159,7 +160,8 @@ class JoinedJob final : public Job {
                        InClock([&] { return life_->exchange->ReadAgain(read_.span(), deadline); }));
       if (!read) return false;
     }
-    // If the others went on, Begin reads the weights again, and there is nothing to compare.
+    // If the others went on, Begin will read the weights again, so the caller gets the current ones
+    // and sees no difference.
     weights = reads && detour_.ok() ? read_.span() : weights_.span();
     return true;
   }
@@ -215,7 +217,7 @@ class JoinedJob final : public Job {
  private:
   enum class Phase { kJoining, kBetween, kRunning, kLeaving, kLeft };
 
-  // True if the job is not over for this worker.
+  // Returns true if the job is not over for this worker.
   bool takes_part() const { return life_ != nullptr && life_->participant != nullptr; }
 
   absl::Status Expect(Phase phase, const char* what) const {
@@ -234,7 +236,7 @@ class JoinedJob final : public Job {
                                                    " on: the model has ", weights_.size()));
   }
 
-  // Otherwise the job's batches would never be done.
+  // Without a batch in each clock the job's batches would never be done.
   absl::Status CheckAskedForBatch() const {
     if (asked_for_batch_ || life_->participant->leases() == nullptr) return absl::OkStatus();
     return absl::UnimplementedError(
@@ -266,18 +268,20 @@ class JoinedJob final : public Job {
       life_.reset();
       auto registered = registrar_->Register(weights_);
       if (registered.ok()) life_ = *std::move(registered);
-      // The registrar has tried again by itself as long as that made sense.
+      // The registrar has already tried again as long as that made sense, so this error is final
+      // for this life.
       const absl::Status status = registered.status();
       return IsMoved(status) ? absl::UnavailableError(status.message()) : status;
     });
   }
 
-  // Notes an error by which other workers or a stop have ended the clock. The next Begin recovers
-  // from it. Until then nothing that is computed counts. Other errors are returned, and are final.
+  // Handles an error of the exchange. If other workers or a stop have ended the clock, notes the
+  // error in detour_ and returns OK; nothing that is computed counts then until the next Begin
+  // recovers. Returns any other error, which is final.
   absl::Status TakeDetour(const absl::Status& status) {
     absl::Status why = status;
     const bool broken_off = absl::IsCancelled(status) && takes_part();
-    // The clock was ended by a stop, or because the coordinator refuses this life of the worker.
+    // The clock was ended by a stop, or by the coordinator's refusal of this life of the worker.
     if (broken_off) {
       const absl::Status refused =
           life_->participant->UnlessStopped([&] { return status; }).status();
@@ -297,12 +301,14 @@ class JoinedJob final : public Job {
     return true;
   }
 
-  // Continues with the same registration at another clock if that is enough, or else with a new
-  // one. Nothing: it continues when the new registration is done.
+  // Recovers from detour_. Returns kStopped if a stop has ended the clock. Otherwise returns
+  // nothing, and starts the recovery in slow_: a new registration if the job has gone back to a
+  // checkpoint, or else the way to another clock with the same registration.
   std::optional<Next> Recover() {
     const absl::Status why = std::exchange(detour_, absl::OkStatus());
     if (absl::IsCancelled(why)) {
-      // The state that the program keeps must be of the same clock as that of the others.
+      // The clock is taken back so that the program saves its state for the same clock as the other
+      // workers.
       life_->participant->TakeBackClock();
       return Next::kStopped;
     }
@@ -316,7 +322,7 @@ class JoinedJob final : public Job {
     return std::nullopt;
   }
 
-  // Nothing: something must first be done in the background.
+  // Returns nothing if slow_ must first finish its work in the background.
   absl::StatusOr<std::optional<Next>> TryBegin(Time deadline) {
     if (!takes_part() || finished_) return Next::kFinished;
     Participant& participant = *life_->participant;
@@ -371,7 +377,7 @@ class JoinedJob final : public Job {
       if (reason != Reason::kFailed) RETURN_IF_ERROR(life_->participant->SaveState());
       return life_->session.Leave(ReasonOf(reason), life_->participant->completed(), message);
     }
-    // An earlier life has reported everything, or nobody is left to report to.
+    // This life has nothing to report: an earlier life has reported everything, or the job is over.
     const bool told = life_ != nullptr && life_->reply.has_left_at();
     if (!told || reason == Reason::kFailed) return absl::OkStatus();
     return life_->session.Leave(v1::LEAVE_STOPPED, life_->reply.left_at(), "");
@@ -390,21 +396,22 @@ class JoinedJob final : public Job {
 
   const std::unique_ptr<Registrar> registrar_;
   FloatBuffer weights_;
-  // The memory that ReadAgain gives out.
+  // The memory that ReadAgain returns.
   FloatBuffer read_;
   std::unique_ptr<Registration> life_;
   JobInfo info_;
   Phase phase_ = Phase::kJoining;
-  // Why the clock counts for nothing, and why the worker cannot go on.
+  // detour_ is the reason why the current clock counts for nothing. failed_ is the reason why the
+  // worker cannot go on.
   absl::Status detour_, failed_;
-  // True if the current clock has asked for a batch.
+  // Whether the current clock has asked for a batch.
   bool asked_for_batch_ = false;
-  // All clocks are done, and weights_ has the final weights.
+  // Whether all clocks are done and weights_ has the final weights.
   bool finished_ = false;
-  // The clock at which the worker last joined, went back or handed in its state. It hands in no
-  // other state at that clock.
+  // The clock at which the worker last joined, went back or saved its state. It saves no other
+  // state at that clock.
   std::optional<uint64_t> saved_at_;
-  // The program's state as it was last loaded or handed in, and whether the program hands in any.
+  // The program's state as it was last loaded or saved, and whether the program saves any state.
   std::string state_;
   bool keeps_state_ = false;
   SlowCall slow_;

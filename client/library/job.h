@@ -1,7 +1,7 @@
 // Takes part in a job as a worker, from any C++ program that has tensors and a training loop of its
-// own. It does the registration, the heartbeats, the stops, the restarts of servers and the
-// exchange. client.h is the same for other languages, and says what each function means.
-// docs/client.md describes both.
+// own. A Job registers the worker, sends its heartbeats, stops in order, survives restarts of
+// servers, and runs the exchange. client.h is the same interface for other languages, and documents
+// each function. docs/client.md describes both.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ struct JobTensor {
   std::string name;
   std::vector<uint64_t> shape;
   TensorKind kind = TensorKind::kWeight;
-  // True: no gradient moves the tensor, and the servers average the workers' values. `momentum` is
-  // how far one batch moves it towards the batch's value, in (0, 1].
+  // If true, no gradient moves the tensor, and the servers average the workers' values. `momentum`
+  // is how far one batch moves the value towards the batch's own value, in (0, 1].
   bool averaged = false;
   double momentum = 0.1;
   // Factors of the job's learning rate and weight decay.
@@ -35,14 +35,15 @@ struct JobTensor {
 };
 
 struct JobOptions {
-  // HOST:PORT of server 0. Empty: the environment says it. Without `rank` the environment says the
-  // rank, or a free one is used.
+  // HOST:PORT of server 0. If empty, the environment specifies the address. Without `rank` the
+  // environment specifies the rank, or else the worker gets a free rank.
   std::string coordinator;
   std::optional<uint32_t> rank;
   std::vector<JobTensor> tensors;
-  // The whole vector. It is used if this worker starts the model.
+  // The initial weights of the whole vector. They are used if this worker sends the first weights
+  // to the servers.
   std::vector<float> initial;
-  // The model's own optimizer, in the YAML of a job's `update`. Empty: it is not known.
+  // The model's own optimizer, in the YAML of a job's `update`. Empty if it is not known.
   std::string update;
   double start_seconds = 120;
 };
@@ -55,36 +56,38 @@ struct JobInfo {
   JobExchange exchange = JobExchange::kGradient;
   uint64_t total = 0;
   uint64_t trained = 0;
-  // Clocks of one worker. 0: until Begin says so.
+  // The number of clocks of one worker. If 0, the worker goes on until Begin returns kFinished or
+  // kStopped.
   uint64_t clocks = 0;
   uint64_t steps_per_clock = 0;
   uint64_t steps_per_epoch = 0;
   uint64_t seed = 0;
   uint64_t batch_size = 0;
   uint64_t examples = 0;
-  // Leased batches in a pass of all workers together. 0: the number of the step says which batch is
-  // next.
+  // The number of leased batches in a pass of all workers together. If 0, batches are not leased,
+  // and the number of the step decides which batch is next.
   uint64_t batches_per_epoch = 0;
-  // Clocks between two evaluations. 0: there is at most one, at the end.
+  // The number of clocks between two evaluations. If 0, there is at most one evaluation, at the
+  // end.
   uint64_t evaluate_every = 0;
-  // Clock c begins with step first_step + (c - first_clock) * steps_per_clock of the epochs. Both
-  // are 0, unless the run was resumed with another number of workers, batch size or number of steps
-  // in a clock.
+  // Clock c begins with step first_step + (c - first_clock) * steps_per_clock. Both values are 0,
+  // unless the run was resumed with another number of workers, batch size or number of steps in a
+  // clock.
   uint64_t first_clock = 0;
   uint64_t first_step = 0;
-  // True: the job's YAML has the servers' rule or the worker's optimizer.
+  // Whether the job's YAML has an `update` or a local optimizer of its own.
   bool has_update = false;
-  // True: the servers' rule changes the learning rate by itself.
+  // Whether the job's `update` changes the learning rate by a schedule or a warm-up.
   bool has_schedule = false;
 };
 
-// A factor for the elements from the end of the previous part up to `end`.
+// A factor of the learning rate, for the elements from the end of the previous part up to `end`.
 struct JobRate {
   uint64_t end = 0;
   double factor = 1;
 };
 
-// What the steps of a clock have measured. Values that are not known are 0.
+// The measurements of a clock's steps. Values that are not known are 0.
 struct ClockMeasures {
   uint64_t steps = 0;
   uint64_t examples = 0;
@@ -102,15 +105,15 @@ struct JobEvaluation {
 };
 
 // One thread at a time may use a job, but any thread may call Waiting(). Functions with a deadline
-// return false or kNotYet if it came first: call again. After an error that may not pass, only
-// Leave and the destructor make sense. UNIMPLEMENTED: the function cannot be called now, such as
-// Final before Begin.
+// return false or kNotYet if the deadline came first; call them again. After an error that is
+// final, only Leave and the destructor make sense. A function returns UNIMPLEMENTED if it cannot be
+// called now, such as Final before Begin.
 class Job {
  public:
   enum class Next { kClock, kFinished, kStopped, kNotYet };
   enum class Reason { kFinished, kStopped, kFailed };
 
-  // Begins to join. INVALID_ARGUMENT for invalid options.
+  // Begins to join, and returns at once. Returns INVALID_ARGUMENT for invalid options.
   static absl::StatusOr<std::unique_ptr<Job>> Join(JobOptions options);
   virtual ~Job() = default;
 
@@ -125,9 +128,10 @@ class Job {
   virtual absl::StatusOr<Next> Begin(Time deadline) = 0;
   virtual uint64_t clock() const = 0;
   virtual absl::StatusOr<bool> Wait(uint64_t first, uint64_t count, Time deadline) = 0;
-  // For leased data, in a clock. NextBatch gives the number of the batch for the next step, or
-  // nothing if the clock has no more. UpcomingBatches gives at most `most` numbers that the next
-  // calls will probably give, so that the program can read ahead.
+  // Two functions for leased data, while a clock runs. NextBatch sets `batch` to the number of the
+  // batch for the next step, or to nothing if the clock has no more batches. UpcomingBatches
+  // returns at most `most` numbers that the next calls of NextBatch will probably return, so that
+  // the program can read ahead.
   virtual absl::StatusOr<bool> NextBatch(Time deadline, std::optional<uint64_t>& batch) = 0;
   virtual std::vector<uint64_t> UpcomingBatches(size_t most) const = 0;
   virtual absl::Status SetExamples(uint64_t examples) = 0;
@@ -135,18 +139,20 @@ class Job {
   virtual absl::Status Final(uint64_t first, uint64_t count) = 0;
   virtual absl::StatusOr<bool> End(const ClockMeasures& measures, Time deadline) = 0;
   virtual absl::StatusOr<bool> Settle(Time deadline) = 0;
-  // Reads into memory of the job, to which `weights` then points.
+  // Reads into memory of the job, and sets `weights` to it.
   virtual absl::StatusOr<bool> ReadAgain(Time deadline, std::span<const float>& weights) = 0;
 
   virtual absl::Status Evaluated(const JobEvaluation& evaluation) = 0;
   virtual absl::StatusOr<bool> StateWanted() = 0;
-  // If no state was wanted: from now on it is.
+  // Saves the program's state. After the first call StateWanted() returns true for each checkpoint,
+  // also in an exchange that keeps no state itself.
   virtual absl::Status SaveState(std::string bytes) = 0;
-  // Gives the state once. NOT_FOUND if the checkpoint has none.
+  // Returns the loaded state, once. Returns NOT_FOUND if the checkpoint has no state.
   virtual absl::StatusOr<std::string> LoadState() = 0;
   virtual std::string Waiting() const = 0;
 
-  // True once the job is sealed. FAILED_PRECONDITION: go on with Begin.
+  // Returns true once the job is sealed. Returns FAILED_PRECONDITION if the job needs this worker
+  // again; go on with Begin then.
   virtual absl::StatusOr<bool> Leave(Reason reason, const std::string& message, Time deadline) = 0;
 };
 

@@ -67,7 +67,7 @@ v1::StepMetrics MetricsFrom(const ClockMeasures& measures, const StepExchange& e
   v1::StepMetrics metrics;
   metrics.set_steps(measures.steps);
   metrics.set_examples(measures.examples);
-  // A program that does not report its loss leaves it 0.
+  // A program that does not report its loss leaves loss_sum at 0.
   if (measures.examples > 0 && measures.loss_sum != 0) {
     metrics.set_train_loss(measures.loss_sum / static_cast<double>(measures.examples));
   }

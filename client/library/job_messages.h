@@ -1,4 +1,4 @@
-// Converts between the coordinator's messages and what a program sees.
+// Converts between the coordinator's messages and the structs of job.h.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,16 @@
 namespace leeway {
 
 JobInfo InfoFrom(const v1::RegisterWorkerReply& reply);
-// The version that every block has at the end of a job that runs to its end and loses no worker.
+// Returns the version that every block has at the end of a job that runs to its end and loses no
+// worker.
 uint64_t LastVersion(const v1::RegisterWorkerReply& reply);
-// Keeps the headers of a frame well below their limit (common/wire/wire.cc).
+// The largest number of parts in a call of SetRates. It keeps the headers of a frame well below
+// their limit (common/wire/wire.cc).
 inline constexpr size_t kRatesMax = 16'384;
-// INVALID_ARGUMENT if there are too many parts, if the parts do not rise to the end of the trained
-// elements, or if a factor is negative or not finite.
+// Returns INVALID_ARGUMENT if there are too many parts, if the parts do not rise to the end of the
+// trained elements, or if a factor is negative or not finite.
 absl::StatusOr<ContributionRates> RatesFrom(std::span<const JobRate> rates, uint64_t trained);
-// Metrics of the clock that `exchange` has ended last.
+// Returns the metrics of the clock that `exchange` has ended last.
 v1::StepMetrics MetricsFrom(const ClockMeasures& measures, const StepExchange& exchange);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// What all uses of Leeway in this process share.
+// Sets up what all jobs and watches in this process share.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,13 @@
 
 namespace leeway {
 
-// Sets up the log, the keys and gRPC, once. INVALID_ARGUMENT for an invalid environment.
+// Sets up the log, the keys and gRPC, once. Returns INVALID_ARGUMENT if an environment variable is
+// invalid.
 absl::Status PrepareProcess();
 
-// How this process speaks to the coordinator at `address`. When `breaker` breaks, registrations end
-// at once, and other calls give up as if they had waited long enough. `nonce` tells a retry from a
-// new life.
+// Returns the options with which this process calls the coordinator at `address`. When `breaker`
+// breaks, registrations end at once, and other calls give up as if they had waited long enough. The
+// coordinator tells a retry from a new life by `nonce`.
 CoordinatorSession::Options SessionOptions(const std::string& address, uint64_t nonce,
                                            CallBreaker& breaker);
 

@@ -33,7 +33,8 @@ absl::Status CompleteFromEnvironment(JobOptions& options) {
       "train JOB -- COMMAND` sets it");
 }
 
-// A refused registration stays refused, such as one whose model differs from the others'.
+// Makes a refusal final: the coordinator refuses the same registration again, for example because
+// this worker's model differs from the other workers' model.
 absl::Status Refusal(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) ? absl::InvalidArgumentError(status.message()) : status;
 }
@@ -172,8 +173,8 @@ absl::StatusOr<std::unique_ptr<Registration>> Registrar::Register(FloatBuffer& w
     }
     const absl::Status opened = Open(*registration, weights);
     if (opened.ok()) return registration;
-    // The others have gone on without the worker, or the job has gone back to a checkpoint. If the
-    // same refusal comes again, it has another reason.
+    // The others have gone on without the worker, or the job has gone back to a checkpoint, so the
+    // worker registers again. If the same life is refused twice, the refusal has another reason.
     const bool again =
         absl::IsAlreadyExists(opened) || (absl::IsFailedPrecondition(opened) && !same);
     Forget();

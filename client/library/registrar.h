@@ -1,5 +1,5 @@
-// Brings a worker of another program into its job, and brings it in again after the job has gone
-// back to a checkpoint.
+// Registers another program's worker in its job, and registers it again after the job has gone back
+// to a checkpoint.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,8 @@
 
 namespace leeway {
 
-// One registration. The exchange's vectors outlive the participant's client.
+// One registration. The participant is destroyed before the exchange, because the participant's
+// client uses the exchange's vectors.
 struct Registration {
   Registration(std::shared_ptr<grpc::Channel> channel, CoordinatorSession::Options options)
       : session(std::move(channel), std::move(options)) {}
@@ -36,29 +37,29 @@ struct Registration {
 
 class Registrar {
  public:
-  // INVALID_ARGUMENT for invalid options or an invalid environment.
+  // Returns INVALID_ARGUMENT if an option or an environment variable is invalid.
   static absl::StatusOr<std::unique_ptr<Registrar>> Make(JobOptions options);
 
   // Registers, attaches, and begins the exchange with `weights`, which the first call allocates.
-  // Follows the job if it has moved meanwhile. If an earlier life has done all there was to do, the
-  // registration has no participant. If the job is over, it has no job either.
+  // Registers again if the job has gone back to a checkpoint meanwhile. If an earlier life has done
+  // all the work, the result has no participant. If the job is over, the result has no job, either.
   absl::StatusOr<std::unique_ptr<Registration>> Register(FloatBuffer& weights);
 
-  // Any thread may call these. Waiting says what the newest registration waits for. Cancel breaks
-  // it off, for good.
+  // Any thread may call these. Waiting returns what the newest registration waits for. Cancel
+  // breaks off this and every later registration.
   std::string Waiting() const EXCLUDES(mutex_);
   void Cancel() EXCLUDES(mutex_);
-  // Call this before the newest registration is destroyed.
+  // Forgets the newest registration. Call this before it is destroyed.
   void Forget() EXCLUDES(mutex_);
 
  private:
   Registrar(JobOptions options, uint64_t nonce) : options_(std::move(options)), nonce_(nonce) {}
 
   CoordinatorSession::Options Process();
-  // Fetches the job, and with it what to register as.
+  // Fetches the job, and makes the request for a registration from it.
   absl::Status FetchJob();
   absl::StatusOr<std::unique_ptr<Registration>> RegisterOnce();
-  // Returns a registration without a participant.
+  // Returns a registration without a participant, for a job that is over.
   std::unique_ptr<Registration> JobIsOver(FloatBuffer& weights);
   absl::Status Open(Registration& registration, FloatBuffer& weights);
 
@@ -67,10 +68,10 @@ class Registrar {
   std::optional<v1::Update> update_;
   const uint64_t nonce_;
   std::shared_ptr<grpc::Channel> channel_;
-  // Absent until the job is known.
+  // The request for a registration. Absent until the job is known.
   std::optional<v1::RegisterWorkerRequest> request_;
   double start_limit_ = 0;
-  // The answer to the latest registration.
+  // The coordinator's answer to the latest registration.
   v1::RegisterWorkerReply before_;
   CallBreaker breaker_;
   mutable Mutex mutex_;

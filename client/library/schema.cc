@@ -14,7 +14,8 @@
 namespace leeway {
 namespace {
 
-// Far above any model. It keeps products from overflowing.
+// The largest number of elements. It is far above any model's, and small enough that products do
+// not overflow.
 constexpr uint64_t kElementsMax = uint64_t{1} << 48;
 
 absl::Status Wrong(const JobTensor& tensor, const std::string& what) {

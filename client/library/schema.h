@@ -1,4 +1,4 @@
-// A program's tensors as the coordinator knows them.
+// Converts between a program's tensors and the coordinator's schema.
 #pragma once
 
 #include <span>
@@ -11,13 +11,13 @@
 
 namespace leeway {
 
-// Puts the tensors one after the other. INVALID_ARGUMENT, naming the tensor, if it has no name, no
-// elements, or the name of another one, if it is trained and comes after an averaged one, or if its
-// momentum or a factor is invalid.
+// Lays out the tensors one after the other. Returns INVALID_ARGUMENT, naming the tensor, if a
+// tensor has no name, no elements, or the name of another tensor, if it is trained and comes after
+// an averaged tensor, or if its momentum or a factor is invalid.
 absl::StatusOr<v1::ModelSchema> SchemaOf(std::span<const JobTensor> tensors);
-// INVALID_ARGUMENT, naming the first tensor that differs between the job and the program.
+// Returns INVALID_ARGUMENT, naming the first tensor that differs between the job and the program.
 absl::Status CheckSame(const v1::ModelSchema& own, const v1::ModelSchema& job);
-// The inverse of SchemaOf.
+// Returns the tensors of a schema; the inverse of SchemaOf.
 std::vector<JobTensor> TensorsOf(const v1::ModelSchema& schema);
 
 }  // namespace leeway

@@ -11,7 +11,7 @@
 
 namespace leeway {
 
-// One call at a time. One thread uses it.
+// Runs one call at a time. Used by one thread.
 class SlowCall {
  public:
   SlowCall() = default;
@@ -19,11 +19,12 @@ class SlowCall {
   ~SlowCall();
   SlowCall(const SlowCall&) = delete;
 
-  // Starts a call. The previous call was awaited.
+  // Starts a call. Await() must have returned the result of the previous call.
   void Start(std::function<absl::Status()> work) EXCLUDES(mutex_);
   // True from Start() until Await() has returned the result.
   bool pending() const { return thread_.joinable(); }
-  // True, or the call's error, when the call is over. False if the deadline came first.
+  // Waits for the call. Returns true or the call's error when the call is over, and false if the
+  // deadline came first.
   absl::StatusOr<bool> Await(Time deadline) EXCLUDES(mutex_);
 
  private:

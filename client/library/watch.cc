@@ -23,14 +23,17 @@
 namespace leeway {
 namespace {
 
-// The wait for a coordinator that has answered once: it may be starting again.
+// How long to wait for a coordinator that has answered before, because it may be restarting.
 constexpr Duration kAgainLimit = std::chrono::seconds(10);
-// The wait after the job's last update: the coordinator is ending, not starting.
+// How long to wait for a coordinator after the job's last update. It is short, because the
+// coordinator is then ending, not restarting.
 constexpr Duration kLastLimit = std::chrono::milliseconds(500);
-// How often it asks where the servers are, while some do not answer at their addresses.
+// How often the watch asks where the servers are while some of them do not answer at their
+// addresses.
 constexpr Duration kAskAfter = std::chrono::milliseconds(500);
 
-// While a read is pending, the background thread has everything except `breaker_` and `unreached_`.
+// While a read is pending, its background thread uses all fields except `breaker_` and
+// `unreached_`, which any thread may use.
 class OpenWatch final : public Watch {
  public:
   OpenWatch(const std::string& coordinator, Duration start_limit)
@@ -57,8 +60,8 @@ class OpenWatch final : public Watch {
       const absl::Status read = ReadOnce();
       if (read.ok()) return read;
       client_ = nullptr;
-      // The job has gone back to a checkpoint since. If the same refusal comes again, it has
-      // another reason.
+      // The job has gone back to a checkpoint since, so the watch connects again. If the same
+      // generation is refused twice, the refusal has another reason.
       const uint64_t generation = model_.generation();
       if (breaker_.broken() || !absl::IsFailedPrecondition(read)) return read;
       RETURN_IF_ERROR(Connect());
@@ -78,7 +81,7 @@ class OpenWatch final : public Watch {
     return absl::OkStatus();
   }
 
-  // Fetches the model of the job that was read before, if any.
+  // Fetches the job's model. Returns an error if this is not the job that was read before.
   absl::StatusOr<v1::RegisterWorkerReply> FetchModel() {
     auto model = session_.FetchModel(SawLast() ? kLastLimit : limit_);
     if (absl::IsUnavailable(model.status()) && SawLast()) {
@@ -91,7 +94,7 @@ class OpenWatch final : public Watch {
                                                    "'; open a new watch"));
   }
 
-  // True if what was read has all updates that the job was to make.
+  // Returns true if what was read has all updates that the job was to make.
   bool SawLast() const { return version_ > 0 && version_ >= LastVersion(model_); }
 
   absl::Status ReadOnce() {
@@ -118,7 +121,7 @@ class OpenWatch final : public Watch {
   std::atomic<bool> unreached_ = false;
   const std::shared_ptr<grpc::Channel> channel_;
   CoordinatorSession session_;
-  // How long the coordinator may take to answer.
+  // How long the watch waits for the coordinator's answer.
   Duration limit_;
   // The coordinator's latest answer.
   v1::RegisterWorkerReply model_;

@@ -1,4 +1,5 @@
-// The leeway_watch_* functions of client.h: they call Watch, and turn its errors into codes.
+// Implements the leeway_watch_* functions of client.h: they call Watch, and turn its errors into
+// codes.
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,9 +14,9 @@
 struct leeway_watch {
   std::unique_ptr<leeway::Watch> watch;
   leeway::OpenHandle open;
-  // True if it has read once, and is not reading.
+  // Whether the watch has read at least once, and no read is pending.
   bool has_read = false;
-  // Memory behind the result of leeway_watch_tensor_of.
+  // Holds the memory to which the result of leeway_watch_tensor_of points.
   std::vector<leeway::JobTensor> tensors = {};
 };
 

@@ -16,7 +16,8 @@
 namespace leeway {
 namespace {
 
-// A lease outlives three lost heartbeats. The live view wants a few heartbeats a second.
+// Four heartbeats fit into a lease, so that three of them may be lost. Half a second is the
+// maximum, so that the live view gets a few heartbeats a second.
 Duration HeartbeatEvery(const v1::TrainingJob& job) {
   return FromSeconds(std::min(job.limits().lease_seconds() / 4, 0.5));
 }
@@ -28,7 +29,7 @@ Participant::Participant(const ParticipantContext& context)
       gate_([this] { BreakOff(); }),
       keeps_state_(context.registration.save_state()) {}
 
-// The heartbeats use the gate and the client.
+// The heartbeats end first, because they use the gate and the client.
 Participant::~Participant() { context_.session.EndHeartbeats(); }
 
 absl::Status Participant::Open() {
@@ -36,14 +37,14 @@ absl::Status Participant::Open() {
   ASSIGN_OR_RETURN(ParameterClientOptions options, ClientOptionsOf(context_.registration));
   options.on_unreached = [this] { context_.session.BeatSoon(); };
   options.goes_on = [this] { return context_.session.others_are_heard(); };
-  // Elastic answers are older than the version that they name. The saved state of a spread worker
-  // is loaded into the vector.
+  // Elastic answers are older than the version that they name, and the saved state of a spread
+  // worker is loaded into the vector. So neither may rely on what the vector held before.
   options.weights_stay = !job.exchange().has_elastic() && !job.exchange().delta().spread();
   ASSIGN_OR_RETURN(client_, ParameterClient::Open(options, context_.transport));
   if (job.data().assignment() == v1::ASSIGNMENT_LEASED) {
     const v1::JobLength& length = context_.registration.length();
     LeasedBatches::Steps steps{.of_clock = length.steps_per_clock()};
-    // Counts as if all earlier clocks had had this number of steps.
+    // LeasedBatches counts as if all earlier clocks had had this number of steps.
     const uint64_t before = length.first_clock() * length.steps_per_clock();
     if (length.total_clocks() == 0) steps.all = length.steps() - length.first_step() + before;
     leases_ = std::make_unique<LeasedBatches>(LeasedBatches::Of(context_.session), steps);
@@ -87,7 +88,7 @@ void Participant::Start(ClockExchange& exchange, InitialWeights initial) {
              if (group_ != nullptr) group_->TakeOffers(group);
            },
        .on_refused = [this](const absl::Status& why) { gate_.Refuse(why); }});
-  // This life begins while the job is stopping.
+  // The job may already be stopping when this life begins.
   if (context_.registration.has_stop_at()) gate_.StopAt(context_.registration.stop_at());
 }
 
@@ -106,8 +107,9 @@ absl::Status Participant::Attach() {
   const v1::RegisterWorkerReply& registration = context_.registration;
   RETURN_IF_ERROR(OnBegin(clock_));
   ASSIGN_OR_RETURN(const ParameterClient::Attachment attachment, client_->Attach());
-  // All ranks compute the same first weights, and one rank is enough to hand them in: the others'
-  // first read waits for it. If the job goes on without lost workers, any rank may do it.
+  // All ranks compute the same first weights, so one rank is enough to send them; the others' first
+  // read waits for that. If the job goes on without lost workers, any rank may send them, because
+  // rank 0 may be lost.
   const bool any = registration.job().workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE;
   if (attachment.needs_initialize && (registration.rank() == 0 || any)) {
     RETURN_IF_ERROR(Initialize());
@@ -115,7 +117,8 @@ absl::Status Participant::Attach() {
   clock_ = attachment.clock;
   RETURN_IF_ERROR(LoadState());
   absl::Status begun = BeginAt(attachment);
-  // A loaded state does not go on at another clock. Starting afresh takes a new participant.
+  // The worker joins at another clock only if it has no loaded state, because that state belongs to
+  // its clock. To start afresh it needs a new participant.
   if (absl::IsAlreadyExists(begun) && !has_state_) begun = Join().status();
   RETURN_IF_ERROR(begun);
   gate_.Leave();
@@ -135,7 +138,8 @@ absl::Status Participant::BeginAt(const ParameterClient::Attachment& attachment)
   knows_clock_ = true;
   if (leases_ != nullptr) leases_->GoOnAt(clock_);
   context_.session.SetClock(clock_);
-  // An earlier life may have handed in more than all agreed to stop at.
+  // The gate is asked, because an earlier life may have gone beyond the clock at which all agreed
+  // to stop.
   RETURN_IF_ERROR(OnBegin(clock_));
   ASSIGN_OR_RETURN(progress_.version, exchange_->Begin(clock_));
   has_state_ = true;
@@ -176,9 +180,10 @@ absl::Status Participant::LoadState() {
   const auto state = context_.session.LoadWorkerState();
   if (absl::IsNotFound(state.status())) return absl::OkStatus();
   RETURN_IF_ERROR(state.status());
-  // A life that was stopped before it began had no state.
+  // The state is empty if the earlier life was stopped before it began.
   if (state->bytes.empty()) return absl::OkStatus();
-  // A life that ended after the resumption has gone beyond the checkpoint, and its state is lost.
+  // An earlier life since the resumption may have gone beyond the checkpoint. Its state is lost,
+  // and the checkpoint's state is older than this clock.
   if (state->clock != clock_ && exchange_->TakesOlderState()) {
     spdlog::warn("the saved state is of clock {}; this worker goes on with it at clock {}",
                  state->clock, clock_);
@@ -243,7 +248,7 @@ bool Participant::HasBatch() const {
 
 absl::StatusOr<bool> Participant::AwaitBatch(Time deadline) {
   if (HasBatch()) return true;
-  // Batches in progress must count before all can be done.
+  // The exchange is settled, because batches in progress must count before all batches can be done.
   RETURN_IF_ERROR(exchange_->Settle());
   ASSIGN_OR_RETURN(const LeasedBatches::State state, leases_->Await(deadline));
   leases_over_ = state == LeasedBatches::State::kOver;
@@ -299,7 +304,7 @@ void Participant::ReportIfComplete() {
 
 void Participant::ReportBrokenOff(bool counts) {
   auto& kept = progress_.kept;
-  // Everything up to the clock at which it goes on is over.
+  // Everything before the clock at which the worker goes on is over.
   kept->set_clock(completed_);
   kept->set_epoch(Epoch());
   if (!counts) {

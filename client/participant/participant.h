@@ -1,9 +1,9 @@
-// A worker's part in its job, without what it computes. The participant attaches to the servers,
-// keeps the lease by heartbeats, and goes through the stop gate before each exchange. It joins
-// again where the others have gone on without it. It keeps a stock of leased batches, hands in the
-// worker's state at each cut, and reports what each clock has measured.
+// Everything that a worker does in its job except computing. The participant attaches to the
+// servers, keeps the lease by heartbeats, and asks the stop gate before each exchange. If the other
+// workers have gone on without this one, it joins them again. It keeps a stock of leased batches,
+// saves the worker's state at each cut, and reports the metrics of each clock.
 //
-// The program that computes has the loop, and calls in this order:
+// The program that computes contains the loop, and calls these functions in this order:
 //
 //   Open, then make the exchange with client(), group() and the participant as its listener
 //   Start
@@ -15,8 +15,8 @@
 //     SaveAtCut
 //   ReportDone, SaveState
 //
-// The worker's trainer (worker/trainer.h) is one such loop; the library for other languages
-// (client/library) has another.
+// The worker's trainer (worker/trainer.h) contains such a loop; so does the library for other
+// languages (client/library).
 #pragma once
 
 #include <cstdint>
@@ -42,101 +42,105 @@
 
 namespace leeway {
 
-// References outlive the participant.
+// What a participant needs. References outlive the participant.
 struct ParticipantContext {
   const v1::RegisterWorkerReply& registration;
   // A registered session whose heartbeats have not started yet.
   CoordinatorSession& session;
   // Null if the worker sends its own contribution (workers.per_host).
   ContributionMemory* contributions = nullptr;
-  // Null for gRPC.
+  // If null, the transport is gRPC.
   TransportFactory transport = nullptr;
 };
 
-// Returns the model's first weights. It is called if this worker is to give them to the servers.
+// Returns the model's first weights. It is called if this worker must send them to the servers.
 using InitialWeights = std::function<absl::StatusOr<FloatBuffer>()>;
 
-// Serves one registration. Not thread-safe, except for what the heartbeats call.
+// Used for one registration. Not thread-safe, except for what the heartbeats call.
 class Participant : public ExchangeListener {
  public:
   explicit Participant(const ParticipantContext& context);
-  // Ends the heartbeats, then the client. Until then calls of a failed exchange may still use the
-  // exchange's vectors, so the exchange must outlive the participant.
+  // Ends the heartbeats, then the client. The exchange must outlive the participant, because the
+  // client's calls may use the exchange's vectors until the client has ended.
   ~Participant() override;
 
   absl::Status Open();
-  // Call after Open(). The group is null if the worker sends its own contribution.
+  // Call these after Open(). The group is null if the worker sends its own contribution.
   ParameterClient& client() { return *client_; }
   HostGroup* group() { return group_.get(); }
-  // Null if the number of the step decides which batch is next.
+  // Returns null if the number of the step decides which batch is next.
   LeasedBatches* leases() const { return leases_.get(); }
 
-  // Begins the heartbeats. The exchange outlives the participant.
+  // Starts the heartbeats. The exchange outlives the participant.
   void Start(ClockExchange& exchange, InitialWeights initial);
-  // Asks the servers where to go on, and begins the exchange there. If the servers have no weights
-  // and this worker is to provide them, it gives them the first ones. In a resumed job it loads the
-  // worker's state. CANCELLED if the worker was stopped before that.
+  // Asks the servers where the worker goes on, and begins the exchange there. If the servers have
+  // no weights and this worker must supply them, sends the first weights. In a resumed job, loads
+  // the worker's state. Returns CANCELLED if the worker was stopped before that.
   absl::Status Attach();
-  // A clock was completed without this worker (`why` is ALREADY_EXISTS), so it goes on at the
-  // newest clock. Returns `why` if the exchange cannot do that.
+  // Goes on at the newest clock after a clock was completed without this worker (`why` is
+  // ALREADY_EXISTS). Returns `why` if the exchange cannot go on at another clock.
   absl::Status Rejoin(const absl::Status& why);
 
-  // Runs `work`. False if it was CANCELLED because the worker is to stop in order. Returns the
-  // errors of `work`, and the reason if the coordinator refuses the worker.
+  // Runs `work`. Returns true if it succeeds, and false if it was CANCELLED because the worker must
+  // stop in order. If the coordinator refuses the worker, returns the reason. Returns any other
+  // error of `work`.
   absl::StatusOr<bool> UnlessStopped(const std::function<absl::Status()>& work);
-  // True if a stop is wanted and AskWhereToStop has not asked yet.
+  // Returns true if a stop is wanted and AskWhereToStop has not asked yet.
   bool IsToAskWhereToStop() const;
-  // If so, settles the exchange and asks at which clock to stop.
+  // If IsToAskWhereToStop(), settles the exchange and asks at which clock to stop.
   absl::Status AskWhereToStop();
-  // True if the exchange of clock() may begin.
+  // Returns true if the exchange of clock() may begin.
   bool IsOpen() const { return gate_.IsOpen(clock_); }
-  // The gate's answer for an exchange: CANCELLED if it must not begin.
+  // Asks the gate about the exchange of `clock`. Returns CANCELLED if the exchange must not begin.
   absl::Status OnBegin(uint64_t clock) override;
   void OnComplete(const ExchangeReport& report) override;
 
-  // The steps of the next clock.
+  // Returns the steps of the next clock.
   ClockSpan NextSpan() const;
-  // The steps of clock() are computed. Their metrics go out when the exchange of the clock is
-  // complete.
+  // Call this when the steps of clock() are computed. Sends their metrics when the exchange of the
+  // clock is complete.
   void Advance(v1::StepMetrics metrics);
-  // clock(): the number of clocks whose steps are computed. The exchange of the last one may still
-  // be in progress. completed(): the number of completed exchanges.
+  // clock() is the number of clocks whose steps are computed; the last clock's exchange may still
+  // be in progress. completed() is the number of completed exchanges.
   uint64_t clock() const { return clock_; }
   uint64_t completed() const { return completed_; }
-  // A stop has broken off the last exchange, so its clock's steps count for nothing.
+  // Call this if a stop has broken off the last exchange, so that its clock's steps count for
+  // nothing.
   void TakeBackClock() { clock_ = completed_; }
   double Epoch() const;
 
-  // False if the job lasts until its leased batches are done, and none is in stock.
+  // Returns false if the job lasts until its leased batches are done, and no batch is in stock.
   bool HasBatch() const;
-  // Call this after HasBatch() was false. Settles the exchange, and waits for a batch or for the
-  // end of all batches. False if the deadline came first.
+  // Call this after HasBatch() has returned false. Settles the exchange, and waits until there is a
+  // batch or all batches are done. Returns false if the deadline came first.
   absl::StatusOr<bool> AwaitBatch(Time deadline);
-  // Call this however the clocks ended. Batches that are not reported are trained on again by other
-  // workers.
+  // Reports the batches that are done. Call this after the last clock, also after an error, because
+  // other workers train again on batches that are not reported.
   void ReportDone();
 
-  // True if the job's exchanges are made: those of this worker, or in async mode those of all
-  // workers together. If async batches are leased, AwaitBatch has seen that all are done.
+  // Returns true if all of this worker's exchanges are made, or in async mode all exchanges of all
+  // workers together. In async mode with leased batches, returns true once AwaitBatch has found
+  // that all batches are done.
   bool MadeAll() const;
-  // True if the answer of the current exchange may decide whether its clock was the last one.
+  // Returns true if the answer of the current exchange may decide whether its clock was the last
+  // one.
   bool NearlyMadeAll() const;
 
-  // True if the worker keeps state between clocks, and checkpoints want it.
+  // Returns true if the worker keeps state between clocks, so that checkpoints need it.
   bool keeps_state() const { return keeps_state_; }
-  // From now on the worker keeps state, although its exchange does not. For external jobs.
+  // Makes the worker keep state although its exchange does not. For external jobs.
   absl::Status KeepState();
-  // True if the job's next checkpoint wants what the worker keeps now.
+  // Returns true if the job's next checkpoint needs the worker's present state.
   bool AtCut() const;
-  // If so, settles the exchange and hands the state in. Only ABORTED is an error. After other
-  // failures there is one checkpoint less, which does not justify an end of the training.
+  // If AtCut(), settles the exchange and saves the state. Returns an error only for ABORTED,
+  // because any other failure costs one checkpoint only, and training can go on.
   absl::Status SaveAtCut();
-  // Hands in the state, once a clock. The state is empty if the worker does not know where it was
-  // to begin.
+  // Saves the state, once in a clock. Saves an empty state if the worker has not begun at its first
+  // clock yet.
   absl::Status SaveState();
   bool knows_clock() const { return knows_clock_; }
 
-  // Says what the worker waits for. Thread-safe.
+  // Returns what the worker waits for. Thread-safe.
   std::string Waiting() const;
 
  private:
@@ -144,34 +148,36 @@ class Participant : public ExchangeListener {
   // Ends all waiting for other processes.
   void BreakOff();
   absl::Status BeginAt(const ParameterClient::Attachment& attachment);
-  // Asks where to continue, and begins there. Repeats this if the others overtake the worker
-  // meanwhile.
+  // Asks the servers where to go on, and begins there. Repeats this if the other workers overtake
+  // this one meanwhile.
   absl::StatusOr<ParameterClient::Attachment> Join();
   absl::Status Initialize();
   absl::Status LoadState();
-  // Contributions of clocks below `clock` count; with `dropped`, those of later ones do not.
+  // Notes that contributions of clocks below `clock` count. With `dropped`, contributions of later
+  // clocks do not count.
   void Settled(uint64_t clock, bool dropped) const;
-  // The job's length is a number of batches, which all workers lease.
+  // Returns true if the job's length is a number of batches, which all workers lease.
   bool LastsForBatches() const;
   void ReportIfComplete();
-  // The exchange was broken off. Its clock's contribution counts, or it was dropped.
+  // Reports the clock of an exchange that was broken off. `counts` is whether the servers have
+  // counted its contribution or dropped it.
   void ReportBrokenOff(bool counts);
   void ReportKept();
 
   const ParticipantContext context_;
 
-  // Clocks that are over or in progress.
+  // What is known of the clocks that are over or in progress.
   struct Progress {
-    // The number of contributions that the servers had applied, as last seen, and its last
-    // increase.
+    // The number of contributions that the servers had applied at the latest report, and how much
+    // it had risen since the report before.
     uint64_t version = 0;
     uint64_t version_step = 0;
     ExchangeReport last;
     // Metrics that are not reported yet.
     std::optional<v1::StepMetrics> kept;
-    // How much of the client's traffic has been reported.
+    // The part of the client's traffic that has been reported.
     Traffic reported;
-    // The clock at which the worker's state was handed in last.
+    // The clock at which the worker's state was last saved.
     std::optional<uint64_t> saved_at;
   };
   // The group refers to the client's layout.
@@ -187,9 +193,10 @@ class Participant : public ExchangeListener {
   uint64_t clock_ = 0;
   uint64_t completed_ = 0;
   bool keeps_state_;
-  // knows_clock_: the servers have said where the worker continues. has_state_: it has read the
-  // weights of that clock, or loaded what an earlier life kept. A worker that is stopped before
-  // that hands in an empty state. A worker that resumes from such a state starts afresh.
+  // knows_clock_ is whether the servers have answered where the worker goes on. has_state_ is
+  // whether the worker has read the weights of that clock, or loaded the state of an earlier life.
+  // A worker that is stopped earlier saves an empty state, and a worker that resumes from an empty
+  // state starts afresh.
   bool knows_clock_ = false;
   bool has_state_ = false;
   bool asked_where_to_stop_ = false;

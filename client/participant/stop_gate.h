@@ -1,19 +1,19 @@
-// Decides where training stops. It stands between the trainer, which runs clock after clock, and
-// the heartbeats, which learn of the end while a clock is running.
+// Decides at which clock training stops. The gate stands between the trainer, which runs clock
+// after clock, and the heartbeats, which learn of the end while a clock is running.
 //
 // In sync mode all workers must stop at the same clock s, with every block at version s. The first
 // worker that asks does so at a clock c, when its exchange c - 1 is complete and nothing of c is
-// sent. It fixes s = c + 1. Workers compute clock k while exchange k - 1 is still in progress. That
+// sent. It fixes s = c + 1. Workers compute clock k while exchange k - 1 is still in progress. This
 // does no harm, because the gate counts exchanges, not steps:
 // - When s is fixed, nobody has completed exchange c, because it needs the asker. So nobody has
 //   sent anything of clock s = c + 1, and no block is beyond version s.
 // - Nobody breaks off before exchange s - 1 is complete. A worker may learn of s while it computes
 //   the steps of clock s and others still need its contribution of s - 1. But the gate knows that
-//   the exchange in progress is s - 1, which is not past the end. That exchange ends, and Enter(s)
-//   is refused.
-// - A worker that entered s before it learnt of the stop has broken nothing. Exchange s cannot
-//   complete: the asker learnt of s at once and never sends it. Breaking it off leaves every block
-//   at s.
+//   the exchange in progress is s - 1, which is not past the end. So that exchange is completed,
+//   and Enter(s) is refused.
+// - A worker that entered s before it learnt of the stop has done no harm. Exchange s cannot
+//   complete, because the asker learnt of s at once and never sends its contribution. Breaking off
+//   the exchange leaves every block at version s.
 #pragma once
 
 #include <cstdint>
@@ -31,20 +31,21 @@ class StopGate {
   // `break_off` ends the worker's calls to the servers. It is called at most once, without locks.
   explicit StopGate(std::function<void()> break_off) : break_off_(std::move(break_off)) {}
 
-  // Asks whether the exchange of a clock may begin. False if the clock is at or beyond the end, or
-  // if the worker is refused.
+  // Asks whether the exchange of a clock may begin. Returns false if the clock is at or beyond the
+  // end, or if the worker is refused.
   bool Enter(uint64_t clock);
-  // The exchange that had begun is complete.
+  // Call this when the exchange that Enter() let begin is complete.
   void Leave();
-  // What Enter would say now.
+  // Returns what Enter() would return now.
   bool IsOpen(uint64_t clock) const;
 
-  // The job ends at `clock`. Breaks off an exchange at or beyond it.
+  // Sets the clock at which the job ends. Breaks off an exchange at or beyond that clock.
   void StopAt(uint64_t clock);
-  // The coordinator refuses this worker. Breaks off everything in progress, exchange or not.
+  // Call this when the coordinator refuses this worker. Breaks off everything in progress, whether
+  // it is an exchange or not.
   void Refuse(const absl::Status& why);
 
-  // The clock of the end, if it is known.
+  // The clock at which the job ends, if it is known.
   std::optional<uint64_t> stop_at() const;
   // Why the worker was refused; OK if it was not.
   absl::Status refused() const;

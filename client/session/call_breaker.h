@@ -1,4 +1,4 @@
-// Breaks off, from another thread, a call that is repeated until it is answered.
+// Lets another thread break off a call that is repeated until it is answered.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,8 @@ class CallBreaker {
     return broken_;
   }
 
-  // Call this before an attempt with `context`, and End() after it. False: do not make the attempt.
+  // Call this before an attempt with `context`, and End() after it. Returns false if the attempt
+  // must not be made.
   bool Begin(grpc::ClientContext* context) EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     if (!broken_) attempt_ = context;

@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-// A missing answer may pass: a new life may find the coordinator.
+// Turns a missed deadline into UNAVAILABLE, because a new life may reach the coordinator.
 absl::Status MayPass(const absl::Status& error) {
   return absl::IsDeadlineExceeded(error) ? absl::UnavailableError(error.message()) : error;
 }

@@ -1,4 +1,4 @@
-// Calls to the coordinator that are sent again until it answers.
+// Calls the coordinator, and repeats each call until the coordinator answers.
 #pragma once
 
 #include <atomic>
@@ -19,25 +19,27 @@
 
 namespace leeway {
 
-// The limits of one call: `total` from its first attempt, and the limit's name for messages.
+// Returns the limits of a call that gives up `total` after its first attempt. Messages call this
+// limit `name`.
 RetryLimits Within(Duration total, const char* name);
 
-// The deadline of an attempt that begins now.
+// Returns the time `delay` from now, as the deadline of an attempt.
 std::chrono::system_clock::time_point After(Duration delay);
 
 // Thread-safe.
 class CoordinatorCalls {
  public:
   struct Options {
-    // For messages.
+    // The coordinator's address, for messages.
     std::string address;
-    // Draws the pauses between attempts.
+    // Seeds the random pauses between attempts.
     uint64_t nonce = 0;
     std::function<void(Duration)> sleep;
     std::function<Time()> now;
   };
 
-  // The coordinator answers at once. An attempt that takes longer is lost.
+  // The time limit of an attempt. The coordinator answers at once, so an attempt that takes longer
+  // has failed.
   static constexpr Duration kAttempt = std::chrono::seconds(20);
 
   CoordinatorCalls(std::shared_ptr<grpc::Channel> channel, Options options);
@@ -46,9 +48,9 @@ class CoordinatorCalls {
   Time now() const { return options_.now(); }
   void Sleep(Duration pause) { options_.sleep(pause); }
 
-  // Sends until the coordinator answers, `limits.total` is over, or `breaker` ends the call. One
-  // attempt takes at most `attempt_max`. `what` is for messages. UNAVAILABLE if there was no answer
-  // in time, CANCELLED if the call was broken off.
+  // Repeats `attempt` until the coordinator answers, `limits.total` is over, or `breaker` ends the
+  // call. One attempt takes at most `attempt_max`. `what` describes the call in messages. Returns
+  // UNAVAILABLE if no answer came in time, and CANCELLED if `breaker` ended the call.
   absl::Status Call(const std::string& what, const RetryLimits& limits,
                     const std::function<grpc::Status(grpc::ClientContext&)>& attempt,
                     CallBreaker* breaker = nullptr, Duration attempt_max = kAttempt);

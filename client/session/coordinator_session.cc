@@ -16,13 +16,16 @@
 namespace leeway {
 namespace {
 
-// Long enough for a large model's schema, short enough to report soon that nobody answers.
+// The time limit of one attempt to register. It is long enough for a large model's schema, and
+// short enough to report soon that the coordinator does not answer.
 constexpr Duration kRegisterAttempt = std::chrono::seconds(5);
 constexpr Duration kAtOnce = std::chrono::milliseconds(500);
-// How long a leaving worker waits for the first answer. The coordinator may be gone for good.
+// How long a leaving worker waits for the first answer. It is short, because the coordinator may
+// have ended.
 constexpr Duration kLeaveWithin = std::chrono::seconds(10);
-// The pause between two questions whether the job is sealed. It is short compared with the last
-// checkpoint, and makes few questions for ten thousand workers.
+// The limits of the pause between two requests to leave. The shortest pause is short compared with
+// the last checkpoint. The longest one keeps the coordinator's load low even with ten thousand
+// workers.
 constexpr Duration kSealedPauseMin = std::chrono::milliseconds(20);
 constexpr Duration kSealedPauseMax = std::chrono::seconds(1);
 
@@ -52,7 +55,8 @@ absl::Status CoordinatorSession::Move(
   if (life_.exchange_limit > limits.total) {
     limits = Within(life_.exchange_limit, "limits.exchange_seconds");
   }
-  // The state may be large and the link slow. The connection says whether the other side is there.
+  // An attempt has the whole limit, because the state may be large and the link slow. If the
+  // coordinator is gone, the connection breaks and ends the attempt earlier.
   return calls_.Call(what, limits, attempt, nullptr, limits.total);
 }
 
@@ -70,16 +74,17 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::SendRegister(
   v1::RegisterWorkerReply reply;
   bool answered = false;
   const auto attempt = [&](grpc::ClientContext& context) {
-    // Between calls no thread drives the connection, so a call has to wait for it. Otherwise a
-    // coordinator that comes up during a pause would be noticed only when the attempt to connect
-    // times out.
+    // Between calls no thread drives the connection, so the call waits until the connection is
+    // ready. Otherwise this worker would notice a coordinator that starts during a pause only when
+    // the attempt to connect times out.
     context.set_wait_for_ready(true);
     context.set_deadline(std::min(context.deadline(), After(kRegisterAttempt)));
     grpc::Status status = calls_.stub().RegisterWorker(&context, request, &reply);
     answered |= status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED;
-    // A coordinator that has answered has also said whom it waits for.
+    // If the coordinator has answered, its status already names the processes that it waits for.
     if (answered) return status;
-    // A call that does not wait for the connection returns the reason why it fails.
+    // A second call does not wait for the connection, so its error is the reason why the connection
+    // fails.
     grpc::ClientContext at_once;
     at_once.set_deadline(After(kAtOnce));
     const grpc::Status why = calls_.stub().RegisterWorker(&at_once, request, &reply);
@@ -147,7 +152,7 @@ absl::Status CoordinatorSession::Leave(v1::LeaveReason reason, uint64_t clock,
                                        const std::string& message) {
   EndHeartbeats();
   SetClock(clock);
-  // Sends the last metrics. The worker leaves even if that fails.
+  // Sends the last metrics. The worker leaves even if this fails.
   heartbeats_.Beat().IgnoreError();
   v1::LeaveRequest request;
   life_.Sign(request);
@@ -170,8 +175,8 @@ absl::Status CoordinatorSession::SayLeave(const v1::LeaveRequest& request) {
     if (absl::IsUnavailable(said)) return Unanswered(said, request.reason(), answered);
     RETURN_IF_ERROR(said);
     if (reply.sealed() || !request.waits()) return absl::OkStatus();
-    // The coordinator stays until this worker has heard of the end. Or it comes back and may need
-    // the worker.
+    // The coordinator stays until this worker has learnt that the job is sealed. If it does not
+    // answer, it may be restarting and may need the worker, so this waits longer for it.
     answered = true;
     limits = Within(life_.start_limit, "limits.start_seconds");
     options_.sleep(pause.Next());

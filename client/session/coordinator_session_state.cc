@@ -1,5 +1,5 @@
-// Carries what a worker keeps from clock to clock to the coordinator and back. It is part of
-// checkpoints (server/checkpoint/worker_state.h).
+// Sends the state that a worker keeps between clocks to the coordinator, and loads it from there.
+// The state is part of checkpoints (server/checkpoint/worker_state.h).
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -42,7 +42,7 @@ absl::Status CoordinatorSession::SaveWorkerState(uint64_t clock, const std::stri
     chunk.set_size(state.size());
     for (size_t position = 0; position == 0 || position < state.size(); position += kChunkBytes) {
       chunk.set_data(state.substr(position, kChunkBytes));
-      // Finish() says why a stream is broken.
+      // The stream is broken, and Finish() returns the reason.
       if (!writer->Write(chunk)) break;
       chunk.Clear();
     }
@@ -69,7 +69,8 @@ absl::StatusOr<WorkerState> CoordinatorSession::LoadWorkerState() {
       state.bytes += chunk.data();
     }
     const grpc::Status status = reader->Finish();
-    // Not every relay reports a stream that ends early.
+    // The size is checked, because not every relay between worker and coordinator reports a stream
+    // that ends early.
     if (!status.ok() || state.bytes.size() >= size) return status;
     return grpc::Status(grpc::StatusCode::UNAVAILABLE,
                         absl::StrCat(state.bytes.size(), " of ", size,

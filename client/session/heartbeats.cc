@@ -10,7 +10,8 @@
 namespace leeway {
 namespace {
 
-// A heartbeat that takes longer is as good as lost. The next one says the same.
+// The time limit of one heartbeat. A heartbeat that takes longer is given up, because the next one
+// contains the same.
 constexpr Duration kHeartbeatAttempt = std::chrono::seconds(5);
 
 }  // namespace
@@ -52,7 +53,8 @@ void Heartbeats::Loop() {
     }
     const Time beat = std::chrono::steady_clock::now();
     MutexLock lock(mutex_);
-    // If a server is gone for long, its thousands of workers ask less and less often.
+    // If a server is gone for long, thousands of workers may ask for news. So each of them asks
+    // less and less often.
     if (std::exchange(known, heard_.epoch) != heard_.epoch) soon = kBeatsApart;
     while (!ending_ && changed_.WaitUntil(mutex_, beat + (beat_soon_ ? soon : every_))) {
     }
@@ -103,7 +105,7 @@ absl::Status Heartbeats::Beat() {
     TakeReply(reply);
     return status;
   }
-  // Without an answer nothing is known to have arrived, so the records go out again.
+  // Without an answer the records may not have arrived, so they are sent again.
   MutexLock lock(mutex_);
   steps_.PutBack({request.steps().begin(), request.steps().end()});
   evaluations_.insert(evaluations_.begin(), evaluations.begin(), evaluations.end());

@@ -1,4 +1,5 @@
-// The heartbeats of a worker: they renew its lease, carry its metrics, and bring what has changed.
+// A worker's heartbeats. They renew its lease, send its metrics, and return what has changed in the
+// job.
 #pragma once
 
 #include <chrono>
@@ -24,18 +25,20 @@ namespace leeway {
 // Thread-safe after Begin().
 class Heartbeats {
  public:
-  // What heartbeats bring. All callbacks run on the heartbeats' thread.
+  // The callbacks of the heartbeats. All of them run on the heartbeats' thread.
   struct Listener {
-    // Says what the worker waits for. Empty: it computes.
+    // Returns what the worker waits for, or an empty string if it computes.
     std::function<std::string()> waiting;
-    // The clock at which to stop is known, or has changed (a failing job stops earlier).
+    // Called when the clock at which to stop becomes known, or changes because a failing job stops
+    // earlier.
     std::function<void(uint64_t stop_at)> on_stop_at;
-    // Blocks have moved to other servers. The list is by shard.
+    // Called when blocks have moved to other servers. `servers` is by shard.
     std::function<void(const std::vector<ServerEndpoint>& servers)> on_servers = nullptr;
-    // The newest lives of the workers of this host, whose contributions this worker sends.
+    // Called with the newest lives of the workers of this host whose contributions this worker
+    // combines.
     std::function<void(const v1::HostGroup& group)> on_group = nullptr;
-    // The coordinator has given up this life of the rank, so the worker must stop. Called once,
-    // after the last heartbeat.
+    // Called when the coordinator has given up this life of the rank, so that the worker must stop.
+    // Called once, after the last heartbeat.
     std::function<void(const absl::Status& why)> on_refused;
   };
 
@@ -43,23 +46,25 @@ class Heartbeats {
 
   // `calls` outlives it.
   explicit Heartbeats(CoordinatorCalls& calls);
-  // Ends them. The coordinator is not told, and takes the rank for lost.
+  // Ends the heartbeats without telling the coordinator, which then considers the rank lost.
   ~Heartbeats();
 
-  // The worker has registered. `epoch`: of the servers, as the answer gave them.
+  // Call this when the worker has registered. `epoch` is the epoch of the placement in the answer
+  // to the registration.
   void Begin(const SessionLife& life, uint64_t epoch);
   // Starts the thread, which sends one heartbeat in each period `every`. Call it once.
   void Start(Duration every, Listener listener);
-  // Sends the next heartbeat early, no sooner than kBeatsApart after the last one. The distance
-  // doubles each time that there is no news.
+  // Sends the next heartbeat early, no sooner than kBeatsApart after the last one. This distance
+  // doubles after each early heartbeat whose answer reports no new placement.
   void BeatSoon();
-  // When this returns, the listener is not called any more.
+  // Ends the heartbeats. When this returns, the listener is not called any more.
   void End();
   // Sends one heartbeat, on the caller's thread.
   absl::Status Beat();
-  // Sends `request`, a Greeting() with more in it, until the coordinator has answered.
+  // Sends `request`, a Greeting() with more in it, and repeats it until the coordinator answers.
+  // `what` describes the call in messages.
   absl::Status Tell(const std::string& what, const v1::HeartbeatRequest& request);
-  // A heartbeat that says only who sends it, and how far the worker is.
+  // Returns a heartbeat with only the sender's identity and the worker's clock.
   v1::HeartbeatRequest Greeting() const;
 
   void SetClock(uint64_t clock);
@@ -69,11 +74,11 @@ class Heartbeats {
   bool others_are_heard() const { return others_heard_.Lately(); }
 
  private:
-  // What the coordinator has said so far.
+  // What the coordinator has answered so far.
   struct Heard {
     bool stop_requested = false;
     std::optional<uint64_t> stop_at;
-    // Of the servers.
+    // The epoch of the latest placement of the shards.
     uint64_t epoch = 0;
   };
 

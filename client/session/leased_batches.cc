@@ -12,7 +12,8 @@ namespace {
 
 // How often finished batches are reported, if nothing else is asked meanwhile.
 constexpr Duration kReportEvery = std::chrono::milliseconds(250);
-// The pause between two questions when no batch is left. Other workers have to finish first.
+// The pause between two questions when no batch is left, because other workers have to finish their
+// batches first.
 constexpr Duration kAgain = std::chrono::milliseconds(20);
 
 }  // namespace
@@ -38,7 +39,7 @@ LeasedBatches::~LeasedBatches() {
 
 void LeasedBatches::SetPlace(uint64_t clock, uint64_t taken) {
   place_ = {clock, taken};
-  // Divide first: the product may overflow.
+  // The division comes first, because the product may overflow.
   const uint64_t left_of_clock =
       steps_.all / steps_.of_clock < clock ? 0 : steps_.all - clock * steps_.of_clock;
   stock_.SetLeft(left_of_clock - std::min(taken, left_of_clock));

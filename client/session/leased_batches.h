@@ -1,5 +1,5 @@
-// Leased data: a thread keeps a stock of batches from the coordinator, so that no step waits for
-// it.
+// Keeps a stock of leased batches. A thread fetches them from the coordinator, so that no step has
+// to wait for it.
 #pragma once
 
 #include <cstdint>
@@ -24,75 +24,79 @@ namespace leeway {
 class LeasedBatches {
  public:
   struct Coordinator {
-    // Asks once, and retries as long as that makes sense. Returns an answer or an error within some
-    // limit. The request has `done` and `want`.
+    // Sends the request, in which `done` and `want` are filled in, and retries as long as that
+    // makes sense. Returns an answer or an error within some time limit.
     std::function<absl::StatusOr<v1::LeaseDataReply>(const v1::LeaseDataRequest& request)> ask;
-    // Ends the request in progress at once, and every later one. May be null.
+    // Ends the request in progress and every later one at once. May be null.
     std::function<void()> break_off;
   };
 
-  // The steps of the worker.
+  // The numbers of this worker's steps.
   struct Steps {
-    // Steps of the whole job. The largest value if the job sets no number.
+    // The number of steps in the whole job, and in one clock. `all` is the largest value if the job
+    // sets no number.
     uint64_t all = std::numeric_limits<uint64_t>::max();
     uint64_t of_clock = 1;
   };
 
   LeasedBatches(Coordinator coordinator, Steps steps);
-  // Asks through `session`, which must outlive the result.
+  // Returns functions that ask through `session`, which must outlive them.
   static Coordinator Of(CoordinatorSession& session);
   // Cancels the request in progress.
   ~LeasedBatches();
   LeasedBatches(const LeasedBatches&) = delete;
 
-  // The next clock is `clock`.
+  // Sets the next clock to `clock`.
   void GoOnAt(uint64_t clock) EXCLUDES(mutex_);
-  // Sets `batch` to the batch for the next step of `clock`, which never falls. It sets nothing if
-  // no batch is left: then the clock's later steps get none either. It waits only if the stock is
-  // empty, once a clock, until the coordinator has answered. Returns false if the deadline came
-  // first, or the coordinator's error.
+  // Sets `batch` to the batch for the next step of `clock`, which never falls. Sets it to nothing
+  // if no batch is left; the clock's later steps then get none, either. Waits for the coordinator's
+  // answer only if the stock is empty, and at most once in a clock. Returns false if the deadline
+  // came first. Returns the coordinator's error if it has sent one.
   absl::StatusOr<bool> Next(uint64_t clock, Time deadline, std::optional<uint64_t>& batch)
       EXCLUDES(mutex_);
-  // The batches that the next calls of Next() will probably give, at most `most`. Does not wait.
+  // Returns at most `most` batches that the next calls of Next() will probably return. Does not
+  // wait.
   std::vector<uint64_t> Upcoming(size_t most) const EXCLUDES(mutex_);
 
-  // Contributions of clocks below `clock` count. With `dropped`, contributions of later clocks do
-  // not count, and their batches go back.
+  // Reports that the contributions of clocks below `clock` count, so that their batches are done.
+  // With `dropped`, the contributions of later clocks do not count, and their batches go back to
+  // the coordinator.
   void Settle(uint64_t clock, bool dropped = false) EXCLUDES(mutex_);
 
   bool HasBatch() const EXCLUDES(mutex_);
   enum class State { kReady, kWaiting, kOver };
-  // Waits until there is a batch, all of the job's batches are done, or the deadline has come.
-  // Other workers may first have to finish, or to be declared lost.
+  // Waits until there is a batch, all of the job's batches are done, or the deadline has come. This
+  // may take until other workers have finished their batches, or until the coordinator has declared
+  // those workers lost.
   absl::StatusOr<State> Await(Time deadline) EXCLUDES(mutex_);
-  // Reports what is done, if the coordinator can be reached.
+  // Reports the batches that are done, if the coordinator can be reached.
   void Flush() EXCLUDES(mutex_);
-  // Says what the worker waits for. Empty if it does not wait.
+  // Returns what the worker waits for. Returns an empty string if it does not wait.
   std::string Waiting() const EXCLUDES(mutex_);
 
  private:
-  // The numbers of the newest questions that were wanted, begun and answered.
+  // A question is a request to the coordinator. These are the numbers of the newest questions that
+  // were wanted, begun and answered.
   struct Questions {
     uint64_t wanted = 1;
     uint64_t begun = 0;
     uint64_t answered = 0;
   };
-  // The clock for which batches are being taken, and how many were taken.
+  // The clock that is taking batches, and how many it has taken.
   struct Place {
     uint64_t clock = 0;
     uint64_t taken = 0;
   };
 
-  // Waits until there is something to ask, and returns the question's number. Nothing when the loop
-  // is over.
+  // Waits until there is something to ask, fills in `request`, and returns the question's number.
+  // Returns nothing when the loop is to end.
   std::optional<uint64_t> AwaitQuestion(v1::LeaseDataRequest& request) EXCLUDES(mutex_);
   void Loop() EXCLUDES(mutex_);
   bool AskNow() const REQUIRES(mutex_);
-  // Notes that `taken` batches were taken for the clock. The worker's remaining steps bound the
-  // stock.
+  // Notes that `clock` has taken `taken` batches. Limits the stock to the worker's remaining steps.
   void SetPlace(uint64_t clock, uint64_t taken) REQUIRES(mutex_);
-  // Want: returns the number of a question that is asked after this call. Settled: true if that
-  // question was answered, or never will be.
+  // Want asks for a question to be sent after this call, and returns its number. Settled returns
+  // true if that question was answered, or never will be.
   uint64_t Want() REQUIRES(mutex_);
   bool Settled(uint64_t question) const REQUIRES(mutex_);
 
@@ -102,7 +106,7 @@ class LeasedBatches {
   mutable Mutex mutex_;
   CondVar changed_;
   BatchStock stock_ GUARDED_BY(mutex_);
-  // The coordinator's final error.
+  // The coordinator's final error, or OK.
   absl::Status error_ GUARDED_BY(mutex_);
   Questions questions_ GUARDED_BY(mutex_);
   Time next_report_ GUARDED_BY(mutex_);

@@ -1,4 +1,4 @@
-// Metrics that wait to be sent to the coordinator.
+// Collects metrics that are to be sent to the coordinator.
 #pragma once
 
 #include <vector>
@@ -8,26 +8,28 @@
 
 namespace leeway {
 
-// Merges metrics of one twentieth of a second into one record. So a worker with ten thousand clocks
-// a second is not busy with reports. Pure; not thread-safe.
+// Merges the metrics of a twentieth of a second into one record, so that a worker with ten thousand
+// clocks a second does not spend its time on reports. Pure; not thread-safe.
 class MetricsQueue {
  public:
-  // A record covers at most this time.
+  // The longest time that one record covers.
   static constexpr Duration kMergeWithin = std::chrono::milliseconds(50);
-  // If there are more, everything goes into the last record: a coordinator may be gone for long. At
-  // 20 records a second this is about seven minutes.
+  // The largest number of records, because the coordinator may be gone for long. When it is
+  // reached, all further metrics are merged into the last record. At 20 records a second that is
+  // after about seven minutes.
   static constexpr size_t kRecordsMax = 8192;
 
   void Add(const v1::StepMetrics& metrics, Time now);
   // Returns all records, and forgets them.
   std::vector<v1::StepMetrics> Take();
-  // The records did not arrive: they become the oldest ones again.
+  // Puts records back that did not arrive. They become the oldest records again.
   void PutBack(std::vector<v1::StepMetrics> records);
   bool empty() const { return records_.empty(); }
 
  private:
   std::vector<v1::StepMetrics> records_;
-  // When the last record was begun. It takes no more after kMergeWithin.
+  // The time at which the last record was begun. After kMergeWithin no more metrics are merged into
+  // it.
   Time last_began_;
 };
 

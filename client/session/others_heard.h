@@ -1,4 +1,4 @@
-// Whether the processes that a long wait may depend on are alive, as the coordinator hears them.
+// Asks the coordinator whether it hears all processes on which a long wait may depend.
 #pragma once
 
 #include <optional>
@@ -11,18 +11,20 @@
 
 namespace leeway {
 
-// A worker that waits asks the coordinator four times in each limits.exchange_seconds. If it hears
-// all the others, they are busy, and the wait may go on as long as they need. Look() is called by
-// one thread; Lately() by any.
+// A worker that waits asks the coordinator four times in each limits.exchange_seconds. If the
+// coordinator hears all the others, they are busy, so the wait may go on as long as they need. One
+// thread calls Look(); any thread may call Lately().
 class OthersHeard {
  public:
   // `calls` outlives it.
   explicit OthersHeard(CoordinatorCalls& calls) : calls_(calls) {}
 
   void Begin(const SessionLife& life) { life_ = life; }
-  // The worker waits for `what`; empty: it does not wait.
+  // Call this regularly with what the worker waits for, or with an empty string if it does not
+  // wait.
   void Look(const std::string& what);
-  // True if the coordinator has said so within half of limits.exchange_seconds.
+  // Returns true if the coordinator has reported within the last half of limits.exchange_seconds
+  // that it hears all the others.
   bool Lately() const;
 
  private:
@@ -31,7 +33,7 @@ class OthersHeard {
   CoordinatorCalls& calls_;
   // Constant after Begin().
   SessionLife life_;
-  // Since when the worker waits, and when it last asked.
+  // The time since which the worker waits, and the time at which it last asked.
   std::optional<Time> waits_since_;
   Time asked_{};
 

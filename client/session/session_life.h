@@ -1,4 +1,4 @@
-// One life of a worker in its job, as the coordinator's answer to its registration gives it.
+// One life of a worker in its job, from the coordinator's answer to its registration.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,14 @@ struct SessionLife {
   uint32_t rank = 0;
   uint64_t incarnation = 0;
   uint64_t generation = 0;
-  // How long the worker waited at most when it registered: limits.start_seconds.
+  // The longest time that the worker waited when it registered: limits.start_seconds.
   Duration start_limit{};
   // limits.exchange_seconds.
   Duration exchange_limit{};
-  // A clock may be complete without a worker that is lost.
+  // Whether a clock may be complete without a worker that is lost.
   bool goes_on_without_lost = false;
 
-  // `limit`: how long the registration might take.
+  // Returns the life that `reply` describes. `limit` is the time limit of the registration.
   static SessionLife Of(const v1::RegisterWorkerReply& reply, Duration limit) {
     return {
         .job = reply.job_id(),
@@ -36,7 +36,7 @@ struct SessionLife {
                                 reply.job().workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE};
   }
 
-  // Fills in the sender of a request.
+  // Writes this life to a request, as its sender.
   template <typename Request>
   void Sign(Request& request) const {
     request.set_job(job);
@@ -45,8 +45,8 @@ struct SessionLife {
     request.set_generation(generation);
   }
 
-  // The limits of what a worker says or asks while it trains. A coordinator that is being started
-  // again is waited for.
+  // Returns the limits of the calls that a worker makes while it trains. They are long enough for a
+  // coordinator that is being restarted.
   RetryLimits Patience() const {
     constexpr Duration kPatienceMin = std::chrono::seconds(60);
     RetryLimits limits;

@@ -18,11 +18,12 @@ namespace {
 constexpr size_t kBytesMin = 64 << 10;
 constexpr size_t kBytesMax = 4 << 20;
 constexpr int kTries = 3;
-// An echo must take longer than an empty one by this much. That is long compared with timer errors.
+// The measurement ends when an echo takes longer than an empty echo by this time, which is long
+// compared with timer errors.
 constexpr Duration kTells = std::chrono::milliseconds(20);
 // An echo that takes this long is not repeated.
 constexpr Duration kSlow = std::chrono::milliseconds(500);
-// An echo that takes longer is lost.
+// An echo that takes longer has failed.
 constexpr Duration kLost = std::chrono::seconds(20);
 
 class Probe {

@@ -1,4 +1,4 @@
-// Measures how fast the link to server 0 is. `auto` compression chooses by it.
+// Measures the speed of the link to server 0, by which `auto` compression chooses.
 #pragma once
 
 #include <functional>
@@ -16,15 +16,15 @@ namespace leeway {
 // One call of Coordinator.ProbeLink.
 using LinkEcho =
     std::function<absl::StatusOr<v1::ProbeLinkReply>(const v1::ProbeLinkRequest& request)>;
-// Calls the coordinator that the channel reaches, and gives up after 20 s.
+// Returns a function that calls the channel's coordinator, and gives up after 20 s.
 LinkEcho EchoOver(std::shared_ptr<grpc::Channel> channel);
 
-// Returns bytes a second, as the harmonic mean of both directions. The measure is the extra time
-// that an echo with bytes takes over an empty echo. The size grows until that time is long enough
-// to tell, or to 4 MiB. For each size the fastest of three echoes counts, so that a connection has
-// time to reach its speed; a slow link is asked once. If the answer comes from the host `host`
-// (common/rpc/host.h), no bytes are sent and the result is infinity. Errors: those of `echo`, or
-// INTERNAL if the answer differs from what was sent.
+// Returns the link's bytes a second, as the harmonic mean of both directions. It follows from the
+// extra time that an echo with bytes takes over an empty echo. The number of bytes grows until that
+// time is long enough to measure, or to 4 MiB. For each size the fastest of three echoes counts, so
+// that a connection has time to reach its speed; on a slow link one echo counts. If the answer
+// comes from `host` (common/rpc/host.h), no bytes are sent and the result is infinity. Returns the
+// errors of `echo`, and INTERNAL if the answer differs from what was sent.
 absl::StatusOr<double> MeasureLink(const std::string& host, const std::function<Time()>& now,
                                    const LinkEcho& echo);
 

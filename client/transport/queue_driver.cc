@@ -9,7 +9,8 @@
 namespace leeway {
 namespace {
 
-// When nobody waits and no call is open, the driver's thread takes the queue after this time.
+// When no thread waits and no call is open, the driver's own thread takes over the queue after this
+// time.
 constexpr Duration kLeftAlone = std::chrono::milliseconds(2);
 // A thread that drove this recently will drive again. Waking another thread costs more.
 constexpr Duration kBackSoon = std::chrono::microseconds(50);
@@ -17,7 +18,8 @@ constexpr Duration kBackSoon = std::chrono::microseconds(50);
 gpr_timespec At(Time deadline) {
   if (deadline == Time::max()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
   const Duration left = deadline - SteadyNow();
-  // gRPC rounds future times up to whole milliseconds, even the present moment.
+  // The past is passed to gRPC, because gRPC rounds times up to whole milliseconds, even the
+  // present moment.
   if (left <= Duration::zero()) return gpr_inf_past(GPR_CLOCK_MONOTONIC);
   const auto us = std::chrono::duration_cast<std::chrono::microseconds>(left).count();
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_micros(us, GPR_TIMESPAN));
@@ -59,9 +61,9 @@ bool QueueDriver::RunNext(Time deadline) {
   return true;
 }
 
-// Between two exchanges of a thread that waits for each, the queue is left alone: waking the
-// driver's thread would cost more than the exchange. The driver's thread looks at the queue by
-// itself.
+// If a thread waits for each of its exchanges, no thread runs the queue between two of them,
+// because waking the driver's thread would cost more than the exchange. The driver's thread takes
+// over by itself after kLeftAlone.
 bool QueueDriver::TakeInBackground() {
   MutexLock lock(mutex_);
   while (!over_) {
@@ -74,7 +76,7 @@ bool QueueDriver::TakeInBackground() {
     }
     background_.WaitUntil(mutex_, free ? left_alone : now + kLeftAlone);
   }
-  // Takes what is left on the queue.
+  // After the end this thread takes the events that are left on the queue.
   driven_ = true;
   return true;
 }
@@ -95,7 +97,7 @@ void QueueDriver::Drive(const std::function<bool()>& done, Time deadline) {
   {
     MutexLock lock(mutex_);
     const Time now = SteadyNow();
-    // A thread that only looks will look again.
+    // A thread whose deadline has passed only polls the queue, and will poll it again.
     back_soon_ = now - given_back_ < kBackSoon || deadline <= now;
     ++waiting_;
     // While others wait for the queue, the driving thread gives it back after each event.

@@ -1,5 +1,5 @@
-// Serves a worker's completion queue and runs its events, on one thread at a time. That is the
-// thread that waits for an answer (Drive), or else a thread of the driver's own.
+// Runs the events of a worker's completion queue, on one thread at a time: on a thread that waits
+// for an answer (Drive), or else on the driver's own thread.
 #pragma once
 
 #include <atomic>
@@ -19,28 +19,29 @@ namespace leeway {
 class QueueDriver {
  public:
   QueueDriver() = default;
-  // The driver was stopped, or never started.
+  // Stop() must have been called, unless the driver was never started.
   ~QueueDriver() = default;
   QueueDriver(const QueueDriver&) = delete;
 
   grpc::CompletionQueue* queue() { return &queue_; }
-  // Events are run from now on.
+  // Starts the driver's own thread.
   void Start();
   // Call this when no operation is in progress. Runs the remaining events, and none after that.
   void Stop();
-  // Runs events on this thread until `done` or the deadline. `done` is asked after each event.
+  // Runs events on this thread until `done` returns true or the deadline comes. Calls `done` after
+  // each event.
   void Drive(const std::function<bool()>& done, Time deadline);
 
   // Counts the calls that have no answer yet, and the bytes that they send.
   void CallBegan(uint64_t bytes);
   void CallsEnded(uint64_t calls, uint64_t bytes);
 
-  // See QueuePoller. Call it from an event, or when no event runs.
+  // See QueuePoller. Call these from an event, or when no event runs.
   void AtRest(std::function<void()> work) { poller_.AtRest(std::move(work)); }
   void RunAtRest() { poller_.RunAtRest(); }
 
  private:
-  // Runs the next event. False: none came by the deadline, or the queue is shut down.
+  // Runs the next event. Returns false if none came by the deadline, or if the queue is shut down.
   bool RunNext(Time deadline);
   // The driver's own thread.
   void Loop();
@@ -60,7 +61,8 @@ class QueueDriver {
   bool driven_ GUARDED_BY(mutex_) = false;
   uint32_t waiting_ GUARDED_BY(mutex_) = 0;
   Time given_back_ GUARDED_BY(mutex_){};
-  // The last driving thread had been away only for a moment.
+  // Whether the last driving thread had come back after a moment only, so that it will probably
+  // drive again soon.
   bool back_soon_ GUARDED_BY(mutex_) = false;
   bool over_ GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -18,13 +18,14 @@ namespace leeway {
 namespace {
 
 constexpr char kMethod[] = "/leeway.v1.ParameterServer/Exchange";
-// A frame of this size takes no more requests. Large payloads go one by one, so that the server can
-// work on the first while the second is in flight. Small payloads share the cost of a frame.
+// A frame of this size gets no more requests. Large payloads are sent one by one, so that the
+// server can process the first while the second is in flight. Small payloads share the cost of a
+// frame.
 constexpr uint64_t kFrameBytes = 256 << 10;
 constexpr int kFrameRequests = 512;
-// A frame also takes no more requests beyond this size, counting its payloads and those of the
-// answers, wherever they are. A server that reads and writes them in shared memory serves the frame
-// as a whole, and meanwhile hears nothing of this stream.
+// A frame also gets no more requests once the payloads of its requests and their answers have this
+// size, in the frame or in shared memory. If they are in shared memory, the server processes the
+// whole frame before it reads from this stream again.
 constexpr uint64_t kFrameServedBytes = 4 << 20;
 
 v1::ExchangeMethod MethodOf(TransportRequest::Kind kind) {
@@ -95,7 +96,7 @@ void StreamLane::Begin() {
   server_reads_arena_ = false;
   released_.clear();
   stream_->calls = stub_.PrepareCall(&stream_->context, kMethod, options_.driver->queue());
-  // This only notes the call. The queue connects and sends.
+  // This only starts the call. The thread of the queue connects and sends.
   stream_->calls->StartCall(stream_->started.Tag());
 }
 
@@ -136,8 +137,8 @@ void StreamLane::Flush() {
     frame = writer_.Finish(*head);
     stream->writing = true;
   }
-  // Outside the lock, because it may write to the socket. The stream stays: it does not end while
-  // it is writing.
+  // This runs without the lock, because it may write to the socket. The stream stays valid, because
+  // it does not end while it is writing.
   stream->calls->Write(frame, stream->written.Tag());
 }
 
@@ -230,7 +231,7 @@ void StreamLane::OnRead(bool ok) {
   FlushSoon();
 }
 
-// A stream whose read or write has failed is over. Its other operation then fails by itself.
+// A stream is over when its read or write has failed. The other operation then fails by itself.
 void StreamLane::EndWhenIdle() {
   if (!stream_->broken || stream_->ending || stream_->writing || stream_->reading) return;
   stream_->ending = true;
@@ -248,7 +249,8 @@ void StreamLane::OnEnded(bool) {
   absl::flat_hash_map<uint64_t, Pending> failed;
   {
     MutexLock lock(mutex_);
-    // Whatever has ended the stream, it does not answer a call: answers travel in replies.
+    // The end of a stream is never the answer to a call, because answers come in replies. So all
+    // calls end with UNAVAILABLE.
     status = absl::UnavailableError(
         stream_->status.ok()
             ? "the server ended the connection"

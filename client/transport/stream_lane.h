@@ -1,6 +1,6 @@
 // One connection to one server, with a long-lived stream on it. Requests go out in frames, and
-// replies come back in any order. A stream that breaks fails the calls that it carried, and the
-// next call begins another stream.
+// replies come back in any order. If a stream breaks, the calls that it carried fail, and the next
+// call begins another stream.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace leeway {
 
-// Thread-safe. The completion queue's thread hands on the replies.
+// Thread-safe. The completion queue's thread passes on the replies.
 class StreamLane {
  public:
   struct Options {
@@ -33,33 +33,35 @@ class StreamLane {
     QueueDriver* driver = nullptr;
     // For messages: "server 0 (host:port)".
     std::string server = "a server";
-    // Memory that is offered to the server, which is on this host. Null: payloads travel in frames.
+    // Memory that is offered to the server, which is on this host. If null, payloads travel in
+    // frames.
     std::shared_ptr<SharedArena> arena;
-    // The connection is a unix socket. Otherwise requests load a link, and the server is asked to
-    // say when a request has arrived whose answer has to wait.
+    // Whether the connection is a unix socket. If not, requests load a link, so the lane asks the
+    // server to report a request's arrival if its answer has to wait.
     bool local = false;
-    // Called when a stream has ended, as the last thing that happens in it.
+    // Called when a stream has ended. The stream does nothing after this.
     std::function<void()> on_stream_end;
   };
 
   explicit StreamLane(Options options);
   ~StreamLane();
 
-  // Not OK: the lane was closed for this reason, and takes no more calls.
+  // Sends the request. Returns an error if the lane is closed, with the reason given to Close().
   absl::Status Call(const TransportRequest& request, Time deadline,
                     std::shared_ptr<TransportCall> call);
-  // Ends the calls whose deadline has passed with DEADLINE_EXCEEDED, unless the link brings
-  // answers of other calls.
+  // Ends the calls whose deadline has passed with DEADLINE_EXCEEDED. A call may wait longer while
+  // the link is bringing answers of other calls.
   void GiveUpLate(Time now);
-  // Breaks off all calls for good: they end with `why`, which is not OK. The first reason stands.
+  // Closes the lane for good. All calls end with `why`, which is not OK. If called again, the first
+  // reason stays.
   void Close(const absl::Status& why);
 
   const std::string& server() const { return options_.server; }
   // Payload bytes of the requests that have no answer yet.
   uint64_t unanswered_bytes() const;
-  // True if a stream has begun and not ended. There is at most one.
+  // Returns true if a stream has begun and not ended. There is at most one.
   bool busy() const;
-  // Closed, and never busy again.
+  // True if the lane is closed and will never be busy again.
   bool over() const;
 
  private:
@@ -76,18 +78,18 @@ class StreamLane {
   class Stream;
 
   void Begin() REQUIRES(mutex_);
-  // Sends a frame if there is something to send and no frame is being sent.
+  // Sends a frame, unless there is nothing to send or a frame is being sent.
   void Flush();
-  // The same, but requests that can wait for more are sent when the queue's thread has nothing else
-  // to do. Runs on that thread.
+  // The same, but small requests are sent only when the queue's thread has nothing else to do, so
+  // that more of them share a frame. Runs on that thread.
   void FlushSoon();
-  // Fills in what a frame says besides its requests.
+  // Fills in the parts of a frame's head that do not belong to a request.
   void FillHead(v1::RequestFrame& head) REQUIRES(mutex_);
-  // True if the frame can take another request. `writer_` has its payloads, and `served_bytes` are
-  // all the bytes that it asks for.
+  // Returns true if the frame can take another request. `writer_` has the frame's payloads, and
+  // `served_bytes` is the number of bytes of all its requests and their answers.
   bool HasRoom(const v1::RequestFrame& head, uint64_t served_bytes) const REQUIRES(mutex_);
 
-  // Called by the stream, on the queue's thread.
+  // The stream calls these four on the queue's thread.
   void OnStarted(bool ok);
   void OnWritten(bool ok);
   void OnRead(bool ok);
@@ -95,18 +97,21 @@ class StreamLane {
   // Ends a broken stream once none of its operations is in progress.
   void EndWhenIdle() REQUIRES(mutex_);
   void Break();
-  // Reads what a frame says besides its replies, whose payloads have `payload_bytes` in all.
+  // Reads the parts of a frame's head that do not belong to a reply. `payload_bytes` is the size of
+  // all payloads in the frame.
   void TakeHead(const v1::ReplyFrame& head, uint64_t payload_bytes);
-  // Not OK: the server's message makes no sense.
+  // Handle one reply of a frame. Return an error if the server's message is invalid.
   absl::Status TakeAcceptance(const v1::StreamReply& reply);
   absl::Status TakeReply(const v1::StreamReply& reply, FramePayload& frame);
-  // The payload in the server's memory. UNAVAILABLE: this process cannot read it.
+  // Returns the payload in the server's memory. Returns UNAVAILABLE if this process cannot read
+  // that memory.
   absl::StatusOr<FloatPayload> SharedPayloadOf(const v1::StreamReply& reply,
                                                TransportReply& result);
-  // A pending call is not answered yet (TransportCall::OnMissing). It waits on, or ends with `end`.
+  // Asks a pending call whether it waits longer for its answer (TransportCall::OnMissing). If not,
+  // ends it with `end`.
   void WaitOnOrEnd(uint64_t id, TransportCall& call, const std::string& missing,
                    const absl::Status& end);
-  // Takes a pending call away. Null if it is not pending.
+  // Removes a pending call, and returns it. Returns null if it is not pending.
   std::shared_ptr<TransportCall> Remove(uint64_t id) REQUIRES(mutex_);
   void TakeAnswer(const v1::MemoryAnswer& answer);
 
@@ -115,7 +120,7 @@ class StreamLane {
 
   mutable Mutex mutex_;
   std::unique_ptr<Stream> stream_ GUARDED_BY(mutex_);
-  // Not OK: the lane is closed.
+  // The reason why the lane was closed. OK if it is open.
   absl::Status closed_ GUARDED_BY(mutex_);
   uint64_t next_id_ GUARDED_BY(mutex_) = 1;
   std::deque<Outgoing> outgoing_ GUARDED_BY(mutex_);
@@ -124,14 +129,14 @@ class StreamLane {
   bool flush_due_ GUARDED_BY(mutex_) = false;
   absl::flat_hash_map<uint64_t, Pending> pending_ GUARDED_BY(mutex_);
   uint64_t unanswered_bytes_ GUARDED_BY(mutex_) = 0;
-  // When values last came, on any stream.
+  // The time at which values last came, on any stream.
   Time values_came_ GUARDED_BY(mutex_){};
-  // Replies of the stream whose shared ranges have been read.
+  // The numbers of the stream's replies whose ranges in shared memory have been read.
   std::vector<uint64_t> released_ GUARDED_BY(mutex_);
-  // The arena is offered to the server, until it turns out that one side cannot read the other's
+  // Whether the lane offers the arena to the server. It does until one side cannot read the other's
   // memory.
   bool offers_ GUARDED_BY(mutex_);
-  // The server reads the arena.
+  // Whether the server reads the arena.
   bool server_reads_arena_ GUARDED_BY(mutex_) = false;
   // Kept from frame to frame for its memory.
   FrameWriter writer_ GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
-// What a lane receives: replies for its calls, payloads from frames or from the server's memory,
-// and notices of calls that wait longer than expected.
+// How a lane handles what it receives: replies to its calls, payloads in frames or in the server's
+// memory, and notices of calls that wait longer than expected.
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -20,7 +20,8 @@
 namespace leeway {
 namespace {
 
-// A link in use brings this number of bytes within this time.
+// Returns how long a link that carries `bytes` may bring no values: 20 s, and the time for the
+// bytes at 128 KiB a second.
 Duration SilenceOf(uint64_t bytes) {
   constexpr uint64_t kSlowestBytesPerSecond = 128 << 10;
   return std::chrono::seconds(20) +
@@ -68,12 +69,12 @@ absl::Status StreamLane::TakeReply(const v1::StreamReply& reply, FramePayload& f
   TransportReply result;
   auto payload =
       reply.has_shared() ? SharedPayloadOf(reply, result) : frame.Take(reply.payload_bytes());
-  // Null if the call was given up: nobody waits for the reply.
+  // The call is null if it was given up. Nobody waits for its reply then.
   if (call != nullptr) {
     if (reply.code() != 0) {
       call->OnDone(StatusOf(reply), {});
     } else if (!payload.ok()) {
-      // Whatever the reply says, its payload cannot be read: the call is made again.
+      // The payload cannot be read, so the call is made again, whatever the reply says.
       call->OnDone(absl::UnavailableError(payload.status().message()), {});
     } else {
       result.version = reply.version();
@@ -139,7 +140,8 @@ void StreamLane::TakeAnswer(const v1::MemoryAnswer& answer) {
     offers_ = mapping.ok();
   }
   if (!mapping.ok()) {
-    // The server will go on naming its memory in this stream's replies.
+    // This stream's replies will go on referring to the server's memory, which cannot be read. So
+    // the stream is broken off.
     spdlog::info("no shared memory with {}: {}", options_.server,
                  std::string(mapping.status().message()));
     return Break();
@@ -154,8 +156,8 @@ void StreamLane::GiveUpLate(Time now) {
     MutexLock lock(mutex_);
     for (const auto& [id, pending] : pending_) {
       if (pending.deadline > now) continue;
-      // Answers of other calls are on the link before this one. Asking again would make the link
-      // slower.
+      // The link is still carrying the answers of other calls. Sending this call again would make
+      // the link slower.
       const bool link_is_busy = now - values_came_ < SilenceOf(pending.bytes);
       (link_is_busy ? slow : late).emplace_back(id, pending.call);
     }

@@ -21,14 +21,15 @@
 namespace leeway {
 namespace {
 
-// A stream takes more than this only when the others have as much: small messages share frames.
+// A stream gets more than this only when the server's other streams have as much, so that small
+// messages share frames.
 constexpr uint64_t kLaneBytes = 256 << 10;
-// Sparse memory for the vectors that are sent (contributions and local weights), with some to
-// spare.
+// The arena has address space for this number of vectors (contributions and local weights), and
+// some bytes to spare. Unused address space takes no memory.
 constexpr uint64_t kArenaVectors = 8;
 constexpr uint64_t kArenaSpareBytes = 64 << 20;
 constexpr Duration kLookForLateEvery = std::chrono::seconds(1);
-// What was broken off ends at once, unless gRPC keeps it from that.
+// Cancelled operations usually end at once. If they take longer than this, the log reports it.
 constexpr Duration kClosingSeemsLong = std::chrono::seconds(10);
 
 gpr_timespec In(Duration delay) {
@@ -36,8 +37,8 @@ gpr_timespec In(Duration delay) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_micros(us, GPR_TIMESPAN));
 }
 
-// Null, with a line in the log, if the system gives no shared memory. Payloads then travel in
-// frames.
+// Returns null if the operating system supplies no shared memory, and logs the reason. Payloads
+// then travel in frames.
 std::shared_ptr<SharedArena> MakeArena(const TransportOptions& options) {
   auto arena =
       SharedArena::Create(kArenaVectors * options.vector_floats * sizeof(float) + kArenaSpareBytes);
@@ -56,7 +57,7 @@ class StreamTransport::Once : public QueueEvent {
  public:
   explicit Once(StreamTransport* transport) : transport_(transport) {}
   virtual void BreakOff() = 0;
-  // The server that the call asks. Null if it asks none.
+  // The server to which the call goes. Returns null if it goes to none.
   virtual const Server* asked() const { return nullptr; }
 
  private:
@@ -73,7 +74,7 @@ class StreamTransport::AttachOnce : public Once {
  public:
   using Once::Once;
   void Happen() override { call->OnDone(ResultOf(status, context), reply); }
-  // Works also before the call has started: it then fails at once.
+  // This may come before the call has started. The call then fails at once.
   void BreakOff() override { context.TryCancel(); }
   const Server* asked() const override { return server.get(); }
 
@@ -185,7 +186,7 @@ void StreamTransport::MoveServer(uint32_t server, const ServerEndpoint& endpoint
 void StreamTransport::ForgetRetired() {
   // Runs the work that lanes have postponed.
   driver_.RunAtRest();
-  // Destroyed after the lock is released.
+  // The servers to forget. They are destroyed after the lock is released.
   std::vector<std::shared_ptr<Server>> over;
   MutexLock lock(servers_mutex_);
   const auto first_over = std::stable_partition(
@@ -232,8 +233,8 @@ void StreamTransport::CallAttach(uint32_t server, const TransportRequest& reques
   once->context.set_deadline(In(timeout));
   absl::Status reachable;
   {
-    // Under the lock. So either this call sees that the server has moved, or the thread that moves
-    // the server sees this call.
+    // The lock makes sure that either this call finds the new server, or the thread that moves the
+    // server finds this call.
     MutexLock lock(mutex_);
     once->server = At(server);
     reachable = once->server->status;
@@ -328,8 +329,8 @@ void StreamTransport::Close() {
     if (closed_) return;
     closed_ = true;
   }
-  // Waits without an end, because operations in progress refer to this object. It says so in the
-  // log.
+  // Waits without a limit, because operations in progress refer to this object. The log reports the
+  // wait.
   while (!WaitForIdle(Now() + kClosingSeemsLong)) {
     spdlog::warn("closing the connections: cancelled, but still in progress: {}", UnderWay());
   }

@@ -19,8 +19,8 @@
 
 namespace leeway {
 
-// There is one completion queue, and one thread at a time runs every callback (QueueDriver). A
-// worker's receiving side copies each payload at memory speed, which is far above the speed of the
+// There is one completion queue, and all callbacks run on one thread at a time (QueueDriver). One
+// thread is enough, because it copies payloads at memory speed, which is far above the speed of the
 // network.
 class StreamTransport : public Transport {
  public:
@@ -38,12 +38,12 @@ class StreamTransport : public Transport {
   void MoveServer(uint32_t server, const ServerEndpoint& endpoint) override;
 
  private:
-  // An operation on the queue that can be broken off. It deletes itself when it is over.
+  // An operation on the queue that can be cancelled. It deletes itself when it is over.
   class Once;
   class AttachOnce;
   class TimerOnce;
   struct Server {
-    // Not OK: the server cannot be reached as the job asks.
+    // An error if the server cannot be reached in the way that the job requires.
     absl::Status status;
     bool local = false;
     std::shared_ptr<grpc::Channel> channel;
@@ -58,17 +58,17 @@ class StreamTransport : public Transport {
   StreamLane& LaneFor(Server& server, uint64_t bytes);
   void CallAttach(uint32_t server, const TransportRequest& request, Duration timeout,
                   std::shared_ptr<TransportCall> call);
-  // Ends a call that cannot begin. As with every call, this happens later, on the queue's thread.
+  // Ends a call that cannot begin. The call ends later, on the queue's thread, as every call does.
   void Refuse(const absl::Status& status, std::shared_ptr<TransportCall> call);
   void End(Once* once);
-  // Runs every second: ends calls without an answer, and forgets retired servers that have nothing
-  // left.
+  // Runs every second. Ends calls that have waited too long, and forgets retired servers whose
+  // streams have ended.
   void LookForLate();
   void ForgetRetired();
   bool Idle() const REQUIRES(mutex_);
-  // False: at the deadline something was still in progress.
+  // Returns false if some operation is still in progress at the deadline.
   bool WaitForIdle(Time deadline);
-  // For messages.
+  // Describes the operations in progress, for messages.
   std::string UnderWay();
 
   QueueDriver driver_;
@@ -81,7 +81,7 @@ class StreamTransport : public Transport {
   // mutex_.
   mutable Mutex servers_mutex_;
   std::vector<std::shared_ptr<Server>> servers_ GUARDED_BY(servers_mutex_);
-  // Servers that have moved away, until their streams have ended.
+  // The old endpoints of servers that have moved, until their streams have ended.
   std::vector<std::shared_ptr<Server>> retired_ GUARDED_BY(servers_mutex_);
 
   Mutex mutex_;

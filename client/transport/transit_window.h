@@ -1,5 +1,6 @@
-// Limits the bytes in flight to one server. Data in flight cannot be overtaken. So on a slow link
-// the window should be small: then a block that is needed first goes first. Pure: no clock, no I/O.
+// Limits the bytes in flight to one server. Data in flight cannot be overtaken, so on a slow link
+// the window must be small for a block that is needed first to arrive first. Pure: no clock, no
+// I/O.
 #pragma once
 
 #include <cstdint>
@@ -12,31 +13,31 @@ namespace leeway {
 // Not thread-safe.
 class TransitWindow {
  public:
-  // True if one more message may go. Two messages may always be in flight, so that the link never
-  // waits for an answer. Beyond those, the limit is what the link moves, at its measured rate, in
-  // ten milliseconds, or in 1.25 times the shortest time that a message has taken, if that is
-  // longer. This fills a long link before the first answer is back. While the link is not full, the
-  // limit grows.
+  // Returns true if one more message may be sent. Two messages may always be in flight, so that the
+  // link never waits for an answer. Beyond those, the limit is the number of bytes that the link
+  // moves, at its measured rate, in ten milliseconds, or in 1.25 times the shortest time of a
+  // message if that is longer. So a long link is full before the first answer is back. While the
+  // link is not full, the limit grows.
   bool Admits() const { return messages_ < kMessagesMin || bytes_ < Limit(); }
-  // The number of messages like the largest one that fill the link, as far as is known. Fewer leave
-  // it idle.
+  // Returns how many messages of the largest size fill the link, as far as is known. With fewer in
+  // flight the link is idle at times.
   uint32_t Filling() const;
   void OnSent(uint64_t bytes, Time now);
   // The server has received what was sent at `sent`.
   void OnArrived(uint64_t bytes, Time sent, Time now);
-  // The message is not in flight any more, and its time says nothing.
+  // The message is not in flight any more, but its arrival time is unknown.
   void OnLost(uint64_t bytes, Time now);
-  // The server has moved: forgets what was measured. What is in flight stays.
+  // Call this when the server has moved. Forgets the measurements, but not the messages in flight.
   void Forget();
 
-  // Bytes a second while something was in flight. 0 while unknown.
+  // The link's bytes a second, measured while something was in flight. 0 while it is unknown.
   double rate() const { return busy_seconds_ > 0 ? moved_bytes_ / busy_seconds_ : 0; }
 
  private:
   static constexpr uint32_t kMessagesMin = 2;
   static constexpr double kQueueSeconds = 0.01;
   static constexpr double kOfShortest = 1.25;
-  // The limit before the first measurement. It suffices for loopback at any rate.
+  // The limit in bytes before the first measurement. It suffices for loopback at any rate.
   static constexpr double kBytesMax = 16 << 20;
   // The measurement forgets half of what it knows after this many busy seconds.
   static constexpr double kMemorySeconds = 0.5;
@@ -44,7 +45,7 @@ class TransitWindow {
   static constexpr double kFillingMax = 256;
 
   double Limit() const;
-  // Bytes that fill the link.
+  // Returns the number of bytes that fill the link.
   double Fill() const;
 
   uint32_t messages_ = 0;
@@ -53,9 +54,10 @@ class TransitWindow {
   Time last_{};
   double moved_bytes_ = 0;
   double busy_seconds_ = 0;
-  // Measured on messages of about this size. A short message takes less of the link, and would say
-  // that fewer bytes fill it. This is not forgotten with time: on a link that is always full, a
-  // later measurement would contain the queue that an earlier one has allowed.
+  // The size of the messages by which shortest_seconds_ was measured. A shorter message takes less
+  // time on the link, so it would make the window too small. The measurement does not expire,
+  // because on a link that is always full, a later one would include the queue that this window has
+  // allowed.
   uint64_t measured_bytes_ = 0;
   std::optional<double> shortest_seconds_;
 };

@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kDeviation = 0.02;
 
-// For the layers that end a part of a block. Each block has two of them, whose outputs are added
-// up.
+// Returns the deviation of the weights in the last layer of each part of a block. It falls with the
+// number of these layers, two in each block, because their outputs are added up.
 double ProjectionDeviation(const v1::Gpt& gpt) {
   return kDeviation / std::sqrt(2.0 * gpt.layers());
 }

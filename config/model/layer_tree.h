@@ -22,16 +22,17 @@ struct Branch {
   const LayerList* layers = nullptr;
 };
 
-// The layer's type as in YAML, such as conv2d. Empty if none is set.
+// Returns the layer's type as in YAML, such as conv2d. Returns an empty string if no type is set.
 std::string LayerType(const v1::Layer& layer);
-// `name`, or TYPE_INDEX.
+// Returns the layer's `name`, or TYPE_INDEX if it has none.
 std::string LayerName(const v1::Layer& layer, int index);
 
-// True if this kind of layer has tensors of its own.
+// Returns true if this kind of layer has tensors of its own.
 bool HasWeights(const v1::Layer& layer);
-// True if the layer is made of other layers: sequence, residual, repeat, concat, recompute.
+// Returns true if the layer is made of other layers: sequence, residual, repeat, concat, recompute.
 bool HasBranches(const v1::Layer& layer);
-// True if all its branches have the layer's input and meet in one output: residual, concat.
+// Returns true if all branches of the layer have the layer's input and meet in one output:
+// residual, concat.
 bool JoinsBranches(const v1::Layer& layer);
 
 // The branches within a layer. A layer that computes has none. A repeat has one branch for each
@@ -40,21 +41,23 @@ bool JoinsBranches(const v1::Layer& layer);
 std::vector<Branch> BranchesOf(const v1::Layer& layer, const std::string& name,
                                const std::string& key);
 
-// A place that computes: a layer without branches, or a place where branches meet (residual,
-// concat). They are in the order of a forward pass.
+// A place in the model that computes: a layer without branches, or the place where the branches of
+// a residual or concat meet.
 struct PlacedLayer {
   std::string name;
   std::string key;
   const v1::Layer* layer = nullptr;
 };
-// Returns at most kLayersMax places: call CountLayers first.
+// Returns the model's places, in the order of a forward pass. Call CountLayers first, because a
+// model may have at most kLayersMax places.
 std::vector<PlacedLayer> FlattenLayers(const v1::Model& model);
 
 constexpr uint64_t kLayersMax = 10'000;
-// The number of places that FlattenLayers would return. kLayersMax + 1 if there are more.
+// Returns the number of places that FlattenLayers would return, or kLayersMax + 1 if there are more
+// than kLayersMax.
 uint64_t CountLayers(const v1::Model& model);
 
-// How deeply layers may be nested, so that the resolved job can be written and read.
+// How deeply layers may be nested. A deeper job could not be written as YAML and read again.
 constexpr int kLayerDepthMax = 16;
 
 }  // namespace leeway

@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-// False if the layer is not a named model.
+// Returns false if the layer is not a named model.
 bool Append(const v1::Layer& layer, LayerList& layers) {
   switch (layer.layer_case()) {
     case v1::Layer::kMlp:

@@ -51,8 +51,8 @@ std::vector<ConvPart> Convolutions(const BlockStyle& style, const Block& block) 
           {.filters = block.width * style.expansion(), .kernel = 1}};
 }
 
-// The ReLU after the sum is not part of the block, so that the block has torchvision's name. It has no
-// tensors that need a name.
+// Appends a block. The ReLU after the sum is not part of the residual, so that the residual has
+// torchvision's name for the block. The ReLU has no tensors that need a name.
 void AppendResidual(const BlockStyle& style, const Block& block, const std::string& name,
                     LayerList& blocks) {
   v1::Residual& residual = *AppendLayer(blocks, name).mutable_residual();

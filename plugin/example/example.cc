@@ -20,7 +20,7 @@ class Swish final : public Layer {
   std::vector<Tensor> tensors() const override {
     return {{"beta", {shape_.channels}, TensorKind::kBias, Start::Constant(beta_)}};
   }
-  // Keeps the sigmoids.
+  // Forward saves the sigmoids for Backward.
   size_t saved(size_t batch) const noexcept override { return batch * shape_.elements(); }
 
   void Forward(const Pass& pass, const float* x, float* y) const override {
@@ -50,7 +50,8 @@ class Swish final : public Layer {
   const double beta_;
 };
 
-// With e = score - label: e^2 / 2 up to |e| = delta, and a straight line beyond (Huber 1964).
+// The loss of e = score - label is e^2 / 2 up to |e| = delta, and a straight line beyond (Huber
+// 1964).
 class Huber final : public Loss {
  public:
   explicit Huber(double delta) : delta_(delta) {}

@@ -8,11 +8,11 @@
 //   g++ -std=c++20 -O3 -shared -fPIC mine.cc -o libmine.so
 //
 // A plugin runs inside workers, servers and the `leeway` command. All objects are made once and
-// used often. Their methods are const and use no random numbers: the same input gives the same
-// bits.
+// used often. Their methods are const and use no random numbers, so that the same input has the
+// same bits as a result.
 //
-// Errors are exceptions. what() should say what is wrong and what to do; Leeway adds where it
-// happened. Methods that are noexcept here must not throw.
+// A plugin reports errors as exceptions. Their what() should state what is wrong and what to do;
+// Leeway adds where it happened. Methods that are noexcept here must not throw.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,8 @@ namespace leeway::plugin {
 // The version of this header. It changes whenever plugins must be compiled again.
 inline constexpr uint32_t kVersion = 1;
 
-// The standard library, which plugin and program must share, because standard containers cross the
-// border between them.
+// The name of the standard library. Plugin and program must use the same library, because they pass
+// standard containers to each other.
 #if defined(_LIBCPP_VERSION)
 #define LEEWAY_PLUGIN_LIBRARY "libc++"
 #elif defined(_GLIBCXX_DEBUG)
@@ -46,13 +46,13 @@ inline constexpr uint32_t kVersion = 1;
 
 // ---- options
 
-// A number that the job gives by name.
+// A number that the job sets by name.
 struct Option {
   // Small letters, digits and '_'. The first character is a letter.
   std::string name;
   // One line of text for messages.
   std::string about = {};
-  // The default. Nothing: the job must give the option.
+  // The default. If absent, the job must set the option.
   std::optional<double> value = std::nullopt;
   std::optional<double> min = std::nullopt;
   std::optional<double> above = std::nullopt;
@@ -90,7 +90,7 @@ struct Shape {
 // The kind of a tensor. update.factors may treat kinds differently.
 enum class TensorKind : uint32_t { kWeight, kBias };
 
-// The values with which a tensor starts.
+// The initial values of a tensor.
 struct Start {
   enum class Kind : uint32_t { kConstant, kNormal, kHeNormal, kGlorotUniform };
   Kind kind = Kind::kConstant;
@@ -110,7 +110,7 @@ struct Start {
   }
 };
 
-// A trained tensor. Checkpoints and exports call it LAYER/name.
+// A trained tensor. Its name in checkpoints and exports is LAYER/name.
 struct Tensor {
   // Letters, digits, '_' and '-'.
   std::string name;
@@ -123,15 +123,16 @@ struct Tensor {
 struct Pass {
   // The number of examples, at least 1.
   size_t batch = 0;
-  // False: the model is being evaluated, and no Backward follows.
+  // Whether the model is being trained. If false, it is being evaluated, and no Backward follows.
   bool training = false;
-  // In the order of Layer::tensors().
+  // The layer's weights, in the order of Layer::tensors().
   std::span<const float* const> weights;
-  // Backward writes all of each gradient. Empty in Forward.
+  // The gradients of the weights, in the same order. Backward writes all of each gradient. Empty in
+  // Forward.
   std::span<float* const> gradients;
-  // Layer::saved() floats, which stay from Forward to Backward.
+  // Memory of Layer::saved() floats, which stay unchanged from Forward to Backward.
   float* saved = nullptr;
-  // Layer::scratch() floats, which stay during one call.
+  // Memory of Layer::scratch() floats for one call.
   float* scratch = nullptr;
 };
 
@@ -143,10 +144,10 @@ class Layer {
   virtual std::vector<Tensor> tensors() const { return {}; }
   virtual size_t saved(size_t batch) const noexcept { return 0; }
   virtual size_t scratch(size_t batch) const noexcept { return 0; }
-  // Floating-point operations of one example's forward pass, for `leeway plan`.
+  // The number of floating-point operations in one example's forward pass, for `leeway plan`.
   virtual double flops() const noexcept { return 0; }
 
-  // x [batch x input] -> y [batch x output], which do not overlap.
+  // Computes y [batch x output] from x [batch x input]. The two do not overlap.
   virtual void Forward(const Pass& pass, const float* x, float* y) const = 0;
   // Computes pass.gradients and dx from dy. dy and dx are the gradients with respect to y and x. dx
   // is null if it is not needed. x and y are as in Forward.
@@ -158,18 +159,18 @@ struct LayerSpec {
   // A name like that of an option.
   std::string name;
   std::vector<Option> options = {};
-  // Makes a layer for examples of shape `input`. It throws std::invalid_argument if the shape does
-  // not fit.
+  // Makes a layer for examples of shape `input`. Throws std::invalid_argument if the shape does not
+  // fit.
   std::function<std::unique_ptr<Layer>(const Options& options, const Shape& input)> make = {};
 };
 
 // ---- losses
 
-// What the labels of the data are.
+// The kind of the data's labels.
 enum class Labels : uint32_t {
-  // Any finite numbers, one for each example. The last layer gives one score.
+  // Any finite numbers, one for each example. The last layer returns one score.
   kNumbers,
-  // Class numbers from 0. The last layer gives one score for each class, at each position.
+  // Class numbers from 0. The last layer returns one score for each class, at each position.
   kClasses,
 };
 
@@ -196,11 +197,11 @@ class Loss {
                                 " scores, but the data has " + std::to_string(classes) +
                                 " classes");
   }
-  // Throws std::invalid_argument, naming the label, if Compute does not take one. Labels are finite
-  // numbers, or classes below `units`.
+  // Throws std::invalid_argument, naming the label, if Compute does not accept some label. Labels
+  // are finite numbers, or classes below `units`.
   virtual void CheckLabels(std::span<const float> labels, size_t units) const {}
-  // Returns the sum of the rows' losses. `gradient` [rows x units], unless null, becomes the
-  // gradient of their MEAN.
+  // Returns the sum of the rows' losses. Unless `gradient` [rows x units] is null, writes the
+  // gradient of the MEAN of the rows' losses to it.
   virtual double Compute(const Scores& scores, float* gradient) const = 0;
 };
 
@@ -231,13 +232,14 @@ struct Step {
   double decay = 1;
 };
 
-// Some elements of the model. Each `out` is the same memory as its `in`, or does not overlap it.
+// Some elements of the model. Each `out` pointer is equal to its `in` pointer, or their memory does
+// not overlap.
 struct Elements {
   size_t count = 0;
   const float* weights_in = nullptr;
   float* weights_out = nullptr;
-  // The gradient. In a delta exchange: what the workers' weights have lost, which has the same
-  // sign.
+  // The gradient. In a delta exchange it is the workers' weights before the local steps minus those
+  // after them, which has the sign of a gradient.
   const float* gradient = nullptr;
   // In the order of UpdateRule::slots().
   const float* const* slots_in = nullptr;
@@ -245,11 +247,11 @@ struct Elements {
 };
 
 // Several threads call Apply at once. Apply is elementwise: the result for an element depends only
-// on that element, its gradient, its slots and the step. So the model may be cut anywhere.
+// on that element, its gradient, its slots and the step. So Leeway may cut the model anywhere.
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  // At most kSlotsMax slots.
+  // The rule's slots, at most kSlotsMax.
   virtual std::vector<Slot> slots() const { return {}; }
   // Writes every weight and slot. Leeway itself checks that all of them are finite.
   virtual void Apply(const Step& step, const Elements& elements) const noexcept = 0;
@@ -278,12 +280,12 @@ struct Registry {
 
 extern "C" {
 
-// The first thing that Leeway reads from a plugin. It never changes.
+// The struct that Leeway reads first from a plugin. Its layout never changes.
 struct LeewayPlugin {
   uint32_t version;
   const char* library;
-  // `registry` points to a leeway::plugin::Registry of that version. Only the plugin's own
-  // exceptions leave this function.
+  // `registry` points to a leeway::plugin::Registry of `version`. This function throws only the
+  // plugin's own exceptions.
   void (*add)(void* registry);
 };
 

@@ -1,6 +1,6 @@
-"""libleeway-client.so by ctypes: where to find it, and the functions of leeway/client.h.
+"""Loads libleeway-client.so by ctypes, and declares the functions of leeway/client.h.
 
-ctypes.CDLL releases the interpreter's lock during each call. So other Python threads go on while a worker waits."""
+ctypes.CDLL releases the interpreter's lock during each call. So other Python threads run while a worker waits."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ RESULTS: dict[str, object] = {
 
 
 def places() -> list[pathlib.Path]:
-    """The files that load() tries, best first, before it asks the system's loader."""
+    """Returns the files that load() tries, best first, before it asks the operating system's loader."""
     package = pathlib.Path(__file__).resolve().parent
     found = [pathlib.Path(os.environ["LEEWAY_LIBRARY"])] if os.environ.get("LEEWAY_LIBRARY") else []
     found.append(package / NAME)
@@ -137,7 +137,8 @@ _loaded: ctypes.CDLL | None = None
 
 
 def load() -> ctypes.CDLL:
-    """The library, with the types of its functions. Raises LibraryNotFound, which names the places."""
+    """Returns the library, with the types of its functions. Raises LibraryNotFound, with the places in which it
+    looked."""
     global _loaded
     with _lock:
         if _loaded is None:

@@ -17,7 +17,7 @@ from .session import FINISHED, Info, Report
 
 @dataclasses.dataclass(frozen=True)
 class Alone:
-    """What replaces the job if there is no coordinator."""
+    """The length, batch size and seed of a training without a coordinator."""
 
     clocks: int = 100
     batch_size: int = 64
@@ -32,8 +32,9 @@ def _servers_of_tensorflow(text: str) -> bool:
 
 
 def has_coordinator(environment: Mapping[str, str] = os.environ) -> bool:
-    """True if the environment names a coordinator (docs/operations.md, Places from the environment). An environment
-    that gives a worker's place without a coordinator is refused: the script would train alone beside others."""
+    """True if the environment names a coordinator (docs/operations.md, Places from the environment). Raises
+    InvalidArgument if the environment sets a worker's rank but no coordinator, because several such processes would
+    each train alone."""
     if environment.get("LEEWAY_COORDINATOR") or _servers_of_tensorflow(environment.get("TF_CONFIG", "")):
         return True
     if environment.get("DMLC_ROLE") and environment.get("DMLC_PS_ROOT_URI") and environment.get("DMLC_PS_ROOT_PORT"):
@@ -52,7 +53,7 @@ def say_so(what: str) -> None:
 
 
 def _rule(update: Union[None, str, Mapping]) -> dict:
-    """The numbers of {type: sgd}, or an error that says what is not supported."""
+    """Returns the parameters of {type: sgd}. Raises InvalidArgument for any other rule or key."""
     if not isinstance(update, Mapping):
         raise InvalidArgument("update: without a job it must be a mapping, such as "
                               "{\"type\": \"sgd\", \"learning_rate\": 0.1}")

@@ -1,4 +1,4 @@
-"""Which examples a worker trains on: a function of (seed, step, rank), or of the batches that the job leases to it."""
+"""Chooses the examples on which a worker trains: by (seed, step, rank), or by the batches that the job leases to it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class BatchOrder:
             raise InvalidArgument(f"rank {info.rank}: the dataset is empty")
         self.examples, self.batch_size, self.shuffle = examples, info.batch_size, shuffle
         self._workers, self._rank, self._seed = info.workers, info.rank, info.seed
-        #: Batches of all workers together in an epoch, and of the worker that has the most.
+        #: The number of batches in an epoch of all workers together, and of the worker that has the most.
         self.batches_per_epoch = -(-examples // self.batch_size)
         self.steps_per_epoch = -(-self.batches_per_epoch // self._workers)
-        #: The steps of an epoch that have a batch for this rank.
+        #: The number of steps of an epoch that have a batch for this rank.
         self.own_steps_per_epoch = -(-(self.batches_per_epoch - self._rank) // self._workers)
         self._permutations: dict[int, np.ndarray] = {}
 
@@ -41,7 +41,7 @@ class BatchOrder:
 
     def _rows(self, epoch: int, batch: int) -> np.ndarray:
         if epoch not in self._permutations:
-            # A loader that reads ahead is in two epochs at their border.
+            # Two permutations are kept, because a loader that reads ahead uses two epochs near the end of the first.
             while len(self._permutations) > 1:
                 self._permutations.pop(min(self._permutations))
             self._permutations[epoch] = self.permutation(epoch)
@@ -49,18 +49,18 @@ class BatchOrder:
         return self._permutations[epoch][first:first + self.batch_size]
 
     def rows(self, step: int) -> np.ndarray:
-        """The examples of this rank's step: step s of rank r takes batch s * workers + r, as in Leeway's own workers.
-        Empty if the epoch has no batch left for this rank."""
+        """Returns the examples of this rank's step. Step s of rank r uses batch s * workers + r, as in Leeway's own
+        workers. The result is empty if the epoch has no batch left for this rank."""
         epoch, position = divmod(step, self.steps_per_epoch)
         return self._rows(epoch, position * self._workers + self._rank)
 
     def batch(self, number: int) -> np.ndarray:
-        """The examples of a leased batch. Numbers count on from epoch to epoch."""
+        """Returns the examples of a leased batch. Batches are numbered through all epochs."""
         return self._rows(*divmod(number, self.batches_per_epoch))
 
 
 class Pick(NamedTuple):
-    """A batch: its number, which gives its rows, and its epoch."""
+    """A batch: its number, its epoch and its rows."""
 
     number: int
     epoch: int
@@ -68,15 +68,16 @@ class Pick(NamedTuple):
 
 
 class Dealt:
-    """Batches by (seed, step, rank), the same after a restart. A batch's number is its step."""
+    """Chooses batches by (seed, step, rank), so that they are the same after a restart. A batch's number is its
+    step."""
 
     def __init__(self, order: BatchOrder) -> None:
         self.order = order
-        #: True if a clock may end before its steps do.
+        #: True if a clock may end before it has all of its steps.
         self.ends_early = False
 
     def take(self, step: int, count: int) -> list[Pick]:
-        """The batches of these steps. An epoch may have none left for some steps."""
+        """Returns the batches of these steps. There are fewer if the epoch has no batch left for some steps."""
         steps = range(step, step + count)
         picks = (Pick(each, self.order.epoch_of(each), self.rows(each)) for each in steps)
         return [pick for pick in picks if len(pick.rows)]
@@ -85,7 +86,7 @@ class Dealt:
         return self.order.rows(number)
 
     def after(self, number: int, most: int) -> list[int]:
-        """The numbers that will probably follow, at most `most`."""
+        """Returns the numbers that will probably follow, at most `most`."""
         following: list[int] = []
         while len(following) < most:
             number += 1
@@ -102,7 +103,7 @@ class Leased:
         self.ends_early = True
 
     def take(self, step: int, count: int) -> list[Pick]:
-        """Batches for `count` steps of the open clock. If there are fewer, the clock has no more."""
+        """Returns batches for `count` steps of the open clock. There are fewer if the clock has no more batches."""
         picks: list[Pick] = []
         while len(picks) < count:
             number = self._session.next_batch()

@@ -1,4 +1,4 @@
-"""The clocks of one worker: begin, end, evaluations, states, and the orderly end."""
+"""Runs the clocks of one worker: begin, end, evaluations, states, and the orderly end."""
 
 from __future__ import annotations
 
@@ -25,21 +25,23 @@ class Clocks:
         self.ended: Optional[str] = None
         #: Evaluates the weights, on rank 0.
         self.evaluate: Optional[Callable[[], Mapping[str, float]]] = None
-        #: The worker's state for a checkpoint. True: the state before the last clock, which was broken off.
+        #: Returns the worker's state for a checkpoint. The argument is True for the state before the last clock, if
+        #: that clock was broken off.
         self.state: Callable[[bool], bytes] = lambda before: b""
         #: Called with the checkpoint's state when the job has gone back.
         self.load: Callable[[bytes], None] = lambda state: None
-        #: Called when the job has gone back without a state. True: to before the last clock. False: to the start.
+        #: Called when the job has gone back without a state. The argument is True if it has gone back to before the
+        #: last clock, and False if to the start.
         self.go_back: Callable[[bool], None] = lambda one: None
         self._evaluated = -1
-        #: How often the worker's state has been put back.
+        #: How often the worker's state was replaced by an earlier one.
         self.restored = 0
         #: True if this life has ended a clock.
         self.moved = False
         ending.watch(self)
 
     def begin(self) -> bool:
-        """Opens the next clock, unless one is open. False: the job is over, and the worker has left."""
+        """Opens the next clock, unless a clock is open. Returns False if the job is over and the worker has left."""
         while not self.is_open and self.ended is None:
             self._between()
             begun = self.session.begin()
@@ -52,8 +54,8 @@ class Clocks:
         return self.is_open
 
     def _jump(self, begun: int) -> None:
-        """The others went on without this worker, or the job has gone back: to a checkpoint, to the last clock, or to
-        the start."""
+        """Restores the worker's state after the clock has jumped. The others went on without this worker, or the job
+        has gone back to a checkpoint, to the last clock or to the start."""
         saved = self.session.load_state()
         if saved:
             self.load(saved)
@@ -76,11 +78,11 @@ class Clocks:
         self.session.fail(message, seconds)
 
     def unfinished(self) -> str:
-        """Says what is wrong with ending now. Empty if nothing is wrong."""
+        """Returns why the process should not end now, or an empty string."""
         if self.ended is not None or isinstance(self.session, AloneSession):
             return ""
-        return (f"rank {self.info.rank} ends at clock {max(self.clock, 0)}, before the job does. The others take it "
-                "for lost until it is restarted. To end a job early, give it `evaluation.early_stop`, or call "
+        return (f"rank {self.info.rank} ends at clock {max(self.clock, 0)}, before the job does. The other workers "
+                "consider it lost until it is restarted. To end a job early, give it `evaluation.early_stop`, or call "
                 "`leeway stop`")
 
     def _between(self) -> None:
@@ -98,7 +100,8 @@ class Clocks:
         try:
             found = self.evaluate()
         except Exception as error:
-            # The next life would go on after this clock, and the evaluation would be missing without a message.
+            # The error is permanent, because the next life would go on after this clock without the evaluation and
+            # without a message.
             raise InvalidArgument(f"rank 0: evaluate() raised {type(error).__name__}: {error}") from error
         if not isinstance(found, Mapping) or "loss" not in found:
             raise InvalidArgument(f"rank 0: evaluate() returned {found!r}; it must return a mapping with loss and, "
@@ -122,7 +125,7 @@ class Clocks:
 
 
 class ClockedJob:
-    """What a job says about itself. This is a base of Job and TorchJob, which set `_clocks`."""
+    """The properties that Job and TorchJob share. Those classes set `_clocks`."""
 
     _clocks: Clocks
 
@@ -140,7 +143,7 @@ class ClockedJob:
 
     @property
     def clock(self) -> int:
-        """The open clock, or the last one. -1 before the first."""
+        """The open clock or, between two clocks, the last one. -1 before the first clock."""
         return self._clocks.clock
 
     @property

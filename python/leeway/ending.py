@@ -1,4 +1,4 @@
-"""How a process ends: with the exit codes of common/exit_code.h, and without hanging.
+"""Ends a process with the exit codes of common/exit_code.h, and without hanging.
 
 If a permanent error is not caught, it is reported to the job and the process ends with EXIT_PERMANENT, so that the
 launcher does not restart it in vain. The same holds for mistakes of the script: an import that fails, a name that does
@@ -24,7 +24,7 @@ MISTAKES = (AttributeError, LookupError, TypeError, ValueError)
 
 
 class Ending(Protocol):
-    #: True if it has ended a clock.
+    #: True if this life has ended a clock.
     moved: bool
 
     def fail(self, message: str, seconds: float) -> None: ...
@@ -59,7 +59,7 @@ def _at_exit() -> None:
 
 
 def watch(job: Ending) -> None:
-    """From now on the process tells this job how it ends."""
+    """Adds a job that is told if the process ends with a permanent error."""
     install()
     _jobs.add(job)
 
@@ -72,8 +72,8 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def install() -> None:
-    """From now on errors end the process with their exit codes. Call it before join: most permanent errors come from
-    join."""
+    """Installs a hook with which errors end the process with their exit codes. Call it before join, because most
+    permanent errors come from join."""
     global _installed
     if _installed:
         return

@@ -1,8 +1,9 @@
-"""What can go wrong: a class for each code of leeway/client.h. Every text says what is wrong, where, and what to do."""
+"""The errors of this package: a class for each code of leeway/client.h. Every text states what is wrong, where, and
+what to do."""
 
 from __future__ import annotations
 
-# The codes are those of common/exit_code.h. leeway_exit_code() of leeway/client.h says which error has which code.
+# The exit codes of common/exit_code.h. leeway_exit_code() in leeway/client.h documents which error has which code.
 EXIT_TEMPORARY = 1
 EXIT_PERMANENT = 3
 EXIT_REPLACED = 5
@@ -17,19 +18,20 @@ class Error(Exception):
 
 
 class InvalidArgument(Error, ValueError):
-    """An argument, the job, its token, the certificate or another worker's model is wrong, and stays wrong."""
+    """An argument, the job, its token, the certificate or another worker's model is wrong. Another attempt would fail,
+    too."""
 
     exit_code = EXIT_PERMANENT
 
 
 class DeadlineExceeded(Error, TimeoutError):
-    """The wait was longer than the job's limit. The text says who was missing."""
+    """The wait was longer than the job's limit. The text names the missing processes."""
 
     exit_code = EXIT_PERMANENT
 
 
 class Unavailable(Error, ConnectionError):
-    """Nobody answers. Another life of this worker may succeed."""
+    """A process does not answer. Another life of this worker may succeed."""
 
 
 class Replaced(Error):
@@ -49,13 +51,13 @@ class NotFinite(Error, ArithmeticError):
 
 
 class NotFound(Error, LookupError):
-    """What was asked for does not exist."""
+    """The requested object does not exist."""
 
     exit_code = EXIT_PERMANENT
 
 
 class Misuse(Error, RuntimeError):
-    """The function cannot be called now. The text says what to call."""
+    """The function cannot be called now. The text names the function to call."""
 
     exit_code = EXIT_PERMANENT
 

@@ -1,4 +1,4 @@
-"""An object of libleeway-client.so: it makes calls with its handle, and turns their codes into errors.
+"""Wraps a handle of libleeway-client.so: makes calls with it, and turns their codes into errors.
 
 Waits are cut into slices of SLICE seconds, so that Ctrl-C interrupts them."""
 
@@ -14,16 +14,16 @@ from . import _library as native
 from .errors import BY_CODE, FORKED, ForkedError, InternalError, InvalidArgument
 
 SLICE = 0.1
-#: A longer wait prints once on stderr what it waits for.
+#: A call that waits longer than this prints once on stderr what it waits for.
 TELL_AFTER = 30.0
 
 
 def c_text(what: str, text: Any) -> Optional[bytes]:
-    """The text in C's form. None and "" are NULL."""
+    """Returns the text as a C string. Returns NULL for None and ""."""
     if not text:
         return None
     if not isinstance(text, str) or "\0" in text:
-        raise InvalidArgument(f"{what}: {text!r} must be a text without NUL")
+        raise InvalidArgument(f"{what}: {text!r} must be a string without NUL")
     return text.encode(errors="surrogateescape")
 
 
@@ -31,13 +31,14 @@ _live: "weakref.WeakSet[Handle]" = weakref.WeakSet()
 
 
 def free_all() -> None:
-    """Called at exit, before the library's own threads would meet the interpreter's end."""
+    """Frees all handles. Called at exit, because the library's threads must end before the interpreter does."""
     for handle in list(_live):
         handle.free()
 
 
 class Handle:
-    """A subclass calls `_open` with the function that fills the handle, and says how the handle is freed."""
+    """The base of classes with a handle. A subclass passes the function that frees the handle, and calls `_open` with
+    the function that makes the handle."""
 
     def __init__(self, library: ctypes.CDLL, free: Callable[[ctypes.c_void_p], None]) -> None:
         self._library, self._free_handle = library, free
@@ -48,7 +49,7 @@ class Handle:
         _live.add(self)
 
     def waiting(self) -> str:
-        """Says what it waits for."""
+        """Returns what a call waits for."""
         raise NotImplementedError
 
     def _check(self, code: int) -> None:
@@ -62,7 +63,8 @@ class Handle:
         raise BY_CODE.get(code, InternalError)(text or f"the library returned code {code} without a text")
 
     def call(self, function: Callable[..., int], *arguments: Any, expected: int = native.OK) -> int:
-        """Returns the code, if it is OK or the expected one."""
+        """Calls `function`. Returns its code if that is OK or the expected code, and raises the error for any other
+        code."""
         code = function(self._handle, *arguments)
         if code not in (native.OK, expected):
             self._fail(code)
@@ -70,7 +72,7 @@ class Handle:
 
     def _until(self, function: Callable[..., int], *arguments: Any, expected: int = native.OK) -> int:
         """Calls `function`, whose last argument is the timeout, until it returns something other than AGAIN. Returns
-        the code if it is not an error, or if it is the expected one."""
+        the code if it is no error or the expected code, and raises the error for any other code."""
         begun = time.monotonic()
         while True:
             code = function(self._handle, *arguments, SLICE)

@@ -57,7 +57,7 @@ class Job(ClockedJob):
         self._flat = flat if self._trains_locally else flat.view()
         self._flat.flags.writeable = self._trains_locally
         #: Arrays by name, as views of one vector. They hold the weights of the open clock, or those at the job's end.
-        #: Only a worker that trains by itself (delta, elastic) may write there.
+        #: Only a worker that trains by itself (delta, elastic) may write to them.
         self.weights = Weights(self._views(self._flat))
         self._rows: Optional[int] = None
         #: When the computation of the current step began.
@@ -70,7 +70,7 @@ class Job(ClockedJob):
                 for name, (first, count) in self._places.items()}
 
     def begin(self) -> bool:
-        """Opens the next clock and waits for its weights. False: the job is over."""
+        """Opens the next clock and waits for its weights. Returns False if the job is over."""
         if self._clocks.is_open:
             return True
         if not self._clocks.begin():
@@ -89,9 +89,10 @@ class Job(ClockedJob):
 
     def push_pull(self, gradients: Union[None, np.ndarray, Mapping[str, Any]] = None, examples: Optional[int] = None,
                   loss: Optional[float] = None) -> None:
-        """Hands in the mean gradients of the clock, by name or as one flat array, and ends the clock. For an averaged
-        tensor give the worker's own value; leave it out if it has not changed. A worker that trains by itself gives no
-        gradients: it has changed `weights`, and this call counts the step. `loss` is the mean over `examples`."""
+        """Sends the mean gradients of the clock, by name or as one flat array, and ends the clock. For an averaged
+        tensor pass the worker's own value, or nothing if it has not changed. A worker that trains by itself (delta,
+        elastic) changes `weights` and passes no gradients; this call then counts the step. `loss` is the mean over
+        `examples`."""
         if not self._clocks.is_open:
             raise Misuse(f"rank {self.rank}: push_pull without a clock: call it within `for clock, weights in job`")
         report = self._clocks.report
@@ -145,8 +146,8 @@ class Job(ClockedJob):
 
     def batches(self, data: Union[np.ndarray, Sequence[np.ndarray]], shuffle: bool = True) -> Iterator[Any]:
         """This worker's batches until the job's end, as one loop. `data` is an array, or a tuple of arrays with the
-        same number of rows. The batches are a function of (seed, clock, rank), or those that the job leases to the
-        worker (data.assignment)."""
+        same number of rows. The batches follow from (seed, clock, rank), or the job leases them to the worker
+        (data.assignment)."""
         arrays = (data,) if isinstance(data, np.ndarray) else tuple(np.asarray(array) for array in data)
         if len({len(array) for array in arrays}) != 1:
             raise InvalidArgument(f"rank {self.rank}: the arrays have different numbers of rows: "
@@ -167,8 +168,8 @@ class Job(ClockedJob):
                 self._skip(dealer.ends_early)
 
     def _rows_of_round(self, dealer: Dealer) -> np.ndarray:
-        """The rows of this round. In a gradient exchange with `accumulation` these are all batches of the clock as
-        one."""
+        """Returns the rows of this round. In a gradient exchange with `accumulation` they are all batches of the clock
+        in one array."""
         first = self.info.step_of(self.clock) + self._clocks.report.steps
         picks = dealer.take(first, 1 if self._trains_locally else self.info.steps_per_clock)
         return np.concatenate([pick.rows for pick in picks]) if picks else np.empty(0, np.int64)
@@ -200,7 +201,8 @@ class Job(ClockedJob):
 
 
 def flat_initial(schema: Mapping[str, Tensor], initial: Any) -> np.ndarray:
-    """The first weights as one vector, made from a mapping, a flat array, a function of name and shape, or zeros."""
+    """Returns the first weights as one vector, made from a mapping, a flat array or a function of name and shape.
+    Returns zeros for None."""
     total = sum(tensor.size for tensor in schema.values())
     if initial is None:
         return np.zeros(total, np.float32)
@@ -225,23 +227,24 @@ def flat_initial(schema: Mapping[str, Tensor], initial: Any) -> np.ndarray:
 
 
 def update_text(update: Union[None, str, Mapping]) -> Optional[str]:
-    """The update as YAML. JSON is YAML, too."""
+    """Returns the update as YAML. A mapping becomes JSON, which is YAML, too."""
     return update if update is None or isinstance(update, str) else json.dumps(dict(update))
 
 
 def join(schema: Optional[Mapping[str, Any]] = None, initial: Any = None, *, update: Union[None, str, Mapping] = None,
          coordinator: Optional[str] = None, rank: Optional[int] = None, evaluate: Optional[Evaluate] = None,
          alone: Optional[Alone] = None, start_seconds: float = 0.0) -> Job:
-    """Takes part in a job as a worker, and returns when all others are there.
+    """Joins a job as a worker, and returns when all other workers have joined.
 
-    schema: names and shapes, or leeway.Tensor; all are float32. Every worker gives the same. None: the tensors of the
-        job's layers.
-    initial: the first weights (a mapping, a flat array, or a function of name and shape). The servers take those of one
-        worker, and all workers begin with them.
-    update: the servers' rule for a job that has none, as a job file gives it.
-    coordinator, rank: by default from the environment. Without a coordinator the script trains alone, as `alone` says.
-    evaluate: rank 0 calls it with the weights, as often as the job says and at the end. It returns a mapping with loss
-        and accuracy."""
+    schema: names and shapes, or leeway.Tensor; all are float32. Every worker passes the same schema. None means the
+        tensors of the job's layers.
+    initial: the first weights (a mapping, a flat array, or a function of name and shape). The servers use one worker's
+        first weights, and all workers begin with these.
+    update: the servers' rule in the form of a job file, for a job without an `update`.
+    coordinator, rank: by default the environment specifies them. Without a coordinator the script trains alone, with
+        the settings in `alone`.
+    evaluate: rank 0 calls it with the weights, as often as evaluation.every requires and at the end. It returns a
+        mapping with loss and accuracy."""
     ending.install()
     alone_now = coordinator is None and not has_coordinator()
     if schema is None and not alone_now:

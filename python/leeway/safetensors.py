@@ -1,7 +1,7 @@
 """Reads and writes safetensors files: https://github.com/huggingface/safetensors, format of version 0.3 and later.
 
-A file is 8 bytes with the length of the header (little endian), the header as JSON, and the values. A file that is not
-right in every part is refused. Nothing is allocated that the file's own size does not cover."""
+A file is 8 bytes with the length of the header (little endian), the header as JSON, and the values. A file with any
+invalid part is refused. The reader never allocates more memory than the file's own size justifies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEADER_BYTES_MAX = 100_000_000
 DIMENSIONS_MAX = 64
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
           "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "|b1"}
-#: numpy has no bfloat16. Such tensors are given as float32, which holds each of their values.
+#: numpy has no bfloat16. Such tensors are returned as float32, which represents each of their values exactly.
 BFLOAT16 = "BF16"
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 
@@ -43,7 +43,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _header(data: memoryview) -> tuple[dict[str, Any], int]:
-    """The header, and where the values begin."""
+    """Returns the header, and the position at which the values begin."""
     if len(data) < 8:
         _refuse(f"it has {len(data)} bytes, but the length of the header alone takes 8")
     length = int.from_bytes(data[:8], "little")
@@ -67,7 +67,8 @@ def _is_count(value: Any) -> bool:
 
 
 def _entry(name: str, entry: Any, values: int) -> tuple[str, tuple[int, ...], int, int]:
-    """dtype, shape, begin and end of a tensor. They are in bounds, and the length is that of dtype and shape."""
+    """Returns dtype, shape, begin and end of a tensor. Checks that they are in bounds, and that the length fits dtype
+    and shape."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         _refuse(f"tensor {name!r} must have exactly dtype, shape and data_offsets")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
@@ -97,12 +98,13 @@ def _array(data: memoryview, dtype: str, shape: tuple[int, ...], name: str) -> n
 
 
 def loads(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Tensors and metadata from a file's bytes. FormatError, an InvalidArgument, says what is wrong with them."""
+    """Returns the tensors and the metadata in a file's bytes. Raises FormatError, an InvalidArgument, if the bytes are
+    not a safetensors file."""
     view = memoryview(data)
     header, start = _header(view)
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        _refuse("__metadata__ is not a mapping of texts")
+        _refuse("__metadata__ is not a mapping of strings")
     values = len(view) - start
     entries = {name: _entry(name, entry, values) for name, entry in header.items()}
     reached = 0
@@ -118,7 +120,7 @@ def loads(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
 
 
 def load(path: Path) -> dict[str, np.ndarray]:
-    """The tensors of a file by name, in the order of the header."""
+    """Returns the tensors of a file by name, in the order of the header."""
     with open(path, "rb") as file:
         data = file.read()
     try:
@@ -128,7 +130,7 @@ def load(path: Path) -> dict[str, np.ndarray]:
 
 
 def dumps(tensors: Mapping[str, Any], metadata: Optional[Mapping[str, str]] = None) -> bytes:
-    """A file's bytes. Tensors are in the order of the mapping."""
+    """Returns the bytes of a file with these tensors, in the order of the mapping."""
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     parts, reached = [], 0
     for name, given in tensors.items():
@@ -148,7 +150,8 @@ def dumps(tensors: Mapping[str, Any], metadata: Optional[Mapping[str, str]] = No
 
 
 def save(path: Path, tensors: Mapping[str, Any], metadata: Optional[Mapping[str, str]] = None) -> None:
-    """Writes a file. It is complete or absent: it is first written under another name beside it."""
+    """Writes a file. It is written under another name in the same folder and then renamed, so that the file is complete
+    or absent."""
     target = os.fspath(path)
     beside = f"{target}.{os.getpid()}.part"
     try:

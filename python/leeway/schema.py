@@ -1,4 +1,4 @@
-"""The tensors of a model, as names and shapes: in Python's form, and in that of leeway/client.h."""
+"""The tensors of a model, as names and shapes. Converts them to the structs of leeway/client.h and back."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ KINDS = {"weight": 0, "bias": 1, "norm": 2, "embedding": 3}
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """A tensor of the model, float32. `averaged`: no gradient moves it, and the servers average the workers' values.
-    The factors multiply the job's learning rate and weight decay."""
+    """A tensor of the model, float32. If `averaged`, no gradient moves the tensor, and the servers average the workers'
+    values. The factors multiply the job's learning rate and weight decay."""
 
     shape: tuple[int, ...]
     kind: str = "weight"
@@ -32,7 +32,7 @@ class Tensor:
 
 
 def offsets_of(schema: Mapping[str, Tensor]) -> dict[str, tuple[int, int]]:
-    """The first element and the number of elements of each tensor in the flat vector."""
+    """Returns the first element and the number of elements of each tensor in the flat vector."""
     places, first = {}, 0
     for name, tensor in schema.items():
         places[name] = (first, tensor.size)
@@ -41,7 +41,7 @@ def offsets_of(schema: Mapping[str, Tensor]) -> dict[str, tuple[int, int]]:
 
 
 def check_schema(schema: Mapping[str, Union[Tensor, Sequence[int], int]]) -> dict[str, Tensor]:
-    """All as Tensors. The trained ones come first, which is the order of the vector."""
+    """Returns the schema with a Tensor for each name. Trained tensors come first, which is the order of the vector."""
     if not isinstance(schema, Mapping) or not schema:
         raise InvalidArgument("schema: must be a mapping of names to shapes that is not empty, such as "
                               "{\"w\": (784, 10)}")
@@ -51,7 +51,7 @@ def check_schema(schema: Mapping[str, Union[Tensor, Sequence[int], int]]) -> dic
             given = Tensor((given,) if isinstance(given, int) else tuple(given))
         shape = tuple(int(side) for side in given.shape)
         if not isinstance(name, str) or not name:
-            raise InvalidArgument(f"schema: {name!r} is not a name; a name is a text that is not empty")
+            raise InvalidArgument(f"schema: {name!r} is not a name; a name is a string that is not empty")
         if any(side < 1 for side in shape):
             raise InvalidArgument(f"schema: {name} has the shape {shape}; every dimension must be 1 or more")
         tensors[name] = dataclasses.replace(given, shape=shape)
@@ -59,7 +59,7 @@ def check_schema(schema: Mapping[str, Union[Tensor, Sequence[int], int]]) -> dic
 
 
 def native_tensors(schema: Mapping[str, Tensor]) -> "ctypes.Array":
-    """The tensors for the library. Trained tensors must come before averaged ones."""
+    """Returns the tensors as structs for the library. In `schema` trained tensors must come before averaged ones."""
     tensors = (native.Tensor * len(schema))()
     for place, (name, tensor) in zip(tensors, schema.items()):
         if tensor.kind not in KINDS:

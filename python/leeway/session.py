@@ -1,6 +1,6 @@
-"""A worker's part in a job, clock by clock: the functions of leeway/client.h as one object, over the library.
+"""A worker's session in a job, clock by clock: an object with the functions of leeway/client.h, over the library.
 
-Job and TorchJob stand on it."""
+Job and TorchJob use it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ EXCHANGES = {native.GRADIENT: "gradient", native.DELTA: "delta", native.ELASTIC:
 
 @dataclasses.dataclass(frozen=True)
 class Info:
-    """What the job says to its worker. `exchange` is "gradient", "delta" or "elastic". The defaults are those of one
-    worker without a job."""
+    """What a worker knows of its job. `exchange` is "gradient", "delta" or "elastic". The defaults are for one worker
+    without a job."""
 
     rank: int = 0
     workers: int = 1
@@ -44,14 +44,14 @@ class Info:
     has_schedule: bool = False
 
     def step_of(self, clock: int) -> int:
-        """The step with which the clock begins. The next batches follow from it: a run that was resumed with another
-        number of workers or batch size goes on at the same place in the epochs."""
+        """Returns the step with which the clock begins. Choose batches by the step, so that a run that was resumed with
+        another number of workers or batch size goes on at the same place in the epochs."""
         return self.first_step + (clock - self.first_clock) * self.steps_per_clock
 
 
 @dataclasses.dataclass
 class Report:
-    """What the steps of one clock have measured."""
+    """The measurements of the steps of one clock."""
 
     steps: int = 0
     examples: int = 0
@@ -62,7 +62,7 @@ class Report:
     backward_seconds: float = 0.0
 
 
-#: What ended the clocks. begin() returns it in place of a number.
+#: The reasons for which the clocks have ended. begin() returns a reason in place of a number.
 FINISHED, STOPPED = "finished", "stopped"
 REASONS = {FINISHED: native.FINISHED, STOPPED: native.STOPPED}
 
@@ -100,7 +100,7 @@ _members: "weakref.WeakSet[LibrarySession]" = weakref.WeakSet()
 
 
 class LibrarySession(Handle):
-    """A Session over libleeway-client.so. Arrays that it gives out keep it alive."""
+    """A Session over libleeway-client.so. The arrays that it returns keep it alive."""
 
     def __init__(self, schema: Mapping[str, Tensor], initial: Optional[np.ndarray], update: Optional[str] = None,
                  coordinator: Optional[str] = None, rank: Optional[int] = None, start_seconds: float = 0.0) -> None:
@@ -108,7 +108,7 @@ class LibrarySession(Handle):
         super().__init__(library, library.leeway_free)
         self._arrays: dict[int, np.ndarray] = {}
         self._peeked: Optional[int] = None
-        #: The clock at which the job is when begin() returns no clock.
+        #: The job's clock, when begin() has returned a reason in place of a clock.
         self.next_clock = -1
         self._place = coordinator, rank
         for other in list(_members):
@@ -137,7 +137,7 @@ class LibrarySession(Handle):
         self._wait = self._library.leeway_wait
 
     def waiting(self) -> str:
-        """Says what the worker waits for."""
+        """Returns what the worker waits for."""
         text = ctypes.create_string_buffer(1000)
         self._library.leeway_waiting(self._handle, text, len(text))
         return text.value.decode(errors="replace")
@@ -152,7 +152,7 @@ class LibrarySession(Handle):
                        "has_schedule": bool(info.has_schedule)})
 
     def schema(self) -> dict[str, Tensor]:
-        """The tensors that the job has, in the order of the vector."""
+        """Returns the job's tensors, in the order of the vector."""
         return tensors_of(self, self._library.leeway_tensor_of)
 
     def _array(self, address: Optional[int]) -> np.ndarray:
@@ -162,7 +162,7 @@ class LibrarySession(Handle):
         array = self._arrays.get(address)
         if array is None:
             memory = (ctypes.c_float * self.info.total).from_address(address)
-            # The arrays that are kept here do not keep this object alive. Those that are given out do.
+            # The arrays in `_arrays` do not keep this object alive. The arrays that `_given` returns do.
             array = self._arrays[address] = np.ctypeslib.as_array(memory)
         return array
 
@@ -175,7 +175,7 @@ class LibrarySession(Handle):
         return self._given(self._array(self._library.leeway_weights(self._handle)))
 
     def contribution(self) -> np.ndarray:
-        """The same object for the same memory."""
+        """Returns the contribution's array: the same object as long as the memory is the same."""
         return self._array(self._library.leeway_contribution(self._handle))
 
     # ---- a clock
@@ -197,13 +197,13 @@ class LibrarySession(Handle):
             self._fail(code)
 
     def peek_batch(self) -> Optional[int]:
-        """The number that next_batch() will return."""
+        """Returns the number that next_batch() will return."""
         if self._peeked is None:
             self._peeked = self.next_batch()
         return self._peeked
 
     def next_batch(self) -> Optional[int]:
-        """For leased data. None: the clock has no more batches."""
+        """Returns the number of the next leased batch, or None if the clock has no more batches."""
         peeked, self._peeked = self._peeked, None
         if peeked is not None:
             return peeked
@@ -213,7 +213,7 @@ class LibrarySession(Handle):
         return None if code == native.NOT_FOUND else batch.value
 
     def upcoming_batches(self, most: int) -> list[int]:
-        """The numbers that the next calls of next_batch() will probably return."""
+        """Returns the numbers that the next calls of next_batch() will probably return."""
         numbers, count = (ctypes.c_uint64 * most)(), ctypes.c_size_t()
         self._check(self._library.leeway_upcoming_batches(self._handle, numbers, most, ctypes.byref(count)))
         return numbers[:count.value]
@@ -242,8 +242,8 @@ class LibrarySession(Handle):
         self._until(self._library.leeway_settle)
 
     def read_again(self) -> np.ndarray:
-        """For a gradient exchange, between two clocks: the weights as the servers have them. Valid until the next
-        call."""
+        """Reads the weights from the servers again, between two clocks of a gradient exchange. The array is valid until
+        the next call."""
         address = native.c_void_p()
         self._until(lambda job, timeout: self._library.leeway_read_again(job, timeout, ctypes.byref(address)))
         return self._given(self._array(address.value))
@@ -264,7 +264,7 @@ class LibrarySession(Handle):
         self._check(self._library.leeway_save_state(self._handle, state, len(state)))
 
     def load_state(self) -> Optional[bytes]:
-        """None if nothing was handed in."""
+        """Returns the state in the checkpoint, or None without a state."""
         data, size = ctypes.c_void_p(), ctypes.c_size_t()
         code = self.call(self._library.leeway_load_state, ctypes.byref(data), ctypes.byref(size),
                          expected=native.NOT_FOUND)
@@ -275,7 +275,8 @@ class LibrarySession(Handle):
     # ---- the end
 
     def leave(self, reason: str) -> bool:
-        """True if the job is sealed. False if it has gone back to a checkpoint and needs this worker: call begin()."""
+        """Leaves the job. Returns True if the job is sealed, and False if it has gone back to a checkpoint and needs
+        this worker. Call begin() then."""
         try:
             self._until(self._library.leeway_leave, REASONS[reason], b"")
         except FailedPrecondition:
@@ -284,7 +285,7 @@ class LibrarySession(Handle):
         return True
 
     def fail(self, message: str, seconds: float) -> None:
-        """Reports that this worker cannot go on. Tries for at most `seconds`."""
+        """Reports to the job that this worker cannot go on. Tries for at most `seconds`."""
         _members.discard(self)
         until = time.monotonic() + seconds
         while time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""The weights of a running job, read from anywhere."""
+"""Reads the weights of a running job, from anywhere."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FREE_SECONDS = 5.0
 
 
 class Watch(Handle):
-    """Reads the weights of a job, and takes no part in it: nobody waits for the reader. watch() returns it. One thread
-    reads, and any thread may close it.
+    """Reads the weights of a job without taking part in it, so no process waits for the reader. watch() makes a Watch.
+    One thread may read, and any thread may close the watch.
 
     with leeway.watch("host:port") as job:
         weights = job.weights()"""
@@ -36,11 +36,12 @@ class Watch(Handle):
         self._open(library.leeway_watch_open, c_text("coordinator", coordinator), start_seconds)
 
     def weights(self) -> dict[str, np.ndarray]:
-        """All weights as they are now, by name, in arrays of their own. Each block of the model (`servers.block_bytes`)
-        holds the result of one update. While the job goes on, neighbouring blocks may be some updates apart. What has
-        not changed since the last call is not sent again.
+        """Returns all weights as they are now, by name, in new arrays. Each block of the model (`servers.block_bytes`)
+        holds the result of one update. While the job goes on, neighbouring blocks may be some updates apart. The
+        servers do not send blocks again that have not changed since the last call.
 
-        The first call waits for a job that has weights. Finished: the job is over. Unavailable: nobody answers."""
+        The first call waits for a job that has weights. Raises Finished if the job is over, and Unavailable if no
+        process answers."""
         if not self._reading.acquire(blocking=False):
             raise Misuse("another thread is reading with this watch: give each thread its own")
         try:
@@ -70,15 +71,15 @@ class Watch(Handle):
 
     @property
     def schema(self) -> Mapping[str, Tensor]:
-        """Names, shapes and kinds. Empty before the first weights()."""
+        """The tensors of the job by name. Empty before the first weights()."""
         return dict(self._schema)
 
     def waiting(self) -> str:
         return "for the weights of the job that is watched"
 
     def free(self) -> None:
-        """Ends a read of another thread within a slice, with Misuse. A fork has nothing to free, and there the lock may
-        be held for ever."""
+        """Closes the watch. A read in another thread ends with Misuse within SLICE seconds. In a forked process this
+        does nothing, because the process has nothing to free and the lock may be held for ever."""
         self._closing = True
         if os.getpid() == self._pid and self._reading.acquire(timeout=FREE_SECONDS):
             try:
@@ -97,7 +98,7 @@ class Watch(Handle):
 
 
 def watch(coordinator: Optional[str] = None, start_seconds: float = 0.0) -> Watch:
-    """Watches the job whose server 0 is at `coordinator` (HOST:PORT), by default that of the environment. The first
-    read waits up to `start_seconds` (0 means 120) for weights."""
+    """Watches the job whose server 0 is at `coordinator` (HOST:PORT). By default the environment specifies the address.
+    The first read waits up to `start_seconds` (0 means 120) for weights."""
     ending.install()
     return Watch(coordinator, start_seconds)

@@ -16,11 +16,11 @@
 
 namespace leeway {
 
-// Thread-safe, but the writers and readers that it returns are not. Calls may block on files.
+// Thread-safe, but the writers and readers that the sink returns are not. Calls may wait for files.
 class CheckpointSink {
  public:
-  // Writes one file, which appears, durable and complete, when Finish returns, or does not appear.
-  // The checkpoint's folder is not removed while the writer exists.
+  // Writes one file. The file appears, durable and complete, when Finish succeeds; otherwise it
+  // never appears. The checkpoint's folder is not removed while the writer exists.
   class StateWriter {
    public:
     virtual ~StateWriter() = default;
@@ -46,21 +46,25 @@ class CheckpointSink {
     uint64_t incarnation = 0;
     uint64_t generation = 0;
   };
-  // Writes a rank's state into the folder of the cut at its clock. Each state has a file of its
-  // own, because a life that was replaced may still be writing, and a complete checkpoint may hold
-  // the previous one.
+  // Begins to write a rank's state into the folder of the cut at the state's clock. Each state has
+  // a file of its own, because a replaced life of the rank may still be writing, and a complete
+  // checkpoint may hold the previous life's file.
   virtual absl::StatusOr<std::unique_ptr<StateWriter>> WriteWorkerState(const StateOf& state) = 0;
-  // Opens a rank's state in the newest checkpoint. NOT_FOUND: no checkpoint exists, or the newest
-  // one holds no state of this rank. DATA_LOSS: the file that the checkpoint names is missing.
+  // Opens a rank's state in the newest checkpoint. Returns NOT_FOUND if no checkpoint exists, or if
+  // the newest checkpoint holds no state of this rank. Returns DATA_LOSS if the file that the
+  // checkpoint names is missing.
   virtual absl::StatusOr<std::unique_ptr<StateReader>> ReadWorkerState(uint32_t rank) = 0;
-  // Makes the file durable, under the same name, in the folder of the cut at `to_clock`, too.
+  // Copies a state's file from the folder of the cut at `from_clock` to the folder of the cut at
+  // `to_clock`, under the same name, and makes the copy durable.
   virtual absl::Status AdoptWorkerState(uint64_t from_clock, const std::string& file,
                                         uint64_t to_clock) = 0;
-  // Makes the checkpoint exist. All its parts must be durable already.
+  // Writes the manifest, which makes the checkpoint exist. All parts of the checkpoint must be
+  // durable already.
   virtual absl::Status WriteManifest(const v1::CheckpointManifest& manifest) = 0;
   // Removes checkpoints that are older than those the job keeps, and the remains of unfinished
-  // ones. Spares folders in which a state is being written, and the clocks that `spared()` returns.
-  // `spared` is called when no state can be added to the other folders any more.
+  // checkpoints. Keeps folders in which a state is being written, and the folders of the clocks
+  // that `spared()` returns. Calls `spared` when no state can be added to the other folders any
+  // more.
   virtual absl::Status RemoveOld(const std::function<std::set<uint64_t>()>& spared) = 0;
   // Replaces the previous record, and makes the new one durable.
   virtual absl::Status WriteRecord(const v1::CoordinatorRecord& record) = 0;

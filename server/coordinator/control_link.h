@@ -21,29 +21,29 @@
 
 namespace leeway {
 
-// Thread-safe. The link's own thread makes the calls and runs the callbacks. Between two calls that
-// thread does not wait on the network, which belongs to the server's own queue
+// Thread-safe. The link's own thread makes the calls and runs the callbacks. That thread does not
+// wait on the network between two calls, because only the server's own queue may do so
 // (common/service/server_queue.h).
 class ControlLink {
  public:
   ControlLink(std::shared_ptr<grpc::Channel> channel, std::function<Time()> now);
-  // Closes.
+  // Calls Close().
   ~ControlLink();
   ControlLink(const ControlLink&) = delete;
 
   using Stub = v1::ShardControl::StubInterface;
 
   struct Limits {
-    // When all attempts must have ended; Time::max() for no limit.
+    // The time by which all attempts must have ended; Time::max() for no limit.
     Time deadline;
     // The time limit of one attempt.
     Duration attempt = std::chrono::hours(24);
-    // How long after the first attempt the call is retried.
+    // The time after the first attempt during which the call is retried.
     Duration again = std::chrono::hours(24);
   };
 
-  // Calls `method` (such as &Stub::SetLive) after all calls before it are done. `done(status,
-  // reply)` gets the result. It is not called after Close has returned.
+  // Calls `method` (such as &Stub::SetLive) after all earlier calls are done, and passes the result
+  // to `done(status, reply)`. `done` is not called after Close has returned.
   template <typename Request, typename Reply, typename Done>
   void Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
             const std::type_identity_t<Request>& request, Limits limits, Done done) {
@@ -68,7 +68,7 @@ class ControlLink {
   struct Pending {
     Limits limits;
     Attempt attempt;
-    // When the first attempt began.
+    // The time at which the first attempt began.
     std::optional<Time> began = std::nullopt;
     std::function<void(const absl::Status&)> done;
   };

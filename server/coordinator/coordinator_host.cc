@@ -60,7 +60,7 @@ Event Unwritten(const std::string& run_dir, const absl::Status& status) {
   return {.name = "record_failed",
           .message = absl::StrCat(
               "coordinator.json cannot be written to ", run_dir,
-              " (is there space?); all commands that depend on it wait: ", status.message())};
+              " (is the disk full?); all commands that depend on it wait: ", status.message())};
 }
 
 }  // namespace
@@ -96,7 +96,8 @@ CoordinatorHost::~CoordinatorHost() {
   }
   changed_.NotifyAll();
   thread_.join();
-  // After this no callback of the links runs. The destructor of files_ then finishes what is left.
+  // No callback of the links runs after this call. The destructor of files_ then finishes the
+  // remaining writes.
   links_.Close();
 }
 
@@ -171,7 +172,8 @@ std::vector<Due> CoordinatorHost::Next(bool& over) {
   MutexLock lock(mutex_);
   for (Time now = options_.now(); !ending_ && !due_.ready() && now < NextWake();
        now = options_.now()) {
-    // options_.now need not be the system's clock.
+    // The remaining time is converted to the steady clock, because options_.now may be another
+    // clock.
     changed_.WaitUntil(mutex_, SteadyNow() + (NextWake() - now));
   }
   if (const Time now = options_.now(); now >= due_.next_tick()) {
@@ -204,7 +206,7 @@ void CoordinatorHost::Do(std::vector<Due> due) {
       Do(std::move(each.command));
     }
   }
-  // If a record was kept back, it is newer than the owed one.
+  // If a record was kept back, it is newer than the owed record, which then need not be written.
   if (kept.empty() && records_.owed()) Write(WriteRecord(*records_.owed()), lines);
   if (!kept.empty()) {
     MutexLock lock(mutex_);

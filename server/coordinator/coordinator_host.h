@@ -8,13 +8,15 @@
 //   server->Shutdown(deadline);                    // before the host is destroyed
 //
 // Threads:
-// - The threads of the server's queue bring messages in. Each takes the lock for one decision of
-//   the core. The resulting commands are queued under the same lock, so they stay in order.
-// - The host's own thread ticks the core and carries out the commands in order. It writes the
-//   records, too: commands after an awaited record wait until the record is durable, except lines
-//   for the log. A record that nothing depends on is written when everything else is done.
+// - The threads of the server's queue bring messages in. For each message such a thread takes the
+//   lock while the core makes one decision. The resulting commands are queued under the same lock,
+//   so they stay in order.
+// - The host's own thread ticks the core and carries out the commands in order. It also writes the
+//   records. Commands after an awaited record wait until the record is durable; lines for the log
+//   do not wait. A record that nothing depends on is written when everything else is done.
 // - One thread writes files.
-// - Two threads serve each server: one calls it, the other sees its process end.
+// - Each server has two threads here. One calls the server, and the other notices when the server's
+//   process ends.
 // The classes behind these threads are in due_commands.h, server_links.h, record_writer.h and
 // run_files.h.
 #pragma once
@@ -45,8 +47,9 @@ class ServerQueue;
 
 struct CoordinatorHostOptions {
   CoordinatorOptions core;
-  // Two clocks: a steady one for durations, and seconds since 1970 for metrics.jsonl.
+  // A steady clock, for durations.
   std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
+  // The time in seconds since 1970, for metrics.jsonl.
   std::function<double()> wall_seconds = WallClock();
 };
 
@@ -56,8 +59,7 @@ class CoordinatorHost {
   // Opens RUN_DIR/metrics.jsonl; the folder must exist. `sink` must outlive the host.
   static absl::StatusOr<std::unique_ptr<CoordinatorHost>> Start(CoordinatorHostOptions options,
                                                                 CheckpointSink* sink);
-  // Destroy the host after the gRPC server has shut down. Cancels calls in flight, and finishes
-  // files.
+  // Cancels calls in flight, and finishes files. The gRPC server must have shut down before.
   ~CoordinatorHost();
   CoordinatorHost(const CoordinatorHost&) = delete;
 
@@ -71,8 +73,8 @@ class CoordinatorHost {
   void StopJob(const std::string& reason);
   v1::JobStatus Status();
 
-  // Blocks until the job's last state is fixed, every server has been told (or did not answer
-  // within seconds), and metrics.jsonl is complete.
+  // Blocks until the job's last state is fixed, every server has heard of it (or has not answered
+  // within seconds), and metrics.jsonl is complete. Returns the job's last state.
   v1::JobState WaitUntilOver();
   // The same, but returns nullopt if the job is not over at `deadline`.
   std::optional<v1::JobState> WaitUntilOver(Time deadline);
@@ -92,18 +94,18 @@ class CoordinatorHost {
   CoordinatorHost(CoordinatorHostOptions options, CheckpointSink* sink,
                   std::unique_ptr<MetricsLog> metrics);
 
-  // Tells the core how a command went.
+  // Reports the result of a command to the core.
   void Tell(const CommandAnswer& answer) EXCLUDES(mutex_);
   void Collect() REQUIRES(mutex_);
   void Run() EXCLUDES(mutex_);
   Time NextWake() const REQUIRES(mutex_);
-  // Waits for commands that are due, at most until the next tick, and returns them; none when the
-  // host ends. Sets `over`.
+  // Waits for commands that are due, at most until the next tick, and returns them. Returns no
+  // commands when the host ends. Sets `over` to whether the job is over.
   std::vector<Due> Next(bool& over) EXCLUDES(mutex_);
   void Do(std::vector<Due> due) EXCLUDES(mutex_);
   // Carries out a command that is neither a record nor a line for the log.
   void Do(Command command);
-  // Returns false if the record could not be written and must be tried again.
+  // Returns false if the record could not be written and the write must be tried again.
   bool Write(const WriteRecord& command, std::string& lines) EXCLUDES(mutex_);
   void Announce();
 

@@ -13,13 +13,14 @@
 namespace leeway {
 namespace {
 
-// Memory holds the payload of a probe twice while it is answered.
+// The largest payload that a probe may have. The limit bounds memory, which holds the payload twice
+// while a probe is answered.
 constexpr size_t kProbeBytesMax = 4 << 20;
 
 absl::StatusOr<v1::ProbeLinkReply> Echo(const v1::ProbeLinkRequest& request) {
   if (request.payload().size() > kProbeBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "payload: ", request.payload().size(), " bytes; at most ", kProbeBytesMax, " are echoed"));
+    return absl::InvalidArgumentError(absl::StrCat("payload: ", request.payload().size(),
+                                                   " bytes, must be at most ", kProbeBytesMax));
   }
   v1::ProbeLinkReply reply;
   reply.set_payload(request.payload());
@@ -27,13 +28,13 @@ absl::StatusOr<v1::ProbeLinkReply> Echo(const v1::ProbeLinkRequest& request) {
   return reply;
 }
 
-// Fills in the network of a peer that does not name it. A peer that comes through loopback or a
-// unix socket is in the coordinator's own network. Any other peer gets its address as the network's
-// name.
+// Fills in the network of a peer that does not name it. A peer that connects through loopback or a
+// unix socket is in the coordinator's own network. For any other peer, its address serves as the
+// network's name.
 template <typename Request>
 absl::Status SayNetwork(const Caller&, const grpc::ServerContext& context, Request& request) {
   if (!request.network().empty()) return absl::OkStatus();
-  // ipv4:10.0.0.1:4711, ipv6:%5B::1%5D:4711, unix:...
+  // The peer is a string such as ipv4:10.0.0.1:4711, ipv6:%5B::1%5D:4711 or unix:PATH.
   const std::vector<std::string> parts = absl::StrSplit(context.peer(), absl::MaxSplits(':', 1));
   std::string address = parts.size() == 2 ? parts[1] : "";
   address = absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});

@@ -1,5 +1,5 @@
-// The coordinator's gRPC adaptor. It turns each message into one question to the core, which
-// answers at once. Streams of worker state go between the network and the checkpoint sink.
+// The coordinator's gRPC adaptor. It turns each message into one call to the core, which answers at
+// once. It streams workers' states between the network and the checkpoint sink.
 #pragma once
 
 #include "common/service/admitted_service.h"

@@ -1,5 +1,5 @@
-// The core's commands that are not yet carried out, in order, each with the time at which it was
-// given; and the time of the core's next tick.
+// Holds the core's commands that are not yet carried out, in order, each with the time at which the
+// core issued it. Also holds the time of the core's next tick.
 #pragma once
 
 #include <iterator>
@@ -13,7 +13,7 @@ namespace leeway {
 
 struct Due {
   Command command;
-  // Seconds since 1970.
+  // The time at which the core issued the command, in seconds since 1970.
   double wall = 0;
 };
 
@@ -25,8 +25,8 @@ class DueCommands {
   void Add(std::vector<Command> commands, double wall) {
     for (Command& command : commands) due_.push_back({std::move(command), wall});
   }
-  // Puts back a record that could not be written, and the commands after it. They come before the
-  // commands that have been added meanwhile. Nothing is ready before the next tick.
+  // Puts back a record that could not be written, and the commands after it. These commands come
+  // before those that have been added meanwhile. No command is ready before the next tick.
   void KeepBack(std::vector<Due> due) {
     due.insert(due.end(), std::move_iterator(due_.begin()), std::move_iterator(due_.end()));
     due_ = std::move(due);

@@ -1,4 +1,4 @@
-// Keeps track of the checkpoint folders in use, so that none is removed meanwhile.
+// Keeps track of the checkpoint folders in use, so that no folder is removed while it is in use.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace leeway {
 // Identifies a folder by its clock. Thread-safe. Must outlive the Holds that it returns.
 class FolderUse {
  public:
-  // The use of a folder, or its removal. It ends when this object is destroyed.
+  // Represents the use of a folder, or its removal, until the Hold is destroyed.
   class Hold {
    public:
     Hold(Hold&& other) noexcept : Hold(std::exchange(other.use_, nullptr), other.clock_) {}
@@ -31,7 +31,8 @@ class FolderUse {
     uint64_t clock_;
   };
 
-  // Keeps the folder from being removed. If it is being removed, waits until that is done.
+  // Keeps the folder from being removed. If the folder is being removed, waits until the removal is
+  // done.
   Hold Enter(uint64_t clock) EXCLUDES(mutex_);
   // Keeps everybody else out of the folder, so that it can be removed. Returns nullopt if the
   // folder is in use.
@@ -42,7 +43,7 @@ class FolderUse {
 
   Mutex mutex_;
   CondVar changed_;
-  // By clock: the number of users, never 0.
+  // The number of users of each folder, by the folder's clock; never 0.
   std::map<uint64_t, uint32_t> users_ GUARDED_BY(mutex_);
   std::set<uint64_t> claimed_ GUARDED_BY(mutex_);
 };

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kReadBytes = 64 << 10;
 
-// Returns how many bytes of the file are whole lines.
+// Returns the number of bytes at the beginning of the file that are whole lines.
 absl::StatusOr<uint64_t> WholeLines(const std::string& path) {
   ASSIGN_OR_RETURN(const FileReader file, FileReader::Open(path));
   std::vector<uint8_t> chunk;
@@ -43,13 +43,13 @@ absl::StatusOr<std::unique_ptr<MetricsLog>> MetricsFile::Open(const std::string&
 }
 
 absl::Status MetricsFile::OpenFile() {
-  // With O_NONBLOCK a pipe at this path is refused below instead of being waited for.
+  // With O_NONBLOCK, a pipe at this path does not block here, and is refused below.
   file_.emplace(
       open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
   if (**file_ < 0) return Error("opening");
   const auto whole = WholeLines(path_);
   RETURN_IF_ERROR(Annotate(whole.status(), "opening the metrics"));
-  // Without this the next line would continue a broken one.
+  // Without this truncation the next line would continue a broken line.
   return ftruncate(**file_, static_cast<off_t>(*whole)) == 0
              ? absl::OkStatus()
              : Error("dropping the broken last line of");
@@ -72,7 +72,7 @@ absl::Status MetricsFile::Append(const std::string& lines) {
       continue;
     }
     const absl::Status status = Error("writing to");
-    // A full disk may have taken half a line, which the next line must not continue.
+    // On a full disk half a line may have been written, which the next line must not continue.
     if (ftruncate(**file_, found.st_size) != 0) return Error("dropping half a line of");
     return status;
   }

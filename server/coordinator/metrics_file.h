@@ -20,11 +20,12 @@ class MetricsFile final : public MetricsLog {
   static absl::StatusOr<std::unique_ptr<MetricsLog>> Open(const std::string& path);
 
   // On return the lines are in the file, but perhaps not yet on the disk. After an error some of
-  // the lines may be in the file, but each of them is whole. If only the file was removed, creates
-  // it again.
+  // the lines may be in the file, but each of them is whole. If the file was removed but its folder
+  // exists, creates the file again.
   absl::Status Append(const std::string& lines) override;
   absl::Status Tick() override { return absl::OkStatus(); }
-  // Readers already find every line in the file. A power cut may lose its end.
+  // Does nothing, because readers already find every line in the file. A power cut may remove the
+  // last lines.
   absl::Status Keep() override { return absl::OkStatus(); }
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Text from a peer may be any bytes: bytes that are not UTF-8 are replaced.
+// A string from a peer may contain any bytes, so bytes that are not UTF-8 are replaced.
 std::string Dump(const Json& line) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -51,7 +51,7 @@ std::string MetricsLine(const StepRecord& record, double time) {
     line["clipped_contributions"] = metrics.clipped_contributions();
   }
   if (metrics.replaced_pictures() > 0) line["replaced_pictures"] = metrics.replaced_pictures();
-  // The job trains in fp16.
+  // Only a job that trains in fp16 has a loss scale.
   if (metrics.loss_scale() > 0) {
     line["overflowed_steps"] = metrics.overflowed_steps();
     line["loss_scale"] = metrics.loss_scale();

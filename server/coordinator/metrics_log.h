@@ -4,9 +4,9 @@
 //   event   the kind of event
 //   time    seconds since 1970, UTC
 // The other keys depend on the event:
-//   step        A line covers the `steps` steps that the rank has completed since its line before,
-//               usually those of one heartbeat. clock, epoch and learning_rate are those of the
-//               last step; seconds and bytes are sums.
+//   step        A line covers the `steps` steps that the rank has completed since its previous
+//               line, usually those of one heartbeat. clock, epoch and learning_rate are those of
+//               the last step; seconds and bytes are sums.
 //                 rank, clock (exchanges completed), epoch, steps, examples
 //                 train_loss (mean over these examples, before each update)
 //                 staleness (clocks, the largest seen)
@@ -18,25 +18,25 @@
 //                 bytes_sent, bytes_received (payloads and their headers, every attempt counted)
 //               A step takes data + compute + wait; the share (exchange - wait) / exchange of the
 //               exchange was hidden behind the compute.
-//               A step is in one line, once its exchange is complete. A run that was resumed, or
+//               A step gets into a line once its exchange is complete. A run that was resumed, or
 //               that has gone back, begins again at the clock of its job_started or went_back line.
 //               So the later of two lines for the same rank and clock counts.
 //               Some keys are absent where they would be 0:
 //                 dropped_steps, dropped_examples (where a sync clock can be complete without every
-//                 worker): what the worker computed since its line before, for clocks that were
-//                 completed without it; no other figure includes them
+//                 worker): what the worker computed since its previous line, for clocks that
+//                 were completed without the worker; no other figure includes these steps
 //                 skipped_contributions, clipped_contributions (with exchange.on_bad_gradient)
 //                 replaced_pictures (with data.train.damaged)
 //               With workers.precision fp16 there are also overflowed_steps (steps that were left
 //               out, but count among the steps) and loss_scale (the last step's).
 //   dropped     the keys of step, with steps 0: everything that the worker has computed since its
-//               line before was dropped; clock is where the worker continues
+//               previous line was dropped; clock is where the worker continues
 //   evaluation  rank, clock, epoch, test_loss, test_accuracy (if labels are classes),
 //               test_top5_accuracy (if there are more than ten classes), test_mae and test_r2 (if
 //               labels are numbers), examples
-//   codec_chosen             message: what `auto` compression stands for, and why
-//   update_brought           message: the update rule that an external program has brought, and
-//                            which process brought it
+//   codec_chosen             message: the codec chosen for `auto` compression, and why
+//   update_brought           message: the update rule that an external program has supplied, and
+//                            which process supplied it
 //   job_started              clock (0, or the checkpoint's), message, workers, steps_per_clock,
 //                            sync
 //   server_registered        server, message (its address)
@@ -46,9 +46,9 @@
 //   replicas_synced          every block has two holders again
 //   resizing                 message: the old and the requested number of servers
 //   resized                  message: the number of servers; every shard has reached its home
-//   server_draining          server: it is to leave, and other servers take over its shards;
-//                            message: its address
-//   server_removed           server: it holds no shard any more, and ends
+//   server_draining          server: the server that is leaving, whose shards other servers take
+//                            over; message: its address
+//   server_removed           server: a server that holds no shard any more, and ends
 //   record_failed            message: coordinator.json cannot be written; all commands that depend
 //                            on it wait, except lines of this file
 //   going_back               message (what was lost: a server's blocks, a worker's state), clock
@@ -83,7 +83,7 @@
 
 namespace leeway {
 
-// Returns one line, without its newline. `time`: seconds since 1970.
+// Return one line, without its newline. `time` is in seconds since 1970.
 std::string MetricsLine(const StepRecord& record, double time);
 std::string MetricsLine(const EvaluationRecord& record, double time);
 std::string MetricsLine(const Event& event, double time);
@@ -96,9 +96,10 @@ class MetricsLog {
   static absl::StatusOr<std::unique_ptr<MetricsLog>> Open(const std::string& run_dir);
   virtual ~MetricsLog() = default;
 
-  // `lines` are whole lines, with their newlines. NOT_FOUND if the run folder was removed or moved.
+  // Appends `lines`, which are whole lines with their newlines. Returns NOT_FOUND if the run folder
+  // was removed or moved.
   virtual absl::Status Append(const std::string& lines) = 0;
-  // Called about once a second.
+  // Call it about once a second.
   virtual absl::Status Tick() = 0;
   // On return readers find all lines appended so far.
   virtual absl::Status Keep() = 0;

@@ -1,5 +1,5 @@
-// Writes metrics.jsonl where files cannot be appended to: as segments metrics/000000.jsonl and so
-// on.
+// Writes the metrics to storage in which files cannot be appended to. The lines are in segments:
+// metrics/000000.jsonl and so on.
 #pragma once
 
 #include <memory>

@@ -22,35 +22,40 @@ class RecordWriter {
   // from the newest checkpoint, as --resume does.
   static constexpr Duration kFailedPatience = std::chrono::seconds(5);
 
-  // `sink` must outlive the writer. `patience`: how long an awaited record is retried.
+  // `sink` must outlive the writer. `patience` is how long the write of an awaited record is
+  // retried.
   RecordWriter(CheckpointSink* sink, Duration patience) : sink_(sink), patience_(patience) {}
 
   struct Attempt {
     absl::Status status;
-    // True if the record was written or given up, and the core must be told. False if it must be
-    // tried again.
+    // True if the record was written or given up, so that the core must be told. False if the write
+    // must be tried again.
     bool settled = false;
-    // True for the first failure since the last success: somebody should be told.
+    // True for the first failure since the last success, which the caller should report.
     bool news = false;
   };
-  // `hopeless`: the folder of the record does not exist any more.
+  // Tries once to write the record. `hopeless` is true if the record's folder does not exist any
+  // more; then an awaited record is given up if the write fails.
   Attempt Write(const WriteRecord& record, bool hopeless, const std::function<Time()>& now);
-  // Keeps a record that nothing waits for. It is written when there is time, unless a newer one is
-  // written first.
+  // Keeps a record that nothing waits for. The caller writes it when there is time, unless a newer
+  // record is written first.
   void Owe(WriteRecord record) { owed_ = std::move(record); }
   const std::optional<WriteRecord>& owed() const { return owed_; }
-  // True if the latest record was given up: commands that depend on it must not be carried out.
+  // True if the latest record was given up, so that commands that depend on it must not be carried
+  // out.
   bool given_up() const { return given_up_; }
 
  private:
   CheckpointSink* const sink_;
   const Duration patience_;
-  // The kept record, if no newer one has been written.
+  // The kept record, if no newer record has been written.
   std::optional<WriteRecord> owed_;
-  // Since when an awaited record could not be written; whether it was given up; whether the failure
-  // was reported. All three are reset when a record is written.
+  // The next three are reset when a record is written.
+  // The time since which an awaited record could not be written.
   std::optional<Time> awaited_since_;
+  // True if an awaited record was given up.
   bool given_up_ = false;
+  // True if the failure was reported.
   bool complained_ = false;
 };
 

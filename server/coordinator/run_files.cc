@@ -8,7 +8,7 @@
 namespace leeway {
 namespace {
 
-// If the disk is more than this number of writes behind, metrics are dropped to bound memory.
+// The most writes that may wait for the disk. Beyond it, metrics are dropped to bound memory.
 constexpr size_t kWritesBehindMax = 10'000;
 constexpr std::chrono::seconds kTickEvery(1);
 
@@ -19,7 +19,7 @@ RunFiles::RunFiles(CheckpointSink* sink, std::unique_ptr<MetricsLog> metrics, Co
 
 void RunFiles::Append(std::string lines) {
   if (thread_.waiting() > kWritesBehindMax) {
-    spdlog::warn("metrics.jsonl: the disk does not keep up; {} bytes of metrics dropped",
+    spdlog::warn("metrics.jsonl: the disk is too slow, so {} bytes of metrics were dropped",
                  lines.size());
     return;
   }
@@ -53,12 +53,14 @@ void RunFiles::WriteCheckpoint(const WriteManifest& command) {
   for (const AdoptState& state : command.adopt) {
     if (status.ok()) status = sink_->AdoptWorkerState(state.from_clock, state.file, clock);
   }
-  // A run that continues from the checkpoint finds the metrics up to it.
+  // The metrics are kept first, so that a run that continues from the checkpoint finds the metrics
+  // up to the checkpoint's clock.
   Told(metrics_->Keep());
   if (status.ok()) status = sink_->WriteManifest(command.manifest);
   core_.answer(ManifestWritten{clock, status});
   if (!status.ok()) return;
-  // The new checkpoint exists, even if the old ones cannot be removed.
+  // The new checkpoint exists even if old checkpoints cannot be removed, so a failure to remove
+  // them is only logged.
   const absl::Status removed = sink_->RemoveOld(core_.state_folders);
   if (!removed.ok()) spdlog::warn("removing old checkpoints: {}", removed.ToString());
 }

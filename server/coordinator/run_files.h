@@ -23,26 +23,27 @@ namespace leeway {
 class RunFiles {
  public:
   struct Core {
-    // Called with how a command went.
+    // Receives the result of a command.
     std::function<void(const CommandAnswer&)> answer;
-    // CoordinatorCore::StateFolders.
+    // Calls CoordinatorCore::StateFolders.
     std::function<std::set<uint64_t>()> state_folders;
   };
-  // `sink` must outlive the RunFiles. The functions of `core` are called on its thread.
+  // `sink` must outlive the RunFiles. The functions of `core` are called on the thread of the
+  // RunFiles.
   RunFiles(CheckpointSink* sink, std::unique_ptr<MetricsLog> metrics, Core core);
 
   CheckpointSink* sink() const { return sink_; }
-  // Appends whole lines to metrics.jsonl. If the disk is far behind, drops them, so that memory
-  // stays bounded.
+  // Appends whole lines to metrics.jsonl. If the disk is far behind, drops the lines, so that
+  // memory stays bounded.
   void Append(std::string lines);
-  // May be called at any time; it has an effect about once a second.
+  // May be called at any time, but has an effect only about once a second.
   void Tick(Time now);
-  // Readers find all lines appended so far once the thread has carried this out.
+  // Asks the thread to make all lines appended so far visible to readers.
   void Keep();
   void Write(WriteManifest command);
   // Calls `job` when everything posted before it is done.
   void Post(std::function<void()> job) { thread_.Post(std::move(job)); }
-  // True if the run folder was removed or moved; the core has been told.
+  // True if the run folder was removed or moved. In that case the core has been told.
   bool folder_gone() const { return folder_gone_; }
 
  private:
@@ -51,11 +52,11 @@ class RunFiles {
   void Told(const absl::Status& status);
 
   CheckpointSink* const sink_;
-  // Only the thread uses it.
+  // Used only on thread_.
   const std::unique_ptr<MetricsLog> metrics_;
   const Core core_;
   std::atomic<bool> folder_gone_{false};
-  // Only the caller's thread uses it.
+  // Used only on the caller's thread.
   Time next_tick_{};
   // Destroyed first, because its jobs use the other members.
   SerialThread thread_;

@@ -46,9 +46,9 @@ class Reader final : public CheckpointSink::StateReader {
   uint64_t position_ = 0;
 };
 
-// State that only an external program keeps, such as that of its schedulers, is the same on all
-// ranks. So a rank without a state, for example in a run that continues with more workers, gets the
-// first one.
+// State that only an external program keeps, such as the state of its schedulers, is the same on
+// all ranks. So a rank without a state, for example in a run that continues with more workers, gets
+// the first rank's state.
 const v1::SavedWorkerState* StateFor(const v1::CheckpointManifest& manifest, uint32_t rank) {
   for (const v1::SavedWorkerState& state : manifest.worker_states()) {
     if (state.rank() == rank) return &state;
@@ -81,7 +81,8 @@ absl::StatusOr<std::unique_ptr<CheckpointSink::StateReader>> RunFolderSink::Read
     uint32_t rank) {
   ASSIGN_OR_RETURN(const StateFile state, FindWorkerState(rank));
   auto file = WorkerStateReader::Open(state.path);
-  // Not NOT_FOUND, which would mean a checkpoint without this state: the worker would begin afresh.
+  // The error must not be NOT_FOUND. NOT_FOUND would mean that the checkpoint has no state of this
+  // rank, and the worker would begin afresh.
   if (absl::IsNotFound(file.status())) return absl::DataLossError(file.status().message());
   RETURN_IF_ERROR(file.status());
   return std::make_unique<Reader>(*std::move(file));

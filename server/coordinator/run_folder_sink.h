@@ -15,8 +15,8 @@ namespace leeway {
 
 class RunFolderSink final : public CheckpointSink {
  public:
-  // `keep`: how many complete checkpoints stay. `newest`: the checkpoint from which the job
-  // continues, if there is one.
+  // `keep` is the number of complete checkpoints that stay. `newest` is the checkpoint from which
+  // the job continues, if there is one.
   RunFolderSink(std::string run_dir, uint64_t job_id, uint32_t keep,
                 std::optional<v1::CheckpointManifest> newest);
 

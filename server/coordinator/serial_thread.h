@@ -41,7 +41,7 @@ class SerialThread {
   void Run() EXCLUDES(mutex_) {
     while (std::function<void()> job = Next()) job();
   }
-  // Waits for the next job; null at the end.
+  // Waits for the next job, and returns it; returns null at the end.
   std::function<void()> Next() EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     while (jobs_.empty() && !ending_) changed_.Wait(mutex_);

@@ -12,11 +12,12 @@ namespace {
 
 using Control = ControlLink::Stub;
 
-// How long one attempt to tell a server that a rank is live or not may take.
+// The time limit of one SetLive call.
 constexpr Duration kSetLiveAttempt = std::chrono::seconds(5);
-// The same for a clock's set of contributions; the server makes the updates before it answers.
+// The time limit of one CommitSet call. It is longer because the server makes the updates of the
+// clock before it answers.
 constexpr Duration kCommitAttempt = std::chrono::seconds(60);
-// How long a server is told repeatedly that the job is over if it does not answer.
+// The time during which the Shutdown call is retried if a server does not answer.
 constexpr Duration kShutdownAgain = std::chrono::seconds(1);
 
 }  // namespace
@@ -49,7 +50,8 @@ void ServerLinks::Watch(const ConnectServer& command) {
 }
 
 void ServerLinks::Unwatch(uint32_t server) {
-  // A stopped watch may still look up a name, and is not waited for.
+  // A stopped watch may still be looking up a name. So it is kept until it is over, and nobody
+  // waits for it.
   std::erase_if(stopped_watches_, [](const auto& watch) { return watch->over(); });
   if (!watches_[server]) return;
   watches_[server]->Stop();

@@ -1,5 +1,5 @@
-// The coordinator's connections to the servers. Each server has a link, by which it is told what to
-// do, and a watch, which sees its process end.
+// The coordinator's connections to the servers. Each server has a link, through which the
+// coordinator calls it, and a watch, which notices when the server's process ends.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace leeway {
 
-// Not thread-safe: one thread uses it. A server that is not connected is told nothing. It holds no
-// valid state: it gets its blocks anew when it comes back.
+// Not thread-safe: one thread uses it. Commands to a server that is not connected are dropped. Such
+// a server holds no valid state, and gets its blocks anew when it comes back.
 class ServerLinks {
  public:
-  // Covers servers 0 to `most` - 1. `answer` is called with how calls went, on the threads of the
+  // Covers servers 0 to `most` - 1. `answer` receives the results of calls, on the threads of the
   // links and the watches.
   ServerLinks(uint64_t job, uint32_t most, std::function<Time()> now,
               std::function<void(const CommandAnswer&)> answer);
@@ -42,11 +42,12 @@ class ServerLinks {
   const uint64_t job_;
   const std::function<Time()> now_;
   const std::function<void(const CommandAnswer&)> answer_;
-  // By server; null before the server has registered and while it is lost.
+  // The link of each server, by its index; null before the server has registered and while it is
+  // lost.
   std::vector<std::unique_ptr<ControlLink>> links_;
-  // By server, like links_. Server 0 has no watch, because it is this process. Stopped watches are
-  // kept until they are over.
+  // The watch of each server, by its index. Server 0 has no watch, because it is this process.
   std::vector<std::unique_ptr<ServerWatch>> watches_;
+  // Watches that were stopped. Each is kept until it is over.
   std::vector<std::unique_ptr<ServerWatch>> stopped_watches_;
 };
 

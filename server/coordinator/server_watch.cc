@@ -20,7 +20,8 @@ namespace leeway {
 namespace {
 
 constexpr int kConnectMsMax = 1000;
-// The pause after an attempt that gave no answer, or whose connection was cut at once.
+// The pause in milliseconds after an attempt that got no answer, or whose connection was lost at
+// once.
 constexpr int kPauseMs = 100;
 constexpr Duration kBrief = std::chrono::seconds(1);
 constexpr int kAskEverySeconds = 1;
@@ -60,8 +61,8 @@ int ErrorOf(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
 }
 
-// Reads and ignores what gRPC sends to every new connection. Returns false if the connection was
-// cut.
+// Reads and ignores the bytes that gRPC sends on every new connection. Returns false if the
+// connection was closed.
 bool PassOver(int socket) {
   char bytes[4096];
   const ssize_t count = recv(socket, bytes, sizeof bytes, 0);
@@ -114,7 +115,7 @@ ServerWatch::Seen ServerWatch::Watch() {
     bool held = false;
     const Seen seen = HoldAny(addresses.get(), held);
     if (seen != Seen::kUnknown) return seen;
-    // After a connection that lasted long, the next one is tried at once.
+    // If the connection lasted longer than kBrief, the next one is tried at once.
     if (held && std::chrono::steady_clock::now() - begun > kBrief) continue;
     bool stopped = false;
     Wait(-1, 0, kPauseMs, stopped);

@@ -1,5 +1,5 @@
-// Whether a server's process is alive. The watch holds a silent connection, which the server's
-// operating system cuts when the process ends, however it ends.
+// Watches whether a server's process is alive. The watch holds an idle connection, which the
+// server's operating system closes when the process ends, however it ends.
 #pragma once
 
 #include <functional>
@@ -12,21 +12,22 @@ struct addrinfo;
 
 namespace leeway {
 
-// A cut connection is only a hint, because networks cut connections, too. So a second connection
-// checks it at once. If that is refused, nobody listens there, and the process is gone. If it is
-// accepted, or not answered in time, the process may live, and the watch continues. The operating
-// system accepts connections for a process that stands still, and a host that cannot be reached
-// does not refuse them. In both cases the lease decides.
+// A lost connection is only a hint, because networks drop connections, too. So the watch at once
+// tries a second connection. If the second connection is refused, no process listens there, so the
+// server's process is gone. If the second connection is accepted, or not answered in time, the
+// process may be alive, and the watch continues. The operating system accepts connections for a
+// process that is suspended, and a host that cannot be reached does not refuse connections. In both
+// cases the server's lease decides whether it is lost.
 //
-// The network may forget a silent connection. So the system asks once a second whether the other
-// end still has it, and is told to cut it if not.
+// The network may forget an idle connection. So the operating system probes the other end once a
+// second (TCP keepalive), and closes the connection if the other end does not answer.
 //
 // Thread-safe. Waits on a thread of its own.
 class ServerWatch {
  public:
   // `address` is the server's host:port. `on_gone` is called at most once, on the watch's thread.
   ServerWatch(std::string address, std::function<void()> on_gone);
-  // May take as long as the lookup of a host name.
+  // May block for as long as a lookup of a host name takes.
   ~ServerWatch();
   ServerWatch(const ServerWatch&) = delete;
 
@@ -42,12 +43,12 @@ class ServerWatch {
   // Runs until the server's process has ended or the watch is stopped.
   Seen Watch();
   // Connects to one of the addresses, and waits until the connection ends. Sets `held` if the
-  // connection was established. Returns kRefused only if all addresses refused, and kUnknown
-  // without addresses.
+  // connection was established. Returns kRefused only if all addresses refused, and kUnknown if
+  // there are no addresses.
   Seen HoldAny(const addrinfo* addresses, bool& held);
   Seen Hold(int socket, bool& held);
-  // Waits for `events` of `file`, or until the watch is stopped. Returns false if neither came
-  // within `ms`. A negative `ms` means no limit.
+  // Waits for `events` on the file descriptor `file`, or until the watch is stopped. Returns false
+  // if neither happened within `ms` milliseconds. A negative `ms` means no limit.
   bool Wait(int file, short events, int ms, bool& stopped) const;
   void Report() EXCLUDES(mutex_);
 

@@ -16,7 +16,8 @@
 namespace leeway {
 namespace {
 
-// Well below the message limit, and large enough for long writes to the file.
+// The size of a chunk. It is well below the message limit, and large enough for efficient writes to
+// the file.
 constexpr size_t kStreamChunkBytes = 1 << 20;
 
 // One operation is pending at a time: the call itself, a read, or the end.
@@ -86,7 +87,7 @@ class Receiver final : public QueueEvent {
     return absl::OkStatus();
   }
 
-  // No more chunks come: the worker has sent all of them, or is gone.
+  // Ends the stream when no more chunks come, because the worker has sent all of them or is gone.
   absl::Status End() {
     if (!file_) return absl::InvalidArgumentError("the stream of a worker's state has no chunk");
     if (bytes_.announced > 0 && bytes_.came != bytes_.announced) {

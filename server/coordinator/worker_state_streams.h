@@ -8,7 +8,7 @@ namespace leeway {
 class CoordinatorHost;
 class ServerQueue;
 
-// The service's methods that are streams.
+// The streaming methods of the service.
 using WorkerStateMethods = v1::Coordinator::WithAsyncMethod_SaveWorkerState<
     v1::Coordinator::WithAsyncMethod_LoadWorkerState<v1::Coordinator::Service>>;
 

@@ -326,7 +326,7 @@ TEST_CASE("parts that do not go together are named with their place") {
        "job.yaml:1:1: update: required key is missing: the servers' rule, such as {type: sgd, "
        "learning_rate: 0.05}"},
       {"type: gradient", "type: elastic, optimizer: {type: sgd, learning_rate: 1}",
-       "job.yaml:14:9: update: an elastic exchange brings its own server rule, and its workers "
+       "job.yaml:14:9: update: an elastic exchange has its own server rule, and its workers "
        "have exchange.optimizer: remove one of the two"},
       {"exchange: {type: gradient}", "exchange: {type: elastic}\nupdates: {}",
        "job.yaml:13:1: updates: unknown key; did you mean 'update'?"},

@@ -114,7 +114,7 @@ TEST_CASE("wrong types and values out of bounds are named with their place") {
        "job.yaml:7:22: model.layers.1.dense.units: needs a whole number in decimal digits; it is "
        "'10.0'"},
       {"units: 10", "units: '10'",
-       "job.yaml:7:22: model.layers.1.dense.units: needs a whole number; it is a text in quotes"},
+       "job.yaml:7:22: model.layers.1.dense.units: needs a whole number; it is a string in quotes"},
       {"units: 10", "units: [10]",
        "job.yaml:7:22: model.layers.1.dense.units: needs a whole number; it is a list"},
       {"units: 10", "units: 5000000000",
@@ -132,7 +132,7 @@ TEST_CASE("wrong types and values out of bounds are named with their place") {
       {"units: 10", "units: 10, bias: True",
        "job.yaml:7:32: model.layers.1.dense.bias: needs true or false; it is 'True'"},
       {"units: 10", "units: 10, bias: 'true'",
-       "job.yaml:7:32: model.layers.1.dense.bias: needs true or false; it is a text in quotes"},
+       "job.yaml:7:32: model.layers.1.dense.bias: needs true or false; it is a string in quotes"},
       {"learning_rate: 0.1", "learning_rate: .nan",
        "job.yaml:14:36: update.learning_rate: needs a decimal number, such as 0.5 or 1e-3; it is "
        "'.nan'"},
@@ -172,7 +172,7 @@ TEST_CASE("wrong types and values out of bounds are named with their place") {
       {"  layers:\n    - flatten: {}\n    - dense: {units: 10}", "  layers: []",
        "job.yaml:5:11: model.layers: required: a list of at least 1"},
       {"name: sample", "name: ''", "job.yaml:3:18: metadata.name: must not be empty"},
-      {"name: sample", "name: [a]", "job.yaml:3:18: metadata.name: needs a text; it is a list"},
+      {"name: sample", "name: [a]", "job.yaml:3:18: metadata.name: needs a string; it is a list"},
       {"name: sample", "name: sample, seed: -1",
        "job.yaml:3:32: metadata.seed: must be at least 0; it is -1"},
       {"name: sample", "name: sample, seed: 18446744073709551616",

@@ -92,7 +92,7 @@ TEST_CASE("exchanges of external jobs have the servers' rule where they need one
        "6:49: exchange.spread: an external program hands in all blocks at the end of its local "
        "steps; remove it"},
       {gradient, elastic + update,
-       "7:9: update: an elastic exchange brings its own server rule, and the program has its own "
+       "7:9: update: an elastic exchange has its own server rule, and the program has its own "
        "optimizer; remove it"},
       {gradient, gradient + "update: {type: sgd, learning_rate: 0}\n",
        "7:36: update.learning_rate: must be above 0; it is 0"},

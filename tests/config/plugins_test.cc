@@ -67,7 +67,7 @@ TEST_CASE("options that are no numbers are named with their place") {
        "such as 0.5 or 1e-3; it is 'high'"},
       {"{beta: '1'}",
        "job.yaml:8:45: model.layers.2.custom.options.beta: needs a number; it is a "
-       "text in quotes"},
+       "string in quotes"},
       {"{beta: [1]}",
        "job.yaml:8:45: model.layers.2.custom.options.beta: needs a number; it is a list"},
       {"{beta: 1, beta: 2}",

@@ -66,7 +66,7 @@ TEST_CASE("an elastic exchange has an optimizer and no update") {
   job.mutable_exchange()->mutable_elastic()->set_alpha(0.3);
   CHECK(ErrorOf(job).find("job: exchange.optimizer: required key is missing") == 0);
   *job.mutable_exchange()->mutable_elastic()->mutable_optimizer() = job.update();
-  CHECK(ErrorOf(job).find("job: update: an elastic exchange brings its own server rule") == 0);
+  CHECK(ErrorOf(job).find("job: update: an elastic exchange has its own server rule") == 0);
   job.clear_update();
   CHECK(ErrorOf(job) == "");
 }

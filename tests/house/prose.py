@@ -14,7 +14,7 @@ FOLDERS = ["plugin", "proto", "common", "config", "client", "server", "worker", 
 
 # What is wrong, a line that shows it, and what to write.
 RULES = [
-    (r"^Of ", "Of the worker.", "begin with the subject: 'The worker's ...'"),
+    (r"(?-i:^Of )", "Of the worker.", "begin with the subject: 'The worker's ...'"),
     (r"\bwho(so)?m?ever\b", "Whoever comes is told.", "name the process: 'a server that ...'"),
     (r"\b(is|are|was|were|be) none\b|\bnone (that|which)\b", "It is none that we know.", "'there is no ...', 'does not ...'"),
     (r"\b(?<!there )(is|are|was) no [a-z]+\b(?! (longer|more|less|later|earlier|matter))", "'x' is no number", "'is not a ...'"),

@@ -8,7 +8,8 @@ namespace {
 
 constexpr double kToStandardDeviation = 1.4826;
 
-// Returns the lower one of two medians. Reorders `values`, which must not be empty.
+// Returns the median; the lower one of the two middle values if their number is even. Reorders
+// `values`, which must not be empty.
 Duration Median(std::vector<Duration>& values) {
   const auto middle = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());

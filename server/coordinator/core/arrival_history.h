@@ -1,6 +1,6 @@
-// When the contributions of a clock usually arrive, learned from the last clocks. The figures are
-// the median and the median absolute deviation, because a minority of slow workers and a few bad
-// clocks do not move these.
+// Learns from the last clocks when the contributions of a clock usually arrive. Reports the median
+// and the median absolute deviation, because a minority of slow workers and a few bad clocks hardly
+// change these figures.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,17 @@ namespace leeway {
 // Pure; not thread-safe.
 class ArrivalHistory {
  public:
-  // Remembers at most kClocksMax clocks, and gives no figures before kClocksMin clocks. A larger
-  // minimum would make a job wait longer for a slow worker, and teach little.
+  // The most clocks that the history remembers.
   static constexpr size_t kClocksMax = 32;
+  // The number of clocks before which there are no figures. A larger minimum would make a job wait
+  // longer for a slow worker, and would improve the figures little.
   static constexpr size_t kClocksMin = 2;
-  // The history keeps at most this number of one clock's delays, evenly chosen from the sorted
-  // ones. So a clock costs the same with ten thousand workers as with a few.
+  // The most delays that the history keeps for one clock, chosen evenly from the clock's sorted
+  // delays. So a clock costs the same with ten thousand workers as with a few.
   static constexpr size_t kDelaysMax = 64;
 
-  // Adds one clock: the delay of each contribution since the clock's beginning. The delays may be
-  // in any order, and the list may be empty.
+  // Adds one clock. `delays` are the times from the beginning of the clock to each contribution, in
+  // any order; the list may be empty.
   void Add(std::vector<Duration> delays);
 
   struct Usual {
@@ -34,7 +35,8 @@ class ArrivalHistory {
     Duration deviation{};
     bool operator==(const Usual&) const = default;
   };
-  // Figures over all remembered delays; nullopt before kClocksMin clocks have been added.
+  // Returns the figures over all remembered delays; nullopt before kClocksMin clocks have been
+  // added.
   std::optional<Usual> Get() const;
 
  private:

@@ -1,5 +1,5 @@
-// Chooses the codec that `auto` compression stands for. It depends on the bandwidth between workers
-// and servers, as far as workers have measured it, and on how fast a machine encodes. Pure.
+// Chooses the codec that `auto` compression stands for. The choice depends on the bandwidth between
+// workers and servers, as far as workers have measured it, and on how fast a machine encodes. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,11 @@
 
 namespace leeway {
 
-// What is known before any worker has registered.
+// What the coordinator knows before any worker has registered.
 struct AutoBasis {
   AutoRates rates;
-  // Bytes a second, used where the workers' measurements say nothing.
+  // The assumed bandwidth of a link in bytes a second, used if the workers' measurements do not
+  // show the real one.
   double nominal_link = 0;
 };
 
@@ -29,15 +30,16 @@ class LinkBook {
   static constexpr double kProbeMax = 500e6;
   static constexpr double kOneHost = std::numeric_limits<double>::infinity();
 
-  // INVALID_ARGUMENT if `link` is not a rate.
+  // Returns INVALID_ARGUMENT if `link` is not a rate.
   static absl::Status Check(double link);
   // Records what a rank has measured, in bytes a second.
   void Take(uint32_t rank, double link) { links_[rank] = link; }
 
-  // Returns the rate to choose the job's codec by, in bytes a second: that of the slowest measured
-  // link, because in sync mode everybody waits for it. Returns `nominal` if it says more than the
-  // probe can, or if no rank has measured. Returns kOneHost if the servers share one host
-  // (`one_host`) and all ranks that have measured are on it.
+  // Returns the bandwidth for which the codec is chosen, in bytes a second: that of the slowest
+  // measured link, because in sync mode everybody waits for the slowest link. If that measurement
+  // is at or above kProbeMax, it shows only a lower limit, so a larger `nominal` is returned
+  // instead. Returns `nominal` if no rank has measured a link. Returns kOneHost if the servers
+  // share one host (`one_host`) and all ranks that have measured are on that host.
   double Slowest(double nominal, bool one_host) const;
 
  private:
@@ -46,10 +48,10 @@ class LinkBook {
 
 struct AutoChoice {
   v1::Codec codec;
-  // Such as "for a link of 12.5 MB/s".
+  // The reason for the choice, such as "for a link of 12.5 MB/s".
   std::string why;
 };
-// `one_host`: all servers are on one host.
+// `one_host` is true if all servers are on one host.
 AutoChoice ChooseAuto(const AutoBasis& basis, const LinkBook& links, bool one_host);
 
 }  // namespace leeway

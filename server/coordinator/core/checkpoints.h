@@ -1,5 +1,5 @@
 // The job's checkpoints: the cuts during training, and the last cut at the end. Owns the parts that
-// have arrived (cut_book.h). The core must tell it of each part, and of each manifest that was
+// have arrived (cut_book.h). The core must report each part here, and each manifest that was
 // written or could not be written.
 #pragma once
 
@@ -29,25 +29,26 @@ class Checkpoints {
 
   const CutBook& book() const { return book_; }
   std::optional<uint64_t> newest() const { return book_.newest(); }
-  // The clock that every rank has reached for certain after a restart. Outside of sync a cut's
-  // clock is a mean, so that is 0.
+  // Returns the clock that every rank has certainly reached after a restart. Outside of sync mode
+  // it is 0, because a cut's clock is a mean.
   uint64_t CertainClock() const { return facts_.sync() ? newest().value_or(0) : 0; }
 
-  // The same as the functions of CutBook.
+  // Expect, GoBack and AddState do the same as the functions of CutBook.
   void Expect(uint32_t shards, bool states) { book_.Expect(shards, states); }
   void GoBack() { book_.GoBack(); }
   absl::Status AddState(uint64_t clock, uint32_t rank, const v1::SavedShard& file) {
     return book_.AddState(clock, rank, file);
   }
-  // Whether the rank's state at this clock or later has arrived, or the rank keeps no state.
+  // Returns true if the rank's state at `clock` or later has arrived, or if the rank keeps no
+  // state.
   bool HasState(uint32_t rank, uint64_t clock) const {
     return !facts_.keeps_state() || book_.HasState(rank, clock);
   }
-  // Takes a shard's part of a cut, or the reason why it is missing.
+  // Adds a shard's part of a cut, or the reason why that part is missing.
   absl::Status AddShard(uint32_t shard, uint64_t clock, const absl::StatusOr<v1::SavedShard>& file,
                         Time now);
-  // Returns the parts of a cut that has become complete; its manifest is to be written now.
-  // `saving`, here and below: the last cut is in progress.
+  // Returns the parts of a cut that has become complete; the caller must then write its manifest.
+  // Here and below, `saving` is true if the last cut is in progress.
   std::optional<CutParts> TakeWhole(bool saving) { return book_.TakeWhole(Needs(saving)); }
   // Makes the manifest of these parts, without the progress of leased data.
   WriteManifest ManifestOf(const CutParts& parts, const v1::ModelSchema& schema,
@@ -63,23 +64,25 @@ class Checkpoints {
   // True if a checkpoint of the last cut's clock exists already, so nothing is left to save.
   bool HaveLast() const { return newest() && *newest() >= last_clock_; }
   void BeginLast(uint64_t generation, Time now);
-  // Asks the owners of the shards again, because shards have changed hands since the last question.
+  // Asks the owners of the shards again, because shards have changed hands since the last request.
   void AskAgain(uint64_t generation, Time now);
-  // A shard has not reached the last cut's clock: it is asked again at the next tick.
+  // Notes that a shard has not reached the last cut's clock, so that the owners are asked again at
+  // the next tick.
   void AskLater() { ask_later_ = true; }
   bool TakeAskLater() { return std::exchange(ask_later_, false); }
-  // True if this answers the latest question.
+  // Returns true if an answer with this round and clock belongs to the latest request for the last
+  // cut.
   bool IsOfLast(uint64_t round, uint64_t clock) const {
     return round + 1 == saves_ && clock == last_clock_;
   }
-  // Returns why the last cut will never be complete; nullopt if it still can be. `aborted`: nobody
-  // waits for it.
+  // Returns why the last cut will never be complete; nullopt if it still can be. `aborted` is true
+  // if nobody waits for the last cut.
   std::optional<std::string> LastFailed(bool aborted, Time now) const;
 
  private:
   CutBook::Needs Needs(bool saving) const;
-  // The parts that a cut lacks: "shard 1 (server 0), the state of worker 2"; empty if it is
-  // complete.
+  // Returns the parts that a cut lacks, such as "shard 1 (server 0), the state of worker 2"; empty
+  // if the cut is complete.
   std::string MissingParts(uint64_t clock, bool saving) const;
 
   const JobFacts& facts_;
@@ -88,8 +91,9 @@ class Checkpoints {
   Commands& commands_;
   CutBook book_;
   uint64_t last_clock_ = 0;
-  // The number of SaveAll commands for the last cut, and the deadline of the latest one.
+  // The number of SaveAll commands for the last cut.
   uint64_t saves_ = 0;
+  // The deadline of the latest SaveAll command.
   Time save_until_;
   bool ask_later_ = false;
 };

@@ -1,5 +1,4 @@
-// What the coordinator's core wants done. The host carries out the commands in order; a test looks
-// at them.
+// The commands of the coordinator's core. The host carries them out in order; a test examines them.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +13,17 @@
 
 namespace leeway {
 
-// Names the server's ShardControl. Later commands for the server go there, and earlier ones are
-// dropped. If the process there ends, ServerGone with its nonce reports it.
+// Sets the address of the server's ShardControl. Later commands for the server go to that address,
+// and earlier commands for it are dropped. If the process at that address ends, the host reports
+// ServerGone with this nonce.
 struct ConnectServer {
   uint32_t server = 0;
   std::string address;
   uint64_t nonce = 0;
 };
 
-// The server is lost. Pending commands for it are dropped, and no commands are kept for it until it
-// is connected again: its state is made anew when it comes back.
+// The server is lost. Commands for it are dropped until it is connected again, because its state is
+// made anew when it comes back.
 struct DisconnectServer {
   uint32_t server = 0;
 };
@@ -52,9 +52,9 @@ struct CommitSet {
   bool operator==(const CommitSet&) const = default;
 };
 
-// Asks the owner of every shard for its part; each answers by SaveDone with the same round. Asked
-// again when shards change hands meanwhile. Then only the answers to the latest question count,
-// because they describe what is in the files.
+// Asks the owner of every shard for its part of the last cut. Each owner answers by SaveDone with
+// the same round. The core asks again if shards change hands meanwhile. Then only the answers to
+// the latest command count, because they describe what is in the files.
 struct SaveAll {
   uint64_t round = 0;
   uint64_t generation = 0;
@@ -64,20 +64,21 @@ struct SaveAll {
   Time deadline;
 };
 
-// Durable before any command after it is begun, tried again and again. Answered by RecordDone: with
-// an error, once there is no hope (limits.start_seconds; seconds, where it says that the job has
-// failed), and then servers are told nothing of what was to follow. Lines for the log wait for
-// none.
+// The record is durable before any later command begins, except lines for the log. A failed write
+// is retried. RecordDone answers. It has an error if the record was given up: after
+// limits.start_seconds, or after some seconds if it says that the job has failed. Then the servers
+// are not told anything that depends on the record.
 struct WriteRecord {
   v1::CoordinatorRecord record;
-  // False if nothing depends on the record, except what a restarted coordinator finds out by itself
-  // or is told anew. Such a record is written when there is time, unless a newer one is written
-  // first. If it is given up, the job does not end, and there may be no answer.
+  // False if a restarted coordinator can do without the record, because it finds out the facts in
+  // it by itself or is told them anew. Such a record is written when there is time, unless a newer
+  // record is written first. If it cannot be written, the job does not end, and there may be no
+  // answer.
   bool awaited = true;
 };
 
-// The file of a worker's state that is in the folder of another cut than the one it becomes a part
-// of.
+// Names the file of a worker's state that must be copied from the folder of an earlier cut into the
+// cut of the manifest.
 struct AdoptState {
   uint64_t from_clock = 0;
   std::string file;
@@ -86,7 +87,7 @@ struct AdoptState {
 // Answered by ManifestWritten.
 struct WriteManifest {
   v1::CheckpointManifest manifest;
-  // These are adopted before the manifest is written.
+  // These states are copied before the manifest is written.
   std::vector<AdoptState> adopt;
 };
 
@@ -105,8 +106,8 @@ struct EvaluationRecord {
   uint32_t rank = 0;
   v1::EvaluationMetrics metrics;
 };
-// The shape of a clock in this start of the job. A later start may have other workers and
-// exchanges.
+// What a clock consists of since the job was last started. After a restart the job may have other
+// workers and exchanges.
 struct ClockShape {
   uint32_t workers = 0;
   uint64_t steps_per_clock = 0;

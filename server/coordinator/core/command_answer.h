@@ -1,5 +1,5 @@
-// What the host tells the coordinator's core: how its commands went (command.h), and what the host
-// itself has seen.
+// What the host tells the coordinator's core: the results of the core's commands (command.h), and
+// what the host itself has noticed.
 #pragma once
 
 #include <cstdint>
@@ -39,15 +39,15 @@ struct ShutdownDone {
   uint32_t server = 0;
 };
 
-// Nobody listens any more at the address of that server's process (server_watch.h). Shards that
-// have a replica continue there at once. For the others, the server's lease or the process that
-// replaces it decides.
+// No process listens any more at the address of that server's process (server_watch.h). Shards that
+// have a replica continue on the replica at once. For the other shards, the core waits until the
+// server's lease ends or another process replaces the server.
 struct ServerGone {
   uint32_t server = 0;
   uint64_t nonce = 0;
 };
 
-// The run folder was removed, so nothing that the job makes can be kept: the job fails at once.
+// The run folder was removed, so no result of the job can be kept. The job therefore fails at once.
 struct RunFolderGone {
   std::string why;
 };

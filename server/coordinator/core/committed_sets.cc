@@ -60,13 +60,13 @@ void CommittedSets::CommitNext(bool open, const std::vector<bool>& live, uint64_
   if (!book_.Missing(wanted).empty() && now < grace_.Until(now, book_.came())) return;
   grace_.NextClock(now, book_.came(), book_.Arrivals());
   Commit(*book_.Take(wanted, backup), generation);
-  // The previous set is applied on every block: this set's contributions came after their workers
-  // had read those blocks.
+  // No shard lacks a contribution of the previous set any more. That set is applied on every block,
+  // because the workers sent this set's contributions after they had read those blocks.
   latest_lacks_ = false;
 }
 
 // The latest set may have reached a server before the shard did. An owner that holds less than the
-// set makes no report to which the set would be the answer, so it must be told again.
+// set sends no report that would be answered with the set, so the set must be sent to it again.
 void CommittedSets::CommitAgain(uint64_t generation) {
   if (latest_lacks_ && book_.latest()) Commit(*book_.latest(), generation);
 }

@@ -1,8 +1,8 @@
 // Which contributions count in sync clocks that can be complete without every worker. Each clock
 // gets one committed set, the same for all shards, once every shard holds enough contributions and
-// the slow workers had their grace. Owns the book of held contributions (committed_set_book.h) and
-// the grace. The core must tell it what shards hold, when shards change hands, and when to look
-// again.
+// the wait for slow workers is over. Owns the book of held contributions (committed_set_book.h) and
+// the waits (straggler_grace.h). The core must report here what shards hold and when shards change
+// hands, and must call CommitNext when the wait ends.
 #pragma once
 
 #include <cstdint>
@@ -26,52 +26,55 @@ class CommittedSets {
  public:
   CommittedSets(const JobFacts& facts, Commands& commands);
 
-  // Every block is at `clock`; shards 0 to `shards` - 1 have blocks.
+  // Begins anew, with every block at `clock`. Shards 0 to `shards` - 1 have blocks.
   void Restart(uint64_t clock, uint32_t shards);
-  // Takes a report of what a shard holds of a clock. The caller then calls CommitNext().
+  // Records which contributions to a clock a shard holds. The caller then calls CommitNext().
   void TakeHeld(const v1::ContributionsHeldRequest& request, uint64_t generation, Time now);
-  // Forgets what was held for shards that have changed hands since this epoch. Only the owner holds
-  // the contributions of a clock, so the new owner gets them again from the lives that sent them.
+  // Forgets the contributions of shards that have changed hands since this epoch. Only a shard's
+  // owner holds the contributions to a clock, so the workers that sent them send them again to the
+  // new owner.
   void ForgetHeld(const Placement& places, uint64_t epoch);
-  // A shard lacks something of the latest set.
+  // Notes that a shard lacks a contribution of the latest set.
   void MarkLacking() { latest_lacks_ = true; }
 
-  // Makes the next clock's set if that is possible now. `open`: clocks still get sets. `live`, by
-  // rank: whether the rank is live.
+  // Makes the next clock's set if that is possible now. `open` is false if no more clocks get sets.
+  // `live` says for each rank whether it is live.
   void CommitNext(bool open, const std::vector<bool>& live, uint64_t generation, Time now);
-  // Until when the next clock waits for slow workers; nullopt if it does not wait.
+  // Returns the time until which the next clock waits for slow workers; nullopt if it does not
+  // wait.
   std::optional<Time> until() const { return grace_.until(); }
   // Sends the latest set again, for a server that has taken a shard over.
   void CommitAgain(uint64_t generation);
-  // The same, for servers that may have missed commands for a while.
+  // Sends the latest set again even if no shard is known to lack a contribution of it. For servers
+  // that may have missed commands for a while.
   void TellAgain(uint64_t generation) {
     if (book_.latest()) Commit(*book_.latest(), generation);
   }
 
-  // The first clock without a set. Every block is brought to it.
+  // Returns the first clock without a set. The sets so far take every block to that clock.
   uint64_t next() const { return book_.next(); }
-  // A clock that can never be complete: the latest set names the rank, but some shard will never
-  // get that rank's contribution.
+  // Describes a clock that can never be complete, because the latest set names the rank, but some
+  // shard will never get that rank's contribution.
   struct Lost {
     uint32_t rank = 0;
     uint64_t clock = 0;
   };
   std::optional<Lost> LostContribution(const Membership& ranks,
                                        const std::vector<bool>& live) const;
-  // "clock 17 could do without worker 3 and waits for it, 0.04 s more"; empty if the clock does not
-  // wait.
+  // Returns a message such as "clock 17 could do without worker 3 and waits for it, 0.04 s more at
+  // most"; empty if the clock does not wait.
   std::string GraceMessage(const std::vector<bool>& live, Time now) const;
 
  private:
   void Commit(CommitSet set, uint64_t generation);
-  // By rank: whether a complete clock needs its contribution.
+  // Returns, by rank, whether a clock wants the rank's contribution.
   std::vector<bool> Wanted(const std::vector<bool>& live) const;
 
   const JobFacts& facts_;
   Commands& commands_;
   CommittedSetBook book_;
-  // True if a shard may lack something of the latest set: it has changed hands since then, or it
-  // has refused a contribution.
+  // True if a shard may lack a contribution of the latest set, because the shard has changed hands
+  // since then or has refused a contribution.
   bool latest_lacks_ = false;
   StragglerGrace grace_;
 };

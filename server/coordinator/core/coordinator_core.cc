@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-// The rank that evaluates.
+// The rank that runs the evaluations.
 constexpr uint32_t kEvaluator = 0;
 
 }  // namespace
@@ -62,7 +62,7 @@ absl::Status CoordinatorCore::CheckWorkerState(const Sender& sender) const {
   if (facts().keeps_state()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("worker ", sender.rank,
-                   " hands in state, but workers of this job keep none between ", "clocks"));
+                   " sends state, but workers of this job keep no state between ", "clocks"));
 }
 
 absl::Status CoordinatorCore::CheckLife(uint64_t job, uint32_t rank, uint64_t incarnation) const {
@@ -82,7 +82,7 @@ void CoordinatorCore::SignOfLife(uint32_t rank, Time now) {
 }
 
 void CoordinatorCore::TellLive(uint32_t rank, bool live, Time now) {
-  // Servers begin with every rank live in new blocks, and are told only changes.
+  // In new blocks every rank counts as live, so the servers are told only changes.
   if (life_.phase() <= Phase::kGoingBack || !workers_.Tell(rank, live)) return;
   CommitNextSet(now);
 }
@@ -96,7 +96,7 @@ void CoordinatorCore::CommitNextSet(Time now) {
 
 absl::Status CoordinatorCore::RecordLossScales(const v1::HeartbeatRequest& request) {
   LossScales& scales = record_.loss_scales();
-  // At the end nothing is recorded any more, and no later life needs it.
+  // At the end nothing is recorded any more, and no later life needs the loss scale.
   if (request.loss_scales().empty() || life_.phase() >= Phase::kShutdown) return absl::OkStatus();
   if (!life_.began()) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -104,11 +104,11 @@ absl::Status CoordinatorCore::RecordLossScales(const v1::HeartbeatRequest& reque
   }
   if (scales.Take(request)) WriteDown(v1::JOB_STARTING, false);
   if (scales.OnRecord(request.rank())) return absl::OkStatus();
-  return absl::UnavailableError("waiting until coordinator.json has this worker's loss scale");
+  return absl::UnavailableError("waiting until coordinator.json contains this worker's loss scale");
 }
 
 absl::Status CoordinatorCore::RecordKeptState(const v1::HeartbeatRequest& request) {
-  // The same rule as for loss scales.
+  // At the end nothing is recorded any more, as with loss scales.
   if (!request.keeps_state() || life_.phase() >= Phase::kShutdown) return absl::OkStatus();
   if (!life_.began()) {
     return absl::FailedPreconditionError(
@@ -155,10 +155,11 @@ absl::Status CoordinatorCore::ContributionsHeld(const v1::ContributionsHeldReque
   if (!facts().commits_sets() || request.index() >= places.shards()) {
     return absl::InvalidArgumentError(
         absl::StrCat(who, " reports contributions; the job has ", places.shards(),
-                     facts().commits_sets() ? " shards" : " shards and wants no reports"));
+                     facts().commits_sets() ? " shards" : " shards and expects no reports"));
   }
   RETURN_IF_ERROR(Annotate(CheckMessage(request, Limits()), who));
-  // A late message from the shard's previous owner: what that held is not held by anybody now.
+  // This is a late message from the shard's previous owner. No server holds those contributions
+  // now.
   if (request.epoch() < places.owner_since(request.index())) return absl::OkStatus();
   sets_.TakeHeld(request, life_.generation(), now);
   CommitNextSet(now);
@@ -223,8 +224,8 @@ absl::StatusOr<uint64_t> CoordinatorCore::FixStop(const v1::StopAtRequest& reque
   return stop_.FixFor(request, workers_.ranks(), model_.length()->clocks());
 }
 
-// Stops at the clock to which the contributions held bring all blocks, even if ranks are lost.
-// Later clocks get no set.
+// Fixes the stop at the clock that all blocks reach with the sets made so far, even if ranks are
+// lost. Later clocks get no set.
 uint64_t CoordinatorCore::FixStopHere() {
   return stop_.FixAt(std::min(sets_.next(), model_.length()->clocks()), Complete());
 }
@@ -262,7 +263,7 @@ absl::Status CoordinatorCore::TakeLeave(const v1::LeaveRequest& request, Time no
   leases_.TakeBack(rank);
   const bool failed = state == RankState::kFailed;
   if (!facts().sync() || failed || state == RankState::kLost) TellLive(rank, false, now);
-  // The others can complete no exchange without this rank's contribution.
+  // The other ranks cannot complete any exchange without this rank's contribution.
   if (facts().lockstep() && (failed || state == RankState::kStopped)) {
     stop_.Lower(workers_.ranks()[rank].clock);
   }

@@ -7,20 +7,21 @@
 // - Saving: the servers take the last cut.
 // - Shutdown: the servers are told that the job is over.
 // - Over.
-// A failure takes the same way, from whatever phase the job is in.
+// A job that fails goes through the same phases, beginning with the phase that it is in.
 //
 // If blocks have replicas (placement.h), a lost server's shards continue at once on the servers of
-// their replicas. A server that takes the lost one's place is filled while training goes on.
+// their replicas. A server that replaces the lost server is filled while training goes on.
 //
-// The job goes back when a server's blocks are lost otherwise, or in sync mode when a worker's
-// state between clocks is lost. It can go back from running, stopping or saving. A new generation
-// begins, and all servers load the newest complete cut. A process that still uses an older
-// generation is refused until it registers again. Nothing newer than the cut survives anywhere, so
-// no block is ahead of another, and in sync mode the run ends as if nothing had happened.
+// The job goes back when a server's blocks are lost and have no replicas, or, in sync mode, when
+// the state that a worker keeps between clocks is lost. It can go back from running, stopping or
+// saving. A new generation begins, and all servers load the newest complete cut. A process that
+// still uses an older generation is refused until it registers again. Nothing newer than the cut
+// survives anywhere, so no block is ahead of another, and in sync mode the run ends as if nothing
+// had happened.
 //
-// The parts below decide, each about its own fields, and none knows of the core. The code here
-// concerns several parts: it checks a message and tells each part that the message concerns. Then
-// Advance() looks whether the job enters its next phase.
+// Each part below decides about its own fields, and no part knows of the core. The core checks each
+// message and passes it to the parts that it concerns. Then Advance() checks whether the job enters
+// its next phase.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +61,8 @@ namespace leeway {
 // - FAILED_PRECONDITION: the sender belongs to another job, generation, model or protocol, or is
 //   too late.
 // - ABORTED: a newer life of the rank exists.
-// - UNAVAILABLE: send the same message again; the text says which processes are waited for.
+// - UNAVAILABLE: send the same message again; the error's message says which processes are waited
+//   for.
 class CoordinatorCore {
  public:
   CoordinatorCore(CoordinatorOptions options, Time now);
@@ -69,7 +71,7 @@ class CoordinatorCore {
   absl::StatusOr<v1::RegisterWorkerReply> RegisterWorker(const v1::RegisterWorkerRequest& request,
                                                          Time now);
   absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request, Time now);
-  // Says where the worker stops: stop_protocol.h.
+  // Returns the clock at which the worker stops (stop_protocol.h).
   absl::StatusOr<v1::StopAtReply> StopAt(const v1::StopAtRequest& request, Time now);
   absl::StatusOr<v1::LeaveReply> Leave(const v1::LeaveRequest& request, Time now);
   absl::StatusOr<v1::LeaseDataReply> LeaseData(const v1::LeaseDataRequest& request, Time now);
@@ -94,15 +96,15 @@ class CoordinatorCore {
                                                          Time now);
   absl::StatusOr<v1::ServerHeartbeatReply> ServerHeartbeat(
       const v1::ServerHeartbeatRequest& request, Time now);
-  // The server repeats it until it is released. A new process with its index takes its shards up
-  // again.
+  // Begins to move the shards of a leaving server to other servers. The server repeats the call
+  // until the reply releases it. A new process with the server's index can hold its shards again.
   absl::StatusOr<v1::DrainServerReply> DrainServer(const v1::DrainServerRequest& request, Time now);
   absl::Status ShardSaved(const v1::ShardSavedRequest& request, Time now);
   absl::Status ContributionsHeld(const v1::ContributionsHeldRequest& request, Time now);
 
-  // ---- from a person
-  // The new number is on record before anything follows from it. UNAVAILABLE: the job is going back
-  // to a checkpoint. Other errors are in coordinator.proto.
+  // ---- from a person Changes the number of servers. The new number is on record before the core
+  // acts on it. Returns UNAVAILABLE while the job is going back to a checkpoint. coordinator.proto
+  // lists the other errors.
   absl::StatusOr<v1::ResizeServersReply> ResizeServers(const v1::ResizeServersRequest& request,
                                                        Time now);
   void StopJob(const std::string& reason, Time now);
@@ -110,11 +112,11 @@ class CoordinatorCore {
 
   // ---- from the host: time, and how commands went
   void Tick(Time now);
-  // When Wake() is wanted, if that is before the next tick.
+  // Returns the time at which the host must call Wake(), if Wake() is needed before the next tick.
   std::optional<Time> alarm() const { return sets_.until(); }
   void Wake(Time now);
   void Answered(const CommandAnswer& answer, Time now);
-  // The clocks of cuts whose folders hold states of workers that a future cut may name.
+  // Returns the clocks of cuts whose folders hold states of workers that a future cut may name.
   std::set<uint64_t> StateFolders() const { return cuts_.book().StateFolders(); }
 
   // Returns the commands since the last call, in order.
@@ -135,9 +137,9 @@ class CoordinatorCore {
   absl::StatusOr<uint64_t> FixStop(const v1::StopAtRequest& request);
   uint64_t FixStopHere();
   absl::Status TakeLeave(const v1::LeaveRequest& request, Time now);
-  // Takes the worker's report of its loss scale. UNAVAILABLE until the report is on record.
+  // Records the worker's loss scale. Returns UNAVAILABLE until the loss scale is on record.
   absl::Status RecordLossScales(const v1::HeartbeatRequest& request);
-  // Takes the report that the worker's program keeps state. UNAVAILABLE until it is on record.
+  // Records that the worker's program keeps state. Returns UNAVAILABLE until this is on record.
   absl::Status RecordKeptState(const v1::HeartbeatRequest& request);
   void SignOfLife(uint32_t rank, Time now);
   void TellLive(uint32_t rank, bool live, Time now);
@@ -157,7 +159,7 @@ class CoordinatorCore {
                                  Time now);
   absl::Status RefusedAtTheEnd() const;
   absl::Status RefuseLate(const v1::RegisterWorkerRequest& request, Time now);
-  // Puts a new life's incarnation on record before its worker hears of it.
+  // Puts the incarnation of a new life on record before the worker learns it.
   void RecordIncarnation(uint64_t incarnation);
   // The reply to a process that reads the weights and takes no part in the job.
   absl::StatusOr<v1::RegisterWorkerReply> ReaderReply(Time now) const;
@@ -170,64 +172,65 @@ class CoordinatorCore {
   void GoBack(const std::string& why, Time now);
   void AdvanceGoingBack(Time now);
   void GoOn(Time now);
-  // Goes back if a clock has a set, but some shard will never get all of that set.
+  // Goes back if a clock has a committed set, but some shard will never get all contributions of
+  // that set.
   void MakeUpForLost(Time now);
-  // Writes a record. `awaited`: later commands wait until the record is durable.
+  // Writes a record. If `awaited`, later commands wait until the record is durable.
   void WriteDown(v1::JobState outcome, bool awaited = true);
   v1::CoordinatorRecord Record(v1::JobState outcome) const;
-  // The record of the previous coordinator, if nobody has been told anything newer.
+  // Returns a record that contains a requested stop. If nobody has been told anything newer, that
+  // is the previous coordinator's record with the reason of the stop.
   v1::CoordinatorRecord RecordOfStop() const;
-  // True if this generation and this placement are on record. Until then nobody is told of them.
+  // Returns true if the present generation and placement are on record. No process hears of them
+  // before.
   bool OnRecord() const { return record_.Has(life_.generation(), shards_.places().epoch()); }
 
-  // coordinator_servers.cc
-  // If the request's index is wanted, makes the process the server with that index. What another
-  // process held under that index is lost.
+  // coordinator_servers.cc If the request's index is wanted, makes the process the server with that
+  // index. The blocks that another process held under that index are lost.
   absl::Status TakeProcess(const v1::RegisterServerRequest& request, Time now);
-  // Checks that the index is wanted, or that its blocks are still needed. ALREADY_EXISTS: the job
-  // continues without this server. UNAVAILABLE: nobody has asked for this server yet.
+  // Checks that the index is wanted, or that the blocks of the server with this index are still
+  // needed. Returns ALREADY_EXISTS if the job continues without this server, and UNAVAILABLE if
+  // nobody has asked for this server yet.
   absl::Status CheckWanted(const v1::RegisterServerRequest& request, const std::string& who,
                            Time now);
   void ExpireServers(Time now);
-  // Stops waiting for lost servers whose shards are nowhere else, if they have not come back within
-  // a limit.
+  // Stops waiting for lost servers that hold the only copy of a shard, if they have not come back
+  // within a limit.
   void GiveUpHolders(Time now);
-  // Takes a sign of life of a server, perhaps of one that was lost.
+  // Records a sign of life of a server, which may have been lost.
   void Return(uint32_t server, Time now);
   v1::ServerHeartbeatReply ServerReply(bool wants_incarnations) const;
 
-  // coordinator_placement.cc
-  // Returns true if every shard of the server continues on another server. The placement is then in
-  // a new epoch that the servers must hear of (Reassign).
+  // coordinator_placement.cc Returns true if every shard of the server continues on another server.
+  // The placement then has a new epoch, of which the servers must hear (Reassign).
   bool Survives(uint32_t server);
-  // Tells every server who holds what now: first the servers in `first`, and then the others once
-  // those have heard it.
+  // Tells every server which server holds which shard now. The servers in `first` must have heard
+  // it before the others are told.
   void Reassign(const std::string& why, Time now, const std::set<uint32_t>& first = {});
   void SendPlacement(Time now);
   v1::ConfigureRequest Configuration(bool load) const;
-  // Takes the answer of a server that was told to make its blocks.
+  // Handles the answer of a server that was told to make its blocks.
   void TakeMade(const ConfigureDone& done, Time now);
   void TakeSynced(const v1::ServerHeartbeatRequest& request, Time now);
   absl::Status CheckResize(uint32_t servers, Time now) const;
   // Changes the number of servers to `servers`, and moves the shards to them.
   void WantServers(uint32_t servers, Time now);
-  // Moves shards to their homes, as far as that is possible now, and lets servers go that do not
+  // Moves shards to their homes, as far as that is possible now, and releases servers that do not
   // hold any shard any more.
   void Rebalance(Time now);
   std::string WhyShardsMove() const;
-  // Lets servers go that are not wanted and hold nothing, while the job is under way.
+  // While the job is under way, releases servers that are not wanted and hold nothing.
   void RemoveIdle();
 
-  // coordinator_drain.cc
-  // Returns why nobody can take over what the server holds, so that it leaves with it. Empty if
-  // somebody can.
+  // coordinator_drain.cc Returns the reason why no other server can take over the shards of this
+  // server; empty if one can.
   std::string CannotDrain(uint32_t server) const;
-  // Whether other servers hold all that this server held, and have heard of it.
+  // Returns true if other servers hold all shards that this server held, and have heard so.
   bool Released(uint32_t server) const;
-  // With servers.max: stops waiting for drained servers with the highest indices.
+  // With servers.max, stops waiting for drained servers with the highest indices.
   void LetGoOfDrained(Time now);
-  // With servers.max: makes a server that comes after the last one wanted. Returns false if it is
-  // not wanted.
+  // With servers.max, makes a new server wanted if its index follows the last wanted index. Returns
+  // false if the server stays unwanted.
   bool GrowFor(const v1::RegisterServerRequest& request, Time now);
 
   // coordinator_cuts.cc
@@ -240,12 +243,12 @@ class CoordinatorCore {
   void AdvanceStart(Time now);
   bool EnoughWorkers(Time now) const;
   // Returns servers that are not wanted, but hold shards according to the previous coordinator's
-  // record. They are waited for during one lease.
+  // record. The coordinator waits one lease for them.
   std::vector<uint32_t> HoldersMissing(Time now) const;
   void ChooseCodec();
   void FixLength(Time now);
-  // Continues with what the servers still hold from the time of the previous coordinator. Returns
-  // false if they hold too little.
+  // Continues with the blocks that the servers still hold from the time of the previous
+  // coordinator. Returns false if they hold too little.
   bool TakeUp(Time now);
   // Tells every server to make its shards anew.
   void Configure(Time deadline, Time now);
@@ -255,12 +258,12 @@ class CoordinatorCore {
   void AdvanceStopping(Time now);
   void AdvanceSaving(Time now);
   void BeginStopping(Time now);
-  // Ends the job early if the evaluations so far say so (early_stop.h).
+  // Ends the job early if the evaluations so far require it (early_stop.h).
   void EndEarlyIfDue(Time now);
   void BeginSaving(Time now);
   void BeginShutdown(Time now);
   void Fail(const std::string& why, Time now);
-  // Fails, and says that a restart of the job would fail again.
+  // Fails, and records that a restart of the job would fail again.
   void FailForGood(const std::string& why, Time now);
   // Breaks everything off, because no worker can reach a stop clock any more.
   void Abort(const std::string& why, Time now);
@@ -271,7 +274,7 @@ class CoordinatorCore {
   // True if all exchanges of the job are complete.
   bool Complete() const;
   v1::JobState Outcome() const;
-  // Whether a worker that had something to do has finished.
+  // Returns true if a worker that had something to do has finished.
   bool AnyFinished() const;
 
   // coordinator_time.cc
@@ -279,14 +282,15 @@ class CoordinatorCore {
   // Gives all processes one more lease if the fault may be this process, which hears nobody.
   void Doubt(Time now);
   void ExpireWorkers(Time now);
-  // The rank is lost: nobody waits for it any more, unless the job needs it.
+  // Marks the rank as lost. Nobody waits for a lost rank any more, unless the job needs it.
   void Lose(uint32_t rank, const std::string& why, Time now);
 
-  // job_status.cc
-  // "waiting for workers 1, 2 and server 1 to register (12 s of 120 s)".
+  // job_status.cc Returns a message such as "waiting for workers 1, 2 and server 1 to register (12
+  // s of 120 s)".
   std::string Missing(Time now) const;
   std::string StatusMessage(Time now) const;
-  // Names a silent server that the job waits for; empty if it waits for no server.
+  // Returns a message about a silent server for which the job waits; empty if the job waits for no
+  // server.
   std::string LostHolder(Time now) const;
 
   Commands commands_;

@@ -28,7 +28,7 @@ absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, T
   if (request.error().empty()) {
     RETURN_IF_ERROR(Annotate(CheckSavedShard(request.shard(), Limits()), who));
   }
-  // For the last cut only the answers to Save count.
+  // For the last cut only the answers to SaveAll count.
   if (life_.phase() >= Phase::kSaving && clock >= cuts_.last_clock()) return absl::OkStatus();
   if (request.error().empty()) return AddShard(request.index(), clock, request.shard(), now);
   return AddShard(request.index(), clock, absl::UnavailableError(Printable(request.error())), now);
@@ -76,7 +76,8 @@ void CoordinatorCore::WriteWholeCut() {
 void CoordinatorCore::Take(const ManifestWritten& written, Time now) {
   const bool first = !cuts_.newest();
   cuts_.Written(written.clock, written.status);
-  // The record of the job's end follows the last cut anyway.
+  // The job's first checkpoint is put on record. After the last cut this is not necessary, because
+  // the record of the job's end follows.
   if (first && cuts_.newest() && !saving()) WriteDown(v1::JOB_STARTING, /*awaited=*/false);
   leases_.Written(written.clock, written.status.ok());
   // Another cut may have become complete meanwhile.

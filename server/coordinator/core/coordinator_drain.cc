@@ -73,7 +73,7 @@ void CoordinatorCore::LetGoOfDrained(Time now) {
 
 bool CoordinatorCore::GrowFor(const v1::RegisterServerRequest& request, Time now) {
   const uint32_t index = request.index(), most = facts().job().servers().max();
-  // A server that has belonged to the job was let go, and does not come back.
+  // A server that names a job has belonged to this job and was released, so it does not come back.
   const bool fresh = request.job() == 0;
   if (!fresh || index >= most || index != fleet_.table().wanted()) return false;
   if (!CheckResize(index + 1, now).ok()) return false;

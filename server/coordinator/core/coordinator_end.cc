@@ -11,16 +11,16 @@ void CoordinatorCore::StopJob(const std::string& reason, Time now) {
   if (life_.phase() >= Phase::kStopping || stop_.requested()) return;
   stop_.Request(reason);
   const bool begun = life_.began() || facts().StepsBefore() > 0;
-  // The stop does not depend on the record: without it everything would still be right.
+  // The record is not awaited, because the stop is correct without it.
   if (begun) commands_.Push(WriteRecord{.record = RecordOfStop(), .awaited = false});
-  // Only a running job can be stopped in order. A restarted coordinator first takes the job up,
-  // because servers hold what must be saved.
+  // Only a running job can be stopped in order. A restarted coordinator first continues the job,
+  // because servers hold blocks that must be saved.
   if (life_.phase() != Phase::kGoingBack && (life_.began() || !begun)) BeginStopping(now);
 }
 
 // In lockstep all workers stop one clock after the evaluation. The worker that evaluates waits for
-// the answer, and nobody can have passed that clock without it. So the job ends at the same clock
-// in every run, even if workers are killed.
+// the answer, and no other worker can pass that clock without its contribution. So the job ends at
+// the same clock in every run, even if workers are killed.
 void CoordinatorCore::EndEarlyIfDue(Time now) {
   if (life_.phase() != Phase::kRunning || stop_.requested()) return;
   const std::optional<std::string> why = stop_.early_stop().Why();
@@ -66,7 +66,7 @@ bool CoordinatorCore::Gone(uint32_t number, Time now) const {
   if (rank.state != RankState::kLost) return false;
   const bool needed = life_.phase() == Phase::kRunning || facts().lockstep();
   if (stop_.aborted() || !needed) return true;
-  // Everything is done without this rank.
+  // All exchanges are complete without this rank.
   if (facts().commits_sets() && Complete()) return true;
   const bool continues = facts().job().workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE;
   const bool others_done = ranks.Count(RankState::kRunning) == 0 && AnyFinished();
@@ -82,15 +82,16 @@ bool CoordinatorCore::AllGone(Time now) const {
   return true;
 }
 
-// In lockstep the other workers cannot reach the stop clock without a lost rank's contributions.
-// They are told to break off where they are.
+// In lockstep the other workers cannot reach the stop clock without a lost rank's contributions. So
+// the other workers are told to stop where they are.
 void CoordinatorCore::GiveUpLost(Time now) {
   if (!facts().lockstep() || !life_.began() || stop_.aborted()) return;
   const Membership& ranks = workers_.ranks();
   for (const uint32_t rank : ranks.In({RankState::kLost})) {
     const uint64_t clock = ranks[rank].clock;
     if (!Gone(rank, now) || stop_.Reached(clock) || ranks.Count(RankState::kRunning) == 0) continue;
-    // The others have been blocked for long, so all of them are at the clock of the slowest.
+    // The other workers have been blocked for long, so all of them are at the clock of the slowest
+    // worker.
     for (const uint32_t blocked : ranks.In({RankState::kRunning}))
       stop_.Lower(ranks[blocked].clock);
     Fail(absl::StrCat("worker ", rank, " was lost at clock ", clock,
@@ -103,7 +104,8 @@ void CoordinatorCore::GiveUpLost(Time now) {
 void CoordinatorCore::AdvanceStopping(Time now) {
   GiveUpLost(now);
   if (!AllGone(now)) return;
-  // While a shard moves between two servers, neither of them could write its part.
+  // While a shard moves between two servers, neither server could write the shard's part of the
+  // cut.
   if (rollout_.waits()) return;
   stop_.Decide(Outcome());
   if (!stop_.failed() && stop_.outcome() == v1::JOB_FAILED) {
@@ -138,7 +140,7 @@ bool CoordinatorCore::AnyFinished() const {
 
 // In sync mode all blocks are at the clock of the worker that is furthest. Otherwise a cut's clock
 // is the workers' mean clock, as the servers compute it. The last cut gets a later clock than all
-// others, because its blocks may differ from theirs.
+// other cuts, because its blocks may differ from the blocks in those cuts.
 uint64_t CoordinatorCore::LastClock() const {
   if (facts().commits_sets()) return sets_.next();
   const Membership& ranks = workers_.ranks();
@@ -148,7 +150,8 @@ uint64_t CoordinatorCore::LastClock() const {
     sum += ranks[i].clock;
     high = std::max(high, ranks[i].clock);
   }
-  // The last contribution of a killed worker can be beyond the stop clock; its next life counts it.
+  // The last contribution of a killed worker can be beyond the stop clock, because the worker's
+  // next life counts it as completed.
   if (facts().sync()) return std::min(stop_.clock().value_or(high), high);
   const uint64_t mean = sum / ranks.size();
   const std::optional<uint64_t> latest = cuts_.book().latest();
@@ -178,7 +181,7 @@ void CoordinatorCore::AdvanceSaving(Time now) {
 void CoordinatorCore::BeginShutdown(Time now) {
   stop_.Decide(Outcome());
   life_.Enter(Phase::kShutdown);
-  // The limit is set again once the record is durable.
+  // This limit covers the writing of the record. The limit is set again once the record is durable.
   life_.WaitForShutdown(now + facts().start_limit() + kShutdownLimit);
   WriteDown(stop_.outcome());
   // These workers wait for the start, and must hear that the job does not start.

@@ -30,7 +30,8 @@ v1::CoordinatorRecord CoordinatorCore::Record(v1::JobState outcome) const {
                                            : facts().StepsBefore());
   record.set_checkpointed(cuts_.newest().has_value());
   record.set_programs_keep_state(facts().programs_keep_state());
-  // The job was not taken up yet, so a stop requested before must stay on record.
+  // The coordinator was restarted and has not continued the job yet. So a stop that was requested
+  // earlier must stay on record.
   const bool waits = !life_.began() && !stop_.requested() && options.before.has_value();
   if (waits) record.set_stop_reason(options.before->stop_reason());
   return record;
@@ -46,8 +47,8 @@ v1::CoordinatorRecord CoordinatorCore::RecordOfStop() const {
 void CoordinatorCore::Take(const RecordDone& done, Time now) {
   if (done.status.ok()) record_.Written(done.record);
   if (done.record.outcome() != v1::JOB_STARTING) {
-    // Without the record of the end, a restarted coordinator would look for workers that are gone,
-    // and say so.
+    // The job ends even if its last record could not be written. Then a restarted coordinator would
+    // wait for workers that are gone, and would report this.
     if (record_.Seal()) life_.WaitForShutdown(now + kShutdownLimit);
     return Advance(now);
   }
@@ -70,8 +71,8 @@ void CoordinatorCore::GoBack(const std::string& why, Time now) {
   life_.GoBack(why, now);
   rollout_.BreakOff();
   rollout_.ForgetAll();
-  // The record comes before anybody hears of the generation, so that no generation is ever used
-  // twice.
+  // The record is written before any process hears of the generation, so that no generation is ever
+  // used twice.
   WriteDown(v1::JOB_STARTING);
   commands_.Emit({.name = "going_back", .clock = cuts_.newest(), .message = why});
 }

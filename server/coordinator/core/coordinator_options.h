@@ -1,4 +1,4 @@
-// What a coordinator begins with: the job, and what is known of its run so far.
+// The options with which a coordinator begins: the job, and what is known of the job's run so far.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +22,25 @@ struct CoordinatorOptions {
   // The network of the coordinator's process (common/rpc/host.h, NetworkIdentity); empty if
   // unknown.
   std::string network;
-  // Incarnations rise from here. According to the previous coordinator's record, no life of this
-  // run has a higher one.
+  // The new incarnations are higher than this number. According to the previous coordinator's
+  // record, no life of this run has a higher incarnation than this.
   uint64_t incarnation_base = 0;
   // The generation in which the job begins; higher than any that was used before.
   uint64_t generation = 0;
-  // The codec that `auto` stands for in this run, once it was chosen. The job's own text then says
-  // it, too.
+  // The codec that was chosen for `auto` in this run, if it was chosen. Then `job` has that codec,
+  // too.
   std::optional<v1::Codec> auto_codec;
-  // What to choose the codec by, if it was not chosen yet. It is chosen when all workers that begin
-  // are here.
+  // The basis for choosing the codec, if it was not chosen yet. The codec is chosen when all
+  // workers that begin are here.
   std::optional<AutoBasis> auto_basis;
-  // By rank, as far as the run's record and log say it: which device `auto` in workers.device
-  // became, and what the workers of an fp16 job have reported.
+  // What the run's record and log contain about the ranks. `devices` are the devices chosen for
+  // `auto` in workers.device, by rank. `loss_scales` are the reports of the workers of an fp16 job,
+  // by rank.
   struct Ranks {
     std::vector<std::string> devices;
     std::vector<v1::LossScales> loss_scales;
-    // From the rank that evaluates, by ascending clock: what the job's early_stop needs.
+    // The evaluations that the job's early_stop needs, by ascending clock, from the rank that
+    // evaluates.
     std::vector<v1::EvaluationMetrics> evaluations;
   };
   Ranks ranks;

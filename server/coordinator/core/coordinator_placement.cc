@@ -22,8 +22,8 @@ void CoordinatorCore::Reassign(const std::string& why, Time now, const std::set<
                   .message = absl::StrCat(why, "; epoch ", shards_.places().epoch(),
                                           ", shards owned by servers ",
                                           absl::StrJoin(shards_.Owners(), ", "))});
-  // The record comes before a server acts on the placement: a former replica must never be taken
-  // for one.
+  // The record is written before a server acts on the placement, so that a restarted coordinator
+  // never considers a former replica a replica.
   WriteDown(v1::JOB_STARTING);
   rollout_.Begin(first, fleet_.table());
   SendPlacement(now);
@@ -62,12 +62,12 @@ void CoordinatorCore::Take(const ConfigureDone& done, Time now) {
   if (done.round != rollout_.round()) return;
   const uint32_t server = done.server;
   const ServerEntry& entry = fleet_.table()[server];
-  // Nothing is needed of a removed server.
+  // The answer of a removed server does not matter.
   if (entry.state == ServerState::kRemoved) return;
   if (life_.phase() <= Phase::kGoingBack) return TakeMade(done, now);
   if (!done.status.ok()) {
     GoBack(absl::StrCat("server ", server,
-                        " could not take the new placement: ", done.status.message()),
+                        " could not apply the new placement: ", done.status.message()),
            now);
     return Advance(now);
   }
@@ -96,7 +96,8 @@ void CoordinatorCore::TakeSynced(const v1::ServerHeartbeatRequest& request, Time
   // At the end the record says how the job has ended, and does not change.
   if (!life_.under_way() || request.generation() != life_.generation()) return;
   if (!shards_.TakeSynced(request)) return;
-  // What follows from it is recorded separately.
+  // This record is not awaited. Decisions that follow from the synced replicas write records of
+  // their own.
   WriteDown(v1::JOB_STARTING, false);
   if (shards_.places().whole() && !shards_.resizing()) {
     commands_.Emit({.name = "replicas_synced"});

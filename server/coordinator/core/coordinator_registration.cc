@@ -48,7 +48,7 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorCore::RegisterWorker(
   RETURN_IF_ERROR(RefuseLate(request, now));
   const bool known = record_.HasIncarnation(workers_.ranks()[rank].incarnation);
   if (OnRecord() && record_.begun() && known) return WorkerReply(rank);
-  return absl::UnavailableError("waiting until coordinator.json has what this worker will be told");
+  return absl::UnavailableError("waiting until coordinator.json contains the facts in this reply");
 }
 
 absl::Status CoordinatorCore::RefuseLate(const v1::RegisterWorkerRequest& request, Time now) {
@@ -69,10 +69,10 @@ absl::Status CoordinatorCore::RefuseLate(const v1::RegisterWorkerRequest& reques
 }
 
 absl::Status CoordinatorCore::RefusedAtTheEnd() const {
-  // No process leaves before the end is on record, because a restarted coordinator would wait for
-  // it.
+  // No process may leave before the end is on record, because a restarted coordinator would wait
+  // for that process.
   if (!record_.sealed()) return absl::UnavailableError(stop_.Ending());
-  // If nothing is wrong, there is just nothing left to do.
+  // If the job has not failed, there is just nothing left to do.
   if (!stop_.failed()) return absl::AlreadyExistsError(stop_.Ending());
   return absl::FailedPreconditionError(stop_.Ending());
 }
@@ -119,7 +119,8 @@ absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest&
 
 void CoordinatorCore::RecordIncarnation(uint64_t incarnation) {
   if (!record_.Reserve(incarnation)) return;
-  // Before the job begins, no worker is answered without a record; at its end, none is answered.
+  // Before the job begins, no worker gets its answer without another record, and at the job's end
+  // no worker gets an answer. In both cases no record is necessary here.
   if (!life_.began() || life_.phase() >= Phase::kShutdown) return;
   WriteDown(v1::JOB_STARTING, false);
 }
@@ -153,8 +154,8 @@ v1::RegisterWorkerReply CoordinatorCore::WorkerReply(uint32_t rank) const {
   reply.set_save_state(facts().keeps_state());
   reply.set_cut_every(model_.cut_every());
   record_.loss_scales().Fill(rank, reply);
-  // The next life of a rank that has asked must know the stop clock. Otherwise it could go on from
-  // where all have agreed to stop.
+  // The next life of a rank that has asked where to stop must know the stop clock. Otherwise it
+  // could continue beyond the clock at which all workers stop.
   if (const auto stop_at = stop_.told()) reply.set_stop_at(*stop_at);
   return reply;
 }

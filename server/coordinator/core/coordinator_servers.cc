@@ -24,8 +24,9 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
     return absl::AbortedError(absl::StrCat(who, " has been replaced by the process at ",
                                            fleet_.processes()[request.index()].address, ": stop"));
   }
-  // The registration is believed only when the process is heard again. It may be a late message of
-  // a process that has died since, and the present holder of the index may be its successor.
+  // The registration is believed only when the process is heard again. The registration may be a
+  // late message of a process that has died since, and the present holder of the index may be that
+  // process's successor.
   if (!fleet_.Known(request) && fleet_.table()[request.index()].here()) {
     fleet_.Claim(request);
   } else {
@@ -122,7 +123,8 @@ absl::StatusOr<v1::ServerHeartbeatReply> CoordinatorCore::ServerHeartbeat(
 
 v1::ServerHeartbeatReply CoordinatorCore::ServerReply(bool wants_incarnations) const {
   v1::ServerHeartbeatReply reply;
-  // Epoch 0 is never valid: no lease is renewed in an epoch that is past or not on record.
+  // Epoch 0 is never valid, so it renews no lease. A lease must not be renewed in an epoch that is
+  // past or not on record.
   reply.set_epoch(OnRecord() ? shards_.places().epoch() : 0);
   if (!wants_incarnations) return reply;
   // A later coordinator may give out an incarnation again if it is not on record.
@@ -135,8 +137,8 @@ v1::ServerHeartbeatReply CoordinatorCore::ServerReply(bool wants_incarnations) c
 void CoordinatorCore::Return(uint32_t server, Time now) {
   if (!fleet_.Seen(server, now)) return;
   rollout_.BreakOff();
-  // Either others hold by now what this server held, or nobody else does; and it was told nothing
-  // since.
+  // Other servers may hold this server's shards by now, or no other server does. In both cases this
+  // server has missed all commands while it was lost.
   const bool holds = life_.under_way() && shards_.places().Holds(server);
   const bool joins = life_.under_way() && fleet_.table().Wanted(server) && shards_.Join(server);
   if (holds) {
@@ -184,8 +186,8 @@ void CoordinatorCore::GiveUpHolders(Time now) {
 void CoordinatorCore::Take(const ServerGone& gone, Time now) {
   const uint32_t server = gone.server;
   if (!fleet_.MayBeGone(server, gone.nonce) || life_.phase() >= Phase::kShutdown) return;
-  // If blocks would be lost, nothing is done yet: a process that only seems gone would make
-  // everybody go back for nothing.
+  // If blocks would be lost, nothing is done yet. Otherwise a process that only seems gone would
+  // make the job go back without need.
   if (!Survives(server)) return;
   fleet_.TakeForGone(server);
   Reassign(absl::StrCat("server ", server, " at ", fleet_.processes()[server].address,

@@ -66,12 +66,13 @@ void CoordinatorCore::FixLength(Time now) {
 
 bool CoordinatorCore::TakeUp(Time now) {
   const CoordinatorOptions& options = facts().options();
-  // It is unknown which batches were done since the newest cut.
+  // With leased data, it is unknown which batches were done since the newest cut.
   if (leases_.open()) return false;
-  // Some servers have been told of another generation.
+  // Some servers have already heard of another generation.
   if (rollout_.round() > 0) return false;
   const bool state_lost = facts().sync() && model_.cut_every() > 0 && facts().keeps_state();
-  // Some shards may have been told which contributions make a clock, and others not.
+  // With committed sets, some shards may have received the set of a clock that other shards have
+  // not received.
   if (!options.before || !facts().replicated() || life_.began() || state_lost ||
       facts().commits_sets()) {
     return false;
@@ -91,8 +92,8 @@ void CoordinatorCore::Configure(Time deadline, Time now) {
   RemoveIdle();
   shards_.Reset();
   const v1::ConfigureRequest request = Configuration(true);
-  // The record comes before anybody acts on it: no generation is used twice, and no replica counts
-  // as synced any more.
+  // The record is written before any server acts on it, so that no generation is used twice, and no
+  // replica counts as synced any more.
   WriteDown(v1::JOB_STARTING);
   fleet_.MarkAllUnready();
   sets_.Restart(cuts_.CertainClock(), model_.ShardsWithBlocks());
@@ -118,12 +119,13 @@ void CoordinatorCore::Begin(Time now) {
        .shape = ClockShape{.workers = ranks.size(),
                            .steps_per_clock = length.steps_per_clock(),
                            .sync = facts().sync()}});
-  // The record comes before any worker is answered.
+  // The record is written before any worker is answered.
   WriteDown(v1::JOB_STARTING);
   for (const uint32_t rank : ranks.In({RankState::kWaiting, RankState::kLost})) {
     Lose(rank, "it has not come back since the coordinator was started again", now);
   }
-  // The stop was requested while the job could not be stopped, because its servers were not here.
+  // The stop was requested earlier, when the job could not be stopped because its servers were not
+  // here.
   if (stop_.requested()) return BeginStopping(now);
   if (options.before && !options.before->stop_reason().empty()) {
     StopJob(options.before->stop_reason(), now);

@@ -1,4 +1,4 @@
-// Effects of time: leases end, and the job goes from one phase to the next.
+// Handles the passing of time: leases end, and the job goes from one phase to the next.
 #include "absl/strings/str_cat.h"
 #include "server/coordinator/core/coordinator_core.h"
 
@@ -31,8 +31,8 @@ void CoordinatorCore::Doubt(Time now) {
   commands_.Emit({.name = "leases_extended",
                   .message = absl::StrCat(
                       silence.half, " of ", silence.held,
-                      " processes fell silent together: the cause may be here, where they should "
-                      "be heard, so each has one more lease of ",
+                      " processes fell silent together: the cause may be the coordinator itself, "
+                      "so each has one more lease of ",
                       Seconds(facts().lease()), " s")});
 }
 

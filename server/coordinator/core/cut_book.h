@@ -1,5 +1,5 @@
 // Collects the parts of cuts until each is complete. A manifest is written for a cut only when
-// every shard's part is durable, and the state of every worker that keeps state.
+// every shard's part and the state of every worker that keeps state are durable.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@
 
 namespace leeway {
 
-// A worker's state as of `clock`, in the folder of the cut at `folder`, which is the same clock
-// until the state is adopted. `clock` is 0 for a state from before the job went back, so that any
-// new state is newer.
+// A worker's state at `clock`, in the folder of the cut at clock `folder`. The two clocks are the
+// same until the state is copied for a later cut. `clock` is 0 for a state from before the job went
+// back, so that any new state is newer.
 struct StateFile {
   uint64_t clock = 0;
   uint64_t folder = 0;
@@ -32,9 +32,11 @@ struct StateFile {
 enum class StateNeed {
   // The rank's state at the cut's clock.
   kAtCut,
-  // The rank has left: its newest state, which must be of the clock at which it left.
+  // The rank has left. The cut needs its newest state, which must be from the clock at which it
+  // left.
   kAtLeaving,
-  // The rank failed or vanished: its newest state, if it ever handed one in.
+  // The rank failed or vanished. The cut takes its newest state, if the rank has ever handed in a
+  // state.
   kIfAny,
 };
 
@@ -53,8 +55,8 @@ class CutBook {
   // rank left.
   using Needs = std::function<std::pair<StateNeed, uint64_t>(uint64_t clock, uint32_t rank)>;
 
-  // `resumed`: the complete checkpoint from which the job continues; null if it starts from its
-  // beginning.
+  // `resumed` is the complete checkpoint from which the job continues; null if the job starts from
+  // its beginning.
   CutBook(uint32_t shards, uint32_t ranks, const v1::CheckpointManifest* resumed);
 
   // Sets what a cut consists of: the parts of shards 0 to `shards` - 1, which have blocks, and, if
@@ -66,8 +68,8 @@ class CutBook {
   }
 
   // Adds a part. Parts of cuts that are complete, being written, failed or dropped are ignored.
-  // RESOURCE_EXHAUSTED: too many cuts are open. FAILED_PRECONDITION: the shard has handed in
-  // another, different part; the cut fails.
+  // Returns RESOURCE_EXHAUSTED if too many cuts are open. Returns FAILED_PRECONDITION if the shard
+  // has already handed in a different part; then the cut fails.
   absl::Status AddShard(uint64_t clock, uint32_t shard, const v1::SavedShard& file, Time now);
   absl::Status AddState(uint64_t clock, uint32_t rank, const v1::SavedShard& file);
   // Marks the cut as failed: it never completes.
@@ -76,10 +78,10 @@ class CutBook {
   // every shard is written again. Does nothing if the cut is complete or being written.
   void BeginLast(uint64_t clock, Time now);
 
-  // Returns a cut that has become complete, newest first; from now on its manifest is being
+  // Returns the newest cut that has become complete. From now on its manifest counts as being
   // written. Returns nullopt if no cut has become complete, or if another manifest is being
-  // written: once that is durable, older folders are removed, and the next cut might need a state
-  // in one of them.
+  // written. Older folders are removed once that manifest is durable, and the next cut might need a
+  // state in such a folder.
   std::optional<CutParts> TakeWhole(const Needs& needs);
   // The manifest is durable, and older open cuts are dropped; or it is not, and the cut has failed
   // because of `status`.
@@ -91,20 +93,21 @@ class CutBook {
   // Fails cuts whose first part came longer than `limit` ago, and returns their clocks.
   std::vector<uint64_t> Expire(Time now, Duration limit);
 
-  // The highest clock of any cut so far, complete or not.
+  // Returns the highest clock of any cut so far, complete or not.
   std::optional<uint64_t> latest() const;
-  // The clock of the newest complete cut.
+  // Returns the clock of the newest complete cut.
   std::optional<uint64_t> newest() const { return newest_; }
   bool Failed(uint64_t clock) const;
-  // Why the cut failed; empty if it did not fail.
+  // Returns the reason why the cut failed; empty if it did not fail.
   std::string ErrorOf(uint64_t clock) const;
   bool Writing(uint64_t clock) const;
   bool WritingAny() const;
-  // The clocks of folders that hold the newest state of a rank, or a state that a manifest being
-  // written names.
+  // Returns the clocks of folders that hold the newest state of a rank, or a state named by a
+  // manifest that is being written.
   std::set<uint64_t> StateFolders() const;
   bool HasAllShards(uint64_t clock) const;
-  // Whether the rank has handed in a state of this clock or a later one, or such a cut is complete.
+  // Returns true if the rank has handed in a state of `clock` or a later clock, or if a cut of such
+  // a clock is complete.
   bool HasState(uint32_t rank, uint64_t clock) const;
   // The shards and ranks whose part or state is missing; nothing if the cut is complete.
   struct Missing {
@@ -117,9 +120,9 @@ class CutBook {
   struct Cut {
     std::map<uint32_t, v1::SavedShard> shards;
     std::map<uint32_t, v1::SavedShard> states;
-    // When the first part of a shard came.
+    // The time at which the first part of a shard came.
     std::optional<Time> since;
-    // By rank: the state that the manifest names, once that is being written.
+    // The state of each rank that the manifest names, once the manifest is being written.
     std::map<uint32_t, StateFile> named;
     bool writing = false;
     std::string error;
@@ -128,8 +131,8 @@ class CutBook {
   // Returns the cut at `clock`, and opens it if necessary.
   absl::StatusOr<Cut*> Open(uint64_t clock);
   bool Settled(uint64_t clock) const;
-  // The rank's state in the cut; nullopt if it is missing. An empty file name means that none is
-  // needed.
+  // Returns the rank's state in the cut; nullopt if the state is missing. An empty file name means
+  // that the cut needs no state of this rank.
   std::optional<StateFile> StateOf(uint64_t clock, const Cut& cut, uint32_t rank,
                                    const Needs& needs) const;
   std::optional<CutParts> Whole(uint64_t clock, const Cut& cut, const Needs& needs) const;
@@ -139,9 +142,9 @@ class CutBook {
   bool states_ = true;
   std::optional<uint64_t> newest_;
   std::map<uint64_t, Cut> cuts_;
-  // By rank: the newest state; after adoption, in its new folder.
+  // The newest state of each rank. A state that was copied for a later cut is in its new folder.
   std::map<uint32_t, StateFile> newest_states_;
-  // By rank: the state in the newest complete cut.
+  // The state of each rank in the newest complete cut.
   std::map<uint32_t, StateFile> complete_states_;
 };
 

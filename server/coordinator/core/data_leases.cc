@@ -27,7 +27,7 @@ absl::Status DataLeases::Open(const v1::JobLength& length, uint64_t cut) {
   book_.emplace(LeaseBook::Rules{
       .batches_per_epoch = batches_per_epoch_,
       .batches = JobBatches(facts_.job(), length, batches_per_epoch_).value_or(LeaseBook::kEndless),
-      // One clock whose exchange is not complete, and the next clock.
+      // The steps of one clock whose exchange is not complete, and of the next clock.
       .under_way = 2 * length.steps_per_clock()});
   return Restore(cut);
 }
@@ -84,7 +84,7 @@ void DataLeases::TakeDone(const v1::LeaseDataRequest& request, bool cuts) {
   for (const v1::DoneRange& range : request.done()) {
     book_->Done(request.rank(), {range.first(), range.first() + range.count()}, range.clock());
   }
-  // Without cuts the job can only go back to its beginning.
+  // Without cuts the job can only go back to its beginning, so the book need not keep the reports.
   if (!cuts) book_->Forget({});
   if (book_->whole_epochs() == whole) return;
   commands_.Emit(

@@ -1,6 +1,7 @@
-// Leased data: which worker has which batches (lease_book.h), and which batches each cut contains.
-// Owns the book. The core must tell it what workers have done, which workers are lost, and which
-// cuts are durable. If data.assignment is not `leased`, it does nothing.
+// With leased data, decides which worker has which batches (lease_book.h), and which batches each
+// cut contains. Owns the book. The core must report here which batches workers have done, which
+// workers are lost, and which cuts are durable. If data.assignment is not `leased`, this class does
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +29,9 @@ class DataLeases {
   absl::Status Check(const v1::RegisterWorkerRequest& request, const std::string& who) const;
   void Take(const v1::RegisterWorkerRequest& request);
 
-  // Opens the book once the job's length is known. `cut`: the clock of the newest cut, for
-  // messages. FAILED_PRECONDITION: no worker says how many batches make a pass, or the checkpoint
-  // says another number. Other errors are those of LeaseBook::Restore.
+  // Opens the book once the job's length is known. `cut` is the clock of the newest cut, for
+  // messages. Returns FAILED_PRECONDITION if no worker says how many batches make a pass, or if the
+  // checkpoint has another number. Also returns the errors of LeaseBook::Restore.
   absl::Status Open(const v1::JobLength& length, uint64_t cut);
   // Restores the state of the newest durable cut.
   absl::Status Restore(uint64_t cut);
@@ -39,10 +40,10 @@ class DataLeases {
   bool by_batches() const { return book_ && !book_->endless(); }
   bool over() const { return book_->over(); }
 
-  // Takes the batches that a worker has done, and gives it more. `sharers`: how many workers are
-  // running. `cuts`: the job takes cuts. The book must be open.
+  // Records the batches that a worker has done, and leases more batches to it. `sharers` is the
+  // number of running workers. `cuts` is true if the job takes cuts. The book must be open.
   v1::LeaseDataReply Lease(const v1::LeaseDataRequest& request, uint32_t sharers, bool cuts);
-  // The rank is lost, or has left; its batches become free.
+  // Frees the rank's batches, because the rank is lost or has left.
   void TakeBack(uint32_t rank);
 
   // Adds the data's progress in the cut of these shards to its manifest. The caller must call
@@ -52,7 +53,8 @@ class DataLeases {
   void Written(uint64_t clock, bool durable);
 
   void Fill(v1::JobStatus& status) const;
-  // "the last 3 batches are with workers 1, 2"; empty if there are more.
+  // Returns a message such as "the last 3 batches are with workers 1, 2"; empty if other batches
+  // are left to lease.
   std::string LastBatchesMessage() const;
 
  private:
@@ -66,9 +68,9 @@ class DataLeases {
   Commands& commands_;
   std::optional<LeaseBook> book_;
   uint64_t batches_per_epoch_ = 0;
-  // By clock: the data's progress in cuts whose manifest is being written; and in the newest
-  // durable cut.
+  // The data's progress in cuts whose manifests are being written, by clock.
   std::map<uint64_t, DataCut> cuts_;
+  // The data's progress in the newest durable cut.
   std::optional<v1::DataProgress> newest_;
 };
 

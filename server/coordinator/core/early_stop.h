@@ -1,6 +1,7 @@
-// Whether the job ends before its full length because it does not get better any more (job.proto,
-// EarlyStop; Prechelt 1998, "Early stopping - but when?", criterion UP, by a threshold). Owns the
-// values of the evaluations. The core must tell it of each evaluation, and when the job goes back.
+// Decides whether the job ends before its full length because its evaluations do not get better any
+// more (job.proto, EarlyStop; Prechelt 1998, "Early stopping - but when?", criterion UP, by a
+// threshold). Owns the values of the evaluations. The core must report here each evaluation, and
+// when the job goes back.
 //
 // The decision depends on the evaluations alone. So a restarted coordinator decides the same from
 // the evaluations in metrics.jsonl.
@@ -22,19 +23,19 @@ class EarlyStop {
  public:
   // Never ends the job.
   EarlyStop() = default;
-  // If `config` has no `early_stop`, it never ends the job and keeps nothing. `before`: the run's
-  // evaluations so far, by ascending clock.
+  // If `config` has no `early_stop`, the object never ends the job and keeps nothing. `before` are
+  // the run's evaluations so far, by ascending clock.
   EarlyStop(const v1::Evaluation& config, std::span<const v1::EvaluationMetrics> before);
 
-  // Adds an evaluation. It replaces those at its clock and later ones, because they were made
-  // again.
+  // Adds an evaluation. It replaces the evaluations at its clock and at later clocks, because those
+  // are being repeated.
   void Add(const v1::EvaluationMetrics& metrics);
   // Forgets evaluations after the cut.
   void GoBack(uint64_t cut);
 
   // Returns why the job ends now, with the best evaluation; nullopt if the job goes on.
   std::optional<std::string> Why() const;
-  // The clock of the last evaluation; 0 before the first one.
+  // Returns the clock of the last evaluation; 0 before the first evaluation.
   uint64_t clock() const { return values_.empty() ? 0 : values_.back().clock; }
 
  private:
@@ -44,8 +45,8 @@ class EarlyStop {
     double value = 0;
   };
   bool IsBetter(double value, double than) const;
-  // The index of the last value that was better than the best before it; nullopt if no value is a
-  // number.
+  // Returns the index of the last value that was better than the best earlier value; nullopt if no
+  // value is a number.
   std::optional<size_t> Best() const;
 
   std::optional<v1::EarlyStop> config_;

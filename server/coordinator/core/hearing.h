@@ -1,7 +1,7 @@
-// Whether the coordinator itself hears the other processes. The processes of a job hardly fall
-// silent together. A coordinator that stood still, or whose port is kept busy, hears none of them.
-// So if most are silent, the fault is more likely the coordinator's. Owns the time of its last
-// look, and of its last doubt.
+// Decides whether the coordinator itself can hear the other processes. The processes of a job
+// hardly ever fall silent together. A coordinator that was suspended, or whose port is overloaded,
+// hears none of them. So if most processes are silent, the fault is more likely the coordinator's.
+// Owns the time of the last tick, and the time of the next possible doubt.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class Hearing {
  public:
   enum class Verdict {
     kHears,
-    // The coordinator has stood still, and could not hear anything.
+    // The coordinator was suspended, and could not hear any process.
     kStoodStill,
     // A lease has ended, and most processes are silent. Returned at most once in two leases, so a
     // process that is silent for longer is lost.

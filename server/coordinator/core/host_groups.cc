@@ -8,7 +8,7 @@
 namespace leeway {
 namespace {
 
-// Returns an empty text if the worker does not offer its contributions to others.
+// Returns an empty string if the worker does not offer its contributions to other workers.
 std::string MemoryHostOf(const v1::RegisterWorkerRequest& request) {
   return request.has_contributions() ? request.memory_host() : "";
 }
@@ -55,7 +55,7 @@ void HostGroups::Form() {
   for (uint32_t rank = 0; rank < places_.size(); ++rank) {
     const Place& place = places_[rank];
     size_t group = groups_.size();
-    // A worker that does not offer its contributions is alone.
+    // A worker that does not offer its contributions is the only member of its group.
     if (!place.memory_host.empty()) {
       group = by_host.try_emplace(place.memory_host, group).first->second;
     }

@@ -1,7 +1,7 @@
-// Which workers reach each other's memory, and where the contributions of each are, for jobs whose
-// workers combine them (workers.per_host: combine; client/calls/host_group.h). Owns these facts. The core
-// must tell it of each registration, and when the job begins: from then on the groups do not
-// change. Other jobs have no groups.
+// For jobs whose workers combine their contributions (workers.per_host: combine;
+// client/calls/host_group.h): which workers can map each other's memory, and where each worker's
+// contributions are. Owns these facts. The core must report here each registration, and when the
+// job begins. After that the groups do not change. Other jobs have no groups.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,20 @@ class HostGroups {
  public:
   explicit HostGroups(const JobFacts& facts);
 
-  // FAILED_PRECONDITION: the others of the rank's group expect its contributions in memory that
-  // this process does not share with them. `rank`: the rank that the process asks for or holds, if
-  // any.
+  // Returns FAILED_PRECONDITION if the other members of the rank's group expect its contributions
+  // in memory that this process does not share with them. `rank` is the rank that the process asks
+  // for or holds, if any.
   absl::Status Check(const v1::RegisterWorkerRequest& request, std::optional<uint32_t> rank,
                      const std::string& who) const;
   // Takes the registration of the rank's newest life.
   void Take(const v1::RegisterWorkerRequest& request, uint32_t rank);
-  // Every rank has registered: ranks with the same memory_host become a group.
+  // Forms the groups once every rank has registered. Ranks with the same memory_host become a
+  // group.
   void Form();
 
   // Describes the rank's group to its newest life.
   void Fill(uint32_t rank, v1::RegisterWorkerReply& reply) const;
-  // The same in a heartbeat's reply, if the rank sends for its group.
+  // Describes the group in a heartbeat's reply, if the rank sends contributions for its group.
   void Fill(uint32_t rank, v1::HeartbeatReply& reply) const;
 
  private:
@@ -44,14 +45,15 @@ class HostGroups {
     std::string memory_host;
     v1::MemoryOffer contributions;
   };
-  // The members of the rank's group, ascending; none before the groups are formed.
+  // Returns the members of the rank's group in ascending order; none before the groups are formed.
   std::span<const uint32_t> MembersOf(uint32_t rank) const;
   v1::HostGroup GroupOf(uint32_t rank) const;
 
-  // By rank; empty if the workers of the job do not combine.
+  // The place of each rank; empty if the workers of the job do not combine their contributions.
   std::vector<Place> places_;
-  // The members of each group, ascending; and by rank, the index of its group.
+  // The members of each group, in ascending order.
   std::vector<std::vector<uint32_t>> groups_;
+  // The index of each rank's group, by rank.
   std::vector<size_t> group_of_;
   // True if some group has more than one member.
   bool any_combine_ = false;

@@ -1,7 +1,7 @@
-// The configured job, what is known of its run so far, and what follows from these alone. Constant,
-// except for the codec that `auto` compression stands for, and the update rule that the first
-// worker of an external job brings. Owns the options and the workers' measured links. The core must
-// tell it of each link that a worker measures before the codec is chosen.
+// The configured job, the facts about its run so far, and what follows from these alone. Constant,
+// except for the codec that is chosen for `auto` compression, and the update rule that the first
+// worker of an external job supplies. Owns the options and the workers' measured links. The core
+// must report here each link that a worker measures before the codec is chosen.
 #pragma once
 
 #include <cstdint>
@@ -24,51 +24,56 @@ class JobFacts {
   const CoordinatorOptions& options() const { return options_; }
   const v1::TrainingJob& job() const { return options_.job; }
   bool sync() const { return job().consistency().mode() == v1::CONSISTENCY_MODE_SYNC; }
-  // Sync mode in which this coordinator says which contributions make a clock.
+  // Returns true in sync mode with committed sets, in which this coordinator decides which
+  // contributions make a clock.
   bool commits_sets() const { return commits_sets_; }
-  // Sync mode in which no clock is complete without every worker.
+  // Returns true in sync mode without committed sets, in which no clock is complete without every
+  // worker.
   bool lockstep() const { return sync() && !commits_sets_; }
   bool replicated() const { return job().servers().replicas() > 1; }
   // Whether batches of data are leased to workers.
   bool leased() const { return job().data().assignment() == v1::ASSIGNMENT_LEASED; }
-  // Whether workers keep state between clocks that a checkpoint must hold: because of the exchange,
-  // or because their program has said so.
+  // Returns true if workers keep state between clocks that a checkpoint must hold. The exchange can
+  // require this state, or the worker's program can report that it keeps state.
   bool keeps_state() const;
   bool programs_keep_state() const { return programs_keep_state_; }
-  // INVALID_ARGUMENT: the request says that the worker keeps state, but the job is not external.
+  // Returns INVALID_ARGUMENT if the request says that the worker keeps state, but the job is not
+  // external.
   absl::Status CheckKeepsState(const v1::HeartbeatRequest& request) const;
   void ProgramsKeepState() { programs_keep_state_ = true; }
   uint32_t shards() const;
-  // How many servers are expected at the start: the number last requested from the previous
-  // coordinator, if there was one.
+  // Returns the number of servers expected at the start. If there was a previous coordinator, that
+  // is the number last requested from it.
   uint32_t start_servers() const;
   Duration lease() const { return FromSeconds(job().limits().lease_seconds()); }
   Duration start_limit() const { return FromSeconds(job().limits().start_seconds()); }
-  // The steps of an epoch according to the previous coordinator's record; 0 if its job had not
-  // begun.
+  // Returns the steps of an epoch according to the previous coordinator's record; 0 if the job had
+  // not begun then.
   uint64_t StepsBefore() const;
 
-  // FAILED_PRECONDITION: the message is for another job, or the program uses another protocol.
+  // Return FAILED_PRECONDITION if the message is for another job, or if the program uses another
+  // protocol.
   absl::Status CheckJob(uint64_t job) const;
   absl::Status CheckPeer(const v1::Build& build, const std::string& who) const;
-  // INVALID_ARGUMENT: a run that continues from a checkpoint would end before it begins.
-  // `by_batches`: the job's length is counted in batches.
+  // Returns INVALID_ARGUMENT if a run that continues from a checkpoint would end before it begins.
+  // `by_batches` is true if the job's length is counted in batches.
   absl::Status CheckStop(const v1::JobLength& length, bool by_batches) const;
 
-  // Checks what a worker says of its own optimizer. Only with a gradient exchange is that the
-  // servers' update rule; otherwise it concerns the worker alone. INVALID_ARGUMENT: the rule is
-  // invalid or missing. FAILED_PRECONDITION: the job has another rule.
+  // Checks the optimizer that a worker reports. With a gradient exchange this optimizer is the
+  // servers' update rule; otherwise it concerns only the worker. Returns INVALID_ARGUMENT if the
+  // rule is invalid or missing, and FAILED_PRECONDITION if the job has another rule.
   absl::Status CheckUpdate(const v1::RegisterWorkerRequest& request, const std::string& who) const;
-  // Takes the worker's rule, which CheckUpdate has accepted. Returns true if it becomes the job's
-  // rule.
+  // Takes the worker's rule, which CheckUpdate has accepted. Returns true if the rule becomes the
+  // job's rule.
   bool TakeUpdate(const v1::RegisterWorkerRequest& request, const std::string& who);
   void TakeLink(uint32_t rank, double link) { links_.Take(rank, link); }
   // Chooses the codec of `auto`. Call it once, before a server or a worker is told how to encode
   // anything. Returns nullopt if the codec is known already.
   std::optional<AutoChoice> ChooseCodec(bool servers_on_one_host);
 
-  // Fills in what the job's text leaves open and this run has settled, for readers that have only
-  // the text: a later coordinator (CoordinatorRecord) and the servers (ConfigureRequest).
+  // Fills in the choices that the job file leaves open and this run has made. They are for readers
+  // that have only the job file: a later coordinator (CoordinatorRecord) and the servers
+  // (ConfigureRequest).
   template <typename Message>
   void FillSettled(Message& message) const {
     if (options_.auto_codec) *message.mutable_auto_codec() = *options_.auto_codec;
@@ -78,9 +83,9 @@ class JobFacts {
  private:
   CoordinatorOptions options_;
   const bool commits_sets_;
-  // True if the job has no `update`, so that a worker brings the rule.
+  // True if the job has no `update`, so that a worker supplies the rule.
   const bool brings_update_;
-  // Which process has brought the rule; empty until one has.
+  // The process that supplied the rule; empty until a process has.
   std::string update_owner_;
   bool programs_keep_state_;
   LinkBook links_;

@@ -41,7 +41,7 @@ JobModel::JobModel(CoordinatorOptions options)
   if (!resumed) return;
   schema_ = resumed->manifest.schema();
   schema_owner_ = absl::StrCat("the checkpoint ", resumed->folder);
-  // Servers may hold what the previous coordinator told them.
+  // Servers may hold the factors that the previous coordinator sent them, so the factors are fixed.
   if (facts_.options().before) factors_owner_ = schema_owner_;
 }
 
@@ -98,7 +98,7 @@ absl::Status JobModel::CheckDevice(const v1::RegisterWorkerRequest& request, uin
   }
   return absl::FailedPreconditionError(absl::StrCat(
       who, " computes on ", request.device(), ", but rank ", rank, " began on ", began_on,
-      " (workers.device: auto), and another device gives other bits: start it where "
+      " (workers.device: auto), and another device computes other bits: start it where "
       "it can use that device, and name its rank (--rank)"));
 }
 
@@ -160,8 +160,9 @@ uint32_t JobModel::ShardsWithBlocks() const {
 }
 
 uint64_t JobModel::LargestClock(bool by_batches) const {
-  // A resumed job may be shorter than it was, with its workers beyond its end. And if the length is
-  // counted in batches, a clock consists of a varying number of them.
+  // A resumed job may have been shortened, so its workers may be beyond its end. If the length is
+  // counted in batches, the number of batches in a clock varies. In both cases the length does not
+  // limit clocks.
   if (!length_ || facts_.options().resumed || by_batches) return kClockMax;
   return leeway::LargestClock(*length_, facts_.job().workers().count());
 }

@@ -1,6 +1,6 @@
-// What is trained, and for how long: the configured job (job_facts.h), the model, the length, the
-// blocks and the interval of cuts. Owns these. The core must tell it what each worker brings, and
-// the length once all workers are here.
+// Holds what is trained and for how long: the configured job (job_facts.h), the model, the length,
+// the blocks and the interval of cuts. Owns these. The core must pass each worker's registration
+// here, and the length once all workers are here.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,17 @@ class JobModel {
   const JobFacts& facts() const { return facts_; }
   void ProgramsKeepState() { facts_.ProgramsKeepState(); }
 
-  // Checks what a worker says of model and data. INVALID_ARGUMENT: it cannot be true.
-  // FAILED_PRECONDITION: it contradicts what others have said.
+  // Checks the model and the data that a worker reports. Returns INVALID_ARGUMENT if the report
+  // cannot be true, and FAILED_PRECONDITION if it contradicts the reports of other workers.
   absl::Status Check(const v1::RegisterWorkerRequest& request, const std::string& who) const;
-  // FAILED_PRECONDITION: the rank's data has grown since the length was fixed.
+  // Returns FAILED_PRECONDITION if the rank's data has grown since the length was fixed.
   absl::Status CheckSteps(const v1::RegisterWorkerRequest& request, const std::string& who) const;
-  // With `workers.device: auto`. FAILED_PRECONDITION: the rank that the process asks for or will
-  // get began on another device.
+  // With `workers.device: auto`, returns FAILED_PRECONDITION if the rank that the process asks for
+  // or will get began on another device.
   absl::Status CheckDevice(const v1::RegisterWorkerRequest& request, uint32_t rank,
                            const std::string& who) const;
-  // Takes what the worker brings. Returns true if its update rule becomes the job's.
+  // Takes the facts that the worker supplies. Returns true if the worker's update rule becomes the
+  // job's.
   bool Take(const v1::RegisterWorkerRequest& request, const std::string& who, uint32_t rank);
   // True if the rank has no data, so that it makes no exchange in a job whose length is the sum of
   // exchanges.
@@ -46,28 +47,29 @@ class JobModel {
   std::optional<AutoChoice> ChooseCodec(bool servers_on_one_host) {
     return facts_.ChooseCodec(servers_on_one_host);
   }
-  // Computes the length from what the workers have said, or from the previous coordinator's record.
-  // FAILED_PRECONDITION: no worker has any data.
+  // Computes the length from the workers' reports, or from the previous coordinator's record.
+  // Returns FAILED_PRECONDITION if no worker has any data.
   absl::StatusOr<v1::JobLength> Measure() const;
-  // Fixes the length, and everything that follows from it.
+  // Fixes the length, and everything that depends on the length.
   void Fix(const v1::JobLength& length);
 
-  // By rank: which device `auto` became in the rank's first life; empty while that is unknown. Has
-  // no elements unless the job says `auto`.
+  // Returns, by rank, the device that was chosen for `auto` in the rank's first life; an empty
+  // string while the device is unknown. The list is empty unless workers.device is `auto`.
   const std::vector<std::string>& devices() const { return devices_; }
-  // Absent until the first worker, or the checkpoint, brings it.
+  // Returns the model's schema; nullopt until the first worker or the checkpoint supplies it.
   const std::optional<v1::ModelSchema>& schema() const { return schema_; }
-  // Absent until it is fixed, which happens before the servers make their blocks.
+  // Returns the job's length; nullopt until it is fixed, which happens before the servers make
+  // their blocks.
   const std::optional<v1::JobLength>& length() const { return length_; }
-  // The number of clocks between cuts; 0 if there is only the last cut.
+  // Returns the number of clocks between cuts; 0 if there is only the last cut.
   uint64_t cut_every() const { return cut_every_; }
   uint64_t block_elements() const { return block_elements_; }
-  // The bytes of one block with all of its state.
+  // Returns the size in bytes of one block with all of its state.
   uint64_t BlockStateBytes() const;
-  // Shards 0 to this number - 1 have blocks.
+  // Returns the number of shards that have blocks. These are the first ones.
   uint32_t ShardsWithBlocks() const;
-  // The highest clock that a worker can reach. `by_batches`: the job's length is counted in
-  // batches.
+  // Returns the highest clock that a worker can reach. `by_batches` is true if the job's length is
+  // counted in batches.
   uint64_t LargestClock(bool by_batches) const;
 
  private:
@@ -75,11 +77,12 @@ class JobModel {
 
   JobFacts facts_;
   std::optional<v1::ModelSchema> schema_;
-  // Which process brought the schema.
+  // The process that supplied the schema, for messages.
   std::string schema_owner_;
-  // Which process brought the factors of the tensors; empty until one has.
+  // The process that supplied the factors of the tensors, for messages; empty until a process has.
   std::string factors_owner_;
-  // By rank: the batches in a pass over its data; absent if the rank did not say.
+  // The number of batches in a pass over each rank's data, by rank; nullopt if the rank has not
+  // reported it.
   std::vector<std::optional<uint64_t>> steps_per_epoch_;
   std::vector<std::string> devices_;
   std::optional<v1::JobLength> length_;

@@ -1,4 +1,4 @@
-// The texts that `leeway status` and the live view show.
+// Makes the messages that `leeway status` and the live view show.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/coordinator/core/coordinator_core.h"
@@ -8,7 +8,8 @@ namespace leeway {
 
 namespace {
 
-// Returns an empty text if no server refuses contributions because it has no room.
+// Returns a message about a server that refuses contributions because it has no room; empty if no
+// server does.
 std::string LoadMessage(const ServerTable& servers, uint64_t held_bytes) {
   for (uint32_t i = 0; i < servers.size(); ++i) {
     const v1::ServerLoad& load = servers[i].load;

@@ -48,7 +48,7 @@ absl::Status LeaseBook::Check(const v1::DataProgress& progress) const {
 absl::Status LeaseBook::Restore(const v1::DataProgress& progress) {
   RETURN_IF_ERROR(Check(progress));
   Reset();
-  // A job that was made shorter ends at its new end.
+  // A job that was shortened ends at its new end.
   next_ = std::min(progress.next(), rules_.batches);
   for (const v1::DataRange& range : progress.open()) {
     undone_.Add({range.first(), std::min(range.first() + range.count(), next_)});

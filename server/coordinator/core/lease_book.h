@@ -1,10 +1,10 @@
-// Leased data: which batches of the epochs are free, leased to a rank, or done. Batches are
-// numbered through all epochs, in the order in which they are given out. The batches that a lost
-// worker has not done are given out again before any new ones.
+// For leased data, records which batches of the epochs are free, leased to a rank, or done. Batches
+// are numbered through all epochs, in the order in which they are given out. The batches that a
+// lost worker has not done are given out again before any new ones.
 //
 // Promise: every batch below the lowest one that is not done was part of a contribution that
-// counts. A batch can be part of two: when a worker was lost before it reported its contribution,
-// and when a worker did not hear yet that it counts as lost.
+// counts. A batch can be part of two contributions in two cases: a worker was lost before it
+// reported its contribution, or a worker has not heard yet that it counts as lost.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ namespace leeway {
 class LeaseBook {
  public:
   static constexpr uint64_t kEndless = std::numeric_limits<uint64_t>::max();
-  // Far above the size of any data set. Keeps sums of batches from overflowing.
+  // The highest number of a batch. It is far above the size of any data set, and low enough that
+  // sums of batches do not overflow.
   static constexpr uint64_t kBatchMax = uint64_t{1} << 60;
   // The most batches that one worker may hold beside those of clocks in progress.
   static constexpr uint64_t kStockMax = 4096;
@@ -42,39 +43,41 @@ class LeaseBook {
 
   // Makes all batches free, and none done.
   void Reset();
-  // Sets the state that a cut holds; no rank holds any batch. FAILED_PRECONDITION: the cut's data
-  // has another number of batches in a pass. DATA_LOSS, naming the field: no book can have made
-  // this progress. After an error nothing has changed.
+  // Restores the progress that a cut holds; after that no rank holds any batch. Returns
+  // FAILED_PRECONDITION if the cut's data has another number of batches in a pass. Returns
+  // DATA_LOSS, naming the field, if no book can have written this progress. After an error nothing
+  // has changed.
   absl::Status Restore(const v1::DataProgress& progress);
 
   // The rank's contribution of `clock` counts, and these batches were its last part. Batches that
   // the rank does not hold are done, too, unless another rank holds them.
   void Done(uint32_t rank, Interval batches, uint64_t clock);
-  // Gives the rank more batches, until it holds `want`. At a time it gives at most half of one
-  // sharer's part of what is left, so that all workers end together (guided self-scheduling:
-  // Polychronopoulos and Kuck 1987). Batches of clocks in progress do not count as the rank's
-  // share, so a worker with long clocks gets its share like the others.
+  // Leases more batches to the rank, until the rank holds `want`. One call leases at most half of
+  // one sharer's part of the remaining batches, so that all workers end together (guided
+  // self-scheduling: Polychronopoulos and Kuck 1987). Batches of clocks in progress do not count as
+  // the rank's share, so a worker with long clocks gets its share like the others.
   void Lease(uint32_t rank, uint64_t want, uint32_t sharers);
   std::vector<Interval> Held(uint32_t rank) const;
-  // Makes the rank's batches free, because the rank is lost or has left.
+  // Frees the rank's batches, because the rank is lost or has left.
   void TakeBack(uint32_t rank);
-  // The rank will not do these batches after all. Among the sharers it is the last to get them
-  // again, because it would be late with them again. Batches that the rank does not hold do not
+  // Frees these batches, because the rank will not do them after all. Other sharers get them first,
+  // because the rank would be late with them again. Batches that the rank does not hold do not
   // change.
   void Return(uint32_t rank, Interval batches);
 
-  // Returns the certain progress in a cut that has, by rank, all contributions of clocks below
-  // `clocks`. Empty `clocks`: all batches that are done.
+  // Returns the certain progress in a cut that has, for each rank, all contributions of clocks
+  // below the rank's entry in `clocks`. If `clocks` is empty, the progress includes all batches
+  // that are done.
   v1::DataProgress At(const std::vector<uint64_t>& clocks) const;
-  // The cut with these clocks is durable: nothing older will be asked for.
+  // Forgets reports that no cut after the durable cut with these clocks needs.
   void Forget(const std::vector<uint64_t>& clocks);
 
-  // Every batch of the job is done.
+  // Returns true if every batch of the job is done.
   bool over() const { return next_ >= rules_.batches && undone_.empty(); }
-  // The job is not over, but no batch is left to give out.
+  // Returns true if no batch is left to lease.
   bool all_leased() const { return next_ >= rules_.batches && free_.empty(); }
   bool endless() const { return rules_.batches == kEndless; }
-  // How many epochs are complete, counted from the first one.
+  // Returns the number of complete epochs, counted from the first epoch.
   uint64_t whole_epochs() const;
   uint64_t done() const { return next_ - undone_.size(); }
   uint64_t leased() const { return undone_.size() - free_.size(); }
@@ -90,13 +93,13 @@ class LeaseBook {
   struct DoneLongAgo {
     // An interval that contains all of them, and perhaps other batches.
     Interval batches;
-    // By rank: the newest contribution of these batches.
+    // For each rank, the clock of its newest contribution of these batches.
     std::map<uint32_t, uint64_t> clocks;
   };
   absl::Status Check(const v1::DataProgress& progress) const;
   uint64_t Share(uint32_t sharers) const;
-  // Takes the next batches for the rank: at most `more`, which is above 0. Returns nullopt if no
-  // batch is free.
+  // Takes at most `more` batches, which is above 0, for the rank. Returns nullopt if no batch is
+  // free.
   std::optional<Interval> TakeNext(uint32_t rank, uint64_t more, uint32_t sharers);
   void ForgetDetails();
 
@@ -106,13 +109,13 @@ class LeaseBook {
   IntervalSet undone_;
   // The part of undone_ that no rank holds.
   IntervalSet free_;
-  // By rank: the rest of undone_.
+  // The part of undone_ that each rank holds, by rank.
   std::map<uint32_t, IntervalSet> held_;
-  // By rank: the batches that it was the last to return, until they are done.
+  // The batches that each rank was the last to return, by rank, until they are done.
   std::map<uint32_t, IntervalSet> returned_;
-  // The reports that the newest durable cut may lack, in the order in which they came; and the
-  // older ones, once there were too many.
+  // The reports that the newest durable cut may lack, in the order in which they came.
   std::vector<DoneBatches> recent_;
+  // The merged older reports, once there were too many.
   std::optional<DoneLongAgo> long_ago_;
   uint64_t taken_back_ = 0;
 };

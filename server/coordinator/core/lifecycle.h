@@ -1,6 +1,6 @@
-// The job's phase, its generation, and since when. Owns these. The core must tell it of every
-// change; other parts decide what a change requires (coordinator_core.h has the order of the
-// phases).
+// Holds the job's phase and generation, and the times at which they changed. Owns these. The core
+// must report every change here; other parts decide what a change requires (coordinator_core.h
+// describes the phases).
 #pragma once
 
 #include <cstdint>
@@ -29,23 +29,25 @@ class Lifecycle {
 
   Phase phase() const { return phase_; }
   void Enter(Phase phase) { phase_ = phase; }
-  // Blocks exist, and the job is not over: running, stopping or saving.
+  // Returns true while the job is running, stopping or saving, so that blocks exist and the job is
+  // not over.
   bool under_way() const { return phase_ > Phase::kGoingBack && phase_ < Phase::kShutdown; }
-  // The state to show for the job. `outcome`: the job's last state.
+  // Returns the state to show for the job. `outcome` is the job's last state, if the job is over.
   v1::JobState state(v1::JobState outcome) const;
 
   Time created() const { return created_; }
-  // The time from which exchanges were possible.
+  // The time since which exchanges are possible; nullopt before.
   const std::optional<Time>& began() const { return began_; }
   void Begin(Time now);
 
   uint64_t generation() const { return generation_; }
-  // Continues the previous coordinator's generation, which the servers still hold.
+  // Continues the previous coordinator's generation, whose blocks the servers still hold.
   void TakeUp(uint64_t generation) { generation_ = generation; }
   // Begins a new generation.
   void GoBack(const std::string& why, Time now);
-  // Since when the job is going back, and why.
+  // Returns the time since which the job is going back.
   Time going_back_since() const { return going_back_since_; }
+  // Returns the reason why the job is going back.
   const std::string& going_back_why() const { return going_back_why_; }
 
   Hearing& hearing() { return hearing_; }

@@ -17,7 +17,8 @@ bool ReportsLossScales(const v1::TrainingJob& job) {
   return ScalesLoss(job) && job.exchange().has_gradient();
 }
 
-// Returns an empty text if the entries can be a rank's, in a job whose clocks go up to `largest`.
+// Returns what is wrong with the entries of a rank in a job whose clocks go up to `largest`; empty
+// if nothing is wrong.
 std::string WrongWith(const Entries& entries, uint64_t largest) {
   if (entries.size() > static_cast<int>(LossScaleHistory::kEntriesMax)) {
     return absl::StrCat("has ", entries.size(), " entries, must have at most ",

@@ -1,5 +1,5 @@
 // The loss scales that ranks of an fp16 job have reported (common/loss_scale.h). Owns these. The
-// core must tell it of each durable record, because a worker continues only when its report is on
+// core must report each durable record here, because a worker continues only when its report is on
 // record.
 #pragma once
 
@@ -22,9 +22,11 @@ class LossScales {
   // Begins with the valid entries of the run's record.
   explicit LossScales(const CoordinatorOptions& options);
 
-  // INVALID_ARGUMENT: the job's workers report no loss scales, or these are not valid.
+  // Returns INVALID_ARGUMENT if the job's workers report no loss scales, or if the reported loss
+  // scales are not valid.
   absl::Status Check(const v1::HeartbeatRequest& request, uint64_t largest_clock) const;
-  // Takes a request that Check has accepted. Returns true if it has news, which must be recorded.
+  // Takes a request that Check has accepted. Returns true if the request reports something new,
+  // which must be recorded.
   bool Take(const v1::HeartbeatRequest& request);
   void Written(const v1::CoordinatorRecord& record);
   // Whether all that the rank has reported is on record.

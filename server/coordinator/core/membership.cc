@@ -9,7 +9,7 @@
 namespace leeway {
 namespace {
 
-// The most past lives remembered for each rank: more than a launcher's restarts.
+// The most past lives remembered for each rank. A launcher restarts a worker less often.
 constexpr size_t kPastLivesMax = 64;
 
 std::string Name(const Identity& who) {

@@ -71,44 +71,47 @@ class Membership {
   };
   // Gives the process the rank that it asks for, or the lowest free one, or the lowest lost one.
   // Asking for a rank that another process holds replaces that process, so that a launcher can
-  // restart a killed worker before its lease ends. INVALID_ARGUMENT: no such rank. ABORTED: this
-  // process was replaced itself. FAILED_PRECONDITION: the rank has failed, or all ranks are taken.
-  // ALREADY_EXISTS: the rank has left in order, and that is `final`; if it is not `final`, a new
-  // life of such a rank just stands by.
+  // restart a killed worker before its lease ends. Returns INVALID_ARGUMENT if the rank does not
+  // exist, ABORTED if this process was replaced itself, and FAILED_PRECONDITION if the rank has
+  // failed or all ranks are taken. Returns ALREADY_EXISTS if the rank has left in order and `final`
+  // is true. If `final` is false, a new life of such a rank just stands by.
   absl::StatusOr<Claimed> Claim(std::optional<uint32_t> asked, const Identity& who, bool final,
                                 Time now);
 
-  // Checks that `incarnation` is the rank's current life. INVALID_ARGUMENT: no such rank.
-  // FAILED_PRECONDITION: this incarnation was never given out. ABORTED: a newer life has the rank.
+  // Checks that `incarnation` is the rank's current life. Returns INVALID_ARGUMENT if the rank does
+  // not exist, FAILED_PRECONDITION if this incarnation was never assigned, and ABORTED if a newer
+  // life has the rank.
   absl::Status Check(uint32_t rank, uint64_t incarnation) const;
 
   // Takes a sign of life of the rank's current life. Returns true if the rank was lost and is back.
   bool Seen(uint32_t rank, Time now);
   void Report(uint32_t rank, uint64_t clock);
-  // `state`: kFinished, kStopped or kFailed; kLost for a worker that leaves early.
+  // Records that the rank has left. `state` is kFinished, kStopped or kFailed; kLost for a worker
+  // that leaves early.
   void Leave(uint32_t rank, RankState state, uint64_t clock, Time now);
 
   // Marks ranks whose lease has ended as lost, and returns them.
   std::vector<uint32_t> Expire(Time now);
   // Counts the running ranks, and how long each has been silent.
   void CountSilent(Time now, Silence& silence) const;
-  // Makes every lease count from `now`, because nobody could be heard.
+  // Makes every lease count from `now`, because no process could be heard.
   void Forgive(Time now);
-  // The job has gone back: every rank is at `clock` again, and ranks that had left in order are
-  // wanted again. Each has one lease to be heard.
+  // Takes every rank back to `clock`, because the job has gone back. Ranks that had left in order
+  // are wanted again. Each rank has one lease to be heard.
   void GoBack(uint64_t clock, Time now);
 
   uint32_t size() const { return static_cast<uint32_t>(ranks_.size()); }
   const Rank& operator[](uint32_t rank) const { return ranks_[rank]; }
-  // The rank that this process holds: the one it asks for, or any rank.
+  // Returns the rank that this process holds; nullopt if it holds none, or asks for another rank.
   std::optional<uint32_t> Holder(std::optional<uint32_t> asked, const Identity& who) const;
-  // The rank that Claim would give. FAILED_PRECONDITION: all ranks are taken. INVALID_ARGUMENT: the
-  // job has no such rank.
+  // Returns the rank that Claim would assign. Returns FAILED_PRECONDITION if all ranks are taken,
+  // and INVALID_ARGUMENT if the job has no such rank.
   absl::StatusOr<uint32_t> Place(std::optional<uint32_t> asked, const Identity& who) const;
-  // Ranks in one of the states, in ascending order; only the lowest `at_most` of them.
+  // Returns the lowest `at_most` ranks that are in one of the states, in ascending order.
   std::vector<uint32_t> In(std::initializer_list<RankState> states,
                            size_t at_most = SIZE_MAX) const;
-  // By rank: the incarnation of the newest life; 0 if this coordinator has given out none.
+  // Returns, by rank, the incarnation of the newest life; 0 if this coordinator has assigned no
+  // incarnation to the rank.
   std::vector<uint64_t> Incarnations() const;
   // The number of ranks in this state.
   size_t Count(RankState state) const { return by_state_[static_cast<size_t>(state)].size(); }

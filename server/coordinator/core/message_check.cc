@@ -15,10 +15,11 @@ namespace leeway {
 namespace {
 
 constexpr size_t kDigestCharacters = 64;
-// Larger than any file or memory.
+// The upper limits of byte numbers and of counts. The first is larger than any file or memory.
 constexpr uint64_t kLoadBytesMax = uint64_t{1} << 56;
 constexpr uint64_t kLoadCountMax = uint64_t{1} << 48;
-// A generation ends only when the job goes back or its coordinator is restarted.
+// The highest possible generation. It is never reached, because a generation ends only when the job
+// goes back or its coordinator is restarted.
 constexpr uint64_t kGenerationMax = uint64_t{1} << 32;
 
 absl::Status AtMost(const std::string& field, uint64_t value, uint64_t most) {
@@ -115,7 +116,7 @@ absl::Status CheckSavedShard(const v1::SavedShard& shard, const MessageLimits& l
                                                    "' is not a SHA-256 in hexadecimal digits"));
   }
   RETURN_IF_ERROR(AtMost("shard.bytes", shard.bytes(), kLoadBytesMax));
-  if (shard.bytes() == 0) return absl::InvalidArgumentError("shard.bytes: an empty file");
+  if (shard.bytes() == 0) return absl::InvalidArgumentError("shard.bytes: is 0, must be above 0");
   const auto clocks = static_cast<uint32_t>(shard.clocks_size());
   if (clocks != 0 && clocks != limits.workers) {
     return absl::InvalidArgumentError(absl::StrCat("shard.clocks: has ", Counted(clocks, "worker"),

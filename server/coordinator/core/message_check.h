@@ -1,5 +1,5 @@
 // Checks that need only the message itself, not its sender. A message is checked as a whole before
-// any part of it is used. INVALID_ARGUMENT, naming the field.
+// any part of it is used. The checks return INVALID_ARGUMENT, naming the field, if a message fails.
 #pragma once
 
 #include <cstdint>

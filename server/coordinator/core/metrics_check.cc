@@ -11,10 +11,11 @@ namespace {
 
 // The limit for steps, contributions, staleness and epochs.
 constexpr uint64_t kCountMax = uint64_t{1} << 40;
-// The sum over all heartbeats of a job still fits.
+// The limits for examples and bytes are low enough that sums over all heartbeats of a job do not
+// overflow.
 constexpr uint64_t kExamplesMax = uint64_t{1} << 48;
 constexpr uint64_t kBytesMax = uint64_t{1} << 56;
-// About 31 years.
+// The limit for durations: about 31 years.
 constexpr double kSecondsMax = 1e9;
 constexpr double kLearningRateMax = 1e30;
 

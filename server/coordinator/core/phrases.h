@@ -1,4 +1,4 @@
-// Short texts for messages.
+// Short phrases for messages.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@
 
 namespace leeway {
 
-// The most elements of a list that are named.
+// The most elements of a list that a message names.
 inline constexpr size_t kNamedMax = 8;
 
-// "worker 1", "workers 1, 2", "workers 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"; empty for an empty
-// list. `size` is the length of the list, and `numbers` are its first elements.
+// Returns a list such as "worker 1", "workers 1, 2" or "workers 0, 1, 2, 3, 4, 5, 6, 7 and 12
+// more"; an empty string for an empty list. `size` is the length of the list, and `numbers` are its
+// first elements.
 inline std::string ListOf(const char* what, const std::vector<uint32_t>& numbers, size_t size) {
   std::string text;
   for (size_t i = 0; i < numbers.size() && i < kNamedMax; ++i) {
@@ -30,7 +31,7 @@ inline std::string ListOf(const char* what, const std::vector<uint32_t>& numbers
   return ListOf(what, numbers, numbers.size());
 }
 
-// Joins the texts that are not empty with "and".
+// Joins two phrases with "and"; if one of them is empty, returns the other one.
 inline std::string And(const std::string& a, const std::string& b) {
   return a.empty() || b.empty() ? a + b : absl::StrCat(a, " and ", b);
 }

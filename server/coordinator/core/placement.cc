@@ -107,7 +107,7 @@ bool Placement::SetSynced(uint32_t shard, uint64_t since_epoch) {
 Placement::Moves Placement::Rebalance(const std::set<uint32_t>& here) {
   Moves moves;
   if (Filling()) return moves;
-  // The changes below belong to a new epoch. If nothing changes, the epoch is taken back.
+  // The changes below belong to a new epoch. If nothing changes, the epoch number is restored.
   places_.set_epoch(epoch() + 1);
   for (uint32_t shard = 0; shard < shards(); ++shard) {
     const uint32_t owner = At(shard).owner();

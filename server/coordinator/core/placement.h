@@ -1,19 +1,20 @@
-// Which server owns each shard, and which holds its replica. Pure; not thread-safe.
+// Decides which server owns each shard, and which server holds its replica. Pure; not thread-safe.
 //
-// Shard k's home is server k mod S. With two holders the next server (mod S) has its replica. A
-// lost server's shards continue on their replicas if all of these are synced. If even one is not,
-// blocks are lost, and everything begins again from a checkpoint. A server that comes (back) gets
-// the replicas of shards that have none.
+// Shard k's home is server k mod S. With two holders the next server (mod S) has the shard's
+// replica. A lost server's shards continue on their replicas if all these replicas are synced. If
+// even one replica is not synced, blocks are lost, and the job goes back to a checkpoint. A server
+// that joins or returns gets the replicas of shards that have none.
 //
-// A shard that is not at its home, because its server was lost and is back, or because the job has
-// more or fewer servers now, moves there. The home becomes the shard's replica, is filled, and
+// A shard can be away from its home because its server was lost and is back, or because the job was
+// resized. Such a shard moves to its home. The home becomes the shard's replica, is filled, and
 // takes the shard over (Rebalance). Shards move in rounds, and the next round begins when no
 // replica is being filled. In a round each owner fills at most one shard: while a block is new to
 // its replica, its answers wait behind everything that the owner sends there. So training waits for
-// at most one shard's transfer. A shard that had another replica has a single holder meanwhile.
+// at most one shard's transfer. While its home is being filled, a shard that had another replica
+// has a single holder.
 //
-// A server that is to leave is drained: it is not the home of any shard, so its shards move to the
-// servers that stay.
+// A server that is leaving is drained. A drained server is not the home of any shard, so its shards
+// move to the servers that stay.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ class Placement {
   // From now on the homes of the shards are servers 0 to `servers` - 1. Only Rebalance moves
   // shards.
   void Want(uint32_t servers) { servers_ = servers; }
-  // The home of this server's shards becomes the next server that is not drained. Only Rebalance
+  // Makes the next server that is not drained the home of this server's shards. Only Rebalance
   // moves shards. If all servers are drained, no shard has to move.
   void Drain(uint32_t server) { drained_.insert(server); }
   // Makes the server a home again.
@@ -44,48 +45,54 @@ class Placement {
   // Places the shards on these servers, which are in ascending order, in a new epoch; no replica is
   // synced.
   void Reset(const std::vector<uint32_t>& servers);
-  // Returns false, and changes nothing, if a shard would be lost.
+  // Moves the shards of a lost server to their replicas. Returns false, and changes nothing, if a
+  // shard would be lost.
   bool Lose(uint32_t server);
-  // The server is here, and holds nothing. Returns true if it now has something to hold.
+  // Adds a server that is here and holds nothing. Returns true if the server now has something to
+  // hold.
   bool Join(uint32_t server);
-  // Begins a new epoch in which no shard moves, for a server that has missed what it was told.
+  // Begins a new epoch in which no shard moves, for a server that has missed an earlier placement.
   void Renew() { places_.set_epoch(places_.epoch() + 1); }
-  // The replica of `shard` that began in `since_epoch` is synced. Returns true if that is news.
+  // Marks the replica of `shard` that began in `since_epoch` as synced. Returns true if it was not
+  // marked before.
   bool SetSynced(uint32_t shard, uint64_t since_epoch);
 
-  // Hands shards over to their homes where the home has a synced replica, and begins to fill the
-  // next ones, all in one new epoch. If the server that should have the replica is not in `here`,
-  // the old owner keeps it.
+  // Hands each shard over to its home if the home has a synced replica of it, and begins to fill
+  // the next replicas, all in one new epoch. If the server that should have the replica is not in
+  // `here`, the old owner keeps it.
   struct Moves {
     bool any = false;
-    // The owners of what was handed over. They must hear of the epoch before all others, because
-    // they are alive and answer readers.
+    // The previous owners of the shards that were handed over. They must hear of the epoch before
+    // all other servers, because they are alive and would still answer readers.
     std::set<uint32_t> owners;
   };
   Moves Rebalance(const std::set<uint32_t>& here);
 
   uint32_t owner(uint32_t shard) const { return places_.shards(static_cast<int>(shard)).owner(); }
-  // The epoch in which the owner took the shard over; 0 if it is the first owner since Reset().
+  // Returns the epoch in which the owner took the shard over; 0 if it is the first owner since
+  // Reset().
   uint64_t owner_since(uint32_t shard) const { return owner_since_[shard]; }
   uint64_t epoch() const { return places_.epoch(); }
   uint32_t shards() const { return static_cast<uint32_t>(places_.shards_size()); }
   // Whether the server owns a shard or has a replica.
   bool Holds(uint32_t server) const;
-  // The number of shards that are not at their homes, or whose replica is not synced.
+  // Returns the number of shards that are not at their homes, or whose replica is not synced.
   uint32_t ToMove() const;
-  // Every shard has a replica that is synced.
+  // Returns true if every shard has a synced replica.
   bool whole() const;
-  // Some replica is not synced.
+  // Returns true if some replica is not synced.
   bool Filling() const;
   const v1::Placement& proto() const { return places_; }
 
  private:
   v1::ShardPlace& At(uint32_t shard) { return *places_.mutable_shards(static_cast<int>(shard)); }
   const v1::ShardPlace& At(uint32_t shard) const { return places_.shards(static_cast<int>(shard)); }
-  // The first server from `first` on, in a circle, that is not drained; nullopt if all are drained.
+  // Returns the first server from `first` on, in a circle, that is not drained; nullopt if all
+  // servers are drained.
   std::optional<uint32_t> NextUndrained(uint32_t first) const;
   uint32_t HomeOf(uint32_t shard) const;
-  // The home of the shard's replica, once the shard is at home; nullopt if it has none.
+  // Returns the home of the shard's replica, once the shard is at home; nullopt if the shard has no
+  // replica.
   std::optional<uint32_t> SecondOf(uint32_t shard) const;
   bool Settled(uint32_t shard) const;
   void SetReplica(uint32_t shard, uint32_t server);

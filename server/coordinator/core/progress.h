@@ -19,8 +19,8 @@ class RankProgress {
   bool Record(const v1::StepMetrics& metrics, Time now);
   bool Record(const v1::EvaluationMetrics& metrics);
   void SetWaiting(std::string waiting) { waiting_ = std::move(waiting); }
-  // The job has gone back: clocks after `clock` are recorded and counted again. Steps and examples
-  // count all that were computed, repetitions included.
+  // The job has gone back: clocks after `clock` are recorded and counted again. The numbers of
+  // steps and examples include all repetitions.
   void GoBack(uint64_t clock);
 
   uint64_t max_staleness() const { return max_staleness_; }
@@ -31,7 +31,7 @@ class RankProgress {
     Time at;
     uint64_t examples = 0;
   };
-  // Examples a second over the last few seconds.
+  // Returns the examples per second over the last few seconds.
   double Rate(Time now) const;
 
   v1::StepMetrics last_;

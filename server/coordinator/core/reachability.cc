@@ -9,7 +9,7 @@
 namespace leeway {
 namespace {
 
-// Whether both networks are known, and differ.
+// Returns true if both networks are known, and differ.
 bool Apart(const std::string& a, const std::string& b) {
   return !a.empty() && !b.empty() && a != b;
 }

@@ -1,6 +1,6 @@
-// Whether processes can reach the servers: a server at a loopback address is reachable only in its
-// own network. Owns the networks of the coordinator and the workers. The core must tell it each
-// worker's network.
+// Checks whether processes can reach the servers. A server at a loopback address is reachable only
+// in its own network. Owns the networks of the coordinator and the workers. The core must report
+// each worker's network here.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ namespace leeway {
 // Pure; not thread-safe.
 class Reachability {
  public:
-  // `own`: the coordinator's network. An empty network is unknown, here and in messages.
+  // `own` is the coordinator's network. Here and in messages an empty string means that the network
+  // is unknown.
   Reachability(std::string own, uint32_t ranks) : own_(std::move(own)), networks_(ranks) {}
 
   void Take(uint32_t rank, const std::string& network) { networks_[rank] = network; }
@@ -30,19 +31,20 @@ class Reachability {
     const ServerTable& table;
     const ServerProcesses& processes;
   };
-  // INVALID_ARGUMENT: the server is at a loopback address, and another process is not on its host.
-  // FAILED_PRECONDITION: another server is at a loopback address, and this one is not on that host.
+  // Returns INVALID_ARGUMENT if the server is at a loopback address, and another process is not on
+  // its host. Returns FAILED_PRECONDITION if another server is at a loopback address, and this
+  // server is not on that host.
   absl::Status CheckServer(const v1::RegisterServerRequest& request, const Servers& servers,
                            const Membership& ranks) const;
-  // FAILED_PRECONDITION: one of the servers (except `without`) is reachable only on its own host,
-  // and `who` runs on another one.
+  // Returns FAILED_PRECONDITION if one of the servers (except `without`) is reachable only on its
+  // own host, and `who` runs on another host.
   static absl::Status CheckPeer(const std::string& who, const std::string& network,
                                 const Servers& servers,
                                 std::optional<uint32_t> without = std::nullopt);
 
  private:
   const std::string own_;
-  // By rank: RegisterWorkerRequest.network.
+  // The network of each rank, from RegisterWorkerRequest.network.
   std::vector<std::string> networks_;
 };
 

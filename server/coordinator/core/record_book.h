@@ -1,7 +1,7 @@
-// What this coordinator's durable records say. A fact is told to nobody until it is on record,
-// because a restarted coordinator would not know it, and might say something else. Owns these
-// facts, the reserved incarnations and the loss scales. The core must tell it of each durable
-// record.
+// Holds the contents of this coordinator's durable records. No process is told a fact until the
+// fact is on record, because a restarted coordinator would not know it and might decide otherwise.
+// Owns these facts, the reserved incarnations and the loss scales. The core must report each
+// durable record here.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +22,25 @@ class RecordBook {
       : incarnations_(incarnation_base + kIncarnationsAhead),
         loss_scales_(std::move(loss_scales)) {}
 
-  // The highest reserved incarnation, as the next record will say.
+  // Returns the highest reserved incarnation, which goes into the next record.
   uint64_t incarnations() const { return incarnations_; }
-  // Returns true if the incarnation was beyond the reserved ones; more are reserved now.
+  // Makes sure that the incarnation is reserved. Returns true if it was beyond the reserved
+  // incarnations; then more are reserved now.
   bool Reserve(uint64_t incarnation);
 
   LossScales& loss_scales() { return loss_scales_; }
   const LossScales& loss_scales() const { return loss_scales_; }
 
   void Written(const v1::CoordinatorRecord& record);
-  // The record of the job's end was written, or never will be. Returns true the first time.
+  // Notes that the record of the job's end was written, or never will be. Returns true at the first
+  // call.
   bool Seal() { return !std::exchange(sealed_, true); }
 
   // Whether this generation and this epoch of the placement are on record.
   bool Has(uint64_t generation, uint64_t epoch) const {
     return newest_ >= std::pair(generation, epoch);
   }
-  // True if no later coordinator can give this incarnation out again.
+  // Returns true if no later coordinator can assign this incarnation again.
   bool HasIncarnation(uint64_t incarnation) const { return incarnation <= durable_incarnations_; }
   bool begun() const { return begun_; }
   // Whether the record says that the programs keep state.
@@ -51,7 +53,7 @@ class RecordBook {
   // True if the record says that the job has begun.
   bool begun_ = false;
   bool programs_keep_state_ = false;
-  // The generation and the epoch.
+  // The generation and the placement's epoch in the newest durable record.
   std::pair<uint64_t, uint64_t> newest_;
   bool sealed_ = false;
   LossScales loss_scales_;

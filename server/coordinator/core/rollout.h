@@ -1,6 +1,7 @@
-// Tells the servers which server holds which shard, in rounds. An answer carries the number of its
-// round; answers to earlier rounds are ignored. Owns the set of servers that have heard of the
-// latest round. The core must tell it of each answer, and of servers that come and go.
+// Tells the servers which server holds which shard, in rounds. A server's answer carries its
+// round's number; answers to earlier rounds are ignored. Knows which servers have heard of the
+// latest round, and owns that set. The core must report here each answer, and each server that
+// comes or goes.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +24,23 @@ class Rollout {
 
   // Begins a round in which every server that is here makes its blocks anew.
   void Configure(const v1::ConfigureRequest& request, const ServerTable& servers, Time deadline);
-  // Whether such a round is in progress, and was not broken off.
+  // Returns true if a round of Configure is in progress, and was not broken off.
   bool configuring() const { return configuring_; }
   void BreakOff() { configuring_ = false; }
 
-  // Begins a round for a new placement. The servers in `first` hear of it before all others,
-  // together with servers that were first in an earlier round and have not heard of that. The
+  // Begins a round for a new placement. The servers in `first` hear of the placement before all
+  // others. So do servers that were first in an earlier round and have not heard of that round. The
   // caller then calls Send().
   void Begin(const std::set<uint32_t>& first, const ServerTable& servers);
   // Sends the placement to the servers that are here and may hear of it now.
   void Send(const v1::ConfigureRequest& request, const ServerTable& servers, Time deadline);
-  // The server has taken the latest placement. Returns true if it was the last of the first
-  // servers, so that the others may hear of it; the caller then calls Send().
+  // Notes that the server has taken the latest placement. Returns true if it was the last of the
+  // first servers, so that the other servers may hear of the placement now; the caller then calls
+  // Send().
   bool Heard(uint32_t server);
-  // Whether servers that must hear of the placement first have not heard of it.
+  // Returns true if a server that must hear of the placement first has not heard of it.
   bool waits() const { return !first_.empty(); }
-  // Stops waiting for one server, or for all.
+  // Stop waiting for one of the first servers, or for all of them.
   void Forget(uint32_t server) { first_.erase(server); }
   void ForgetAll() { first_.clear(); }
 
@@ -46,10 +48,11 @@ class Rollout {
   Commands& commands_;
   uint64_t round_ = 0;
   bool configuring_ = false;
-  // The servers that must hear of the placement first, and have not; and those that have.
+  // The servers that must hear of the placement before all others, and have not heard of it yet.
   std::set<uint32_t> first_;
+  // The servers that have heard of the latest placement.
   std::set<uint32_t> heard_;
-  // The servers that Send() skips: they hear of the placement later, or have heard of it.
+  // The servers that Send() skips, because they hear of the placement later or have heard of it.
   std::set<uint32_t> skipped_;
 };
 

@@ -35,7 +35,8 @@ std::vector<v1::EvaluationMetrics> RunProgress::Record(const v1::HeartbeatReques
 }
 
 void RunProgress::GoBack(uint64_t clock, uint64_t cut) {
-  // Outside of sync a rank's own clock may have been behind the cut's clock, which is a mean.
+  // Ranks go back to `clock` and not to `cut`. Outside of sync mode a rank's own clock may have
+  // been behind the cut's clock, which is a mean.
   for (RankProgress& progress : ranks_) progress.GoBack(clock);
   std::erase_if(evaluations_, [cut](const auto& each) { return each.clock() > cut; });
 }

@@ -1,5 +1,6 @@
-// How far the run is, according to the workers' heartbeats: each rank's progress (progress.h), and
-// the evaluations. Owns these. The core must tell it of each heartbeat, and when the job goes back.
+// Records how far the run is, according to the workers' heartbeats: each rank's progress
+// (progress.h), and the evaluations. Owns these. The core must report here each heartbeat, and when
+// the job goes back.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@ class RunProgress {
   // it covers. Returns the new evaluations.
   std::vector<v1::EvaluationMetrics> Record(const v1::HeartbeatRequest& request, Time now,
                                             Commands& commands);
-  // Every rank is at `clock` again. Forgets evaluations after the cut at `cut`.
+  // Takes every rank back to `clock`. Forgets evaluations after the cut at clock `cut`.
   void GoBack(uint64_t clock, uint64_t cut);
   // Fills in a line for each rank, the evaluations, and the largest staleness.
   void Fill(Time now, v1::JobStatus& status) const;

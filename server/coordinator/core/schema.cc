@@ -11,8 +11,8 @@
 namespace leeway {
 namespace {
 
-// The number of elements of a tensor; more than kModelElementsMax if the product is larger than
-// that.
+// Returns the number of elements of a tensor. If the number is above kModelElementsMax, returns
+// some number above kModelElementsMax.
 uint64_t Elements(const v1::TensorSpec& tensor) {
   uint64_t elements = 1;
   for (const uint64_t side : tensor.shape()) {
@@ -52,7 +52,7 @@ absl::Status ValidateSchema(const v1::ModelSchema& schema) {
     }
     if (tensor.offset() != end) {
       return absl::InvalidArgumentError(absl::StrCat(where, " begins at element ", tensor.offset(),
-                                                     "; the one before ends at ", end));
+                                                     ", but the tensor before it ends at ", end));
     }
     const uint64_t elements = Elements(tensor);
     if (elements == 0) return absl::InvalidArgumentError(where + " has no elements");
@@ -100,9 +100,9 @@ absl::Status CompareSchemas(const std::string& expected_owner, const v1::ModelSc
         "; give every worker the same job file and the same data shape"));
   }
   if (expected.trained() != actual.trained()) {
-    return absl::FailedPreconditionError(absl::StrCat("the models differ: ", actual_owner,
-                                                      " trains ", actual.trained(), " elements, ",
-                                                      expected_owner, " ", expected.trained()));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the models differ: ", actual_owner, " trains ", actual.trained(),
+                     " elements, ", expected_owner, " trains ", expected.trained()));
   }
   return absl::OkStatus();
 }
@@ -127,7 +127,8 @@ absl::Status CompareFactors(const std::string& expected_owner, const v1::ModelSc
 
 void TakeTraits(const v1::ModelSchema& from, v1::ModelSchema& to) {
   for (int i = 0; i < std::min(from.tensors_size(), to.tensors_size()); ++i) {
-    // A worker that knows no kinds calls every tensor a weight.
+    // A worker of an older version, which knows no kinds, reports every tensor as a weight. So this
+    // kind does not replace another.
     if (from.tensors(i).kind() != v1::TENSOR_KIND_WEIGHT) {
       to.mutable_tensors(i)->set_kind(from.tensors(i).kind());
     }

@@ -1,6 +1,7 @@
-// The job's servers: which process each server is, whether it is here, and who can reach it. Owns
-// the table, the processes and the networks. The core must tell it of registrations, heartbeats and
-// the ends of leases. Has each server connected and disconnected as it comes and goes.
+// The job's servers: which process each server is, whether the server is here, and which processes
+// can reach it. Owns the table, the processes and the networks. The core must report here
+// registrations, heartbeats and the ends of leases. Issues the commands that connect and disconnect
+// servers as they come and go.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +28,13 @@ class ServerFleet {
   const ServerTable& table() const { return table_; }
   const ServerProcesses& processes() const { return processes_; }
 
-  // Makes the checks of ServerProcesses::Check and Reachability::CheckServer.
+  // Does the checks of ServerProcesses::Check and Reachability::CheckServer.
   absl::Status Check(const v1::RegisterServerRequest& request, const Membership& ranks) const;
   // Checks that a worker can reach every server that is here.
   absl::Status CheckWorker(const std::string& who, const std::string& network) const;
   void TakeNetwork(uint32_t rank, const std::string& network) { reach_.Take(rank, network); }
 
-  // True if this process holds the index already, so that its registration is a repetition.
+  // Returns true if this process holds the index already, so that its registration is a repetition.
   bool Known(const v1::RegisterServerRequest& request) const;
   void Claim(const v1::RegisterServerRequest& request) { processes_.Claim(request); }
   std::optional<v1::RegisterServerRequest> TakeClaim(uint32_t index, uint64_t nonce) {
@@ -42,7 +43,7 @@ class ServerFleet {
   void Register(const v1::RegisterServerRequest& request, Time now);
   // Returns true if the server was lost and is back.
   bool Seen(uint32_t index, Time now);
-  // Takes a heartbeat of the process that has the index.
+  // Records a heartbeat of the process that has the index.
   void TakeHeartbeat(uint32_t index, const v1::ServerLoad& load) {
     processes_.Confirm(index);
     table_.TakeLoad(index, load);
@@ -57,7 +58,7 @@ class ServerFleet {
   void Want(uint32_t servers) { table_.Want(servers); }
   // Removes a server that is not wanted and holds nothing.
   void Remove(uint32_t index);
-  // Whether that process is here, and was not taken for gone before.
+  // Returns true if that process is here, and was not considered gone before.
   bool MayBeGone(uint32_t index, uint64_t nonce) const;
   void TakeForGone(uint32_t index);
   // Marks servers whose lease has ended as lost, and returns them. The caller then calls
@@ -66,7 +67,7 @@ class ServerFleet {
   void Disconnect(uint32_t index);
   void Forgive(Time now) { table_.Forgive(now); }
 
-  // Whether all servers that are here say that they are on the same host.
+  // Returns true if all servers that are here report the same host.
   bool OnOneHost() const;
   void Fill(v1::JobStatus& status) const;
 

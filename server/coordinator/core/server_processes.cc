@@ -10,9 +10,9 @@
 namespace leeway {
 namespace {
 
-// More than a launcher's restarts.
+// The most past processes remembered for each index. A launcher restarts a server less often.
 constexpr size_t kPastMax = 64;
-// How much of an invalid address is shown.
+// The number of bytes of an invalid address that a message shows.
 constexpr size_t kAddressShown = 100;
 
 }  // namespace
@@ -26,7 +26,7 @@ absl::Status ServerProcesses::Check(const v1::RegisterServerRequest& request) co
   const auto address = SplitAddress(request.address());
   if (address.ok() && ReachOf(*address) != Reach::kNobody) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("server ", request.index(), " does not say where it is reached ('",
+      absl::StrCat("server ", request.index(), " has no address at which it can be reached ('",
                    absl::CEscape(request.address().substr(0, kAddressShown)),
                    "'): give it an address of its machine, HOST:PORT"));
 }
@@ -48,7 +48,7 @@ void ServerProcesses::Register(const v1::RegisterServerRequest& request) {
     if (process.past.size() == kPastMax) process.past.erase(process.past.begin());
     process.past.push_back(process.nonce);
   }
-  // A process may take its index back.
+  // A past process may get its index back.
   std::erase(process.past, request.nonce());
   process.claim.reset();
   process.confirmed = process.seemed_gone = false;

@@ -1,7 +1,7 @@
-// The servers of the job: whether each is ready, and since when it is silent. The servers with the
-// first indices are wanted, and their number may change. A server that is requested while the job
-// is under way is not waited for until it has come once. server_processes.h knows which process
-// each server is.
+// Records for each server of the job whether it is ready, and since when it is silent. The servers
+// with the lowest indices are wanted, and their number may change. If a server is requested while
+// the job is under way, the job does not wait for it until it has come once. server_processes.h
+// knows which process each server is.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@ enum class ServerState {
   // The server has made its blocks.
   kReady,
   kLost,
-  // There were too many servers, and this one held nothing any more.
+  // The job has fewer servers now, and this server held nothing any more.
   kRemoved,
 };
 const char* ServerStateName(ServerState state);
 
 struct ServerEntry {
   ServerState state = ServerState::kWaiting;
-  // The job has begun with this server, or it has come.
+  // True if the job has begun with this server, or if the server has come since.
   bool expected = false;
   Time seen;
   bool shut_down = false;
-  // The server's present or last process is leaving in order.
+  // True if the server's present or last process is leaving in order.
   bool draining = false;
   // From the last heartbeat.
   v1::ServerLoad load;
@@ -49,9 +49,9 @@ class ServerTable {
   bool Wanted(uint32_t index) const { return index < wanted_; }
   // Changes the number of wanted servers.
   void Want(uint32_t servers) { wanted_ = servers; }
-  // `here`: the server was here before this coordinator started.
+  // `here` is true if the server was here before this coordinator started.
   void Expect(uint32_t index, bool here) { servers_[index].expected = here; }
-  // A process has the index from now on.
+  // Records that a process has the index from now on.
   void Register(uint32_t index, Time now);
   void Drain(uint32_t index) { servers_[index].draining = true; }
   // Removes a server that is not wanted. From now on its messages do not count as signs of life.
@@ -62,12 +62,12 @@ class ServerTable {
   void MarkReady(uint32_t index) { servers_[index].state = ServerState::kReady; }
   void TakeLoad(uint32_t index, const v1::ServerLoad& load) { servers_[index].load = load; }
   void MarkShutDown(uint32_t index) { servers_[index].shut_down = true; }
-  // All servers must make their blocks anew.
+  // Marks all servers as not ready, because they must make their blocks anew.
   void MarkAllUnready();
   // Marks the server as lost before its lease has ended.
   void Lose(uint32_t index) { servers_[index].state = ServerState::kLost; }
-  // Marks servers whose lease has ended as lost, and returns them. Server 0 is never lost: the
-  // coordinator is part of its process, so it is here, even if its port hears nothing.
+  // Marks servers whose lease has ended as lost, and returns them. Server 0 is never lost, because
+  // the coordinator is part of its process. So server 0 is here even if its port receives nothing.
   std::vector<uint32_t> Expire(Time now);
   // Counts the servers that are here, except server 0, and how long each has been silent.
   void CountSilent(Time now, Silence& silence) const;
@@ -75,16 +75,16 @@ class ServerTable {
 
   uint32_t size() const { return static_cast<uint32_t>(servers_.size()); }
   const ServerEntry& operator[](uint32_t index) const { return servers_[index]; }
-  // Servers that are waited for: those that are neither registered nor ready; those that are not
-  // ready.
+  // Returns the servers that are waited for, and are neither registered nor ready.
   std::vector<uint32_t> Missing() const;
+  // Returns the servers that are waited for, and are not ready.
   std::vector<uint32_t> Unready() const;
-  // Wanted servers that are not here, whether they have ever come or not.
+  // Returns wanted servers that are not here, whether they have ever come or not.
   std::vector<uint32_t> Absent() const;
-  // Servers that are leaving in order, and are still here.
+  // Returns servers that are leaving in order, and are still here.
   std::vector<uint32_t> Draining() const;
   std::set<uint32_t> Here() const;
-  // Whether every server that was ever connected has shut down or is lost.
+  // Returns true if every server that was ever connected has shut down or is lost.
   bool AllShutDown() const;
 
  private:

@@ -63,7 +63,7 @@ bool ShardAssignment::HoldsAsRecorded(uint32_t server) const {
   const v1::CoordinatorRecord& before = *facts_.options().before;
   const ProcessEntry& process = fleet_.processes()[server];
   const int index = static_cast<int>(server);
-  // Another process with this index may hold what the server once held.
+  // The nonce is compared, too, because another process may have this index now.
   return process.held_generation == before.generation() && index < before.server_nonces_size() &&
          process.nonce == before.server_nonces(index);
 }

@@ -1,6 +1,7 @@
-// Which server holds which shard, and whether every shard is at its home. placement.h decides; this
-// class follows the servers. Owns the placement, and whether the job is being resized. The core
-// must tell it of servers that come and go, of synced replicas, and how many servers are wanted.
+// Holds which server holds which shard, and whether every shard is at its home. placement.h makes
+// the decisions; this class follows the servers. Owns the placement, and whether the job is being
+// resized. The core must report here servers that come and go, synced replicas, and the number of
+// servers that are wanted.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +24,11 @@ class ShardAssignment {
   ShardAssignment(const JobFacts& facts, const ServerFleet& fleet, Commands& commands);
 
   const Placement& places() const { return placement_; }
-  // The owner of each shard.
+  // Returns the owner of each shard.
   std::vector<uint32_t> Owners() const;
-  // The shard and its owner: "shard 1 (server 0)".
+  // Returns a shard with its owner, such as "shard 1 (server 0)".
   std::string ShardName(uint32_t shard) const;
-  // Fills in, for workers, the address of each shard's owner, and the epoch.
+  // Fill in, for workers, the address of each shard's owner, and the epoch.
   void Fill(v1::RegisterWorkerReply& reply) const;
   void Fill(v1::HeartbeatReply& reply) const;
 
@@ -37,16 +38,17 @@ class ShardAssignment {
   void Renew() { placement_.Renew(); }
   // Places all shards anew on the servers that are here.
   void Reset();
-  // Continues with what the servers still hold from the time of the previous coordinator. Returns
-  // false, and changes nothing, if they hold too little.
+  // Continues with the shards that the servers still hold from the time of the previous
+  // coordinator. Returns false, and changes nothing, if the servers hold too little.
   bool TakeUp();
   // The same as the functions of Placement.
   void Drain(uint32_t server) { placement_.Drain(server); }
   void Undrain(uint32_t server) { placement_.Undrain(server); }
-  // Returns true if a replica is synced that was not.
+  // Returns true if the request reports a replica as synced that was not synced before.
   bool TakeSynced(const v1::ServerHeartbeatRequest& request);
 
-  // Whether another number of servers was requested, and not every shard is at its home yet.
+  // Returns true if another number of servers was requested, and not every shard is at its home
+  // yet.
   bool resizing() const { return resizing_; }
   void Resize(uint32_t servers);
   // Continues, when the job begins, a resizing that the previous coordinator had not finished.
@@ -55,11 +57,12 @@ class ShardAssignment {
   Placement::Moves Rebalance() { return placement_.Rebalance(fleet_.table().Here()); }
   // Ends the resizing, with an event, once every shard is at its home.
   void FinishResizing();
-  // "3 shards to move, to 4 servers and waiting for server 3"; empty if nothing moves.
+  // Returns a message such as "3 shards to move, to 4 servers and waiting for server 3"; empty if
+  // nothing moves.
   std::string ResizeMessage() const;
 
  private:
-  // Whether the server's process holds what the previous record assigns to it.
+  // Returns true if the server's process holds what the previous record assigns to the server.
   bool HoldsAsRecorded(uint32_t server) const;
 
   const JobFacts& facts_;

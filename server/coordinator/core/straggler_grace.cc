@@ -40,7 +40,7 @@ void StragglerGrace::NextClock(Time now, size_t came, const std::vector<Time>& a
   if (began_) {
     std::vector<Duration> delays;
     // A contribution that came before the clock began is from a worker that had not been told of
-    // new weights yet.
+    // new weights yet. Its delay counts as zero.
     for (const Time at : arrivals) delays.push_back(std::max(at - *began_, Duration::zero()));
     history_.Add(std::move(delays));
   }

@@ -1,5 +1,6 @@
-// For sync clocks that can be complete without their slowest workers: how long a clock still waits
-// for them, so that only a really slow worker is dropped, and not just the last one.
+// For sync clocks that can be complete without their slowest workers, decides how long a clock
+// still waits for these. The wait makes sure that a clock drops only really slow workers, and not
+// just the last worker.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ class StragglerGrace {
  public:
   struct Rules {
     // A contribution is late if it comes more than this number of standard deviations after the
-    // median of the last clocks (consistency.grace_deviations). 0: no clock waits.
+    // median of the last clocks (consistency.grace_deviations). If 0, no clock waits.
     double deviations = 0;
     // The longest wait. It is also the length of every wait while too few clocks have been seen
     // (limits.grace_seconds).
@@ -25,25 +26,27 @@ class StragglerGrace {
   };
   explicit StragglerGrace(const Rules& rules) : rules_(rules) {}
 
-  // If nobody came in this number of waits in a row, the next waits are short, except every eighth.
+  // If no contribution came during kVainMax waits in a row, the next waits are short, except every
+  // wait whose number is a multiple of kTryEvery.
   static constexpr uint64_t kVainMax = 3;
   static constexpr uint64_t kTryEvery = 8;
 
-  // The clock could be complete without the missing contributions; `came` others are here. Returns
-  // until when it waits: `now` if it does not wait. The time is fixed at the first call for a
-  // clock.
+  // Begins the wait of a clock that could be complete without the missing contributions; `came`
+  // contributions are here. Returns the time at which the wait ends; `now` if the clock does not
+  // wait. The first call for a clock fixes that time.
   Time Until(Time now, size_t came);
-  // Until when the clock waits; nullopt if it does not wait.
+  // Returns the time at which the clock's wait ends; nullopt if the clock does not wait.
   std::optional<Time> until() const { return until_; }
 
-  // Ends the wait: the clock cannot do without the missing contributions after all, or its set is
-  // not wanted any more.
+  // Ends the wait, because the clock cannot do without the missing contributions after all, or
+  // because its set is not wanted any more.
   void Stop() { until_.reset(); }
 
-  // The clock's set is fixed, with `came` contributions, and the next clock begins. `arrivals`:
-  // when contributions came, where that is known.
+  // Ends the clock, because its set is fixed with `came` contributions, and begins the next clock.
+  // `arrivals` are the known times at which contributions came.
   void NextClock(Time now, size_t came, const std::vector<Time>& arrivals);
-  // Every block is taken back to another clock, and it is unknown when that clock begins.
+  // Forgets the current clock, because every block is taken to another clock. It is unknown when
+  // that clock begins.
   void Restart();
 
  private:
@@ -53,8 +56,8 @@ class StragglerGrace {
   const Rules rules_;
   ArrivalHistory history_;
   std::optional<Time> began_;
-  // The number of contributions at the beginning of the clock's wait. Arrival times do not tell,
-  // because a contribution becomes known some time after it came.
+  // The number of contributions at the beginning of the clock's wait. Arrival times cannot replace
+  // this number, because a contribution becomes known some time after it came.
   size_t before_ = 0;
   std::optional<Time> until_;
   // The number of waits in a row in which no contribution came.

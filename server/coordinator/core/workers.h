@@ -1,7 +1,7 @@
 // The job's workers: which processes they are, how far they are, which of them are on one host,
 // what the servers were told of them, and which of them wait to hear that the job is over. Owns
-// these. The core must tell it of every sign of life, of workers that leave or are lost, and when
-// the job goes back.
+// these. The core must report here every sign of life, workers that leave or are lost, and when the
+// job goes back.
 #pragma once
 
 #include <cstdint>
@@ -29,17 +29,18 @@ class Workers {
   const Membership& ranks() const { return ranks_; }
   HostGroups& groups() { return groups_; }
   const HostGroups& groups() const { return groups_; }
-  // The number of ranks that nobody has held yet, or that wait for a new life.
+  // Returns the number of ranks that no process has held yet, or that wait for a new life.
   size_t Missing() const;
 
-  // The same as Membership::Claim. `final`: a rank that has left in order has left for good.
+  // Does the same as Membership::Claim. `final` is true if a rank that has left in order has left
+  // for good.
   absl::StatusOr<Membership::Claimed> Claim(const v1::RegisterWorkerRequest& request, bool final,
                                             Time now);
-  // The rank that the requesting process holds.
+  // Returns the rank that the requesting process holds.
   std::optional<uint32_t> Holder(const v1::RegisterWorkerRequest& request) const;
   // The same as Membership::Place.
   absl::StatusOr<uint32_t> Place(const v1::RegisterWorkerRequest& request) const;
-  // A new life of the rank begins.
+  // Begins a new life of the rank.
   void Registered(const v1::RegisterWorkerRequest& request, uint32_t rank);
   // Returns true if the rank was lost and is back.
   bool Seen(uint32_t rank, Time now);
@@ -49,19 +50,19 @@ class Workers {
   // Marks ranks whose lease has ended as lost, and returns them.
   std::vector<uint32_t> Expire(Time now) { return ranks_.Expire(now); }
   void Forgive(Time now) { ranks_.Forgive(now); }
-  // The job begins: every rank is at `clock`.
+  // Sets every rank to `clock` when the job begins.
   void StandAt(uint64_t clock, Time now) { ranks_.GoBack(clock, now); }
-  // The job has gone back to the cut at `cut`, and every rank to `clock`.
+  // Takes every rank back to `clock`, because the job has gone back to the cut at clock `cut`.
   void GoBack(uint64_t clock, uint64_t cut, Time now);
 
-  // By rank: whether the servers were last told that it is live. With new blocks, every rank counts
-  // as live.
+  // Returns, by rank, whether the servers were last told that the rank is live. With new blocks,
+  // every rank counts as live.
   const std::vector<bool>& live() const { return live_; }
-  // Returns false if the servers were told the same before.
+  // Tells the servers whether the rank is live. Returns false if they were told the same before.
   bool Tell(uint32_t rank, bool live);
   // Tells the servers again which ranks are not live, because in a shard that has changed hands
-  // every rank counts as live. `all`: also tells which ranks are live, because some server has
-  // missed commands for a while, and may treat a returned rank as lost.
+  // every rank counts as live. If `all` is true, also tells which ranks are live, because some
+  // server has missed commands for a while and may treat a returned rank as lost.
   void TellAgain(bool all = false);
 
   // Records what a heartbeat says of the worker's progress. Returns the new evaluations.
@@ -70,10 +71,10 @@ class Workers {
   }
   void Fill(Time now, v1::JobStatus& status) const;
 
-  // The rank has left in order, and waits to hear that the job is over.
+  // Notes that the rank has left in order, and waits to hear that the job is over.
   void WaitForEnd(uint32_t rank) { leavers_.insert(rank); }
-  // Returns true if the rank was waiting. It has heard that the job is over, or is not waited for
-  // any more.
+  // Notes that the rank has heard that the job is over, or that the job does not wait for it any
+  // more. Returns true if the rank was waiting.
   bool StopWaiting(uint32_t rank) { return leavers_.erase(rank) > 0; }
   bool any_waits() const { return !leavers_.empty(); }
 
