@@ -81,6 +81,7 @@ struct ParameterClientOptions {
   // Elements of the flat vector, and of a block (the last one is shorter).
   uint64_t total = 0;
   uint64_t block_elements = 0;
+  BlockCuts cuts = {};
   // From the first attempt of a call until it is given up, unless `goes_on`.
   double exchange_seconds = 600;
   // Blocks in flight per server; 0: WindowFor() their size, or more where a link is long.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -14,9 +15,13 @@ struct ElementRange {
   uint64_t end() const { return offset + count; }
 };
 
-// Equal blocks, the last one shorter; block i lives on server i mod S. A server with no block is
-// legal. The values never depend on the layout, for every update is elementwise, unless they are
-// compressed: docs/algorithms.md says which codecs see blocks.
+// Elements of the vector, rising and above 0, with which a block begins anew, so that what is
+// before and what is behind can be exchanged apart.
+using BlockCuts = std::vector<uint64_t>;
+
+// Equal blocks, the last one before each cut and before the end shorter; block i lives on server i
+// mod S. A server with no block is legal. The values never depend on the layout, for every update
+// is elementwise, unless they are compressed: docs/algorithms.md says which codecs see blocks.
 class BlockLayout {
  public:
   // What int8 and sign encode together (common/codec/group_codec.h): such groups begin anew with
@@ -27,18 +32,22 @@ class BlockLayout {
   // bytes, the smallest). Smaller where some of `servers` would otherwise have none, yet no smaller
   // than 1 KiB for that: the groups in which values are encoded are the same for any number of
   // servers. `total` elements, more than 0.
-  static BlockLayout ForModel(uint64_t total, uint32_t servers, uint64_t block_bytes);
-  // The layout that a peer has announced. INVALID_ARGUMENT for zeros, more than 2^32 - 1 blocks, or
-  // blocks of more than 64 MiB, which no message holds.
+  static BlockLayout ForModel(uint64_t total, uint32_t servers, uint64_t block_bytes,
+                              const BlockCuts& cuts = {});
+  // The layout that a peer has announced. INVALID_ARGUMENT for zeros, more than 2^32 - 1 blocks,
+  // blocks of more than 64 MiB, which no message holds, or cuts that do not rise within the vector.
   static absl::StatusOr<BlockLayout> FromWire(uint64_t total, uint32_t servers,
-                                              uint64_t block_elements);
+                                              uint64_t block_elements, const BlockCuts& cuts = {});
 
   uint64_t total() const { return total_; }
   uint32_t servers() const { return servers_; }
+  // Of a block at most.
   uint64_t block_elements() const { return block_elements_; }
   uint32_t blocks() const { return blocks_; }
 
   ElementRange Range(uint32_t block) const;
+  // The block that has the element.
+  uint32_t BlockOf(uint64_t element) const;
   uint32_t ServerOf(uint32_t block) const { return block % servers_; }
   // Servers 0 up to this one have blocks; only a model with fewer blocks than servers leaves some
   // without.
@@ -48,12 +57,20 @@ class BlockLayout {
   uint64_t ElementsOn(uint32_t server) const;
 
  private:
-  BlockLayout(uint64_t total, uint32_t servers, uint64_t block_elements);
+  // From a cut up to the next one.
+  struct Stretch {
+    uint64_t offset = 0;
+    uint64_t end = 0;
+    uint32_t first_block = 0;
+  };
+  BlockLayout(uint64_t total, uint32_t servers, uint64_t block_elements, const BlockCuts& cuts);
 
   uint64_t total_;
   uint32_t servers_;
   uint64_t block_elements_;
-  uint32_t blocks_;
+  // At least one.
+  std::vector<Stretch> stretches_;
+  uint32_t blocks_ = 0;
 };
 
 }  // namespace leeway

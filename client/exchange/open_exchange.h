@@ -32,6 +32,8 @@ class OpenExchange {
   // The exchange of `clock`, with contributions made of `examples`. The one before is over.
   // `rates`: of a worker without a group.
   void Begin(uint64_t clock, uint64_t examples = 0, ContributionRates rates = nullptr);
+  // From now on: those of the blocks that are sent later.
+  void SetRates(ContributionRates rates);
   // PushPull of these blocks, all of which wait together. The contribution of a group's leader
   // becomes the group's.
   void Send(BlockRange blocks, std::span<float> contribution, std::span<float> weights);

@@ -110,6 +110,11 @@ typedef struct leeway_join_options {
   const char* update;
   /* How long to look for server 0; 0: 120. */
   double start_seconds;
+  /* Tensors, by their place in `tensors`, rising, with which a block begins: what is before one and
+   * what is behind can then be final and waited for apart, within a clock. None as a rule. Gradient
+   * exchanges only; others do not look at it. */
+  const size_t* begins_block;
+  size_t begins_block_count;
 } leeway_join_options;
 
 typedef enum leeway_exchange {
@@ -155,10 +160,14 @@ typedef struct leeway_info {
   int has_schedule;
 } leeway_info;
 
+/* In place of a factor: the clock's update leaves these elements and their optimizer state as they
+ * are. What their part of the contribution holds is not used. */
+#define LEEWAY_SKIP (-1.0)
+
 /* Of elements from the end of the part before up to `end`. */
 typedef struct leeway_rate {
   uint64_t end;
-  /* Finite, at least 0. */
+  /* Finite, at least 0; or LEEWAY_SKIP. */
   double factor;
 } leeway_rate;
 
@@ -237,8 +246,10 @@ leeway_code leeway_upcoming_batches(leeway_job* job, uint64_t* batches, size_t s
 leeway_code leeway_examples(leeway_job* job, uint64_t examples);
 /* What the learning rate is multiplied by in this clock's update, part by part of the trained
  * elements; the last part ends with them, and there are 16384 at most. Without it, and with a count
- * of 0: 1. Before the clock's first leeway_final; gradient exchanges only. In sync mode all workers
- * say the same, or the clock fails. */
+ * of 0: 1. Before the clock's first leeway_final; a program with begins_block may say it again, for
+ * the elements that are not final yet. Gradient exchanges only. In sync mode all workers say the
+ * same, or the clock fails. LEEWAY_SKIP needs a rule that does not count the updates of whole
+ * blocks (update.steps_by_element), and no compression that keeps a residual. */
 leeway_code leeway_rates(leeway_job* job, const leeway_rate* rates, size_t count);
 /* These elements of the contribution are final, each told once a clock: blocks that are complete
  * leave. Gradient exchanges only. */

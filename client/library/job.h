@@ -31,6 +31,8 @@ struct JobTensor {
   // What the job's learning rate and weight decay are multiplied by.
   double learning_rate_factor = 1;
   double weight_decay_factor = 1;
+  // A block begins with it.
+  bool begins_block = false;
 };
 
 struct JobOptions {
@@ -78,6 +80,8 @@ struct JobInfo {
 struct JobRate {
   uint64_t end = 0;
   double factor = 1;
+  // The clock does not update them; the factor is nothing then.
+  bool skip = false;
 };
 
 // What the steps of a clock have measured; zeros where something is not known.

@@ -27,15 +27,21 @@ struct Contribution {
   FloatPayload payload;
   // It is part of another one (workers.per_host: combine), and in no sum of its own.
   bool combined = false;
-  // What the learning rate is multiplied by, of the block's trained elements; none: 1.
+  // What the learning rate is multiplied by, of the block's trained elements, and which of them it
+  // does not update; none: 1, and all.
   std::vector<UpdatePart> rates = {};
+  // It updates no element of the block, and came without values.
+  bool skips_block = false;
+
+  bool has_values() const { return !combined && !skips_block; }
 };
 
 // Thread-safe. Errors are INVALID_ARGUMENT and name the worker, the block and the clock.
 class RequestCheck {
  public:
   // `store` outlives it. `combines`: contributions may be part of another one.
-  // `has_rate`: the job's updates have a learning rate.
+  // `has_rate`: the job's updates have a learning rate. (Whether parts of them may be skipped, the
+  // store's rule says.)
   RequestCheck(const BlockStore& store, uint32_t workers, v1::ModelSchema schema,
                bool combines = false, bool has_rate = true)
       : store_(store),
@@ -56,8 +62,9 @@ class RequestCheck {
   // The same for a contribution, which may be part of another one; then it has no values.
   absl::StatusOr<Contribution> OpenContribution(const v1::ExchangeHeader& header,
                                                 FloatPayload payload) const;
-  // What a set that is applied as one aggregate multiplies the learning rate by: what each that
-  // moves something does. The error names two that differ. It is a view of `contributions`.
+  // What a set that is applied as one aggregate multiplies the learning rate by, and what it does
+  // not update: what each that moves something says. The error names two that differ. It is a view
+  // of `contributions`.
   absl::StatusOr<std::span<const UpdatePart>> CommonRates(
       uint32_t block, std::span<const Contribution> contributions) const;
   // All values are finite: a pass over them.
@@ -69,6 +76,9 @@ class RequestCheck {
  private:
   std::string Element(uint32_t block, size_t index) const;
   absl::StatusOr<std::vector<UpdatePart>> Rates(const v1::ExchangeHeader& header) const;
+  // The same of one with rates and no payload, which may leave the whole block out.
+  absl::StatusOr<Contribution> OpenSkipping(const v1::ExchangeHeader& header,
+                                            FloatPayload payload) const;
 
   const BlockStore& store_;
   const uint32_t workers_;

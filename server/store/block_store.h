@@ -109,6 +109,8 @@ class BlockStore {
   // The moving average of the weights; only where the rule keeps one.
   bool keeps_average() const { return rule_->average_slot().has_value(); }
   SharedFloats CurrentAverage(uint32_t block) const;
+  // Whether an update may leave elements out: the rule does not count the updates of the block.
+  bool may_skip() const { return !rule_->uses_number(); }
   // With keep_previous only; empty before the first update.
   SharedFloats PreviousWeights(uint32_t block) const;
 
@@ -116,7 +118,8 @@ class BlockStore {
   // lock; nothing changes before Commit. Run is false where the result is not all finite
   // (common/update/apply.h): then the write is to be dropped.
   BlockWrite Begin(uint32_t block) const;
-  // `rates`: what the step's learning rate is multiplied by in the trained elements; none: 1.
+  // `rates`: what the step's learning rate is multiplied by in the trained elements, and which of
+  // them stay as they are; none: 1.
   bool Run(uint32_t block, const BlockWrite& write,
            std::span<const FloatPayload* const> contributions,
            std::span<const ContributionWeight> weights, const UpdateStep& step,
