@@ -17,7 +17,7 @@ KINDS = {"weight": 0, "bias": 1, "norm": 2, "embedding": 3}
 @dataclasses.dataclass(frozen=True)
 class Tensor:
     """A tensor of the model, float32. `averaged`: no gradient moves it, and the servers average the workers' values.
-    The factors multiply the job's learning rate and weight decay."""
+    The factors multiply the job's learning rate and weight decay. `begins_block`: it is exchanged apart from what is before it."""
 
     shape: tuple[int, ...]
     kind: str = "weight"
@@ -25,6 +25,7 @@ class Tensor:
     momentum: float = 1.0
     learning_rate_factor: float = 1.0
     weight_decay_factor: float = 1.0
+    begins_block: bool = False
 
     @property
     def size(self) -> int:

@@ -67,6 +67,10 @@ FINISHED, STOPPED = "finished", "stopped"
 REASONS = {FINISHED: native.FINISHED, STOPPED: native.STOPPED}
 
 
+#: (end, factor) of the trained elements, in order: what the learning rate is multiplied by. None: they are not updated.
+Parts = Sequence[tuple[int, Optional[float]]]
+
+
 class Session(Protocol):
     """One thread drives it; final() may be called by others between begin() and end()."""
 
@@ -81,7 +85,7 @@ class Session(Protocol):
     def next_batch(self) -> Optional[int]: ...
     def upcoming_batches(self, most: int) -> list[int]: ...
     def examples(self, count: int) -> None: ...
-    def rates(self, parts: Sequence[tuple[int, float]]) -> None: ...
+    def rates(self, parts: "Parts") -> None: ...
     def final(self, first: int, count: int) -> None: ...
     def end(self, report: Report) -> None: ...
     def settle(self) -> None: ...
@@ -121,6 +125,8 @@ class LibrarySession(Handle):
         options.update = c_text("update", update)
         tensors = native_tensors(schema)
         options.tensors = tensors
+        begins = [number for number, tensor in enumerate(schema.values()) if tensor.begins_block]
+        options.begins_block, options.begins_block_count = (ctypes.c_size_t * len(begins))(*begins), len(begins)
         if initial is not None:
             options.initial = initial.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
         self._open(library.leeway_join, ctypes.byref(options))
@@ -221,9 +227,9 @@ class LibrarySession(Handle):
     def examples(self, count: int) -> None:
         self._check(self._library.leeway_examples(self._handle, count))
 
-    def rates(self, parts: Sequence[tuple[int, float]]) -> None:
-        """What the learning rate is multiplied by in this clock: (end, factor) of the trained elements, in order; none: 1."""
-        numbers = (native.Rate * len(parts))(*parts)
+    def rates(self, parts: Parts) -> None:
+        """Of what is final in this clock from now on; no parts: all is updated, by the rate as it is."""
+        numbers = (native.Rate * len(parts))(*((end, native.SKIP if factor is None else factor) for end, factor in parts))
         self._check(self._library.leeway_rates(self._handle, numbers, len(parts)))
 
     def final(self, first: int, count: int) -> None:

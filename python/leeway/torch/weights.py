@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Iterable
+
 import torch
+from torch import nn
 
 from ..errors import Misuse
 from ..session import Session
@@ -45,6 +48,13 @@ class Weights:
             for name, tensor in {**self._layout.frozen, **self._layout.buffers}.items():
                 place = self._layout.places[name]
                 vector[place.first:place.first + place.count].view(place.shape).copy_(tensor)
+
+    def count_writes(self, parameters: Iterable[nn.Parameter]) -> None:
+        """The servers have updated these. Autograd hears of it as of an optimizer's step, so that a graph from before it that
+        needs their old values is an error in backward(), as in PyTorch."""
+        for parameter in parameters:
+            parameter.detach().view(-1)[:0].zero_()  # It has the parameter's count of writes.
+        self._writes.accept()
 
     def accept(self) -> None:
         """What was written so far is known."""
