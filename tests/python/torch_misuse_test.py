@@ -9,7 +9,7 @@ import os
 import unittest
 import warnings
 
-from fake_job import close, data, join, mlp, plain, sgd, step
+from fake_job import close, data, join, loss_of, mlp, plain, sgd, step
 
 import numpy as np
 import torch
@@ -81,6 +81,11 @@ class Optimizers(unittest.TestCase):
     def refused(self, text, make):
         with self.assertRaisesRegex(optimizers.Untranslatable, text):
             optimizers.translate([make(mlp())])
+        model = mlp()
+        # The job has no rule of its own: the text ends with what would do.
+        with self.assertRaisesRegex(leeway.InvalidArgument, text) as refusal:
+            join(model, make(model))
+        self.assertNotIn("which optimizer it has", str(refusal.exception))
 
     def test_refused(self):
         optim = torch.optim
@@ -194,15 +199,36 @@ class Steps(unittest.TestCase):
                 step(model, optimizer)
         self.assertEqual(job.clock, 2, "nothing was sent")
 
+    def test_an_optimizer_that_join_did_not_get_steps(self):
+        model, optimizer, _ = self.joined()
+        step(model, optimizer)
+        with self.assertRaisesRegex(leeway.Misuse, "the script has changed it .*an optimizer that join did not get"):
+            sgd(model).step()
+            step(model, optimizer)
+
+    def test_a_remainder_without_a_step(self):
+        """A pass of three batches, and two for each step."""
+        model = mlp()
+        optimizer = sgd(model)
+        job = join(model, optimizer, {"steps_per_clock": 2, "examples": 12})
+        loader = job.batches(data(12))
+        with self.assertRaisesRegex(leeway.Misuse, "no step..: call optimizer.step.. when job.last_batch is true.*fewer batches"):
+            for _ in job.epochs():
+                for number, (x, y) in enumerate(loader):
+                    loss_of(model, x, y).backward()
+                    if number % 2:
+                        optimizer.step()
+
     def test_a_state_that_the_script_writes(self):
         """By all ways; the moments of the servers would go on. In a delta exchange it is the script's."""
         def replace(optimizer, _):
             optimizer.state = collections.defaultdict(dict)
         ways = (lambda o, state: o.load_state_dict(state), lambda o, _: o.load_state_dict(o.state_dict()),
                 lambda o, state: type(o).load_state_dict(o, state), lambda o, _: o.state.clear(), replace,
-                lambda o, _: o.state.update({}), lambda o, _: o.state[o.param_groups[0]["params"][0]]["step"])
+                lambda o, _: o.state.update({}), lambda o, _: o.state[o.param_groups[0]["params"][0]]["step"],
+                lambda o, _: o.state.get(o.param_groups[0]["params"][0]))
         for exchange in ("gradient", "delta"):
-            for way in ways[:-1] if exchange == "delta" else ways:
+            for way in ways[:-2] if exchange == "delta" else ways:
                 model = mlp()
                 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
                 initial = copy.deepcopy(optimizer.state_dict())

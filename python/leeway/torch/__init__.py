@@ -66,9 +66,10 @@ def _open(layout: Layout, translation: Optional[Translation], refusal: Optional[
                                  update_text(translation.update) if translation else None, coordinator, rank,
                                  start_seconds)
     except InvalidArgument as error:
-        if refusal is None:
+        # The job has no `update`, and wants the program's.
+        if refusal is None or "which optimizer it has" not in str(error):
             raise
-        raise InvalidArgument(f"{refusal}. ({error})") from error
+        raise refusal from error
     return session
 
 

@@ -81,8 +81,8 @@ class Weights:
                 servers = torch.from_numpy(self._session.read_again())
             if servers is None or not torch.equal(servers[place.first:place.first + place.count],
                                                   self.vector[place.first:place.first + place.count]):
-                raise Misuse(f"rank {rank}, parameter {name}: the script has changed it (load_state_dict or a clamp, "
-                             "say), and in a gradient exchange the weights are the servers'. Load weights before join. To "
+                raise Misuse(f"rank {rank}, parameter {name}: the script has changed it (load_state_dict, a clamp, or an "
+                             "optimizer that join did not get, say), and in a gradient exchange the weights are the servers'. Load weights before join. To "
                              "change them while training, train with `exchange: {type: delta}`, where they are the worker's. "
                              "Values that are put back are no change, if the forward passes between are under torch.no_grad()")
 
