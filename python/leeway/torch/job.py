@@ -266,6 +266,7 @@ class TorchJob(Loop):
         """Ends the clock, in which these have stepped."""
         self._gradients.leave_out(stepped)
         if len(stepped) < len(self._optimizers):
+            # The last step has said so. A job that must not exchange parts of a clock hears of it here, in its first clock.
             self._rates.tell_part(self._session.rates, ())
         self._weights.hand_in_averaged(self._contribution())
         self._clocks.report.steps = max(1, self._given)
