@@ -18,29 +18,45 @@ uint64_t RoundUp(uint64_t a, uint64_t unit) { return CeilDivide(a, unit) * unit;
 
 }  // namespace
 
-BlockLayout::BlockLayout(uint64_t total, uint32_t servers, uint64_t block_elements)
-    : total_(total),
-      servers_(servers),
-      block_elements_(block_elements),
-      blocks_(static_cast<uint32_t>(CeilDivide(total, block_elements))) {}
+BlockLayout::BlockLayout(uint64_t total, uint32_t servers, uint64_t block_elements,
+                         const BlockCuts& cuts)
+    : total_(total), servers_(servers), block_elements_(block_elements) {
+  uint64_t offset = 0;
+  const auto add = [&](uint64_t end) {
+    stretches_.push_back({offset, end, blocks_});
+    blocks_ += static_cast<uint32_t>(CeilDivide(end - offset, block_elements));
+    offset = end;
+  };
+  for (const uint64_t cut : cuts) add(cut);
+  add(total);
+}
 
-BlockLayout BlockLayout::ForModel(uint64_t total, uint32_t servers, uint64_t block_bytes) {
+BlockLayout BlockLayout::ForModel(uint64_t total, uint32_t servers, uint64_t block_bytes,
+                                  const BlockCuts& cuts) {
   const uint64_t most = std::max<uint64_t>(block_bytes / sizeof(float), kElementsAlign);
   const uint64_t wanted = most - most % (most < kGroupElements ? kElementsAlign : kGroupElements);
   const uint64_t share = RoundUp(CeilDivide(total, servers), kGroupElements);
   const uint64_t fewest = CeilDivide(total, std::numeric_limits<uint32_t>::max());
   const uint64_t elements = std::max(std::min(wanted, share), RoundUp(fewest, kElementsAlign));
-  return BlockLayout(total, servers, elements);
+  return BlockLayout(total, servers, elements, cuts);
 }
 
 absl::StatusOr<BlockLayout> BlockLayout::FromWire(uint64_t total, uint32_t servers,
-                                                  uint64_t block_elements) {
+                                                  uint64_t block_elements, const BlockCuts& cuts) {
   if (total == 0 || servers == 0 || block_elements == 0) {
     return absl::InvalidArgumentError(absl::StrCat("block layout: total ", total, ", servers ",
                                                    servers, " and block_elements ", block_elements,
                                                    " must all be positive"));
   }
-  if (CeilDivide(total, block_elements) > std::numeric_limits<uint32_t>::max()) {
+  uint64_t before = 0;
+  for (const uint64_t cut : cuts) {
+    if (cut <= before || cut >= total) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "block layout: a cut at element ", cut, " after ", before, "; cuts rise, below ", total));
+    }
+    before = cut;
+  }
+  if (CeilDivide(total, block_elements) + cuts.size() > std::numeric_limits<uint32_t>::max()) {
     return absl::InvalidArgumentError(absl::StrCat("block layout: ", total,
                                                    " elements in blocks of ", block_elements,
                                                    " make more than 2^32 - 1 blocks"));
@@ -50,12 +66,24 @@ absl::StatusOr<BlockLayout> BlockLayout::FromWire(uint64_t total, uint32_t serve
                                                    " is more than the ", kBlockElementsMax,
                                                    " (64 MiB) that a message may carry"));
   }
-  return BlockLayout(total, servers, block_elements);
+  return BlockLayout(total, servers, block_elements, cuts);
 }
 
 ElementRange BlockLayout::Range(uint32_t block) const {
-  const uint64_t offset = block * block_elements_;
-  return {offset, std::min(block_elements_, total_ - offset)};
+  const auto next = std::upper_bound(
+      stretches_.begin() + 1, stretches_.end(), block,
+      [](uint32_t number, const Stretch& stretch) { return number < stretch.first_block; });
+  const Stretch& stretch = *(next - 1);
+  const uint64_t offset = stretch.offset + (block - stretch.first_block) * block_elements_;
+  return {offset, std::min(block_elements_, stretch.end - offset)};
+}
+
+uint32_t BlockLayout::BlockOf(uint64_t element) const {
+  const auto next = std::upper_bound(
+      stretches_.begin() + 1, stretches_.end(), element,
+      [](uint64_t offset, const Stretch& stretch) { return offset < stretch.offset; });
+  const Stretch& stretch = *(next - 1);
+  return stretch.first_block + static_cast<uint32_t>((element - stretch.offset) / block_elements_);
 }
 
 uint32_t BlockLayout::BlocksOn(uint32_t server) const {
@@ -63,11 +91,13 @@ uint32_t BlockLayout::BlocksOn(uint32_t server) const {
 }
 
 uint64_t BlockLayout::ElementsOn(uint32_t server) const {
-  const uint64_t blocks = BlocksOn(server);
-  if (blocks == 0) return 0;
-  const bool has_last = ServerOf(blocks_ - 1) == server;
-  const uint64_t missing = has_last ? block_elements_ - Range(blocks_ - 1).count : 0;
-  return blocks * block_elements_ - missing;
+  uint64_t elements = BlocksOn(server) * block_elements_;
+  // Of those that a cut or the end has made shorter.
+  for (const Stretch& stretch : stretches_) {
+    const uint32_t last = BlockOf(stretch.end - 1);
+    if (ServerOf(last) == server) elements -= block_elements_ - Range(last).count;
+  }
+  return elements;
 }
 
 }  // namespace leeway

@@ -219,6 +219,12 @@ void CheckAverage(const v1::TrainingJob& job, Faults& faults) {
                             "the workers' weights already: leave it out"
                           : "is kept by the servers: put it into `update`"});
   }
+  if (exchange.delta().optimizer().steps_by_element() ||
+      exchange.elastic().optimizer().steps_by_element()) {
+    faults.push_back({"exchange.optimizer.steps_by_element",
+                      "is for contributions that update a part of the model, and a local step "
+                      "moves all of it: leave it out"});
+  }
   if (job.evaluation().weights() == v1::EVALUATED_WEIGHTS_AVERAGE && !job.update().has_average()) {
     faults.push_back(
         {"evaluation.weights", "average needs update.average, such as {decay: 0.999}"});

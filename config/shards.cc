@@ -43,6 +43,7 @@ uint64_t StateVectors(const v1::TrainingJob& job) {
     if (update.has_adagrad() || update.has_lion() || update.sgd().momentum() > 0) vectors += 1;
   }
   if (update.has_average()) vectors += 1;
+  if (update.steps_by_element() || BringsUpdate(job)) vectors += 1;
   if (SendsChanges(job.compression())) vectors += 1;
   if (job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC) vectors += 1;
   return vectors;

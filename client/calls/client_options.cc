@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/block_cuts.h"
 #include "common/codec/plan.h"
 #include "common/status.h"
 
@@ -32,10 +33,11 @@ absl::StatusOr<ParameterClientOptions> ClientOptionsOf(
   options.generation = registration.generation();
   options.total = registration.schema().total();
   options.block_elements = registration.block_elements();
+  options.cuts = BlockCutsOf(registration.schema());
   options.exchange_seconds = registration.job().limits().exchange_seconds();
-  ASSIGN_OR_RETURN(
-      const BlockLayout layout,
-      BlockLayout::FromWire(options.total, registration.servers_size(), options.block_elements));
+  ASSIGN_OR_RETURN(const BlockLayout layout,
+                   BlockLayout::FromWire(options.total, registration.servers_size(),
+                                         options.block_elements, options.cuts));
   ASSIGN_OR_RETURN(options.codecs,
                    CodecPlan::Of(registration.job(), registration.schema(), layout));
   return options;

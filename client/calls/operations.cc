@@ -91,6 +91,10 @@ void BlocksOperation::EncodeContributions() {
   if (!exchange_.sends() || exchange_.method == BlockMethod::kInitialize) return;
   for (uint32_t call = 0; call < size(); ++call) {
     const uint32_t block = BlockOf(call);
+    if (Skips(block)) {
+      encoded_.emplace_back();
+      continue;
+    }
     encoded_.push_back(codecs_.EncodeContribution(block, exchange_.clock, exchange_.examples,
                                                   ContributionOf(block)));
   }
@@ -113,7 +117,7 @@ std::string BlocksOperation::Describe(uint32_t call) const {
 }
 
 uint64_t BlocksOperation::Bytes(uint32_t call) const {
-  if (!exchange_.sends()) return 0;
+  if (!exchange_.sends() || Skips(BlockOf(call))) return 0;
   const bool encoded = !encoded_.empty() && encoded_[call].has_value();
   return encoded ? encoded_[call]->bytes.size()
                  : layout_.Range(BlockOf(call)).count * sizeof(float);
@@ -125,7 +129,15 @@ void BlocksOperation::AddRates(uint32_t block, v1::ExchangeHeader& header) const
     v1::RatePart& rate = *header.add_rates();
     rate.set_end(part.end);
     rate.set_factor(part.rate);
+    rate.set_skip(part.skip);
   }
+}
+
+bool BlocksOperation::Skips(uint32_t block) const {
+  if (exchange_.rates == nullptr || exchange_.rates->empty()) return false;
+  const ElementRange range = layout_.Range(block);
+  return exchange_.rates->back().end >= range.end() &&
+         SkipsAll(PartsWithin(*exchange_.rates, range));
 }
 
 TransportRequest BlocksOperation::Request(uint32_t call) const {
@@ -140,7 +152,7 @@ TransportRequest BlocksOperation::Request(uint32_t call) const {
     request.header.set_encoding(codecs_.contribution_encoding(block));
     request.payload = encoded_[call]->bytes;
     request.payload_owner = encoded_[call]->owner;
-  } else if (exchange_.sends()) {
+  } else if (exchange_.sends() && !Skips(block)) {
     const std::span<const float> values = ContributionOf(block);
     request.payload = {reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()};
   }

@@ -102,6 +102,8 @@ class BlocksOperation : public Operation {
   void EncodeContributions();
   // Adds the rates of the block's trained elements.
   void AddRates(uint32_t block, v1::ExchangeHeader& header) const;
+  // The contribution updates nothing of the block, which then has no payload.
+  bool Skips(uint32_t block) const;
   std::span<const float> ContributionOf(uint32_t block) const;
   std::span<float> WeightsOf(uint32_t block) const;
 

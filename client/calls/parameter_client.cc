@@ -50,8 +50,8 @@ uint32_t WindowFor(uint64_t block_bytes) {
 absl::StatusOr<std::unique_ptr<ParameterClient>> ParameterClient::Open(
     const ParameterClientOptions& options, const TransportFactory& transport) {
   const auto servers = static_cast<uint32_t>(options.servers.size());
-  ASSIGN_OR_RETURN(BlockLayout layout,
-                   BlockLayout::FromWire(options.total, servers, options.block_elements));
+  ASSIGN_OR_RETURN(BlockLayout layout, BlockLayout::FromWire(options.total, servers,
+                                                             options.block_elements, options.cuts));
   if (!(options.exchange_seconds > 0)) {
     return absl::InvalidArgumentError(
         "opening a parameter client: exchange_seconds must be above 0");

@@ -86,6 +86,8 @@ struct ParameterClientOptions {
   // The number of elements of the flat vector, and of a block (the last block may be shorter).
   uint64_t total = 0;
   uint64_t block_elements = 0;
+  // The elements with which a block begins anew (common/blocks.h).
+  BlockCuts cuts = {};
   // How long the client repeats a call before it gives up. While `goes_on` returns true, it does
   // not give up.
   double exchange_seconds = 600;

@@ -6,8 +6,8 @@ namespace leeway {
 
 BlockRange BlocksOf(const BlockLayout& layout, const ElementRange& elements) {
   if (elements.count == 0) return {};
-  const auto first = static_cast<uint32_t>(elements.offset / layout.block_elements());
-  const auto last = static_cast<uint32_t>((elements.end() - 1) / layout.block_elements());
+  const uint32_t first = layout.BlockOf(elements.offset);
+  const uint32_t last = layout.BlockOf(elements.end() - 1);
   return {first, last - first + 1};
 }
 

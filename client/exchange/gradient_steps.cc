@@ -21,6 +21,7 @@
 #include "client/exchange/read_weights.h"
 #include "client/exchange/running_values.h"
 #include "client/exchange/step_exchanges.h"
+#include "common/block_cuts.h"
 #include "common/buffer.h"
 #include "common/interval_set.h"
 #include "common/status.h"
@@ -35,6 +36,7 @@ class GradientSteps : public StepExchange {
         job_(context.registration.job()),
         running_(context.registration),
         guards_(GuardsGradients(job_.exchange())),
+        in_parts_(!BlockCutsOf(context.registration.schema()).empty()),
         contribution_(context.client.MakeVector()),
         final_(context.client.layout()),
         open_(context.client, [] { return std::chrono::steady_clock::now(); }) {}
@@ -61,12 +63,20 @@ class GradientSteps : public StepExchange {
   void SetExamples(uint64_t examples) override { step_.examples = examples; }
 
   absl::Status SetRates(ContributionRates rates) override {
-    if (step_.open || told_.size() > 0) {
+    if ((step_.open || told_.size() > 0) && !in_parts_) {
       return absl::UnimplementedError(
           "some elements of this clock are final already; give the rates before the first of them "
           "(leeway_final)");
     }
+    if (told_.size() > 0 && guards_) {
+      return absl::InvalidArgumentError(
+          "the clock's gradient is exchanged in parts, as of several optimizers, and "
+          "exchange.max_norm and exchange.on_bad_gradient judge it as a whole: leave them out of "
+          "the job");
+    }
+    RETURN_IF_ERROR(CheckSkips(rates));
     step_.rates = std::move(rates);
+    if (step_.open) open_.SetRates(step_.rates);
     return absl::OkStatus();
   }
 
@@ -153,6 +163,18 @@ class GradientSteps : public StepExchange {
 
   const v1::ModelSchema& schema() const { return context().registration.schema(); }
 
+  // What is left out of a block would leave with the rest of it by the residual, and get lost.
+  absl::Status CheckSkips(const ContributionRates& rates) const {
+    const bool skips =
+        rates != nullptr &&
+        std::any_of(rates->begin(), rates->end(), [](const UpdatePart& part) { return part.skip; });
+    if (!skips || !context().client.keeps_residual()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "this clock leaves some tensors out of its update, and the job's "
+        "compression.contributions keeps what it loses for later clocks: take none, bf16 or fp16 "
+        "there");
+  }
+
   // Completes the previous exchange, and begins this clock's exchange.
   absl::StatusOr<bool> OpenUntil(Time deadline) {
     if (step_.open) return true;
@@ -208,6 +230,8 @@ class GradientSteps : public StepExchange {
   const v1::TrainingJob& job_;
   const RunningValues running_;
   const bool guards_;
+  // Blocks begin where the program wants it, so that parts of a clock can be exchanged apart.
+  const bool in_parts_;
   FloatBuffer contribution_;
   Step step_;
   FinalBlocks final_;

@@ -22,6 +22,8 @@ void OpenExchange::Begin(uint64_t clock, uint64_t examples, ContributionRates ra
   report_ = {.clock = clock, .version = std::numeric_limits<uint64_t>::max()};
 }
 
+void OpenExchange::SetRates(ContributionRates rates) { rates_ = std::move(rates); }
+
 void OpenExchange::Send(BlockRange blocks, std::span<float> contribution,
                         std::span<float> weights) {
   Send(blocks, examples_, contribution, weights);

@@ -34,6 +34,8 @@ class OpenExchange {
   // over. `rates` are the learning-rate factors of the contribution; only a worker without a group
   // may set them.
   void Begin(uint64_t clock, uint64_t examples = 0, ContributionRates rates = nullptr);
+  // From now on: those of the blocks that are sent later.
+  void SetRates(ContributionRates rates);
   // Begins a PushPull of these blocks in one call. In a group's leader, the group's sum overwrites
   // `contribution`.
   void Send(BlockRange blocks, std::span<float> contribution, std::span<float> weights);

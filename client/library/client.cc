@@ -16,6 +16,7 @@
 #include "client/library/health.h"
 #include "client/library/job.h"
 #include "client/library/schema.h"
+#include "common/counted.h"
 #include "common/protocol.h"
 #include "common/status.h"
 
@@ -79,6 +80,18 @@ absl::StatusOr<std::vector<JobTensor>> TensorsFrom(const leeway_join_options& op
     if (tensor.averaged) tensor.momentum = from.momentum;
     tensor.learning_rate_factor = from.learning_rate_factor;
     tensor.weight_decay_factor = from.weight_decay_factor;
+  }
+  if (options.begins_block_count > 0 && options.begins_block == nullptr) {
+    return absl::InvalidArgumentError("begins_block is null");
+  }
+  for (size_t i = 0; i < options.begins_block_count; ++i) {
+    const size_t place = options.begins_block[i];
+    if (place >= tensors.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("begins_block[", i, "]: ", place,
+                                                     "; there are ",
+                                                     leeway::Counted(tensors.size(), "tensor")));
+    }
+    tensors[place].begins_block = true;
   }
   return tensors;
 }
@@ -256,7 +269,9 @@ leeway_code leeway_rates(leeway_job* job, const leeway_rate* rates, size_t count
   return Guarded(job, true, [&] {
     if (rates == nullptr && count > 0) return NullArgument("rates");
     std::vector<leeway::JobRate> parts;
-    for (size_t i = 0; i < count; ++i) parts.push_back({rates[i].end, rates[i].factor});
+    for (size_t i = 0; i < count; ++i) {
+      parts.push_back({rates[i].end, rates[i].factor, rates[i].factor == LEEWAY_SKIP});
+    }
     return CodeOf(job->job->SetRates(parts));
   });
 }

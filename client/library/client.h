@@ -117,6 +117,11 @@ typedef struct leeway_join_options {
   const char* update;
   /* How many seconds to look for server 0. 0 means 120. */
   double start_seconds;
+  /* Tensors, by their place in `tensors`, rising, with which a block begins: what is before one and
+   * what is behind can then be final and waited for apart, within a clock. None as a rule. Gradient
+   * exchanges only; others do not look at it. */
+  const size_t* begins_block;
+  size_t begins_block_count;
 } leeway_join_options;
 
 typedef enum leeway_exchange {
@@ -164,10 +169,14 @@ typedef struct leeway_info {
   int has_schedule;
 } leeway_info;
 
+/* In place of a factor: the clock's update leaves these elements and their optimizer state as they
+ * are. What their part of the contribution holds is not used. */
+#define LEEWAY_SKIP (-1.0)
+
 /* A factor of the learning rate, for the elements from the end of the previous part up to `end`. */
 typedef struct leeway_rate {
   uint64_t end;
-  /* Finite, and at least 0. */
+  /* Finite, and at least 0; or LEEWAY_SKIP. */
   double factor;
 } leeway_rate;
 
@@ -254,8 +263,10 @@ leeway_code leeway_examples(leeway_job* job, uint64_t examples);
 /* Sets factors of the learning rate in this clock's update, for successive parts of the trained
  * elements. The last part must end with the last trained element. There are at most 16384 parts.
  * Without this call, or with a count of 0, the factor is 1. Call it before the clock's first
- * leeway_final, in gradient exchanges only. In sync mode all workers must set the same factors, or
- * the clock fails. */
+ * leeway_final, in gradient exchanges only; a program with begins_block may call it again, for the
+ * elements that are not final yet. In sync mode all workers must set the same factors, or the clock
+ * fails. LEEWAY_SKIP needs an update rule that does not count the updates of whole blocks
+ * (update.steps_by_element), and no compression that keeps a residual. */
 leeway_code leeway_rates(leeway_job* job, const leeway_rate* rates, size_t count);
 /* Declares that these elements of the contribution are final, so the library sends the blocks that
  * are complete now. Declare each element once in a clock, and only in a gradient exchange. */

@@ -32,6 +32,8 @@ struct JobTensor {
   // Factors of the job's learning rate and weight decay.
   double learning_rate_factor = 1;
   double weight_decay_factor = 1;
+  // A block begins with it.
+  bool begins_block = false;
 };
 
 struct JobOptions {
@@ -85,6 +87,8 @@ struct JobInfo {
 struct JobRate {
   uint64_t end = 0;
   double factor = 1;
+  // The clock does not update them; the factor is nothing then.
+  bool skip = false;
 };
 
 // The measurements of a clock's steps. Values that are not known are 0.

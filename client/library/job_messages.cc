@@ -58,7 +58,9 @@ absl::StatusOr<ContributionRates> RatesFrom(std::span<const JobRate> rates, uint
                      " are allowed; join neighbours with the same factor"));
   }
   auto parts = std::make_shared<std::vector<UpdatePart>>();
-  for (const auto& [end, factor] : rates) parts->push_back({.end = end, .rate = factor});
+  for (const JobRate& rate : rates) {
+    parts->push_back({.end = rate.end, .rate = rate.skip ? 1 : rate.factor, .skip = rate.skip});
+  }
   RETURN_IF_ERROR(CheckRates(*parts, trained));
   return parts;
 }

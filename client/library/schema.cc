@@ -53,6 +53,7 @@ v1::TensorSpec SpecOf(const JobTensor& tensor, uint64_t offset) {
   spec.set_offset(offset);
   spec.set_kind(static_cast<v1::TensorKind>(tensor.kind));
   if (tensor.averaged) spec.set_momentum(tensor.momentum);
+  spec.set_begins_block(tensor.begins_block);
   if (tensor.learning_rate_factor != 1 || tensor.weight_decay_factor != 1) {
     spec.mutable_factors()->set_learning_rate(tensor.learning_rate_factor);
     spec.mutable_factors()->set_weight_decay(tensor.weight_decay_factor);

@@ -78,8 +78,8 @@ std::vector<v1::Codec> Choices(const v1::Compression& compression, const v1::Mod
     if (elements == 0) continue;
     v1::Codec choice = ChoiceOf(compression, tensor, contributions);
     if (tensor.offset() >= schema.trained()) choice = ForAveraged(choice, contributions);
-    const uint64_t last = (tensor.offset() + elements - 1) / layout.block_elements();
-    for (uint64_t block = tensor.offset() / layout.block_elements(); block <= last; ++block) {
+    const uint32_t last = layout.BlockOf(tensor.offset() + elements - 1);
+    for (uint32_t block = layout.BlockOf(tensor.offset()); block <= last; ++block) {
       const bool first = choices[block].type_case() == v1::Codec::TYPE_NOT_SET;
       choices[block] = first ? choice : LessLossy(choices[block], choice);
     }

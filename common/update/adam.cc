@@ -25,6 +25,7 @@ class Adam : public UpdateRule {
   std::vector<std::string_view> slots() const override { return {"m", "v"}; }
 
   float slot_start(size_t slot) const override { return slot == 1 ? initial_v_ : 0; }
+  bool uses_number() const override { return corrects_; }
 
   void Prepare(UpdateStep& step) const override {
     corrects_ ? AdamFactors::Prepare(beta1_, beta2_, step) : AdamFactors::PrepareUncorrected(step);

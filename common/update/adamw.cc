@@ -18,6 +18,7 @@ class AdamW : public UpdateRule {
         weight_decay_(options.weight_decay()) {}
 
   std::vector<std::string_view> slots() const override { return {"m", "v"}; }
+  bool uses_number() const override { return true; }
 
   void Prepare(UpdateStep& step) const override { AdamFactors::Prepare(beta1_, beta2_, step); }
 

@@ -86,17 +86,44 @@ const UpdateRule& SharedReplaceRule() {
   return rule;
 }
 
+void CarryOver(const float* in, float* out, size_t begin, size_t end) {
+  if (in != out) std::copy(in + begin, in + end, out + begin);
+}
+
+// Elements [begin, end) stay as they are.
+void Skip(const BlockUpdate& update, size_t begin, size_t end) {
+  CarryOver(update.weights_in, update.weights_out, begin, end);
+  for (size_t slot = 0; slot < update.slots_in.size(); ++slot) {
+    CarryOver(update.slots_in[slot], update.slots_out[slot], begin, end);
+  }
+}
+
+// The update's step as most of the elements from `begin` on have it.
+UpdateStep StepAt(const BlockUpdate& update, size_t begin) {
+  UpdateStep step = update.step;
+  if (const std::optional<size_t> steps = update.rule->steps_slot()) {
+    step.number = static_cast<uint64_t>(update.slots_in[*steps][begin]) + 1;
+  }
+  update.rule->Prepare(step);
+  return step;
+}
+
 // Part by part. False: not all that it wrote is finite.
 bool Train(const BlockUpdate& update, Combiner& combiner) {
-  UpdateStep step = update.step;
-  update.rule->Prepare(step);
+  if (update.trained == 0) return true;
+  UpdateStep step = StepAt(update, 0);
   const UpdatePart whole = {.end = update.trained};
   const auto parts = update.parts.empty() ? std::span(&whole, 1) : update.parts;
   bool finite = true;
   size_t begin = 0;
   for (const UpdatePart& part : parts) {
-    finite &= ApplyRange(
-        update, {*update.rule, step.In(part), update.slots_in.size(), begin, part.end}, combiner);
+    if (part.skip) {
+      Skip(update, begin, part.end);
+    } else {
+      if (update.rule->steps_slot()) step = StepAt(update, begin);
+      finite &= ApplyRange(
+          update, {*update.rule, step.In(part), update.slots_in.size(), begin, part.end}, combiner);
+    }
     begin = part.end;
   }
   return finite;
@@ -107,8 +134,7 @@ void CarrySlotsOver(const BlockUpdate& update) {
   const std::optional<size_t> average = update.rule->average_slot();
   for (size_t slot = 0; slot < update.slots_in.size(); ++slot) {
     const float* in = slot == average ? update.weights_out : update.slots_in[slot];
-    float* out = update.slots_out[slot];
-    if (in != out) std::copy(in + update.trained, in + update.count, out + update.trained);
+    CarryOver(in, update.slots_out[slot], update.trained, update.count);
   }
 }
 

@@ -33,7 +33,8 @@ struct BlockUpdate {
   // means that `averaged` has them all, in order.
   size_t trained = 0;
   std::span<const AveragedMove> averaged = {};
-  // Of the trained elements all, in order; none: one part, with the step as it is.
+  // Of the trained elements all, in order; none: one part, with the step as it is. Contributions to
+  // a part that is skipped are not read.
   std::span<const UpdatePart> parts = {};
   // The contributions are workers' weights, and the rule is MakeElasticRule's; all elements alike.
   bool elastic = false;

@@ -30,6 +30,8 @@ class CustomUpdate final : public UpdateRule {
     return names;
   }
   float slot_start(size_t slot) const override { return slots_[slot].start; }
+  // It may.
+  bool uses_number() const override { return true; }
 
   // The gradient, too: a rule may make a finite weight of one that is not.
   bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
@@ -52,7 +54,7 @@ class CustomUpdate final : public UpdateRule {
 
 // What checkpoints have under these names is something else.
 bool IsReserved(std::string_view name) {
-  return name == "weights" || name == "shadow" || name == kAverageSlot;
+  return name == "weights" || name == "shadow" || name == kAverageSlot || name == kStepsSlot;
 }
 
 absl::Status CheckSlots(const std::vector<plugin::Slot>& slots) {
@@ -69,7 +71,7 @@ absl::Status CheckSlots(const std::vector<plugin::Slot>& slots) {
     return absl::FailedPreconditionError(
         absl::StrCat("slot ", i,
                      " needs a name of its own, of small letters, digits and '_', and "
-                     "a finite start; weights, shadow and average are taken"));
+                     "a finite start; weights, shadow, average and steps are taken"));
   }
   return absl::OkStatus();
 }

@@ -41,7 +41,10 @@ void AppendPart(std::vector<UpdatePart>& parts, UpdatePart part, size_t end) {
   const size_t begin = parts.empty() ? 0 : parts.back().end;
   if (end <= begin) return;
   part.end = end;
-  if (!parts.empty() && parts.back().rate == part.rate && parts.back().decay == part.decay) {
+  const auto alike = [&part](const UpdatePart& before) {
+    return before.rate == part.rate && before.decay == part.decay && before.skip == part.skip;
+  };
+  if (!parts.empty() && alike(parts.back())) {
     parts.back().end = end;
   } else {
     parts.push_back(part);
@@ -88,7 +91,11 @@ std::vector<UpdatePart> Multiplied(std::vector<UpdatePart> parts,
   for (auto one = parts.begin(), end = parts.end(); one != end && !others.empty();) {
     const UpdatePart& other = others.front();
     const size_t at = std::min(one->end, other.end);
-    AppendPart(product, {.rate = one->rate * other.rate, .decay = one->decay * other.decay}, at);
+    AppendPart(product,
+               {.rate = one->rate * other.rate,
+                .decay = one->decay * other.decay,
+                .skip = one->skip || other.skip},
+               at);
     if (other.end == at) others = others.subspan(1);
     if (one->end == at) ++one;
   }
@@ -99,7 +106,8 @@ absl::Status CheckRates(std::span<const UpdatePart> parts, uint64_t trained) {
   if (parts.empty()) return absl::OkStatus();
   uint64_t before = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const auto& [end, factor, decay] = parts[i];
+    const size_t end = parts[i].end;
+    const double factor = parts[i].rate;
     if (end <= before || end > trained) {
       return absl::InvalidArgumentError(absl::StrCat("rates[", i, "].end: ", end, " after ", before,
                                                      "; ends rise, and the last one is ", trained,
@@ -115,6 +123,11 @@ absl::Status CheckRates(std::span<const UpdatePart> parts, uint64_t trained) {
   return absl::InvalidArgumentError(absl::StrCat("rates[", parts.size() - 1,
                                                  "].end: the last one is ", before, "; there are ",
                                                  Counted(trained, "trained element")));
+}
+
+bool SkipsAll(std::span<const UpdatePart> parts) {
+  return !parts.empty() &&
+         std::all_of(parts.begin(), parts.end(), [](const UpdatePart& part) { return part.skip; });
 }
 
 }  // namespace leeway

@@ -24,13 +24,16 @@ std::vector<UpdatePart> UpdatePartsOf(const v1::ModelSchema& schema, const v1::U
 // is, or nothing of `range` is trained.
 std::vector<UpdatePart> PartsWithin(const std::vector<UpdatePart>& all, const ElementRange& range);
 
-// Both factors of both at each element. They end at the same one, unless one is empty: that has 1
-// everywhere.
+// Both factors of both at each element, which is skipped where one of them does so. They end at the
+// same one, unless one is empty: that has 1 everywhere.
 std::vector<UpdatePart> Multiplied(std::vector<UpdatePart> parts,
                                    std::span<const UpdatePart> others);
 
 // Whether they are a contribution's rates (ContributionRates): none, or parts of all `trained`
 // elements. INVALID_ARGUMENT names the part and what is wrong with it.
 absl::Status CheckRates(std::span<const UpdatePart> parts, uint64_t trained);
+
+// Whether there are parts, and all of them are skipped.
+bool SkipsAll(std::span<const UpdatePart> parts);
 
 }  // namespace leeway

@@ -52,8 +52,9 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeServerRule(const v1::TrainingJob
   if (job.exchange().has_elastic()) return MakeElasticRule(job.exchange().elastic().alpha());
   const v1::Update& update = job.update();
   ASSIGN_OR_RETURN(std::unique_ptr<UpdateRule> rule, MakeJobRule(job, update, "update"));
-  if (!update.has_average()) return rule;
-  return MakeWeightAverageRule(std::move(rule), update.average());
+  if (update.has_average()) rule = MakeWeightAverageRule(std::move(rule), update.average());
+  if (!update.steps_by_element() || !rule->uses_number()) return rule;
+  return MakeStepsByElementRule(std::move(rule));
 }
 
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeLocalRule(const v1::TrainingJob& job) {

@@ -38,16 +38,21 @@ struct UpdatePart {
   size_t end = 0;
   double rate = 1;
   double decay = 1;
+  // The step does not concern them: weights and slots stay as they are.
+  bool skip = false;
 };
 
-// What a contribution's learning rate is multiplied by: parts of all trained elements; null: 1.
+// What a contribution says of its update, in parts of all trained elements: what the learning rate
+// is multiplied by, and what it does not update. Null: it updates all of them, with the rate as it
+// is.
 using ContributionRates = std::shared_ptr<const std::vector<UpdatePart>>;
 
 // What is the same for all tiles of an update, or of one part of it.
 struct UpdateStep {
   // Already multiplied by the schedule's factor, and divided as `share` says.
   float learning_rate = 0;
-  // Updates applied before this one, plus 1: Adam's t.
+  // Updates applied before this one, plus 1: Adam's t. Those of the block, but for a rule that
+  // counts them by element (MakeStepsByElementRule).
   uint64_t number = 1;
   // Adam's bias corrections, 1 - beta^t; 0 if not yet computed.
   double correction1 = 0;
@@ -73,8 +78,9 @@ inline float KeptShare(const UpdateStep& step, double weight_decay) {
   return static_cast<float>(1 - step.learning_rate * weight_decay * step.decay);
 }
 
-// The name of UpdateRule::average_slot(), in checkpoints, too.
+// The names of UpdateRule::average_slot() and steps_slot(), in checkpoints, too.
 inline constexpr std::string_view kAverageSlot = "average";
+inline constexpr std::string_view kStepsSlot = "steps";
 
 struct UpdateFormula;
 
@@ -89,6 +95,10 @@ class UpdateRule {
   // The slot that is a moving average of the weights. It starts as the weights do, and where they
   // are averaged and not trained it is what they are.
   virtual std::optional<size_t> average_slot() const { return std::nullopt; }
+  // The slot that counts the updates of each element. UpdateStep::number need not be right then.
+  virtual std::optional<size_t> steps_slot() const { return std::nullopt; }
+  // Whether Apply goes by UpdateStep::number.
+  virtual bool uses_number() const { return false; }
   // Computes what is the same for all tiles of the step. Apply works without it, but takes longer.
   virtual void Prepare(UpdateStep& step) const {}
   // False if some weight or slot that it wrote is not finite. A gradient that is not finite always
@@ -117,7 +127,7 @@ std::unique_ptr<UpdateRule> MakeReplaceRule();
 std::unique_ptr<UpdateRule> MakeElasticRule(double alpha);
 
 // The rule of a job's servers: the elastic rule, or the job's `update`, with the moving average of
-// the weights where it asks for one.
+// the weights and the count of steps by element where it asks for them.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeServerRule(const v1::TrainingJob& job);
 
 }  // namespace leeway

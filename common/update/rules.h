@@ -27,6 +27,8 @@ std::unique_ptr<UpdateRule> MakeLionRule(const v1::Lion& options);
 // `rule`, and what becomes of the average.
 std::unique_ptr<UpdateRule> MakeWeightAverageRule(std::unique_ptr<UpdateRule> rule,
                                                   const v1::WeightAverage& options);
+// `rule`, where the number of a step is that of each element.
+std::unique_ptr<UpdateRule> MakeStepsByElementRule(std::unique_ptr<UpdateRule> rule);
 // Errors are at the key within `custom`.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeCustomRule(const v1::CustomRule& custom,
                                                            const Plugins& plugins);

@@ -19,8 +19,8 @@ struct FarFromReaders {
 // nothing that is still needed. Not thread-safe. Lives on the stack, a few KiB.
 class TileWriter {
  public:
-  // No rule has more.
-  static constexpr size_t kMaxSlots = 4;
+  // No rule has more: a plugin's three, the average and the count of steps.
+  static constexpr size_t kMaxSlots = 5;
   // Elements of a tile at most, where anything is far. A multiple of a group of encodings.
   static constexpr size_t kFarTile = 256;
 

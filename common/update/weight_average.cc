@@ -24,6 +24,7 @@ class WeightAverageRule : public UpdateRule {
   }
   float slot_start(size_t slot) const override { return rule_->slot_start(slot); }
   std::optional<size_t> average_slot() const override { return slot_; }
+  bool uses_number() const override { return true; }
 
   void Prepare(UpdateStep& step) const override { rule_->Prepare(step); }
 

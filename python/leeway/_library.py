@@ -29,7 +29,7 @@ class Tensor(Structure):
 class JoinOptions(Structure):
     _fields_ = [("size", c_size_t), ("coordinator", c_char_p), ("rank", c_int64), ("tensors", POINTER(Tensor)),
                 ("tensor_count", c_size_t), ("initial", POINTER(c_float)), ("update", c_char_p),
-                ("start_seconds", c_double)]
+                ("start_seconds", c_double), ("begins_block", POINTER(c_size_t)), ("begins_block_count", c_size_t)]
 
 
 class Info(Structure):
@@ -48,6 +48,10 @@ class Report(Structure):
 
 class Evaluation(Structure):
     _fields_ = [("size", c_size_t), ("loss", c_double), ("accuracy", c_double), ("examples", c_uint64)]
+
+
+#: In place of a factor.
+SKIP = -1.0
 
 
 class Rate(Structure):

@@ -6,13 +6,13 @@ import dataclasses
 import json
 import os
 import sys
-from typing import Mapping, Optional, Sequence, Union
+from typing import Mapping, Optional, Union
 
 import numpy as np
 
 from .errors import InvalidArgument
 from .schema import Tensor, offsets_of
-from .session import FINISHED, Info, Report
+from .session import FINISHED, Info, Parts, Report
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +81,7 @@ class AloneSession:
         self._weights = np.zeros(total, np.float32) if initial is None else np.array(initial, np.float32)
         self._contribution = np.zeros(total, np.float32)
         self._momentum = np.zeros(total, np.float32)
-        self._rates: list[tuple[int, float]] = []
+        self._rates: Parts = []
         self._clock: Optional[int] = None
         self.next_clock = -1
         trained = sum(t.size for t in schema.values() if not t.averaged)
@@ -102,7 +102,7 @@ class AloneSession:
 
     def wait(self, first: int, count: int) -> None: ...
     def examples(self, count: int) -> None: ...
-    def rates(self, parts: Sequence[tuple[int, float]]) -> None:
+    def rates(self, parts: Parts) -> None:
         self._rates = list(parts)
 
     def final(self, first: int, count: int) -> None: ...
@@ -114,17 +114,21 @@ class AloneSession:
     def end(self, report: Report) -> None:
         if report.examples == 0:
             return
-        for name, tensor in self._schema.items():
-            first, count = self._places[name]
-            part = slice(first, first + count)
-            if tensor.averaged:
-                self._weights[part] += np.float32(tensor.momentum) * (self._contribution[part] - self._weights[part])
-            else:
-                self._step(part, tensor)
+        for name in self._schema:
+            self._apply(name)
 
-    def _step(self, part: slice, tensor: Tensor) -> None:
+    def _apply(self, name: str) -> None:
+        tensor, (first, count) = self._schema[name], self._places[name]
+        part = slice(first, first + count)
+        if tensor.averaged:
+            self._weights[part] += np.float32(tensor.momentum) * (self._contribution[part] - self._weights[part])
+            return
+        factor = next((factor for end, factor in self._rates if first < end), 1.0)
+        if factor is not None:
+            self._step(part, tensor, factor)
+
+    def _step(self, part: slice, tensor: Tensor, factor: float) -> None:
         x, g, v = self._weights[part], self._contribution[part], self._momentum[part]
-        factor = next((factor for end, factor in self._rates if part.start < end), 1.0)
         rate = np.float32(self._rule["learning_rate"] * tensor.learning_rate_factor * factor)
         decay = np.float32(self._rule["weight_decay"] * tensor.weight_decay_factor)
         if decay:

@@ -17,7 +17,8 @@ KINDS = {"weight": 0, "bias": 1, "norm": 2, "embedding": 3}
 @dataclasses.dataclass(frozen=True)
 class Tensor:
     """A tensor of the model, float32. If `averaged`, no gradient moves the tensor, and the servers average the workers'
-    values. The factors multiply the job's learning rate and weight decay."""
+    values. The factors multiply the job's learning rate and weight decay. If `begins_block`, the tensor is exchanged
+    apart from the tensors before it."""
 
     shape: tuple[int, ...]
     kind: str = "weight"
@@ -25,6 +26,7 @@ class Tensor:
     momentum: float = 1.0
     learning_rate_factor: float = 1.0
     weight_decay_factor: float = 1.0
+    begins_block: bool = False
 
     @property
     def size(self) -> int:

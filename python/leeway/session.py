@@ -67,6 +67,10 @@ FINISHED, STOPPED = "finished", "stopped"
 REASONS = {FINISHED: native.FINISHED, STOPPED: native.STOPPED}
 
 
+#: (end, factor) of the trained elements, in order: what the learning rate is multiplied by. None: they are not updated.
+Parts = Sequence[tuple[int, Optional[float]]]
+
+
 class Session(Protocol):
     """One thread drives it. Other threads may call final() between begin() and end()."""
 
@@ -81,7 +85,7 @@ class Session(Protocol):
     def next_batch(self) -> Optional[int]: ...
     def upcoming_batches(self, most: int) -> list[int]: ...
     def examples(self, count: int) -> None: ...
-    def rates(self, parts: Sequence[tuple[int, float]]) -> None: ...
+    def rates(self, parts: "Parts") -> None: ...
     def final(self, first: int, count: int) -> None: ...
     def end(self, report: Report) -> None: ...
     def settle(self) -> None: ...
@@ -121,6 +125,8 @@ class LibrarySession(Handle):
         options.update = c_text("update", update)
         tensors = native_tensors(schema)
         options.tensors = tensors
+        begins = [number for number, tensor in enumerate(schema.values()) if tensor.begins_block]
+        options.begins_block, options.begins_block_count = (ctypes.c_size_t * len(begins))(*begins), len(begins)
         if initial is not None:
             options.initial = initial.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
         self._open(library.leeway_join, ctypes.byref(options))
@@ -221,10 +227,10 @@ class LibrarySession(Handle):
     def examples(self, count: int) -> None:
         self._check(self._library.leeway_examples(self._handle, count))
 
-    def rates(self, parts: Sequence[tuple[int, float]]) -> None:
-        """Sets factors of the learning rate in this clock, as (end, factor) of the trained elements, in order. Without
-        parts the factor is 1."""
-        numbers = (native.Rate * len(parts))(*parts)
+    def rates(self, parts: Parts) -> None:
+        """Sets factors of the learning rate for all elements that become final in this clock from now on. Without parts
+        all elements are updated, with the factor 1."""
+        numbers = (native.Rate * len(parts))(*((end, native.SKIP if factor is None else factor) for end, factor in parts))
         self._check(self._library.leeway_rates(self._handle, numbers, len(parts)))
 
     def final(self, first: int, count: int) -> None:

@@ -65,6 +65,9 @@ absl::Status CheckModel(const v1::ConfigureRequest& request, const v1::TrainingJ
     if (tensor.has_factors() && !IsExternal(job)) {
       return Wrong("schema.tensors.factors: only external jobs may have them");
     }
+    if (tensor.begins_block() && !IsExternal(job)) {
+      return Wrong("schema.tensors.begins_block: goes with external jobs only");
+    }
   }
   const BlockLayout layout =
       BlockLayout::ForModel(request.schema().total(), ShardsOf(job), job.servers().block_bytes());

@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/block_cuts.h"
 #include "common/codec/choose.h"
 #include "common/counted.h"
 #include "common/rpc/channel.h"
@@ -32,7 +33,7 @@ std::shared_ptr<SharedArena> MakeVersionMemory(const BlockLayout& layout, uint32
   constexpr uint64_t kBlockBytesMin = 1024;
   constexpr uint64_t kVersions = 5;
   constexpr uint64_t kSpareBytes = 64 << 20;
-  const uint64_t block_bytes = layout.Range(0).count * sizeof(float);
+  const uint64_t block_bytes = std::min(layout.block_elements(), layout.total()) * sizeof(float);
   if (block_bytes < kBlockBytesMin) return nullptr;
   const uint64_t pages = (block_bytes + kPageBytes - 1) / kPageBytes;
   const uint64_t vectors = holders > 1 ? 1 + slots : 1;
@@ -67,9 +68,10 @@ absl::StatusOr<std::unique_ptr<HeldModel>> HeldModel::Make(
     ResolveAuto(configuration.auto_codec(), *options.job.mutable_compression());
   }
   if (configuration.has_update()) *options.job.mutable_update() = configuration.update();
-  ASSIGN_OR_RETURN(const BlockLayout layout,
-                   BlockLayout::FromWire(configuration.schema().total(), ShardsOf(options.job),
-                                         configuration.block_elements()));
+  ASSIGN_OR_RETURN(
+      const BlockLayout layout,
+      BlockLayout::FromWire(configuration.schema().total(), ShardsOf(options.job),
+                            configuration.block_elements(), BlockCutsOf(configuration.schema())));
   ASSIGN_OR_RETURN(std::vector<std::string> slot_names, Shard::SlotNames(options.job));
   return std::unique_ptr<HeldModel>(
       new HeldModel(std::move(options), layout, std::move(slot_names)));

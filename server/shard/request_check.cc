@@ -28,9 +28,30 @@ absl::Status Wrong(const v1::ExchangeHeader& header, absl::string_view field,
 
 struct RateDifference {
   size_t element;
-  // The factors of the two lists at this element.
-  double one, other;
+  // The parts of the two lists at this element.
+  UpdatePart one, other;
+
+  // In words, of two workers, and of the element by its name.
+  std::string Text(uint32_t first, uint32_t second, absl::string_view name) const {
+    if (one.skip != other.skip) {
+      return absl::StrCat("workers ", first, " and ", second, " update different tensors: worker ",
+                          one.skip ? second : first, " updates ", name, ", worker ",
+                          one.skip ? first : second,
+                          " leaves it out; in sync mode all workers must update the same ones in a "
+                          "clock: see Several optimizers in docs/python.md");
+    }
+    return absl::StrCat(
+        "workers ", first, " and ", second,
+        " have different learning rates: they multiply that of ", name, " by ", one.rate, " and ",
+        other.rate,
+        "; in sync mode all workers must have the same rates: see Schedulers in docs/python.md");
+  }
 };
+
+// What a part does, but for where it ends. The rate of one that is skipped is nothing.
+bool Alike(const UpdatePart& one, const UpdatePart& other) {
+  return one.skip == other.skip && (one.skip || one.rate == other.rate);
+}
 
 // Finds the first element at which the parts differ, if there is one.
 std::optional<RateDifference> FirstDifference(std::span<const UpdatePart> one,
@@ -40,14 +61,20 @@ std::optional<RateDifference> FirstDifference(std::span<const UpdatePart> one,
   if (other.empty()) other = {&kPlain, 1};
   size_t from = 0;
   while (!one.empty() && !other.empty()) {
-    if (one.front().rate != other.front().rate) {
-      return RateDifference{from, one.front().rate, other.front().rate};
+    if (!Alike(one.front(), other.front())) {
+      return RateDifference{from, one.front(), other.front()};
     }
     from = std::min(one.front().end, other.front().end);
     if (one.front().end == from) one = one.subspan(1);
     if (!other.empty() && other.front().end == from) other = other.subspan(1);
   }
   return std::nullopt;
+}
+
+absl::Status CheckExamples(const v1::ExchangeHeader& header) {
+  if (header.examples() <= kExamplesMax) return absl::OkStatus();
+  return Wrong(header, "header.examples",
+               absl::StrCat(header.examples(), " is no number of examples"));
 }
 
 // Returns the index of the first value that is not finite in the result of `write`, either in the
@@ -83,7 +110,14 @@ absl::StatusOr<std::vector<UpdatePart>> RequestCheck::Rates(
     return Wrong(header, "header.rates", "an elastic exchange has no learning rate");
   }
   for (const v1::RatePart& part : header.rates()) {
-    rates.push_back({.end = part.end(), .rate = part.factor()});
+    rates.push_back({.end = part.end(), .rate = part.factor(), .skip = part.skip()});
+  }
+  const auto skipped =
+      std::find_if(rates.begin(), rates.end(), [](const UpdatePart& part) { return part.skip; });
+  if (skipped != rates.end() && !store_.may_skip()) {
+    return Wrong(header, absl::StrCat("header.rates[", skipped - rates.begin(), "].skip"),
+                 "the job's rule counts the updates of whole blocks: set update.steps_by_element: "
+                 "true");
   }
   const absl::Status checked = CheckRates(rates, store_.TrainedIn(header.block()));
   if (checked.ok()) return rates;
@@ -97,10 +131,7 @@ absl::StatusOr<Contribution> RequestCheck::Open(const v1::ExchangeHeader& header
   if (header.combined()) {
     return Wrong(header, "header.combined", "a block's first version has values of its own");
   }
-  if (header.examples() > kExamplesMax) {
-    return Wrong(header, "header.examples",
-                 absl::StrCat(header.examples(), " is not a possible number of examples"));
-  }
+  RETURN_IF_ERROR(CheckExamples(header));
   ASSIGN_OR_RETURN(std::vector<UpdatePart> rates, Rates(header));
   const uint64_t wanted = store_.Range(header.block()).count;
   Contribution contribution{header.rank(), header.clock(), header.examples(), {}};
@@ -119,10 +150,25 @@ absl::StatusOr<Contribution> RequestCheck::Open(const v1::ExchangeHeader& header
   return contribution;
 }
 
+absl::StatusOr<Contribution> RequestCheck::OpenSkipping(const v1::ExchangeHeader& header,
+                                                        FloatPayload payload) const {
+  ASSIGN_OR_RETURN(std::vector<UpdatePart> rates, Rates(header));
+  const bool all_trained = store_.TrainedIn(header.block()) == store_.Range(header.block()).count;
+  if (!all_trained || !SkipsAll(rates)) return Open(header, std::move(payload));
+  RETURN_IF_ERROR(CheckExamples(header));
+  Contribution contribution{header.rank(), header.clock(), header.examples(), {}};
+  contribution.rates = std::move(rates);
+  contribution.skips_block = true;
+  return contribution;
+}
+
 absl::StatusOr<Contribution> RequestCheck::OpenContribution(const v1::ExchangeHeader& header,
                                                             FloatPayload payload) const {
-  if (!header.combined()) return Open(header, std::move(payload));
   if (!names(header)) return WrongNames(header);
+  if (!header.combined()) {
+    if (payload.bytes() > 0 || header.rates().empty()) return Open(header, std::move(payload));
+    return OpenSkipping(header, std::move(payload));
+  }
   if (!combines_) {
     return Wrong(
         header, "header.combined",
@@ -160,12 +206,10 @@ absl::StatusOr<std::span<const UpdatePart>> RequestCheck::CommonRates(
     if (first->rates.empty() && each.rates.empty()) continue;
     const auto difference = FirstDifference(first->rates, each.rates);
     if (!difference) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "block ", block, ", clock ", each.clock, ": header.rates: workers ", first->rank, " and ",
-        each.rank, " have different learning rates: they multiply that of ",
-        ElementName(schema_, store_.Range(block).offset + difference->element), " by ",
-        difference->one, " and ", difference->other,
-        "; in sync mode all workers must have the same rates: see Schedulers in docs/python.md"));
+    const std::string name = ElementName(schema_, store_.Range(block).offset + difference->element);
+    return absl::InvalidArgumentError(
+        absl::StrCat("block ", block, ", clock ", each.clock,
+                     ": header.rates: ", difference->Text(first->rank, each.rank, name)));
   }
   return first == nullptr ? std::span<const UpdatePart>() : first->rates;
 }

@@ -28,15 +28,21 @@ struct Contribution {
   // Whether another worker's contribution already includes this one (workers.per_host: combine). If
   // true, this contribution has no values and is not added up.
   bool combined = false;
-  // The factors on the learning rate of the block's trained elements. If empty, all factors are 1.
+  // What the learning rate is multiplied by, of the block's trained elements, and which of them it
+  // does not update; none: 1, and all.
   std::vector<UpdatePart> rates = {};
+  // It updates no element of the block, and came without values.
+  bool skips_block = false;
+
+  bool has_values() const { return !combined && !skips_block; }
 };
 
 // Thread-safe. All errors are INVALID_ARGUMENT and name the worker, the block and the clock.
 class RequestCheck {
  public:
-  // `store` must outlive the check. `combines` says whether a contribution may be part of another
-  // one. `has_rate` says whether the job's updates have a learning rate.
+  // `store` outlives it. `combines`: contributions may be part of another one.
+  // `has_rate`: the job's updates have a learning rate. (Whether parts of them may be skipped, the
+  // store's rule says.)
   RequestCheck(const BlockStore& store, uint32_t workers, v1::ModelSchema schema,
                bool combines = false, bool has_rate = true)
       : store_(store),
@@ -58,9 +64,9 @@ class RequestCheck {
   // The same for a contribution that may be part of another one and then has no values.
   absl::StatusOr<Contribution> OpenContribution(const v1::ExchangeHeader& header,
                                                 FloatPayload payload) const;
-  // Returns the factors on the learning rate that all contributions of one aggregate have in
-  // common, ignoring contributions that change nothing. The error names two contributions with
-  // different factors. The result is a view into `contributions`.
+  // What a set that is applied as one aggregate multiplies the learning rate by, and what it does
+  // not update: what each that moves something says. The error names two that differ. It is a view
+  // of `contributions`.
   absl::StatusOr<std::span<const UpdatePart>> CommonRates(
       uint32_t block, std::span<const Contribution> contributions) const;
   // Returns an error if a value is not finite. Reads all values.
@@ -73,6 +79,9 @@ class RequestCheck {
  private:
   std::string Element(uint32_t block, size_t index) const;
   absl::StatusOr<std::vector<UpdatePart>> Rates(const v1::ExchangeHeader& header) const;
+  // The same of one with rates and no payload, which may leave the whole block out.
+  absl::StatusOr<Contribution> OpenSkipping(const v1::ExchangeHeader& header,
+                                            FloatPayload payload) const;
 
   const BlockStore& store_;
   const uint32_t workers_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/block_cuts.h"
 #include "common/counted.h"
 #include "common/status.h"
 #include "common/update/factors.h"
@@ -43,7 +44,8 @@ uint64_t Ticks(Time time) { return static_cast<uint64_t>(time.time_since_epoch()
 absl::StatusOr<std::unique_ptr<Shard>> Shard::Make(const Options& options, CutListener* cuts) {
   const uint32_t shards = ShardsOf(options.job);
   ASSIGN_OR_RETURN(const BlockLayout layout,
-                   BlockLayout::FromWire(options.schema.total(), shards, options.block_elements));
+                   BlockLayout::FromWire(options.schema.total(), shards, options.block_elements,
+                                         BlockCutsOf(options.schema)));
   if (options.server >= shards) {
     return absl::InvalidArgumentError(
         absl::StrCat("shard ", options.server, " of a job with ", Counted(shards, "shard")));

@@ -43,7 +43,7 @@ ContributionWeights Shard::Weights(const std::vector<Contribution>& contribution
   absl::InlinedVector<uint64_t, 8> sizes;
   absl::InlinedVector<double, 8> batches;
   for (const Contribution& contribution : contributions) {
-    if (contribution.combined) continue;
+    if (!contribution.has_values()) continue;
     sizes.push_back(equal_weights_ ? contribution.examples > 0 : contribution.examples);
     batches.push_back(BatchesOf(contribution));
   }
@@ -68,7 +68,8 @@ Shard::Outbox Shard::Run(Slot& slot, Running running) {
   const auto rates = check_.CommonRates(slot.block, running.contributions);
   if (!rates.ok()) return RejectAll(slot, std::move(running), rates.status());
   const ContributionWeights weights = Weights(running.contributions);
-  // If no contribution has examples of its own, nothing changes.
+  // No example is behind it, everybody says that another has it, or leaves the block out: nothing
+  // changes.
   const bool skip =
       !elastic_ && std::all_of(weights.begin(), weights.end(),
                                [](const ContributionWeight& w) { return w.trained == 0.0f; });
@@ -82,7 +83,7 @@ Shard::Outbox Shard::Run(Slot& slot, Running running) {
     write.awaited = running.awaited;
     absl::InlinedVector<const FloatPayload*, 1> payloads;
     for (const Contribution& each : running.contributions) {
-      if (!each.combined) payloads.push_back(&each.payload);
+      if (each.has_values()) payloads.push_back(&each.payload);
     }
     finite = store_.Run(slot.block, write, payloads, weights, running.step, *rates);
   }

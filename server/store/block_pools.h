@@ -1,8 +1,8 @@
-// Memory for the values of a model's blocks. All blocks have the same size, except that the last
-// block may be smaller.
+// Memory for the values of a model's blocks: all are of one size, but for the last before each cut.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 
 #include "common/blocks.h"
@@ -18,23 +18,28 @@ class BlockPools {
   // heap is used instead.
   BlockPools(const BlockLayout& layout, const std::shared_ptr<SharedArena>& memory,
              const std::shared_ptr<SharedArena>& slot_memory)
-      : last_(layout.blocks() - 1),
-        weights_(FloatPool::Make(layout.Range(0).count, memory)),
-        last_weights_(FloatPool::Make(layout.Range(last_).count, memory)),
-        slots_(FloatPool::Make(layout.Range(0).count, slot_memory)),
-        last_slots_(FloatPool::Make(layout.Range(last_).count, slot_memory)) {}
+      : layout_(layout) {
+    for (uint32_t block = 0; block < layout.blocks(); ++block) {
+      Pools& pools = pools_[layout.Range(block).count];
+      if (pools.weights != nullptr) continue;
+      pools = {FloatPool::Make(layout.Range(block).count, memory),
+               FloatPool::Make(layout.Range(block).count, slot_memory)};
+    }
+  }
 
   // Returns a buffer of the block's size. The contents are undefined.
-  SharedFloats Weights(uint32_t block) const {
-    return block == last_ ? last_weights_->Take() : weights_->Take();
-  }
-  SharedFloats Slot(uint32_t block) const {
-    return block == last_ ? last_slots_->Take() : slots_->Take();
-  }
+  SharedFloats Weights(uint32_t block) const { return Of(block).weights->Take(); }
+  SharedFloats Slot(uint32_t block) const { return Of(block).slots->Take(); }
 
  private:
-  const uint32_t last_;
-  const std::shared_ptr<FloatPool> weights_, last_weights_, slots_, last_slots_;
+  struct Pools {
+    std::shared_ptr<FloatPool> weights, slots;
+  };
+  const Pools& Of(uint32_t block) const { return pools_.at(layout_.Range(block).count); }
+
+  const BlockLayout layout_;
+  // By the number of elements.
+  std::map<uint64_t, Pools> pools_;
 };
 
 }  // namespace leeway

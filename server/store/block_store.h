@@ -115,6 +115,8 @@ class BlockStore {
   bool keeps_average() const { return rule_->average_slot().has_value(); }
   // Returns the moving average of the weights. Only if keeps_average().
   SharedFloats CurrentAverage(uint32_t block) const;
+  // Whether an update may leave elements out: the rule does not count the updates of the block.
+  bool may_skip() const { return !rule_->uses_number(); }
   // Returns the previous version, or an empty reference before the first update. Only with
   // keep_previous.
   SharedFloats PreviousWeights(uint32_t block) const;
@@ -123,8 +125,8 @@ class BlockStore {
   // computes, both without the caller's lock. The block does not change before Commit. Run returns
   // false if the result is not finite (common/update/apply.h); the write must then be dropped.
   BlockWrite Begin(uint32_t block) const;
-  // `rates` are the factors on the learning rate of the trained elements. If `rates` is empty, all
-  // factors are 1.
+  // `rates`: what the step's learning rate is multiplied by in the trained elements, and which of
+  // them stay as they are; none: 1.
   bool Run(uint32_t block, const BlockWrite& write,
            std::span<const FloatPayload* const> contributions,
            std::span<const ContributionWeight> weights, const UpdateStep& step,

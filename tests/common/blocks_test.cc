@@ -12,8 +12,9 @@ namespace leeway::blocks {
 namespace {
 
 // Checks that every element is in exactly one block, in order, and that each server's sums are
-// those of its blocks.
-void CheckLayout(const BlockLayout& layout, uint64_t total, uint32_t servers) {
+// those of its blocks. A block is short only before a cut and at the end.
+void CheckLayout(const BlockLayout& layout, uint64_t total, uint32_t servers,
+                 const BlockCuts& cuts = {}) {
   REQUIRE(layout.total() == total);
   REQUIRE(layout.servers() == servers);
   std::vector<uint32_t> blocks(servers);
@@ -24,8 +25,9 @@ void CheckLayout(const BlockLayout& layout, uint64_t total, uint32_t servers) {
     REQUIRE(range.offset == end);
     REQUIRE(range.count > 0);
     REQUIRE(range.count <= layout.block_elements());
-    if (block + 1 < layout.blocks()) REQUIRE(range.count == layout.block_elements());
     end = range.end();
+    const bool before_cut = std::count(cuts.begin(), cuts.end(), end) > 0;
+    if (!before_cut && end < total) REQUIRE(range.count == layout.block_elements());
     blocks[layout.ServerOf(block)] += 1;
     elements[layout.ServerOf(block)] += range.count;
   }
@@ -49,6 +51,33 @@ TEST_CASE("every element is in exactly one block, whatever total, servers and bl
       }
     }
   }
+}
+
+TEST_CASE("blocks begin at cuts, and every element is in one of them") {
+  for (uint64_t total : {40u, 100u, 1000u}) {
+    for (uint32_t servers : {1u, 2u, 5u}) {
+      for (const BlockCuts& cuts :
+           std::vector<BlockCuts>{{1}, {16}, {17, 18}, {5, 32, 39}, {total - 1}}) {
+        const BlockLayout layout = BlockLayout::ForModel(total, servers, 64, cuts);
+        CAPTURE(total, servers, cuts.front(), cuts.size());
+        CheckLayout(layout, total, servers, cuts);
+        std::vector<uint64_t> begins;
+        for (uint32_t block = 0; block < layout.blocks(); ++block) {
+          const ElementRange range = layout.Range(block);
+          begins.push_back(range.offset);
+          CHECK(layout.BlockOf(range.offset) == block);
+          CHECK(layout.BlockOf(range.end() - 1) == block);
+        }
+        for (const uint64_t cut : cuts) {
+          CHECK(std::count(begins.begin(), begins.end(), cut) == 1);
+        }
+      }
+    }
+  }
+  for (const BlockCuts& cuts : std::vector<BlockCuts>{{0}, {7}, {3, 3}, {4, 2}}) {
+    CHECK(absl::IsInvalidArgument(BlockLayout::FromWire(7, 2, 3, cuts).status()));
+  }
+  CHECK(BlockLayout::FromWire(7, 2, 3, {1, 4})->blocks() == 3);
 }
 
 // Returns where the groups begin that int8 and sign encode together.

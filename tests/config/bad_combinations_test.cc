@@ -67,6 +67,10 @@ TEST_CASE("a moving average of the weights is kept by the servers, and evaluated
   CHECK_THAT(ErrorOf(Sample("{type: gradient}", "{type: delta, local_steps: 2, " + local)),
              Catch::Contains("exchange.optimizer.average: is kept by the servers: put it into "
                              "`update`"));
+  const std::string steps = "optimizer: {type: adam, learning_rate: 1, steps_by_element: true}}";
+  CHECK_THAT(ErrorOf(Sample("{type: gradient}", "{type: delta, local_steps: 2, " + steps)),
+             Catch::Contains("exchange.optimizer.steps_by_element: is for contributions that "
+                             "update a part of the model"));
   for (const char* decay : {"1", "-0.1", "2"}) {
     CAPTURE(decay);
     const std::string average = std::string("{average: {decay: ") + decay + "}, type: sgd,";

@@ -154,7 +154,7 @@ TEST_CASE("wrong types and values out of bounds are named with their place") {
       {"learning_rate: 0.1", "learning_rate: 0,1",
        "job.yaml:14:36: update.learning_rate: must be above 0; it is 0\njob.yaml:14:38: update.1: "
        "unknown key; use one of type, momentum, nesterov, weight_decay, learning_rate, schedule, "
-       "factors, scaling, average"},
+       "factors, scaling, average, steps_by_element"},
       {"learning_rate: 0.1", "learning_rate: 0.1, momentum: 1",
        "job.yaml:14:51: update.momentum: must be below 1; it is 1"},
       {"epochs: 2", "epochs: 1e-999", "job.yaml:15:16: stop.epochs: must be above 0; it is 0"},

@@ -225,7 +225,7 @@ TEST_CASE("a pass over external examples has as many steps as one over a file's"
 }
 
 TEST_CASE("a rule that a worker brings may have any slots, which a block's message must hold") {
-  CHECK(StateVectors(Parsed(External())) == 4);
+  CHECK(StateVectors(Parsed(External())) == 5);
   CHECK(StateVectors(Parsed(External() + "update: {type: sgd, learning_rate: 1}\n")) == 2);
 }
 

@@ -33,7 +33,7 @@ def faked(update=None, **options):
     """leeway.torch.join over a FakeSession. `update`: the job's own rule, if it has one."""
     def make(schema, initial, translated, coordinator, rank, start_seconds):
         if not translated and not update and options.get("exchange", "gradient") == "gradient":
-            raise leeway.InvalidArgument("the job has no update")
+            raise leeway.InvalidArgument("the job has no `update`, and this program does not say which optimizer it has")
         return FakeSession(schema, initial, update or translated, **options)
     with mock.patch("leeway.torch.LibrarySession", make):
         yield

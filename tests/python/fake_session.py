@@ -9,8 +9,9 @@ from leeway.session import FINISHED, STOPPED, Info
 
 
 class FakeSession(AloneSession):
-    """One worker with SGD. Weights are NaN until they are waited for, and contributions until they are filled. A range
-    may become final once a clock. The contribution may be written where the weights were waited for."""
+    """One worker with SGD, or with Adam that counts steps by tensor. Weights are NaN until they are waited for, and
+    contributions until they are filled. A range may become final once a clock. The contribution may be written where the
+    weights were waited for."""
 
     def __init__(self, schema, initial, update, clocks=10, exchange="gradient", steps_per_clock=1, batch_size=4,
                  examples=0, evaluate_every=0, workers=1, rank=0, state=None, jump=None, stop_in=None,
@@ -18,7 +19,11 @@ class FakeSession(AloneSession):
         update = json.loads(update) if isinstance(update, str) else update
         if not update or exchange != "gradient":
             update = {"type": "sgd", "learning_rate": 1}
-        super().__init__(schema, initial, update, Alone(clocks, batch_size))
+        self.adam = dict(update) if update["type"] in ("adam", "adamw") else None
+        super().__init__(schema, initial, {"type": "sgd", "learning_rate": 1} if self.adam else update, Alone(clocks, batch_size))
+        self.moments, self.steps = np.zeros((2, self.info.total), np.float32), {}
+        # Optimizers that step apart: what is final is exchanged at once.
+        self.apart = any(tensor.begins_block for tensor in schema.values())
         self.info = Info(**{**vars(self.info), "exchange": exchange, "steps_per_clock": steps_per_clock,
                             "examples": examples, "steps_per_epoch": -(-(-(-examples // batch_size)) // workers),
                             "evaluate_every": evaluate_every, "workers": workers, "rank": rank, "has_schedule": has_schedule})
@@ -51,7 +56,7 @@ class FakeSession(AloneSession):
         self.log.append(("begin", begun))
         self.is_open = True
         self._contribution = np.full_like(self._contribution, np.nan)
-        self.finals, self.count = [], None
+        self.finals, self.count, self.applied = [], None, set()
         if self.info.exchange != "gradient":
             self.started = self.true.copy()
         return begun
@@ -65,6 +70,9 @@ class FakeSession(AloneSession):
         self.log.append(("wait", first, count))
         where = slice(first, first + count)
         fresh = np.isnan(self.seen[where])
+        if any(other <= first < other + length for other, length in self.finals):
+            self.seen[where][fresh] = self.true[where][fresh]
+            return
         assert np.isnan(self._contribution[where][fresh]).all(), "written while the clock before was being sent"
         self.seen[where][fresh] = self.true[where][fresh]
 
@@ -73,7 +81,7 @@ class FakeSession(AloneSession):
         self.count = count
 
     def rates(self, parts):
-        assert self.is_open and not self.finals and self.info.exchange == "gradient"
+        assert self.is_open and (self.apart or not self.finals) and self.info.exchange == "gradient"
         ends = [end for end, _ in parts]
         assert ends == sorted(set(ends)) and ends[-1] == self.info.trained, "rates are of all trained elements"
         super().rates(parts)
@@ -85,6 +93,35 @@ class FakeSession(AloneSession):
         assert np.isfinite(self._contribution[first:first + count]).all(), "what is final was not filled"
         self.finals.append((first, count))
         self.log.append(("final", first, count))
+        if self.apart:
+            self.seen[first:first + count] = np.nan
+            for name, (start, length) in self._places.items():
+                if first <= start < first + count:
+                    assert start + length <= first + count
+                    self._apply(name)
+
+    def _apply(self, name):
+        if not (self.apart and name in self.applied):
+            self.applied.add(name)
+            super()._apply(name)
+
+    def _step(self, part, tensor, factor):
+        if not self.adam:
+            super()._step(part, tensor, factor)
+            return
+        t = self.steps[part.start] = self.steps.get(part.start, 0) + 1
+        rule, x, g = self.adam, self._weights[part], self._contribution[part].copy()
+        rate = rule["learning_rate"] * tensor.learning_rate_factor * factor
+        decay = rule["weight_decay"] * tensor.weight_decay_factor
+        if rule["type"] == "adamw":
+            x *= np.float32(1 - rate * decay)
+        else:
+            g += np.float32(decay) * x
+        (m, v), (beta1, beta2) = self.moments[:, part], (rule["beta1"], rule["beta2"])
+        m[:] = np.float32(beta1) * m + np.float32(1 - beta1) * g
+        v[:] = np.float32(beta2) * v + np.float32(1 - beta2) * g * g
+        size, scale = np.float32(rate / (1 - beta1 ** t)), np.float32(1 / np.sqrt(1 - beta2 ** t))
+        x -= size * m / (scale * np.sqrt(v) + np.float32(rule["epsilon"]))
 
     def end(self, report):
         assert self.is_open
@@ -92,6 +129,8 @@ class FakeSession(AloneSession):
         self.reports.append(report)
         self.is_open = False
         if self.info.exchange == "gradient":
+            for first, count in self.finals if self.apart else ():
+                self.seen[first:first + count] = self.true[first:first + count]
             assert np.isfinite(self._contribution).all(), "the contribution was not filled"
             assert np.isfinite(self.seen).all(), "the contribution was filled before all weights were there"
             if self.count is not None:

@@ -169,7 +169,7 @@ class Calls(unittest.TestCase):
         program.gives(MISUSE, "rates is null", "rates", None, 1)
         for text, parts in ((r"rates\[0\].end: the last one is 1499; there are 1500 trained elements", [(TOTAL - 1, 1)]),
                             (r"rates\[1\].end: 1501 after 9", [(9, 1), (TOTAL + 1, 1)]),
-                            (r"rates\[1\].factor: -1", [(9, 1), (TOTAL, -1)])):
+                            (r"rates\[1\].factor: -2", [(9, 1), (TOTAL, -2)])):
             program.gives(INVALID_ARGUMENT, text, "rates", rates_of(*parts), len(parts))
         program.gives(MISUSE, "not leased .*they follow from seed, clock and rank", "next_batch", 1,
                       ctypes.byref(ctypes.c_uint64()))
@@ -246,6 +246,15 @@ class Calls(unittest.TestCase):
         program.works("end", report(), 20)
         program.begin(1)
         self.assertEqual(set(program.vector("weights")), {-RATE * 0.5})
+
+    def test_elements_that_a_clock_leaves_out(self):
+        program = self.start()
+        program.begin(0)
+        program.vector("contribution")[:] = [1] * TOTAL
+        program.works("rates", rates_of((9, native.SKIP), (TOTAL, 1)), 2)
+        program.works("end", report(), 20)
+        program.begin(1)
+        self.assertEqual(list(program.vector("weights")), [0] * 9 + [-RATE] * (TOTAL - 9))
 
     def test_leased_batches(self):
         """A single worker gets every batch once: 100 batches of one example."""

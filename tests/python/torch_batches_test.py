@@ -2,6 +2,8 @@
 """Batches of leeway.torch, without servers: which examples and random numbers a rank gets, and which loaders are
 refused."""
 
+import contextlib
+import io
 import multiprocessing
 import random
 import unittest
@@ -39,6 +41,17 @@ def info(**more):
 
 
 class Batches(unittest.TestCase):
+    def test_the_size_of_a_loader_is_not_the_jobs(self):
+        """Rank 0 says so once."""
+        for options, said in (({"batch_size": 4}, ""), ({"batch_size": 8}, "batch_size=8, drop_last=False"),
+                              ({"batch_size": 4, "drop_last": True}, "batch_size=4, drop_last=True")):
+            model = mlp()
+            job = join(model, sgd(model))
+            with contextlib.redirect_stderr(io.StringIO()) as stderr:
+                job.batches(DataLoader(TensorDataset(*data(8)), **options))
+            self.assertIn(said, stderr.getvalue())
+            self.assertEqual("the job's 4 examples" in stderr.getvalue(), bool(said))
+
     def test_an_epoch_is_dealt_out(self):
         for workers, examples in ((1, 40), (3, 41), (4, 13)):
             orders = [BatchOrder(info(rank=rank, workers=workers), examples) for rank in range(workers)]

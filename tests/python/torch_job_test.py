@@ -80,7 +80,6 @@ class Steps(unittest.TestCase):
         with mock.patch.object(nn.Parameter, "register_post_accumulate_grad_hook", register, create=True):
             newer = self.check()
         self.assertEqual(len(kept), 6)
-        self.assertFalse(newer._gradients._accumulators)
         close(newer._model, older._model, 0)
 
     def test_layers_wait_for_themselves(self):
@@ -350,7 +349,7 @@ class Steps(unittest.TestCase):
             return Twice()
         self.check(make, {"lr": 0.1})
         for options in ({"lr": 0.1, "momentum": 0.9}, {"lr": 0.1, "weight_decay": 0.01}):
-            with self.assertRaisesRegex(leeway.Misuse, "parameter unused.weight: it has no gradient.*freeze it.*delta"):
+            with self.assertRaisesRegex(leeway.Misuse, "parameter unused.weight: it has no gradient.*freeze it.*as a list"):
                 self.check(make, options)
 
         def frozen():

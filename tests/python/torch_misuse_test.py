@@ -10,7 +10,7 @@ import os
 import unittest
 import warnings
 
-from fake_job import close, data, join, mlp, plain, sgd, step
+from fake_job import close, data, join, loss_of, mlp, plain, sgd, step
 
 import numpy as np
 import torch
@@ -51,8 +51,8 @@ class Join(unittest.TestCase):
 
     def test_two_optimizers(self):
         model = mlp()
-        halves = [torch.optim.SGD(part.parameters(), lr=0.1) for part in (model[0], model[2:])]
-        self.refused("one rule, and the script 2 optimizers.*param groups.*delta", model, halves)
+        halves = [torch.optim.SGD(part.parameters(), lr=0.1, momentum=momentum) for part, momentum in ((model[0], 0), (model[2:], 0.9))]
+        self.refused("group 0 of optimizer 1 .SGD. differs from optimizer 0 .SGD. in momentum, nesterov.*delta", model, halves)
         self.refused(r"parameter 0 of the optimizer's group 0.*another optimizer's, too", model, [sgd(model), *halves])
         self.refused("is empty, or has one twice", model, [halves[0]] * 2)
         self.refused("is empty, or has one twice", model, [])
@@ -82,6 +82,11 @@ class Optimizers(unittest.TestCase):
     def refused(self, text, make):
         with self.assertRaisesRegex(optimizers.Untranslatable, text):
             optimizers.translate([make(mlp())])
+        model = mlp()
+        # The job has no rule of its own: the text ends with what would do.
+        with self.assertRaisesRegex(leeway.InvalidArgument, text) as refusal:
+            join(model, make(model))
+        self.assertNotIn("which optimizer it has", str(refusal.exception))
 
     def test_refused(self):
         optim = torch.optim
@@ -195,6 +200,26 @@ class Steps(unittest.TestCase):
                 step(model, optimizer)
         self.assertEqual(job.clock, 2, "nothing was sent")
 
+    def test_an_optimizer_that_join_did_not_get_steps(self):
+        model, optimizer, _ = self.joined()
+        step(model, optimizer)
+        with self.assertRaisesRegex(leeway.Misuse, "the script has changed it .*an optimizer that join did not get"):
+            sgd(model).step()
+            step(model, optimizer)
+
+    def test_a_remainder_without_a_step(self):
+        """A pass of three batches, and two for each step."""
+        model = mlp()
+        optimizer = sgd(model)
+        job = join(model, optimizer, {"steps_per_clock": 2, "examples": 12})
+        loader = job.batches(data(12))
+        with self.assertRaisesRegex(leeway.Misuse, "no step..: call optimizer.step.. when job.last_batch is true.*fewer batches"):
+            for _ in job.epochs():
+                for number, (x, y) in enumerate(loader):
+                    loss_of(model, x, y).backward()
+                    if number % 2:
+                        optimizer.step()
+
     def test_a_state_that_the_script_writes(self):
         """The script writes in every possible way; the servers' moments would continue. In a delta exchange the state
         is the script's."""
@@ -202,9 +227,10 @@ class Steps(unittest.TestCase):
             optimizer.state = collections.defaultdict(dict)
         ways = (lambda o, state: o.load_state_dict(state), lambda o, _: o.load_state_dict(o.state_dict()),
                 lambda o, state: type(o).load_state_dict(o, state), lambda o, _: o.state.clear(), replace,
-                lambda o, _: o.state.update({}), lambda o, _: o.state[o.param_groups[0]["params"][0]]["step"])
+                lambda o, _: o.state.update({}), lambda o, _: o.state[o.param_groups[0]["params"][0]]["step"],
+                lambda o, _: o.state.get(o.param_groups[0]["params"][0]))
         for exchange in ("gradient", "delta"):
-            for way in ways[:-1] if exchange == "delta" else ways:
+            for way in ways[:-2] if exchange == "delta" else ways:
                 model = mlp()
                 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
                 initial = copy.deepcopy(optimizer.state_dict())

@@ -66,9 +66,10 @@ def _open(layout: Layout, translation: Optional[Translation], refusal: Optional[
                                  update_text(translation.update) if translation else None, coordinator, rank,
                                  start_seconds)
     except InvalidArgument as error:
-        if refusal is None:
+        # The job has no `update`, and wants the program's.
+        if refusal is None or "which optimizer it has" not in str(error):
             raise
-        raise InvalidArgument(f"{refusal}. ({error})") from error
+        raise refusal from error
     return session
 
 
@@ -80,14 +81,15 @@ def join(model: nn.Module, optimizer: Union[torch.optim.Optimizer, Sequence[torc
 
     evaluate: rank 0 calls it with the model, in eval mode and without gradients, as often as the job says and at the end;
         it gives a mapping with loss and, if there is one, accuracy. Not called without a job.
-    optimizer: one; in delta and elastic exchanges also a list of several, which step by themselves.
+    optimizer: one, or a list of several, which step by themselves, each its own parameters. A step of a list leaves out
+        parameters without a gradient, as PyTorch does, and its gradients leave at step() (docs/python.md, Several optimizers).
     overlap: what goes on beside the exchange of gradients. "backward": blocks leave as backward() finishes them, and step()
         returns when the new weights are there. "forward": step() does not wait for them; each module's forward waits for its
         own, state_dict() for all, and job.wait() does before the script reads them in another way. "none": everything leaves
         at step().
     coordinator, rank: by default from the environment. Without a coordinator the script trains alone."""
     ending.install()
-    optimizers = as_list(optimizer)
+    optimizers, apart = as_list(optimizer), isinstance(optimizer, (list, tuple))
     if overlap not in OVERLAPS:
         raise InvalidArgument(f"leeway.torch.join: overlap is {overlap!r}; it is one of {', '.join(OVERLAPS)}")
     _check_unjoined(model)
@@ -98,7 +100,7 @@ def join(model: nn.Module, optimizer: Union[torch.optim.Optimizer, Sequence[torc
         return AloneJob(model, alone or Alone())
     translation, refusal = None, None
     try:
-        translation = translate(optimizers)
+        translation = translate(optimizers, apart)
     except Untranslatable as error:
         refusal = error
     layout = plan(model, optimizers, translation.factors if translation else None)
@@ -107,7 +109,7 @@ def join(model: nn.Module, optimizer: Union[torch.optim.Optimizer, Sequence[torc
         if session.info.exchange == "gradient":
             _check_for_gradients(optimizers, refusal)
         job = TorchJob(model, optimizers, session, layout, translation=translation, refusal=refusal, overlap=overlap,
-                       evaluate=evaluate)
+                       evaluate=evaluate, apart=apart)
     except Error as error:
         session.fail(f"{type(error).__name__}: {error}", ending.FAREWELL_SECONDS)
         raise
@@ -123,13 +125,13 @@ def _has_stepped(slots: Mapping[str, Any]) -> bool:
 
 
 def _check_for_gradients(optimizers: list[torch.optim.Optimizer], refusal: Optional[Untranslatable]) -> None:
-    optimizer = optimizers[0]
     if refusal is not None and len(optimizers) > 1:
         raise refusal
-    if isinstance(optimizer, torch.optim.LBFGS):
-        raise refusal or InvalidArgument("LBFGS does not go with a gradient exchange")
-    if any(map(_has_stepped, optimizer.state.values())):
-        raise InvalidArgument(f"the optimizer {type(optimizer).__name__} has a state already, and the servers begin without "
-                              "one: resume the job itself (leeway train --resume), or train with `exchange: {type: delta}`")
+    for optimizer in optimizers:
+        if isinstance(optimizer, torch.optim.LBFGS):
+            raise refusal or InvalidArgument("LBFGS does not go with a gradient exchange")
+        if any(map(_has_stepped, optimizer.state.values())):
+            raise InvalidArgument(f"the optimizer {type(optimizer).__name__} has a state already, and the servers begin without "
+                                  "one: resume the job itself (leeway train --resume), or train with `exchange: {type: delta}`")
     if refusal is not None:
-        note(f"the job's update is the servers' rule; {type(optimizer).__name__} does not step ({refusal})")
+        note(f"the job's update is the servers' rule; {type(optimizers[0]).__name__} does not step ({refusal})")

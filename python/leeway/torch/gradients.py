@@ -9,6 +9,7 @@ are held back in later steps, too. Otherwise they leave with the last count, and
 from __future__ import annotations
 
 import ctypes
+import functools
 from typing import Callable, Container, Optional
 
 import torch
@@ -20,8 +21,8 @@ from .layout import Layout, Place
 
 MISSING = ("parameter {}: it has no gradient in this step. PyTorch leaves such a parameter alone; the servers' rule would move it "
            "by momentum or decay it. If it is never used, freeze it before join (requires_grad_(False)). If it is used in some "
-           "steps, train with `exchange: {{type: delta}}`; or give it zeros (parameter.grad = torch.zeros_like(parameter)), "
-           "where that is meant")
+           "steps, give join the optimizer as a list, [optimizer], whose steps leave such parameters out; or give it zeros "
+           "(parameter.grad = torch.zeros_like(parameter)), where that is meant")
 
 
 _memcmp = ctypes.CDLL(None).memcmp
@@ -46,16 +47,26 @@ class _Gradient:
     def is_changed(self, copy: torch.Tensor) -> bool:
         """Since it was finished, and copied there. A change through `.grad.data` or numpy shows in the values only."""
         grad = self.parameter.grad
-        return grad is None or _stamp(grad) != self.stamp or not _same_bits(copy, _dense(grad))
+        return grad is None or _stamp(grad) != self.stamp or not _same_bits(copy, dense(grad))
 
 
 def _stamp(grad: torch.Tensor) -> tuple[int, int]:
     return grad.data_ptr() if grad.layout == torch.strided else 0, grad._version
 
 
-def _dense(grad: torch.Tensor) -> torch.Tensor:
+def dense(grad: torch.Tensor) -> torch.Tensor:
     grad = grad.detach()  # It may be made with create_graph.
     return grad if grad.layout == torch.strided else grad.to_dense()
+
+
+def on_gradient(parameter: torch.Tensor, finished: Callable[[], None]) -> Callable[[], None]:
+    """Calls `finished` whenever backward() has added to the parameter's gradient. Gives what ends that."""
+    if hasattr(parameter, "register_post_accumulate_grad_hook"):
+        return parameter.register_post_accumulate_grad_hook(lambda _: finished()).remove
+    accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+    handle = accumulator.register_hook(lambda *_: finished())
+    # Autograd forgets an accumulator that nobody holds, and its hooks with it.
+    return lambda _held=accumulator: handle.remove()
 
 
 def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -81,26 +92,13 @@ class Gradients:
         self.held = False
         self._views: dict[int, dict[int, torch.Tensor]] = {}
         self._current: Optional[dict[int, torch.Tensor]] = None
-        # Autograd forgets an accumulator that nobody holds, and its hooks with it.
-        self._accumulators: list = []
-        self._handles: list = []
-        for gradient in self._gradients:
-            self._hook(gradient)
-
-    def _hook(self, gradient: _Gradient) -> None:
-        parameter = gradient.parameter
-        if hasattr(parameter, "register_post_accumulate_grad_hook"):
-            self._handles.append(parameter.register_post_accumulate_grad_hook(lambda _: self._finished(gradient)))
-            return
-        accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-        self._accumulators.append(accumulator)
-        self._handles.append(accumulator.register_hook(lambda *_: self._finished(gradient)))
+        self._handles = [on_gradient(each.parameter, functools.partial(self._finished, each)) for each in self._gradients]
 
     def remove(self) -> None:
         """The hooks."""
-        for handle in self._handles:
-            handle.remove()
-        self._accumulators.clear()
+        for remove in self._handles:
+            remove()
+        self._handles.clear()
 
     def _finished(self, gradient: _Gradient) -> None:
         if gradient.gone:
@@ -138,7 +136,7 @@ class Gradients:
         if grad is None:
             view.zero_()
         else:
-            view.copy_(_dense(grad))
+            view.copy_(dense(grad))
 
     def keep_back(self) -> None:
         """At the first step: nothing leaves before step()."""

@@ -37,7 +37,7 @@ class _State(collections.defaultdict):
         raise Misuse(HELD)
 
     __missing__ = __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
+    clear = pop = popitem = setdefault = update = get = _refuse
 
     def __reduce__(self) -> tuple:
         return collections.defaultdict, (dict,)

@@ -16,6 +16,7 @@ from .. import safetensors
 from ..clocks import Clocks
 from ..errors import Finished, InvalidArgument, Misuse
 from ..session import Session
+from .apart import Apart
 from .gate import Gate, Hook
 from .gradients import Gradients
 from .held import Held, LOST, has_left
@@ -39,11 +40,13 @@ class TorchJob(Loop):
 
     def __init__(self, model: nn.Module, optimizers: list[torch.optim.Optimizer], session: Session, layout: Layout, *,
                  translation: Optional[Translation] = None, refusal: Optional[Untranslatable] = None,
-                 overlap: str = "backward", evaluate: Optional[Evaluate] = None) -> None:
+                 overlap: str = "backward", evaluate: Optional[Evaluate] = None, apart: bool = False) -> None:
         self._model, self._optimizers, self._session, self._layout = model, optimizers, session, layout
         self._clocks = Clocks(session)
         self._local = session.info.exchange != "gradient"
-        self._overlap, self._examples_told, self._keeps_state = overlap, False, False
+        #: In a gradient exchange: each optimizer's step is exchanged by itself, when it comes.
+        self._apart = apart and not self._local
+        self._overlap, self._examples_told, self._keeps_state = "none" if self._apart else overlap, False, False
         self._rates = Rates(session.info.rank, optimizers, translation, why_fixed(session.info.has_schedule, refusal), layout)
         self._early_uses: set[str] = set()
         #: The numbers of the optimizers that have stepped in the job's step under way.
@@ -74,7 +77,9 @@ class TorchJob(Loop):
         super().__init__()
         watch(self._measures)
 
-    def _hook_gradients(self, translation: Optional[Translation]) -> Gradients:
+    def _hook_gradients(self, translation: Optional[Translation]) -> Union[Apart, Gradients]:
+        if self._apart:
+            return Apart(self._layout, self._optimizers, self._contribution, self._opening)
         indifferent = {name for name, p in self._layout.trained.items() if translation and translation.ignores_zeros(p)}
         return Gradients(self._layout, self._overlap != "none", indifferent, self._contribution, self._opening, self._final)
 
@@ -184,6 +189,9 @@ class TorchJob(Loop):
     def _tell(self) -> None:
         """Before the clock's first block leaves: what goes with each."""
         self._rates.tell(self._session.rates)
+        self._tell_examples()
+
+    def _tell_examples(self) -> None:
         if not self._examples_told and self._taken:
             self._session.examples(self._taken)
         self._examples_told = True
@@ -210,15 +218,15 @@ class TorchJob(Loop):
             if job._local:
                 return job._step_locally(number, closure)
             count_step(optimizer)
-            return job._step_remotely(closure)
+            return job._step_apart(number, closure) if job._apart else job._step_remotely(closure)
 
         for mark in STEP_MARKS:
             if hasattr(self._own_steps[number], mark):
                 setattr(step, mark, True)
         return step
 
-    def _step_remotely(self, closure: Optional[Callable[[], Any]]) -> Any:
-        """Sends what has not left. The servers update."""
+    def _open_remotely(self, closure: Optional[Callable[[], Any]]) -> Any:
+        """At step(): what the closure gives. A clock is open, and its contribution may be filled."""
         if self._left:
             raise Misuse(f"rank {self.rank}, clock {self.clock}: step() came after {self._given} of "
                          f"{self._given + len(self._left)} batches (exchange.accumulation): call it when job.last_batch "
@@ -233,6 +241,40 @@ class TorchJob(Loop):
         if not self._clocks.is_open:
             self._ready(True)
         self._gate.arrive_all()  # Until then the contribution may be on its way in the clock before.
+        return loss
+
+    def _step_apart(self, number: int, closure: Optional[Callable[[], Any]]) -> Any:
+        """Exchanges this optimizer's tensors. The clock goes on, for those of the others."""
+        if number in self._stepped:
+            self._end_step()
+        loss = self._open_remotely(closure)
+        self._rates.tell_part(self._session.rates, self._gradients.collect(number))
+        self._tell_examples()
+        first, count = self._gradients.range_of(number)
+        self._session.final(first, count)
+        self._stepped.add(number)
+        if self._closures_loss is None:
+            self._closures_loss = loss
+        if len(self._stepped) == len(self._optimizers):
+            self._end_step()
+        else:
+            self._wait(first, count)
+        self._weights.count_writes(self._gradients.parameters_of(number))
+        return loss
+
+    def _end_apart(self, stepped: set[int]) -> None:
+        """Ends the clock, in which these have stepped."""
+        self._gradients.leave_out(stepped)
+        if len(stepped) < len(self._optimizers):
+            # The last step has said so. A job that must not exchange parts of a clock hears of it here, in its first clock.
+            self._rates.tell_part(self._session.rates, ())
+        self._weights.hand_in_averaged(self._contribution())
+        self._clocks.report.steps = max(1, self._given)
+        self._end_clock()
+
+    def _step_remotely(self, closure: Optional[Callable[[], Any]]) -> Any:
+        """Sends what has not left. The servers update."""
+        loss = self._open_remotely(closure)
         if self._gradients.learning and self._rates.settles_late():
             self._gradients.keep_back()
         self._gradients.collect()
@@ -269,10 +311,10 @@ class TorchJob(Loop):
         batch, or before one of them steps again."""
         if not self._stepped:
             return
-        self._stepped.clear()
+        stepped, self._stepped = self._stepped, set()
         self._count(self._closures_loss)
         self._closures_loss = None
-        self._end_if_due()
+        self._end_apart(stepped) if self._apart else self._end_if_due()
 
     def _end_if_due(self) -> None:
         self._is_due = self._clocks.report.steps >= self.info.steps_per_clock
@@ -303,6 +345,9 @@ class TorchJob(Loop):
     def skip(self) -> None:
         """Counts this batch, or with `accumulation` those of the clock, as a step that moves nothing, in place of
         backward() and step()."""
+        if self._apart and self._stepped:
+            raise Misuse(f"rank {self.rank}, clock {self.clock}: an optimizer has stepped with this batch, and job.skip() cannot call "
+                         "its step back: skip before the first step()")
         if not self._begin():
             return
         self._gate.arrive_all()

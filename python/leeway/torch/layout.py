@@ -114,15 +114,28 @@ def _optimized(optimizers: Sequence[torch.optim.Optimizer], known: set[int]) -> 
     return set(found)
 
 
+def _apart(trained: dict[str, nn.Parameter], optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, nn.Parameter]:
+    """Those of each optimizer together, so that they have blocks of their own."""
+    owner = {id(parameter): which for which, optimizer in enumerate(optimizers) for group in optimizer.param_groups
+             for parameter in group["params"]}
+    return dict(sorted(trained.items(), key=lambda item: owner[id(item[1])]))
+
+
+def owned(layout: Layout, optimizers: Sequence[torch.optim.Optimizer]) -> list[list[str]]:
+    """The names of the trained parameters of each optimizer, in the order of the vector."""
+    ids = [{id(parameter) for group in optimizer.param_groups for parameter in group["params"]} for optimizer in optimizers]
+    return [[name for name, parameter in layout.trained.items() if id(parameter) in own] for own in ids]
+
+
 def plan(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer],
          factors: Optional[Mapping[int, tuple[float, float]]] = None) -> Layout:
-    """The layout, in the order of named_parameters(). `factors`: of learning rate and weight decay, by the parameter's
-    id. A parameter that no optimizer has, or that needs no gradient, is averaged: it keeps its value."""
+    """The layout, in the order of named_parameters(), optimizer by optimizer. `factors`: of learning rate and weight decay, by
+    the parameter's id. A parameter that no optimizer has, or that needs no gradient, is averaged: it keeps its value."""
     check_model(model)
     named = dict(model.named_parameters())
     known = {id(parameter) for parameter in named.values()}
     optimized = _optimized(optimizers, known)
-    trained = {n: p for n, p in named.items() if p.requires_grad and id(p) in optimized}
+    trained = _apart({n: p for n, p in named.items() if p.requires_grad and id(p) in optimized}, optimizers)
     frozen = {n: p for n, p in named.items() if n not in trained}
     buffers = dict(persistent_buffers(model))
     if not trained:
@@ -135,6 +148,12 @@ def plan(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer],
                               weight_decay_factor=decay)
     for name, value in {**frozen, **buffers}.items():
         schema[name] = Tensor(tuple(value.shape), kinds.get(id(value), "norm"), averaged=True)
+    if len(optimizers) > 1:
+        # The servers' blocks follow: one that two optimizers had could be exchanged with the later one only.
+        averaged = [name for name in schema if name not in trained]
+        for names in (*owned(Layout(schema, trained, frozen, buffers, {}), optimizers), averaged):
+            if names:
+                schema[names[0]] = dataclasses.replace(schema[names[0]], begins_block=True)
     places = {name: Place(name, first, count, schema[name].shape)
               for name, (first, count) in offsets_of(schema).items()}
     return Layout(schema, trained, frozen, buffers, places)

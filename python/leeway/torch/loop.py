@@ -107,8 +107,11 @@ class Loop(ClockedJob):
         if self._clocks.is_open:
             local = self.info.exchange != "gradient"
             if self._given > self._clocks.report.steps if local else self._given and self._is_last:
-                raise Misuse(f"rank {self.info.rank}, clock {self._clocks.clock}: {self._given} batches, and the last one has "
-                             "no step(): call optimizer.step() after each batch, or job.skip() to leave one out. To "
+                what = f"rank {self.info.rank}, clock {self._clocks.clock}: {self._given} batches, and the last one has no step(): "
+                if not local and self.info.steps_per_clock > 1:
+                    raise Misuse(f"{what}call optimizer.step() when job.last_batch is true, or job.skip() to leave the clock's batches "
+                                 "out. In the last clock of a pass there may be fewer batches than the job's accumulation says")
+                raise Misuse(f"{what}call optimizer.step() after each batch, or job.skip() to leave one out. To "
                              "accumulate over several batches set the job's exchange to {type: gradient, accumulation: "
                              "NUMBER}")
         return self._begin()
@@ -209,6 +212,11 @@ class Loop(ClockedJob):
         if why:
             raise InvalidArgument(f"job.batches: {why}: wrap the loader itself, `for batch in job.over(loader)`, and sample by "
                                   "job.rank and job.workers; or give the examples as torch.utils.data.Subset")
+        size, given = self.info.batch_size, loader.batch_sampler.batch_size
+        # 1 is what a loader has that says nothing.
+        if self.info.rank == 0 and (given not in (1, size) or loader.drop_last):
+            print(f"leeway: job.batches: a batch has the job's {size} examples (data.batch_size), and the last one of a pass is kept; "
+                  f"the loader says batch_size={given}, drop_last={loader.drop_last}", file=sys.stderr, flush=True)
         return type(loader.batch_sampler.sampler) is RandomSampler
 
     def over(self, loader: Iterable[Any]) -> "_Over":

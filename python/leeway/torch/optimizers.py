@@ -107,12 +107,40 @@ def as_list(given: Any) -> list[torch.optim.Optimizer]:
     return optimizers
 
 
-def translate(optimizers: Sequence[torch.optim.Optimizer]) -> Translation:
-    """Raises Untranslatable, with what would do."""
-    if len(optimizers) > 1:
-        raise Untranslatable(f"the servers have one rule, and the script {len(optimizers)} optimizers, each of which steps by "
-                             "itself. Where they step together make one with param groups; else " + ELSEWHERE)
-    optimizer = optimizers[0]
+def translate(optimizers: Sequence[torch.optim.Optimizer], apart: bool = False) -> Translation:
+    """`apart`: they step by themselves, each its own tensors. Raises Untranslatable, with what would do."""
+    updates = [update for optimizer in optimizers for update in _updates(optimizer)]
+    groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+    owners = [(which, number) for which, optimizer in enumerate(optimizers) for number in range(len(optimizer.param_groups))]
+    for (which, number), update in zip(owners, updates):
+        differ = [key for key in {**update, **updates[0]} if update.get(key) != updates[0].get(key)]
+        if differ:
+            what = f"param group {number} differs from group 0" if len(optimizers) == 1 else \
+                f"group {number} of optimizer {which} ({type(optimizers[which]).__name__}) differs from optimizer 0 " \
+                f"({type(optimizers[0]).__name__})"
+            raise Untranslatable(f"{what} in {', '.join(differ)}: the servers have one rule, which differs by group and "
+                                 f"optimizer in lr and weight_decay only. Or {ELSEWHERE}")
+    rates = _rates(optimizers, groups)
+    decay = max(float(group["weight_decay"]) for group in groups)
+    update = {**updates[0], "learning_rate": max(rates), "weight_decay": decay}
+    if apart and update["type"] in ("adam", "adamw"):
+        update["steps_by_element"] = True
+    return Translation(update, _factors(groups, rates, decay), rates)
+
+
+def _rates(optimizers: Sequence[torch.optim.Optimizer], groups: list[dict]) -> list[float]:
+    """By group, all above 0. What a scheduler from before join makes of the rate is the first step's."""
+    rates = [float(group.get("initial_lr", group["lr"])) for group in groups]
+    if max(rates) <= 0:
+        names = ", ".join(map(_name, optimizers))
+        raise Untranslatable(f"the learning rate of {names} is {max(rates)}: it must be above 0 in one group at "
+                             "least. To begin at 0, give the optimizer the later rate and let a scheduler, such as LambdaLR, "
+                             "lower it")
+    return [each or max(rates) for each in rates]
+
+
+def _updates(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
+    """By group, but for lr and weight decay."""
     groups = optimizer.param_groups
     rule = RULES.get(type(optimizer))
     if rule is None:
@@ -128,23 +156,7 @@ def translate(optimizers: Sequence[torch.optim.Optimizer]) -> Translation:
         if unknown:
             raise Untranslatable(f"param group {number} of {_name(optimizer)} has {', '.join(unknown)}, which the servers "
                                  f"do not know: leave it out, or {ELSEWHERE}")
-    updates = [rule(group) for group in groups]
-    for number, update in enumerate(updates):
-        differ = [key for key in update if update.get(key) != updates[0].get(key)]
-        if differ or update.keys() != updates[0].keys():
-            raise Untranslatable(f"param group {number} differs from group 0 in {', '.join(differ) or 'momentum'}: the "
-                                 f"servers' rule differs by group in lr and weight_decay only. Or {ELSEWHERE}")
-    # What a scheduler from before join makes of the rate is the first step's.
-    rates = [float(group.get("initial_lr", group["lr"])) for group in groups]
-    rate = max(rates)
-    decay = max(float(group["weight_decay"]) for group in groups)
-    if rate <= 0:
-        raise Untranslatable(f"the learning rate of {_name(optimizer)} is {rate}: it must be above 0 in one group at "
-                             "least. To begin at 0, give the optimizer the later rate and let a scheduler, such as LambdaLR, "
-                             "lower it")
-    rates = [each or rate for each in rates]
-    update = {**updates[0], "learning_rate": rate, "weight_decay": decay}
-    return Translation(update, _factors(groups, rates, decay), rates)
+    return [rule(group) for group in groups]
 
 
 def _factors(groups: list[dict], rates: list[float], decay: float) -> dict[int, tuple[float, float]]:

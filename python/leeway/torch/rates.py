@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Container, Iterable, Optional, Sequence
 
 import torch
 
 from ..errors import InvalidArgument, Misuse
+from ..session import Parts
 from .layout import Layout
 from .optimizers import COMMON, ELSEWHERE, NOTED, Translation, Untranslatable
 from .schedulers import CONSTANT, state_of
@@ -34,6 +35,12 @@ def why_fixed(has_schedule: bool, refusal: Optional[Untranslatable]) -> Optional
     return None
 
 
+def _merged(parts: Iterable[tuple[int, Optional[float]]]) -> Parts:
+    """Neighbours with the same factor as one part."""
+    runs = itertools.groupby(parts, lambda part: part[1])
+    return [(max(end for end, _ in run), factor) for factor, run in runs]
+
+
 class Rates:
     """The rates of one rank's optimizers. `fixed` is what why_fixed gives."""
 
@@ -42,8 +49,8 @@ class Rates:
         self._rank, self._optimizers = rank, optimizers
         self._why_fixed, self._known = fixed, translation.rates if translation and not fixed else None
         number = {id(parameter): number for number, group in enumerate(self._groups) for parameter in group["params"]}
-        #: For each trained tensor: where its elements end, and its group.
-        self._ends = [(layout.places[name].first + layout.places[name].count, number[id(parameter)])
+        #: For each trained tensor: its name, where its elements end, and its group.
+        self._ends = [(name, layout.places[name].first + layout.places[name].count, number[id(parameter)])
                       for name, parameter in layout.trained.items()]
         self._first = self._fixed()
         self.begin()
@@ -102,7 +109,7 @@ class Rates:
                          "before backward(), so blocks have left with the old rate. Set it before backward(), or join with "
                          "overlap=\"none\"")
 
-    def tell(self, rates: Callable[[Sequence[tuple[int, float]]], None]) -> None:
+    def tell(self, rates: Callable[[Parts], None]) -> None:
         """Before the clock's first block leaves."""
         if self._told is not None:
             return
@@ -110,6 +117,10 @@ class Rates:
         if any(factor != 1 for factor in self._told):
             rates(self._parts(self._told))
 
-    def _parts(self, factors: Factors) -> list[tuple[int, float]]:
-        runs = itertools.groupby(((end, factors[number]) for end, number in self._ends), lambda part: part[1])
-        return [(max(end for end, _ in run), factor) for factor, run in runs]
+    def tell_part(self, rates: Callable[[Parts], None], updated: Container[str]) -> None:
+        """Before the elements of one of several optimizers leave: which tensors its step updates, and by which rate."""
+        now = self._now()
+        rates(_merged((end, (now[number] if now else 1.0) if name in updated else None) for name, end, number in self._ends))
+
+    def _parts(self, factors: Factors) -> Parts:
+        return _merged((end, factors[number]) for _, end, number in self._ends)

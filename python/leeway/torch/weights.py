@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Iterable
+
 import torch
+from torch import nn
 
 from ..errors import Misuse
 from ..session import Session
@@ -46,6 +49,13 @@ class Weights:
                 place = self._layout.places[name]
                 vector[place.first:place.first + place.count].view(place.shape).copy_(tensor)
 
+    def count_writes(self, parameters: Iterable[nn.Parameter]) -> None:
+        """The servers have updated these. Autograd hears of it as of an optimizer's step, so that a graph from before it that
+        needs their old values is an error in backward(), as in PyTorch."""
+        for parameter in parameters:
+            parameter.detach().view(-1)[:0].zero_()  # It has the parameter's count of writes.
+        self._writes.accept()
+
     def accept(self) -> None:
         """What was written so far is known."""
         self._writes.accept()
@@ -71,8 +81,8 @@ class Weights:
                 servers = torch.from_numpy(self._session.read_again())
             if servers is None or not torch.equal(servers[place.first:place.first + place.count],
                                                   self.vector[place.first:place.first + place.count]):
-                raise Misuse(f"rank {rank}, parameter {name}: the script has changed it (load_state_dict or a clamp, "
-                             "say), and in a gradient exchange the weights are the servers'. Load weights before join. To "
+                raise Misuse(f"rank {rank}, parameter {name}: the script has changed it (load_state_dict, a clamp, or an "
+                             "optimizer that join did not get, say), and in a gradient exchange the weights are the servers'. Load weights before join. To "
                              "change them while training, train with `exchange: {type: delta}`, where they are the worker's. "
                              "Values that are put back are no change, if the forward passes between are under torch.no_grad()")
 

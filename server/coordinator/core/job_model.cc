@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/block_cuts.h"
 #include "common/blocks.h"
 #include "common/counted.h"
 #include "common/printable.h"
@@ -22,11 +23,15 @@ constexpr uint64_t kStepsPerEpochMax = uint64_t{1} << 40;
 // Outside of gradient exchanges the factors apply to the worker's own steps, so servers do not get
 // them.
 void ClearFactors(v1::ModelSchema& schema) {
-  for (v1::TensorSpec& tensor : *schema.mutable_tensors()) tensor.clear_factors();
+  for (v1::TensorSpec& tensor : *schema.mutable_tensors()) {
+    tensor.clear_factors();
+    tensor.clear_begins_block();
+  }
 }
 
 BlockLayout LayoutOf(const v1::ModelSchema& schema, const JobFacts& facts) {
-  return BlockLayout::ForModel(schema.total(), facts.shards(), facts.job().servers().block_bytes());
+  return BlockLayout::ForModel(schema.total(), facts.shards(), facts.job().servers().block_bytes(),
+                               BlockCutsOf(schema));
 }
 
 }  // namespace
@@ -68,7 +73,13 @@ absl::Status JobModel::Check(const v1::RegisterWorkerRequest& request,
 
 absl::Status JobModel::CheckFactors(const v1::ModelSchema& schema, const std::string& who) const {
   for (const v1::TensorSpec& tensor : schema.tensors()) {
-    if (!tensor.has_factors() || IsExternal(facts_.job())) continue;
+    if (IsExternal(facts_.job())) continue;
+    if (tensor.begins_block()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(who, ": a block begins with tensor '", tensor.name(),
+                       "', which goes with model.type external only"));
+    }
+    if (!tensor.has_factors()) continue;
     return absl::InvalidArgumentError(
         absl::StrCat(who, ": tensor '", tensor.name(),
                      "' has factors of its own, which need model.type external; other jobs have "

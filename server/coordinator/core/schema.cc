@@ -116,6 +116,12 @@ absl::Status CompareFactors(const std::string& expected_owner, const v1::ModelSc
   for (int i = 0; i < std::min(expected.tensors_size(), actual.tensors_size()); ++i) {
     const v1::Factors& a = expected.tensors(i).factors();
     const v1::Factors& b = actual.tensors(i).factors();
+    if (expected.tensors(i).begins_block() != actual.tensors(i).begins_block()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the optimizers differ: that a block begins with tensor '",
+                       actual.tensors(i).name(), "' is said by one of ", actual_owner, " and ",
+                       expected_owner, "; start every worker with the same program and options"));
+    }
     if (a.learning_rate() == b.learning_rate() && a.weight_decay() == b.weight_decay()) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("the optimizers differ: the factors of tensor '", actual.tensors(i).name(),
@@ -132,6 +138,7 @@ void TakeTraits(const v1::ModelSchema& from, v1::ModelSchema& to) {
     if (from.tensors(i).kind() != v1::TENSOR_KIND_WEIGHT) {
       to.mutable_tensors(i)->set_kind(from.tensors(i).kind());
     }
+    to.mutable_tensors(i)->set_begins_block(from.tensors(i).begins_block());
     to.mutable_tensors(i)->clear_factors();
     if (from.tensors(i).has_factors()) {
       *to.mutable_tensors(i)->mutable_factors() = from.tensors(i).factors();

@@ -3,9 +3,11 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "client/exchange/kept_state.h"
 #include "common/buffer.h"
 #include "common/status.h"
@@ -49,20 +51,27 @@ class Notes : public ExchangeListener {
 };
 
 struct Rig {
-  explicit Rig(const v1::Exchange& exchange) {
+  // With `tensor` a block begins, which else are of four.
+  explicit Rig(const v1::Exchange& exchange, int tensor = 0) {
     *reply.mutable_job()->mutable_exchange() = exchange;
     reply.mutable_job()->mutable_data()->set_batch_size(2);
     *reply.mutable_schema() = Schema();
+    BlockCuts cuts;
+    if (tensor > 0) {
+      reply.mutable_schema()->mutable_tensors(tensor)->set_begins_block(true);
+      cuts.push_back(Schema().tensors(tensor).offset());
+    }
     reply.mutable_length()->set_steps(100);
     reply.mutable_length()->set_steps_per_clock(3);
     const bool elastic = exchange.has_elastic();
     model = std::make_shared<testing::FakeModel>(
-        *BlockLayout::FromWire(6, 1, 4), elastic,
+        *BlockLayout::FromWire(6, 1, 4, cuts), elastic,
         static_cast<float>(elastic ? exchange.elastic().alpha() : 0));
     ParameterClientOptions options;
     options.servers = {"a:1"};
     options.total = 6;
     options.block_elements = 4;
+    options.cuts = cuts;
     client = *ParameterClient::Open(options, testing::Reach(model));
     steps = *MakeStepExchange(
         {.registration = reply, .client = *client, .listener = notes, .weights = weights.span()});
@@ -181,6 +190,54 @@ TEST_CASE(
   Rig delta(Delta());
   delta.Begin(0);
   CHECK(absl::IsUnimplemented(delta.steps->SetRates(rates)));
+}
+
+TEST_CASE("where a block begins with a tensor, what is before it is exchanged within the clock") {
+  Rig rig(Gradient(), 1);
+  rig.Begin(0);
+  Fill(rig.steps->contribution(), {1, 2, 3, 4, 5, 0});
+  const auto rates = [](std::optional<double> weight, std::optional<double> bias) {
+    auto parts = std::make_shared<std::vector<UpdatePart>>();
+    parts->push_back({.end = 3, .rate = weight.value_or(1), .skip = !weight.has_value()});
+    parts->push_back({.end = 5, .rate = bias.value_or(1), .skip = !bias.has_value()});
+    return parts;
+  };
+  REQUIRE(rig.steps->SetRates(rates(0.5, 1)).ok());
+  REQUIRE(rig.steps->Final({0, 3}).ok());
+  REQUIRE(*rig.steps->Wait({0, 3}, kForever));
+  // The fake server knows of no rates.
+  CHECK(rig.weights.span()[0] == -1);
+  REQUIRE(rig.steps->SetRates(rates(std::nullopt, 0.25)).ok());
+  REQUIRE(*rig.steps->End(2, kForever));
+  rig.steps->StartClock(1);
+  REQUIRE(rig.steps->SetRates(rates(std::nullopt, 1)).ok());
+  REQUIRE(*rig.steps->End(2, kForever));
+  REQUIRE(*rig.steps->SettleUntil(kForever));
+  std::vector<std::string> sent;
+  for (const auto& request : rig.model->requests()) {
+    if (request.method != "PushPull") continue;
+    std::string& text = sent.emplace_back(std::to_string(request.header.block()));
+    text += " of " + std::to_string(request.values.size()) + ":";
+    for (const v1::RatePart& part : request.header.rates()) {
+      text += part.skip() ? " skip" : " x " + std::to_string(part.factor()).substr(0, 4);
+    }
+  }
+  // The one that is skipped whole has left without its values.
+  CHECK(sent == std::vector<std::string>{"0 of 3: x 0.50", "1 of 3: x 0.25", "0 of 0: skip",
+                                         "1 of 3: x 1.00"});
+}
+
+TEST_CASE("a gradient that is judged as a whole is not exchanged in parts") {
+  v1::Exchange guarded = Gradient();
+  guarded.set_max_norm(1);
+  Rig rig(guarded, 1);
+  rig.Begin(0);
+  Fill(rig.steps->contribution(), {1, 2, 3, 4, 5, 0});
+  REQUIRE(rig.steps->SetRates(nullptr).ok());
+  REQUIRE(rig.steps->Final({0, 3}).ok());
+  const absl::Status refused = rig.steps->SetRates(nullptr);
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK(absl::StrContains(refused.message(), "exchange.max_norm"));
 }
 
 TEST_CASE("a foreign gradient weighs what its program says by the time that its blocks leave") {

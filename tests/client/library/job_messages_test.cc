@@ -40,14 +40,16 @@ TEST_CASE("a program hears whether the job moves the rate by itself") {
 
 TEST_CASE("a program's rates are parts of all trained elements") {
   CHECK(*RatesFrom({}, 9) == nullptr);
-  const std::vector<JobRate> rates = {{4, 0.5}, {9, 0}};
+  const std::vector<JobRate> rates = {{4, 0.5}, {6, -1, true}, {9, 0}};
   const auto parts = RatesFrom(rates, 9);
   REQUIRE(parts.ok());
-  REQUIRE((*parts)->size() == 2);
+  REQUIRE((*parts)->size() == 3);
   CHECK((*parts)->at(0).end == 4);
   CHECK((*parts)->at(0).rate == 0.5);
-  CHECK((*parts)->at(1).rate == 0);
-  CHECK((*parts)->at(1).decay == 1);
+  CHECK((*parts)->at(1).skip);
+  CHECK((*parts)->at(2).rate == 0);
+  CHECK((*parts)->at(2).decay == 1);
+  CHECK_FALSE((*parts)->at(2).skip);
   for (const auto& [wrong, text] : std::vector<std::pair<std::vector<JobRate>, std::string>>{
            {{{4, 1}}, "rates[0].end: the last one is 4; there are 9 trained elements"},
            {{{10, 1}}, "rates[0].end: 10 after 0"},

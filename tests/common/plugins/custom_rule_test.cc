@@ -78,11 +78,11 @@ TEST_CASE("a rule that cannot be made is an error that names it") {
       {"rule: 'four_slots'", "rule 'four_slots': has 4 slots; at most 3 are allowed"},
       {"rule: 'same_slots'",
        "rule 'same_slots': slot 1 needs a name of its own, of small letters, digits and '_', and a "
-       "finite start; weights, shadow and average are taken"},
+       "finite start; weights, shadow, average and steps are taken"},
       {"rule: 'unread'",
        "rule 'unread': the plugin reads the option 'fault', but does not register it"},
   };
-  for (const char* taken : {"weights", "shadow", "average"}) {
+  for (const char* taken : {"weights", "shadow", "average", "steps"}) {
     CHECK_THAT(Rule(absl::StrCat("rule: '", taken, "_slot'")).status().ToString(),
                Catch::Contains("slot 0 needs a name of its own"));
   }

@@ -127,7 +127,7 @@ LEEWAY_PLUGIN(registry) {
   registry.Add(RuleSpec{"two_slots", {}, [](const Options&) {
                           return std::make_unique<Rule>(std::vector<Slot>{{"a", 0}, {"b", 0}});
                         }});
-  for (const char* taken : {"weights", "shadow", "average"}) {
+  for (const char* taken : {"weights", "shadow", "average", "steps"}) {
     registry.Add(RuleSpec{std::string(taken) + "_slot", {}, [taken](const Options&) {
                             return std::make_unique<Rule>(std::vector<Slot>{{taken, 0}});
                           }});

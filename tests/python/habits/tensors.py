@@ -118,10 +118,10 @@ class Branches(nn.Module):
         return self.heads[which](self.body(x).tanh())
 
 
-def alternate(run, **options):
+def alternate(run, as_list=False, kind=sgd, **options):
     model = Branches()
-    optimizer = sgd(model.parameters(), **options)
-    job = run.join(model, optimizer)
+    optimizer = kind(model.parameters(), **options)
+    job = run.join(model, [optimizer] if as_list else optimizer)
     for step, (x, y) in enumerate(job.over(run.batches())):
         optimizer.zero_grad(set_to_none=True)
         F.cross_entropy(model(x, step % 2), y).backward()
@@ -129,10 +129,20 @@ def alternate(run, **options):
     return weights(model)
 
 
-@row(refused="heads.1.weight: it has no gradient.*delta")
+@row(refused="heads.1.weight: it has no gradient.*as a list")
 @row("delta")
 def two_tasks_in_turn(run):
     return alternate(run)
+
+
+@row(two=True)
+def two_tasks_in_turn_by_a_list(run):
+    return alternate(run, as_list=True, weight_decay=0.1)
+
+
+@row(two=True)
+def two_tasks_in_turn_by_a_list_of_adam(run):
+    return alternate(run, as_list=True, kind=torch.optim.Adam, lr=0.01, weight_decay=0.1)
 
 
 @row(two=True)

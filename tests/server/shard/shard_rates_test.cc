@@ -18,12 +18,15 @@ using testing::SgdOptions;
 using testing::World;
 
 using Rates = std::vector<std::pair<uint64_t, double>>;
+// In place of a factor.
+constexpr double kSkip = -1;
 
 v1::ExchangeHeader With(v1::ExchangeHeader header, const Rates& rates) {
   for (const auto& [end, factor] : rates) {
     v1::RatePart& part = *header.add_rates();
     part.set_end(end);
-    part.set_factor(factor);
+    part.set_skip(factor == kSkip);
+    part.set_factor(factor == kSkip ? 1 : factor);
   }
   return header;
 }
@@ -134,6 +137,95 @@ TEST_CASE("a rate that is none is refused by its field before anything changes")
   Reply reply;
   PushPull(world, 0, 0, 2, {{kBlock, 1}}, reply);
   CHECK(reply.first() == 8);
+}
+
+TEST_CASE("a contribution updates what it does not skip, and a block's momentum stays there") {
+  Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_SYNC, 1);
+  options.job.mutable_update()->mutable_sgd()->set_momentum(0.5);
+  World world(options);
+  world.Initialize(0);
+  Reply replies[3];
+  PushPull(world, 0, 0, 1, {{8, 1}, {kBlock, kSkip}}, replies[0]);
+  PushPull(world, 0, 1, 1, {{8, kSkip}, {kBlock, 0.5}}, replies[1]);
+  PushPull(world, 0, 2, 1, {}, replies[2]);
+  const auto after = [&](int clock, size_t i) {
+    return (*replies[clock].result)->values.span()[i];
+  };
+  CHECK(after(0, 7) == -1);
+  CHECK(after(0, 8) == 0);
+  CHECK(after(1, 7) == -1);
+  CHECK(after(1, 8) == -0.5);
+  CHECK(after(2, 7) == -2.5);
+  CHECK(after(2, 8) == -2);
+}
+
+TEST_CASE("a block that is skipped whole needs no payload; part of it does") {
+  World world(SgdOptions(v1::CONSISTENCY_MODE_SYNC, 2));
+  world.Initialize(10);
+  const auto without = [&](uint32_t rank, const Rates& rates, Reply& reply, uint64_t clock = 0,
+                           uint64_t examples = 10) {
+    world.shard->Contribute(With(world.Header(rank, clock, 0, examples), rates), {}, true,
+                            world.now, reply.Done());
+  };
+  Reply refused[2];
+  without(0, {{8, 1}, {kBlock, kSkip}}, refused[0]);
+  CHECK_THAT(std::string(refused[0].status().message()), Contains("payload: 0 values"));
+  without(0, {}, refused[1]);
+  CHECK_THAT(std::string(refused[1].status().message()), Contains("payload: 0 values"));
+  Reply replies[2], next[2];
+  without(0, {{kBlock, kSkip}}, replies[0]);
+  // In parts, and with values that nobody reads.
+  PushPull(world, 1, 0, 2, {{8, kSkip}, {kBlock, kSkip}}, replies[1]);
+  CHECK(replies[0].first() == 10);
+  CHECK(replies[1].first() == 10);
+  PushPull(world, 0, 1, 2, {}, next[0]);
+  PushPull(world, 1, 1, 2, {}, next[1]);
+  CHECK(next[1].first() == 8);
+  // Beside one that updates the block it is no part of the sum.
+  Reply last[2];
+  without(0, {{kBlock, kSkip}}, last[0], 2, 0);
+  PushPull(world, 1, 2, 2, {}, last[1]);
+  CHECK(last[0].first() == 6);
+}
+
+TEST_CASE("in sync mode workers that update different tensors are refused by name") {
+  World world(SgdOptions(v1::CONSISTENCY_MODE_SYNC, 2));
+  world.Initialize(10);
+  Reply refused[2], replies[2];
+  PushPull(world, 0, 0, 2, {{8, 1}, {kBlock, kSkip}}, refused[0]);
+  PushPull(world, 1, 0, 2, {}, refused[1]);
+  for (const Reply& each : refused) {
+    CHECK(absl::IsInvalidArgument(each.status()));
+    CHECK_THAT(std::string(each.status().message()),
+               Contains("workers 0 and 1 update different tensors: worker 1 updates element 8") &&
+                   Contains("worker 0 leaves it out") && Contains("see Several optimizers"));
+  }
+  // One without examples has no say, and one that leaves all out is no part of the mean.
+  PushPull(world, 0, 0, 0, {}, replies[0], 0);
+  PushPull(world, 1, 0, 2, {{8, 1}, {kBlock, kSkip}}, replies[1]);
+  CHECK(replies[0].first() == 8);
+  CHECK((*replies[1].result)->values.span()[8] == 10);
+}
+
+TEST_CASE("a rule that counts the updates of a block refuses to skip; by element it does not") {
+  Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_SYNC, 1);
+  options.job.mutable_update()->mutable_adam();
+  World world(options);
+  world.Initialize(10);
+  Reply refused;
+  PushPull(world, 0, 0, 2, {{8, 1}, {kBlock, kSkip}}, refused);
+  CHECK(absl::IsInvalidArgument(refused.status()));
+  CHECK_THAT(std::string(refused.status().message()),
+             Contains("header.rates[1].skip: the job's rule counts") &&
+                 Contains("update.steps_by_element: true"));
+  options.job.mutable_update()->set_steps_by_element(true);
+  World counting(options);
+  counting.Initialize(10);
+  Reply reply;
+  PushPull(counting, 0, 0, 2, {{8, 1}, {kBlock, kSkip}}, reply);
+  REQUIRE(reply.status().ok());
+  CHECK((*reply.result)->values.span()[8] == 10);
+  CHECK((*reply.result)->values.span()[0] < 10);
 }
 
 TEST_CASE("an elastic exchange and a combined contribution have no rates") {

@@ -139,6 +139,11 @@ TEST_CASE("other jobs take no rule and no factors from a worker") {
       Register(job, request).status(), absl::StatusCode::kInvalidArgument,
       "worker 0 (process 100 on host): tensor 'dense_0/bias' has factors of its own, which "
       "need model.type external; other jobs have update.factors");
+  request = Bringing(0, nullptr);
+  request.mutable_schema()->mutable_tensors(1)->set_begins_block(true);
+  CheckRefused(Register(job, request).status(), absl::StatusCode::kInvalidArgument,
+               "worker 0 (process 100 on host): a block begins with tensor 'dense_0/bias', which "
+               "goes with model.type external only");
 }
 
 TEST_CASE("the optimizer of a worker that makes its own steps is its own business") {
@@ -150,6 +155,7 @@ TEST_CASE("the optimizer of a worker that makes its own steps is its own busines
   v1::RegisterWorkerRequest first = Bringing(0, kRule), second = Bringing(1, kOther);
   first.mutable_schema()->mutable_tensors(0)->mutable_factors()->set_learning_rate(0.5);
   second.mutable_schema()->mutable_tensors(1)->mutable_factors()->set_learning_rate(2);
+  second.mutable_schema()->mutable_tensors(1)->set_begins_block(true);
   for (uint32_t i = 0; i < job.servers; ++i) job.Server(i).IgnoreError();
   CHECK(absl::IsUnavailable(Register(job, first).status()));
   CHECK(absl::IsUnavailable(Register(job, second).status()));
@@ -158,6 +164,7 @@ TEST_CASE("the optimizer of a worker that makes its own steps is its own busines
   CHECK_FALSE(commands[0].request.has_update());
   for (const v1::TensorSpec& tensor : commands[0].request.schema().tensors()) {
     CHECK_FALSE(tensor.has_factors());
+    CHECK_FALSE(tensor.begins_block());
   }
 }
 
@@ -183,6 +190,23 @@ TEST_CASE("factors reach the servers, and differ on no worker") {
   CheckRefused(Register(job, second).status(), absl::StatusCode::kInvalidArgument,
                "worker 1 (process 101 on host): the model's schema: tensor 'dense_0/weight': "
                "factors.learning_rate: must be at least 0; it is -1");
+}
+
+TEST_CASE("where blocks begin reaches the servers, and differs on no worker") {
+  Scenario job(External());
+  v1::RegisterWorkerRequest first = Bringing(0, kRule), second = Bringing(1, kRule);
+  first.mutable_schema()->mutable_tensors(1)->set_begins_block(true);
+  for (uint32_t i = 0; i < job.servers; ++i) job.Server(i).IgnoreError();
+  CHECK(absl::IsUnavailable(Register(job, first).status()));
+  CheckRefused(Register(job, second).status(), absl::StatusCode::kFailedPrecondition,
+               "the optimizers differ: that a block begins with tensor 'dense_0/bias' is said by "
+               "one of worker 1 (process 101 on host) and worker 0 (process 100 on host); start "
+               "every worker with the same program and options");
+  second.mutable_schema()->mutable_tensors(1)->set_begins_block(true);
+  CHECK(absl::IsUnavailable(Register(job, second).status()));
+  const auto commands = job.Take<ConfigureServer>();
+  REQUIRE(commands.size() == 2);
+  CHECK(commands[0].request.schema().tensors(1).begins_block());
 }
 
 // ---- lives of the coordinator

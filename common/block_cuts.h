@@ -1,0 +1,12 @@
+// Where a model's tensors ask for a block of their own (coordinator.proto,
+// TensorSpec.begins_block).
+#pragma once
+
+#include "common/blocks.h"
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+BlockCuts BlockCutsOf(const v1::ModelSchema& schema);
+
+}  // namespace leeway
