@@ -266,6 +266,12 @@ WorkerExit ExitOf(const absl::Status& status) {
   }
 }
 
+// Leaves the job because of an error that a restart would not mend.
+WorkerEnd LeaveForGood(CoordinatorSession& session, const absl::Status& why) {
+  session.Leave(v1::LEAVE_FAILED, 0, std::string(why.message())).IgnoreError();
+  return {WorkerExit::kPermanent, why};
+}
+
 WorkerEnd RunWorker(const WorkerOptions& options) {
   const CoordinatorSession::Options process = {.address = options.coordinator,
                                                .host = options.host,
@@ -296,13 +302,11 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
     SetLogRole(absl::StrCat("worker ", registration->rank()));
     if (absl::Status status = Complete(*registration, options.data_dir, equipped, *equipment);
         !status.ok()) {
-      session.Leave(v1::LEAVE_FAILED, 0, std::string(status.message())).IgnoreError();
-      return {WorkerExit::kPermanent, status};
+      return LeaveForGood(session, status);
     }
     equipped = registration->rank();
     if (absl::Status status = CheckGroup(before, *registration); !status.ok()) {
-      session.Leave(v1::LEAVE_FAILED, 0, std::string(status.message())).IgnoreError();
-      return {WorkerExit::kPermanent, status};
+      return LeaveForGood(session, status);
     }
     const WorkerEnd end = TrainAndLeave(options, *registration, session, *equipment);
     // The other workers have gone on without this worker, and this worker's state is not valid at

@@ -35,7 +35,7 @@
 #include "server/node/job_network.h"
 #include "server/node/listening.h"
 #include "server/node/run_lock.h"
-#include "server/outcome/history.h"
+#include "server/node/run_start.h"
 #include "server/outcome/run_files.h"
 #include "server/outcome/run_outcome.h"
 
@@ -57,115 +57,6 @@ constexpr std::chrono::seconds kHowAtMost(3);
 // asking again.
 constexpr std::chrono::seconds kDrainAttempt(2);
 constexpr std::chrono::milliseconds kDrainPause(20);
-
-// Writes the job file, so that the run folder shows what was run even without a launcher.
-absl::Status KeepJobFile(const std::string& run_dir, const v1::TrainingJob& job) {
-  const std::string path = run_dir + "/job.yaml";
-  ASSIGN_OR_RETURN(Storage* const storage, StorageOf(path));
-  const absl::Status there = storage->SizeOf(path).status();
-  return absl::IsNotFound(there) ? WriteStored(path, ToYaml(job)) : there;
-}
-
-absl::StatusOr<std::optional<CoordinatorOptions::Resumed>> NewestCheckpoint(
-    const std::string& run_dir) {
-  ASSIGN_OR_RETURN(CheckpointSearch search, FindNewestCheckpoint(run_dir));
-  for (const std::string& warning : search.warnings) spdlog::warn("{}", warning);
-  RETURN_IF_ERROR(CheckNothingLost(run_dir, search));
-  if (!search.newest.has_value()) return std::nullopt;
-  return CoordinatorOptions::Resumed{std::move(search.newest->manifest),
-                                     std::move(search.newest->folder)};
-}
-
-absl::StatusOr<CoordinatorOptions::Resumed> FindCheckpoint(const std::string& run_dir,
-                                                           const v1::TrainingJob& job) {
-  ASSIGN_OR_RETURN(auto newest, NewestCheckpoint(run_dir));
-  if (!newest.has_value()) {
-    return absl::NotFoundError(
-        absl::StrCat("--resume: ", run_dir, "/checkpoints has no complete checkpoint"));
-  }
-  RETURN_IF_ERROR(Annotate(CheckGoesOn(newest->manifest, job), "--resume"));
-  spdlog::info("the job continues from {}", newest->folder);
-  return *std::move(newest);
-}
-
-// Returns the highest incarnation that a worker of the run may have.
-uint64_t IncarnationsBefore(const std::optional<v1::CoordinatorRecord>& record) {
-  if (record && record->has_incarnations()) return record->incarnations();
-  // Incarnations that are not on record came from the wall clock (version 0.1.0).
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
-// Whether a job that has ended still has work to do.
-bool MayGoOn(const v1::CoordinatorRecord& record) {
-  const bool failed = record.outcome() == v1::JOB_FAILED && !record.permanent();
-  return record.checkpointed() && (failed || record.outcome() == v1::JOB_STOPPED);
-}
-
-absl::Status CheckFresh(const std::string& run_dir) {
-  ASSIGN_OR_RETURN(const auto newest, NewestCheckpoint(run_dir));
-  if (!newest.has_value()) return absl::OkStatus();
-  return absl::AlreadyExistsError(absl::StrCat("--run-dir ", run_dir, " holds the checkpoint ",
-                                               newest->folder,
-                                               ": use --resume to continue from it"));
-}
-
-// Returns how a server ends that could not join the job.
-ServerEnd EndOf(const absl::Status& joined) {
-  switch (joined.code()) {
-    case absl::StatusCode::kAborted:
-      return {kExitReplaced, joined};
-    case absl::StatusCode::kInvalidArgument:
-      return {kExitUsage, joined};
-    // The programs have different versions, or the job has failed.
-    case absl::StatusCode::kFailedPrecondition:
-    // The token or the certificate belongs to another job.
-    case absl::StatusCode::kUnauthenticated:
-    case absl::StatusCode::kPermissionDenied:
-      return {kExitPermanent, joined};
-    default:
-      return {kExitTemporary, joined};
-  }
-}
-
-ServerEnd EndOf(v1::JobState outcome, const std::string& message) {
-  if (outcome == v1::JOB_STOPPED) return {kExitStopped, absl::OkStatus()};
-  if (outcome != v1::JOB_FAILED) return {kExitDone, absl::OkStatus()};
-  return {kExitPermanent, absl::InternalError(absl::StrCat("the job failed: ", message))};
-}
-
-// Returns the earlier evaluations, for early_stop. If the log is damaged, some evaluations may be
-// missing, and the job then continues for longer.
-std::vector<v1::EvaluationMetrics> EvaluationsBefore(const std::string& run_dir) {
-  const RunHistory history = ReadWithAllEvaluations(absl::StrCat(run_dir, "/", kMetricsFile));
-  if (const std::string gaps = history.Gaps(); !gaps.empty()) {
-    spdlog::warn("{}: {}; early_stop uses the evaluations that are left", history.file, gaps);
-  }
-  std::vector<v1::EvaluationMetrics> evaluations;
-  for (const RunHistory::Evaluation& each : history.evaluations) {
-    v1::EvaluationMetrics& metrics = evaluations.emplace_back();
-    metrics.set_clock(each.clock);
-    metrics.set_epoch(each.epoch);
-    metrics.set_test_loss(each.test_loss);
-    if (each.test_accuracy) metrics.set_test_accuracy(*each.test_accuracy);
-  }
-  return evaluations;
-}
-
-// How a server ends whose job has failed. `record` is the job's newest record, or null if it is not
-// known.
-ServerEnd EndOfFailed(const std::string& message, const v1::CoordinatorRecord* record) {
-  // For example because the disk is full: the next life knows of no end, and continues as after a
-  // kill.
-  if (record != nullptr && record->outcome() == v1::JOB_STARTING) {
-    return {kExitTemporary, absl::UnavailableError(message + "; the end is not on record: the same "
-                                                             "command continues the job")};
-  }
-  const bool continues = record != nullptr && record->checkpointed() && !record->permanent();
-  const char* const way = "; start server 0 with --resume to continue from the newest checkpoint";
-  return EndOf(v1::JOB_FAILED, absl::StrCat(message, continues ? way : ""));
-}
 
 // Returns the record of a job that is over, for servers 1 and up. Returns nullopt otherwise.
 std::optional<v1::CoordinatorRecord> RecordOfEnd(const ServerOptions& options) {

@@ -21,6 +21,7 @@
 #include "leeway/v1/job.pb.h"
 #include "server/coordinator/coordinator_host.h"
 #include "server/node/ended_job.h"
+#include "server/node/server_end.h"
 #include "server/node/server_node.h"
 
 namespace grpc {
@@ -67,14 +68,6 @@ struct ServerOptions {
   std::string record_dir;
   // Whether the process that started this one writes the model and the summary.
   bool leaves_outcome = false;
-};
-
-// How a server's process ends.
-struct ServerEnd {
-  // The exit code of the process, as common/exit_code.h defines it.
-  int exit_code = 0;
-  // The error, if something failed.
-  absl::Status status;
 };
 
 class ServerProcess {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
 
 namespace leeway {
 
@@ -37,12 +38,9 @@ ReplicaStore::State ReplicaStore::StateOf(uint32_t block, bool has_previous,
   return state;
 }
 
-absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
-                                const v1::ReplicatedBlock& replicated, const FloatPayload& payload,
-                                const std::function<bool()>& stands) {
-  const uint32_t block = header.block();
-  const std::string what =
-      absl::StrCat("replica of block ", block, ", version ", replicated.version());
+absl::Status ReplicaStore::Check(const std::string& what, uint32_t block,
+                                 const v1::ReplicatedBlock& replicated,
+                                 const FloatPayload& payload) const {
   const bool mine = block < options_.layout.blocks() &&
                     options_.layout.ServerOf(block) == options_.shard &&
                     replicated.since_epoch() == options_.since_epoch;
@@ -56,11 +54,21 @@ absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
   const size_t count = options_.layout.Range(block).count;
   const size_t parts = 1 + options_.slots + (replicated.has_previous() ? 1 : 0);
   const size_t bytes = count * sizeof(float);
-  if (payload.bytes() != parts * bytes && payload.bytes() != (parts + 1) * bytes) {
-    return absl::InvalidArgumentError(absl::StrCat(what, ": payload: ", payload.size(), " values; ",
-                                                   parts, " or ", parts + 1, " times ", count,
-                                                   " are allowed"));
+  if (payload.bytes() == parts * bytes || payload.bytes() == (parts + 1) * bytes) {
+    return absl::OkStatus();
   }
+  return absl::InvalidArgumentError(absl::StrCat(what, ": payload: ", payload.size(), " values; ",
+                                                 parts, " or ", parts + 1, " times ", count,
+                                                 " are allowed"));
+}
+
+absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
+                                const v1::ReplicatedBlock& replicated, const FloatPayload& payload,
+                                const std::function<bool()>& stands) {
+  const uint32_t block = header.block();
+  const std::string what =
+      absl::StrCat("replica of block ", block, ", version ", replicated.version());
+  RETURN_IF_ERROR(Check(what, block, replicated, payload));
   State state = StateOf(block, replicated.has_previous(), payload);
   if (stands && !stands()) {
     return absl::UnavailableError(

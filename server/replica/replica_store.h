@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -76,6 +77,10 @@ class ReplicaStore {
     BlockValues values;
     SharedFloats previous;
   };
+  // Returns an error that begins with `what` unless the state is for this replica, and has the
+  // right number of values.
+  absl::Status Check(const std::string& what, uint32_t block, const v1::ReplicatedBlock& replicated,
+                     const FloatPayload& payload) const;
   // Copies the vectors of a state from `payload`. Each vector has the block's size.
   State StateOf(uint32_t block, bool has_previous, const FloatPayload& payload);
 

@@ -74,7 +74,7 @@ std::optional<RateDifference> FirstDifference(std::span<const UpdatePart> one,
 absl::Status CheckExamples(const v1::ExchangeHeader& header) {
   if (header.examples() <= kExamplesMax) return absl::OkStatus();
   return Wrong(header, "header.examples",
-               absl::StrCat(header.examples(), " is no number of examples"));
+               absl::StrCat(header.examples(), " is not a possible number of examples"));
 }
 
 // Returns the index of the first value that is not finite in the result of `write`, either in the
