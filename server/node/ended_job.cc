@@ -1,5 +1,7 @@
 #include "server/node/ended_job.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "common/service/unary_call.h"
 
@@ -17,12 +19,24 @@ EndedJob::EndedJob(const v1::TrainingJob& job, const v1::CoordinatorRecord& reco
                  : absl::AlreadyExistsError(absl::StrCat("the job is over", why));
 }
 
-absl::Status EndedJob::Refuse(const v1::RegisterWorkerRequest& request) {
+void EndedJob::Hear(std::string worker) {
   MutexLock lock(mutex_);
-  heard_.insert(request.has_rank() ? absl::StrCat(request.rank())
-                                   : absl::StrCat(request.host(), " ", request.pid()));
+  heard_.insert(std::move(worker));
   changed_.NotifyAll();
+}
+
+absl::Status EndedJob::Refuse(const v1::RegisterWorkerRequest& request) {
+  Hear(request.has_rank() ? absl::StrCat(request.rank())
+                          : absl::StrCat(request.host(), " ", request.pid()));
   return refusal_;
+}
+
+absl::StatusOr<v1::LeaveReply> EndedJob::Release(const v1::LeaveRequest& request) {
+  Hear(absl::StrCat(request.rank()));
+  if (request.job() != status_.job_id() || status_.state() == v1::JOB_FAILED) return refusal_;
+  v1::LeaveReply reply;
+  reply.set_sealed(true);
+  return reply;
 }
 
 void EndedJob::Await(ServerQueue* queue) {
@@ -32,6 +46,9 @@ void EndedJob::Await(ServerQueue* queue) {
   ServeUnary<v1::RegisterWorkerRequest, v1::RegisterWorkerReply>(
       queue, this, "leeway.v1.Coordinator.RegisterWorker",
       [this](const v1::RegisterWorkerRequest& request, auto done) { done(Refuse(request)); });
+  ServeUnary<v1::LeaveRequest, v1::LeaveReply>(
+      queue, this, "leeway.v1.Coordinator.Leave",
+      [this](const v1::LeaveRequest& request, auto done) { done(Release(request)); });
   ServeUnary<v1::GetJobStatusRequest, v1::JobStatus>(
       queue, this, "leeway.v1.Coordinator.GetJobStatus",
       [this](const v1::GetJobStatusRequest&, auto done) { done(status_); });

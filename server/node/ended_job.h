@@ -1,12 +1,13 @@
 // A coordinator for a job that was over before server 0 began. It immediately answers every worker
-// and server that the job is over. Otherwise they would look for a coordinator for minutes, and try
-// again.
+// and server that the job is over, also a worker that has trained to the end and waits to leave.
+// Otherwise they would look for a coordinator for minutes, and try again.
 #pragma once
 
 #include <set>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "common/service/admitted_service.h"
@@ -30,6 +31,10 @@ class EndedJob final : public AdmittedService<v1::Coordinator::Service> {
 
  private:
   absl::Status Refuse(const v1::RegisterWorkerRequest& request);
+  // Answers a worker of this job that waits for its end.
+  absl::StatusOr<v1::LeaveReply> Release(const v1::LeaveRequest& request);
+  // Counts a worker that has received the outcome.
+  void Hear(std::string worker);
 
   // The answer to every call.
   v1::JobStatus status_;

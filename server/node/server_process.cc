@@ -53,6 +53,10 @@ size_t QuotaOf(uint64_t bytes) { return std::min(bytes, MachineMemoryBytes() / 2
 constexpr std::chrono::seconds kAskAtMost(1);
 // The time limit for asking how the job ended, once a server has learned that the job is over.
 constexpr std::chrono::seconds kHowAtMost(3);
+// How long a server 0 stays whose predecessor was killed between the job's end and its summary. Most
+// workers know the outcome then; a worker that still waits to leave asks again within this time,
+// even if a name has to be resolved again.
+constexpr Duration kLeaversWithin = std::chrono::seconds(30);
 // The time limit for asking whether other servers hold this server's shards, and the pause before
 // asking again.
 constexpr std::chrono::seconds kDrainAttempt(2);
@@ -65,16 +69,6 @@ std::optional<v1::CoordinatorRecord> RecordOfEnd(const ServerOptions& options) {
   if (!record.ok() || !record->has_value()) return std::nullopt;
   if ((*record)->outcome() == v1::JOB_STARTING) return std::nullopt;
   return **std::move(record);
-}
-
-// Returns the service with which server 0 reports the end of a job that had ended before. Returns
-// null if there is no summary: the process before was killed while it wrote the model, this process
-// writes the model, and the other processes already know the outcome.
-std::unique_ptr<EndedJob> ToTellAgain(const ServerOptions& options,
-                                      const v1::CoordinatorRecord& record, Storage& storage) {
-  const bool again = storage.SizeOf(absl::StrCat(options.run_dir, "/", kSummaryFile)).ok();
-  if (!again || options.leaves_outcome) return nullptr;
-  return std::make_unique<EndedJob>(options.job, record);
 }
 
 AddressOptions AddressOptionsOf(const ServerOptions& options, int port) {
@@ -94,6 +88,12 @@ bool ServesRunOf(const ServerOptions& options) {
   v1::JobStatus status;
   return stub->GetJobStatus(&context, v1::GetJobStatusRequest(), &status).ok() &&
          status.job_id() == (*record)->job_id();
+}
+
+// Whether the run folder has the summary, which is the last file of a run.
+bool HasSummary(const std::string& run_dir) {
+  const auto storage = StorageOf(run_dir);
+  return storage.ok() && (*storage)->SizeOf(absl::StrCat(run_dir, "/", kSummaryFile)).ok();
 }
 
 std::string BoundAddress(const std::string& listen, int port) {
@@ -140,7 +140,9 @@ absl::Status ServerProcess::StartCoordinator() {
   options.core.network = NetworkIdentity();
   RETURN_IF_ERROR(TakeUpRun(options.core));
   if (ended_) {
-    ended_job_ = ToTellAgain(options_, *ended_, *storage);
+    if (!options_.leaves_outcome) {
+      ended_job_ = std::make_unique<EndedJob>(options_.job, *ended_);
+    }
     return storage->RemoveUnfinished(options_.run_dir);
   }
   if (options_.job.evaluation().has_early_stop()) {
@@ -322,11 +324,13 @@ ServerEnd ServerProcess::Run() {
   const absl::Cleanup unlock = [this] { run_lock_.reset(); };
   if (ended_) {
     spdlog::info("the job of this run folder is over");
+    const bool without_summary = !HasSummary(options_.run_dir);
     const ServerEnd end = EndJob(ended_->outcome(), ended_->message());
     if (ended_job_ == nullptr) return end;
-    spdlog::info("this server stays for at most {:.0f} s to tell the workers",
-                 Seconds(options_.start_within));
-    ended_job_->WaitUntilHeard(std::chrono::steady_clock::now() + options_.start_within);
+    const Duration stays =
+        without_summary ? std::min(kLeaversWithin, options_.start_within) : options_.start_within;
+    spdlog::info("this server stays for at most {:.0f} s to tell the workers", Seconds(stays));
+    ended_job_->WaitUntilHeard(std::chrono::steady_clock::now() + stays);
     options_.pause(kHowAtMost);
     return end;
   }
