@@ -197,9 +197,8 @@ void ConnectionTable::Complain(const std::string& peer, Time now) {
   next_complaint_ = now + kComplainEvery;
   spdlog::warn(
       "the limit of {} connections is reached: one from {} was closed ({} so far). No "
-      "call was let in yet on {} of them; these are closed first. If the job needs more, "
-      "allow this process more files (ulimit -n)",
-      most_, HostOfPeer(peer), turned_away_, strangers_.size());
+      "call was let in yet on {} of them; these are closed first. If more are needed, {}",
+      most_, HostOfPeer(peer), turned_away_, strangers_.size(), advice_);
 }
 
 size_t ConnectionsMost(uint64_t of_job, uint64_t files) {

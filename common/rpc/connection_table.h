@@ -73,10 +73,15 @@ class ConnectionTable {
     size_t most = 0;
     // The number of bytes that a stranger may send before a call on its connection is let in.
     uint64_t stranger_bytes = kStrangerBytes;
+    // What the log advises a person to do if a job needs more connections.
+    const char* advice = "allow this process more files (ulimit -n)";
   };
 
   ConnectionTable(Limits limits, Sockets sockets)
-      : stranger_bytes_(limits.stranger_bytes), sockets_(std::move(sockets)), most_(limits.most) {}
+      : stranger_bytes_(limits.stranger_bytes),
+        advice_(limits.advice),
+        sockets_(std::move(sockets)),
+        most_(limits.most) {}
 
   void SetMost(size_t most) EXCLUDES(mutex_);
   // Returns whether an accepted connection may be added. Returns false if its host has opened too
@@ -142,6 +147,7 @@ class ConnectionTable {
   void EndTalker(Entries::iterator entry, Time now) REQUIRES(mutex_);
 
   const uint64_t stranger_bytes_;
+  const char* const advice_;
   const Sockets sockets_;
   mutable Mutex mutex_;
   size_t most_ GUARDED_BY(mutex_);

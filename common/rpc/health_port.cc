@@ -76,7 +76,8 @@ absl::StatusOr<std::unique_ptr<HealthPort>> HealthPort::Start(const std::string&
 
 HealthPort::HealthPort()
     : connections_({.most = std::min(kConnectionsMax, static_cast<size_t>(FilesMost() / 8)),
-                    .stranger_bytes = kStrangerBytesMax},
+                    .stranger_bytes = kStrangerBytesMax,
+                    .advice = "probe the health port less often, or close connections after use"},
                    TcpSockets()) {}
 
 HealthPort::~HealthPort() {
