@@ -193,7 +193,7 @@ class Loss {
   // Throws std::invalid_argument if `units` scores do not fit. `classes` is 0 for kNumbers.
   virtual void CheckOutput(size_t units, size_t classes) const {
     if (units >= classes) return;
-    throw std::invalid_argument("the last layer gives " + std::to_string(units) +
+    throw std::invalid_argument("the last layer computes " + std::to_string(units) +
                                 " scores, but the data has " + std::to_string(classes) +
                                 " classes");
   }

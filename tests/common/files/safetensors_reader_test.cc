@@ -164,7 +164,7 @@ TEST_CASE("a header that does not fit its file is refused, naming file and tenso
        "in 'shape' that is not a whole, non-negative number"},
       {with(Entry("a", "F32", "[2,18446744073709551616]", "[0,24]")),
        "not a whole, non-negative number"},
-      {with(Entry("a", "F32", "[4294967296,4294967296,4]", "[0,0]")), "are not those of F32"},
+      {with(Entry("a", "F32", "[4294967296,4294967296,4]", "[0,0]")), "do not match F32"},
       {with(Entry("a", "F32", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,6]", "[0,24]")), "17 numbers"},
       {with(Entry("a", "F32", "[2,3]", "[0]")), "has the data_offsets [0]"},
       {with(Entry("a", "F32", "[2,3]", "[0,24,24]")), "3 numbers in 'data_offsets'"},

@@ -57,7 +57,7 @@ TEST_CASE("what is no plugin, or a bad one, is refused with place, cause and rem
       {PluginFile("bad_library"), {"compiled with another library", "with libstdc++", "again"}},
       {PluginFile("bad_throws"), {"libplugin_bad_throws.so: no licence"}},
       {PluginFile("bad_twice"), {"rule 'same' is registered twice"}},
-      {PluginFile("bad_name"), {"the name 'No Name' must be small letters"}},
+      {PluginFile("bad_name"), {"the name 'No Name' must have lower-case letters"}},
       {PluginFile("bad_option_twice"), {"rule 'good': option 'a' is registered twice"}},
       {PluginFile("bad_default"), {"rule 'good': the default of option 'a': must be at most 1"}},
       {PluginFile("bad_no_make"), {"rule 'good' has no `make`"}},

@@ -107,7 +107,7 @@ TEST_CASE("offers that are not what they say are refused with the reason") {
   }
   SECTION("more than there is") {
     offer.set_bytes(offer.bytes() + 1);
-    RequireRefused(MapError(offer), absl::StatusCode::kFailedPrecondition, "offered were 8193");
+    RequireRefused(MapError(offer), absl::StatusCode::kFailedPrecondition, "the offer says 8193");
   }
   SECTION("sizes that cannot be") {
     for (const uint64_t bytes : {uint64_t{0}, kPage - 1, kSharedBytesMax + 1, ~uint64_t{0}}) {

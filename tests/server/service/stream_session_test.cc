@@ -237,7 +237,7 @@ TEST_CASE("a range larger than a message is refused before memory of its size is
   request.mutable_shared()->set_bytes(uint64_t{1} << 38);
   const auto replies = client.Ask(1);
   CHECK(replies[0].code() == static_cast<int>(absl::StatusCode::kInvalidArgument));
-  CHECK_THAT(replies[0].message(), Catch::Contains("of a message"));
+  CHECK_THAT(replies[0].message(), Catch::Contains("for a message"));
 }
 
 TEST_CASE("a range outside of the offered memory, or of another size, is refused") {

@@ -159,7 +159,7 @@ TEST_CASE("a contribution updates what it does not skip, and a block's momentum 
   CHECK(after(2, 8) == -2);
 }
 
-TEST_CASE("a block that is skipped whole needs no payload; part of it does") {
+TEST_CASE("a block that is skipped whole needs no payload, and part of it does") {
   World world(SgdOptions(v1::CONSISTENCY_MODE_SYNC, 2));
   world.Initialize(10);
   const auto without = [&](uint32_t rank, const Rates& rates, Reply& reply, uint64_t clock = 0,
@@ -207,7 +207,7 @@ TEST_CASE("in sync mode workers that update different tensors are refused by nam
   CHECK((*replies[1].result)->values.span()[8] == 10);
 }
 
-TEST_CASE("a rule that counts the updates of a block refuses to skip; by element it does not") {
+TEST_CASE("a rule that counts the updates of a block refuses to skip, and by element it does not") {
   Shard::Options options = SgdOptions(v1::CONSISTENCY_MODE_SYNC, 1);
   options.job.mutable_update()->mutable_adam();
   World world(options);

@@ -37,9 +37,10 @@ TEST_CASE("The label may be any column, counted from either end") {
   CHECK(Parse("7,1,2\n", "label_column: 0")->labels == std::vector<float>{7});
   CHECK(Floats(*Parse("7,1,2\n", "label_column: 0")) == std::vector<float>{1, 2});
   CHECK(Floats(*Parse("1,7,2\n", "label_column: -2")) == std::vector<float>{1, 2});
-  RequireBad("1,2,3\n", {"f.csv:1", "label_column: ", "no column 3", "3 columns"},
+  RequireBad("1,2,3\n", {"f.csv:1", "label_column: ", "column 3 does not exist", "3 columns"},
              "label_column: 3");
-  RequireBad("1,2,3\n", {"f.csv:1", "label_column: ", "no column -4"}, "label_column: -4");
+  RequireBad("1,2,3\n", {"f.csv:1", "label_column: ", "column -4 does not exist"},
+             "label_column: -4");
 }
 
 TEST_CASE("CSV options: separator, lines to skip, threshold of the label, shape") {
@@ -159,8 +160,10 @@ TEST_CASE("What of a table's columns does not fit is named with line, key and re
 TEST_CASE("A value that a table's column does not take is named with its column and a remedy") {
   const std::string names = "size,kind,price\n";
   const std::string options = "label: 'price' categories: {column: 'kind' values: ['oak', 'pine']}";
-  RequireBad(names + "1,oak,1\n2,elm,1\n",
-             {"f.csv:3: column 1 ('kind'): 'elm' is not among the values", "it there"}, options);
+  RequireBad(
+      names + "1,oak,1\n2,elm,1\n",
+      {"f.csv:3: column 1 ('kind'): 'elm' is not among the values", "add it to the categories"},
+      options);
   RequireBad(names + "1,oak,1\n,oak,1\n",
              {"f.csv:3: column 0 ('size'): an empty value", "missing: ''"}, options);
   RequireBad(names + "NA,oak,1\n",

@@ -42,9 +42,10 @@ TEST_CASE("Each way in which an IDX file can be wrong names the file and the byt
   bad(IdxBytes({0, 2, 3}, {}), kLabels, {"img: byte 4", "is 0"});
   bad(IdxBytes({2, 0, 3}, {}), kLabels, {"img: byte 8", "is 0"});
   bad(IdxBytes({2, 2, 3}, FileBytes(13)), kLabels,
-      {"img: byte 16", "ask for 12 bytes, more follow"});
-  bad(IdxBytes({2, 2, 3}, FileBytes(11)), kLabels, {"img: byte 16", "ask for 12 bytes, 11 follow"});
-  bad(kImages, IdxBytes({2}, {0, 1, 2}), {"lab: byte 8", "ask for 2 bytes, more follow"});
+      {"img: byte 16", "ask for 12 bytes, but more follow"});
+  bad(IdxBytes({2, 2, 3}, FileBytes(11)), kLabels,
+      {"img: byte 16", "ask for 12 bytes, but 11 follow"});
+  bad(kImages, IdxBytes({2}, {0, 1, 2}), {"lab: byte 8", "ask for 2 bytes, but more follow"});
   bad(kImages, IdxBytes({3}, {0, 1, 2}), {"lab: byte 4", "3 labels for the 2 images of img"});
   RequireError(Parse(kImages, kLabels, v1::LOSS_LOGISTIC), StatusCode::kInvalidArgument,
                {"lab: byte 8", "label 7", "logistic"});

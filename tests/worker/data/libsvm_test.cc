@@ -32,8 +32,8 @@ TEST_CASE("Each way in which a libsvm line can be wrong names file, line and fea
   RequireBad("1 1:1\n1 0:2\n", {"f:2: feature 0", "count from 1"});
   RequireBad("1 6:2\n", {"f:1: feature 6", "exceeds libsvm.features, which is 5"});
   RequireBad("1 99999999999999999999:2\n", {"f:1", "index:value"});
-  RequireBad("1 3:1 2:1\n", {"f:1: feature 2", "follows 3"});
-  RequireBad("1 3:1 3:1\n", {"f:1: feature 3", "follows 3"});
+  RequireBad("1 3:1 2:1\n", {"f:1: feature 2", "follows feature 3"});
+  RequireBad("1 3:1 3:1\n", {"f:1: feature 3", "follows feature 3"});
   RequireBad("1 3:x\n", {"f:1: feature 3", "'x'"});
   RequireBad("1 3:\n", {"f:1: feature 3", "empty"});
   RequireBad("1 3:nan\n", {"f:1: feature 3"});

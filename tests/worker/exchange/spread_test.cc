@@ -219,7 +219,7 @@ TEST_CASE("spread: in other groups a worker goes on, each with the examples of t
       const testing::LogCapture log;
       REQUIRE(after->LoadState(state).ok());
       CHECK_THAT(log.text(), Contains("of 4 groups of blocks"));
-      CHECK_THAT(log.text(), Contains("with the most, 6"));
+      CHECK_THAT(log.text(), Contains("with the largest number, 6"));
       REQUIRE(after->Begin(1).ok());
       REQUIRE(rig->Run(*after, 1).ok());
     }

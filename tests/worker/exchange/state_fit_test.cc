@@ -135,7 +135,7 @@ TEST_CASE("what a job keeps under the same names is taken up, the rest starts af
        7,
        {9, 9, 9, 9, 9},
        true,
-       {"counts of 3 groups", "with the most, 9"}},
+       {"counts of 3 groups", "with the largest number, 9"}},
       {kSpreadDelta, {4, 9}, kDelta, 0, {}, 7, {}, false, {"kept (weights, answers) is lost"}},
       {kDelta, {}, kSpreadDelta, 2, {0, 0}, 7, {0, 0}, false, {"the servers' weights"}},
       {kSpreadDelta, {4, 9}, kElastic, 2, {0}, 7, {0, 0}, false, {"the servers' weights"}},

@@ -377,7 +377,7 @@ TEST_CASE("Wrong data and wrong ranks end before the registration") {
   Rig two;
   two.coordinator.registration.set_rank(2);
   end = two.Run();
-  CHECK(end.exit == WorkerExit::kPermanent);
+  CHECK(end.exit == WorkerExit::kUsage);
   CHECK_THAT(std::string(end.status.message()), Catch::Contains("--rank 2"));
   CHECK(two.coordinator.calls("RegisterWorker") == 1);
 }

@@ -75,7 +75,7 @@ TEST_CASE("the first worker's rule is the job's: servers, workers, record and lo
   }
   REQUIRE(brought.size() == 1);
   CHECK(brought[0] ==
-        std::string("the update rule is ") + kRule + ", by worker 0 (process 100 on host)");
+        std::string("the update rule is ") + kRule + ", brought by worker 0 (process 100 on host)");
 }
 
 TEST_CASE("another worker's rule is refused, with both of them") {

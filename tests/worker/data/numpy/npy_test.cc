@@ -123,8 +123,8 @@ TEST_CASE("Shapes are features, images without and with channels, versions 1 to 
   refused("(2, 99999999999999999999)", {"shape"});
   refused("(0, 12)", {"no examples"});
   refused("(2, 0)", {"a dimension is 0"});
-  refused("(2, 11)", {"88 bytes, more follow"});
-  refused("(2, 13)", {"104 bytes, 96 follow"});
+  refused("(2, 11)", {"88 bytes, but more follow"});
+  refused("(2, 13)", {"104 bytes, but 96 follow"});
   RequireError(Parse(Npy("<f4", "(18446744073709551615, 12)", {}), LabelsOf(2)),
                StatusCode::kResourceExhausted, {"x.npy"});
   RequireError(Parse(Npy("<f8", "(4000000000, 1000)", {}), LabelsOf(2)),
@@ -236,7 +236,7 @@ TEST_CASE("Archives that are damaged, or lack the array, are errors with key and
   RequireError(Read(folder, "features: 'd.npz' labels: 'y.npy'"), StatusCode::kInvalidArgument,
                {"features_array", "has 2 arrays; name one of them: x, z"});
   RequireError(Read(folder, "features: 'd.npz' features_array: 'w' labels: 'y.npy'"),
-               StatusCode::kNotFound, {"features_array", "no w.npy", "x.npy, z.npy"});
+               StatusCode::kNotFound, {"features_array", "no array w.npy", "x.npy, z.npy"});
   RequireError(Read(folder, "features: 'y.npy' features_array: 'w' labels: 'y.npy'"),
                StatusCode::kInvalidArgument, {"features_array", "is not an .npz"});
   RequireError(Read(folder, "features: 'absent.npy' labels: 'y.npy'"), StatusCode::kNotFound,
