@@ -92,7 +92,7 @@ uint32_t BlockLayout::BlocksOn(uint32_t server) const {
 
 uint64_t BlockLayout::ElementsOn(uint32_t server) const {
   uint64_t elements = BlocksOn(server) * block_elements_;
-  // Of those that a cut or the end has made shorter.
+  // Subtracts what the blocks shortened by a cut or by the end lack.
   for (const Stretch& stretch : stretches_) {
     const uint32_t last = BlockOf(stretch.end - 1);
     if (ServerOf(last) == server) elements -= block_elements_ - Range(last).count;

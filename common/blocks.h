@@ -45,7 +45,7 @@ class BlockLayout {
 
   uint64_t total() const { return total_; }
   uint32_t servers() const { return servers_; }
-  // Of a block at most.
+  // The most elements in a block.
   uint64_t block_elements() const { return block_elements_; }
   uint32_t blocks() const { return blocks_; }
 

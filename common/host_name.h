@@ -7,8 +7,9 @@
 
 namespace leeway {
 
-// Whether the host of `address`, HOST:PORT, has an address. INVALID_ARGUMENT: the resolver says
-// that there is none. Where it cannot tell now, as without a network, the host may be known.
+// Checks that the host of `address`, HOST:PORT, has an address. Returns INVALID_ARGUMENT if the
+// resolver says that the host does not exist. If the resolver cannot tell now, as without a
+// network, returns OK.
 absl::Status CheckHostIsKnown(const std::string& address);
 
 }  // namespace leeway

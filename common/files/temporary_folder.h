@@ -30,7 +30,7 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   const std::string& path() const { return path_; }
-  // Of one that was to be in memory and is on a disk: why. Else empty.
+  // The reason why a folder that was requested in memory is on a disk; otherwise empty.
   const std::string& why_on_disk() const { return why_on_disk_; }
 
  private:

@@ -11,7 +11,8 @@
 
 namespace leeway {
 
-// Of a folder that was to keep keys in memory: where they are, and why. Empty: in memory.
+// Returns where the keys are, and why, if `folder` was to keep them in memory and does not. Returns
+// an empty string if they are in memory.
 std::string WarningOfKeys(const TemporaryFolder& folder);
 
 // Makes an authority, and a certificate for each role that takes part in a run. The files are in

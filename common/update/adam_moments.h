@@ -36,7 +36,7 @@ struct AdamFactors {
     return size * m / (scale * std::sqrt(v) + epsilon);
   }
 
-  // Without bias correction.
+  // Sets the step's corrections so that no bias is corrected.
   static void PrepareUncorrected(UpdateStep& step) { step.correction1 = step.correction2 = 1; }
 
   float beta1 = 0, rest1 = 0, beta2 = 0, rest2 = 0, epsilon = 0, size = 0, scale = 0;

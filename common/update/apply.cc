@@ -10,15 +10,15 @@
 namespace leeway {
 namespace {
 
-// From so many contributions on, and where differences are formed, the sum is taken in short tiles,
-// and weights and slots are fetched before it: so short that the processor is at work on the next
-// tile's sum while it waits for this one's, and the memory is never idle.
+// From kMany contributions on, and for differences, sums are formed in short tiles, and weights and
+// slots are fetched before the sum. The tiles are so short that the processor works on the next
+// tile's sum while it waits for this tile's data, so the memory is never idle.
 constexpr size_t kMany = 3;
 constexpr size_t kShortTile = 64;
-// Where something is written past the caches, tiles of so many floats of all contributions
+// If a result bypasses the caches, a tile has this number of floats over all contributions
 // together.
 constexpr size_t kFarSum = 512;
-// The groups of encodings (common/codec/group_codec.h), which are decoded whole.
+// The group size of encodings (common/codec/group_codec.h), which are decoded in whole groups.
 constexpr size_t kDecodedTile = 256;
 
 bool HasMany(const BlockUpdate& update) {
@@ -35,7 +35,7 @@ size_t TileOf(const BlockUpdate& update, bool far) {
                     TileWriter::kFarTile);
 }
 
-// Weights and slots of a tile, before its sum is taken.
+// Prefetches a tile's weights and slots before its sum is formed.
 void Fetch(const UpdateTile& tile, size_t slots) {
   Prefetch(tile.weights_in, tile.count);
   PrefetchToWrite(tile.weights_out, tile.count);
@@ -45,8 +45,8 @@ void Fetch(const UpdateTile& tile, size_t slots) {
   }
 }
 
-// Some of a block's elements, and the step that `rule` takes on them; it has the first `slots` of
-// the slots.
+// Some of a block's elements, and the step that `rule` takes on them. The rule uses the first
+// `slots` of the block's slots.
 struct Stretch {
   const UpdateRule& rule;
   const UpdateStep& step;
@@ -55,7 +55,7 @@ struct Stretch {
   size_t end = 0;
 };
 
-// False: not all that it wrote is finite.
+// Returns false if a value that it wrote is not finite.
 bool ApplyRange(const BlockUpdate& update, const Stretch& stretch, Combiner& combiner) {
   const auto& [rule, step, slots, begin, end] = stretch;
   TileWriter writer(update.weights_out, update.slots_out.first(slots), update.far);
@@ -90,7 +90,7 @@ void CarryOver(const float* in, float* out, size_t begin, size_t end) {
   if (in != out) std::copy(in + begin, in + end, out + begin);
 }
 
-// Elements [begin, end) stay as they are.
+// Copies elements [begin, end) unchanged.
 void Skip(const BlockUpdate& update, size_t begin, size_t end) {
   CarryOver(update.weights_in, update.weights_out, begin, end);
   for (size_t slot = 0; slot < update.slots_in.size(); ++slot) {
@@ -98,7 +98,7 @@ void Skip(const BlockUpdate& update, size_t begin, size_t end) {
   }
 }
 
-// The update's step as most of the elements from `begin` on have it.
+// Returns the update's step for most of the elements from `begin` on.
 UpdateStep StepAt(const BlockUpdate& update, size_t begin) {
   UpdateStep step = update.step;
   if (const std::optional<size_t> steps = update.rule->steps_slot()) {
@@ -108,7 +108,7 @@ UpdateStep StepAt(const BlockUpdate& update, size_t begin) {
   return step;
 }
 
-// Part by part. False: not all that it wrote is finite.
+// Trains part by part. Returns false if a value that it wrote is not finite.
 bool Train(const BlockUpdate& update, Combiner& combiner) {
   if (update.trained == 0) return true;
   UpdateStep step = StepAt(update, 0);
@@ -129,7 +129,7 @@ bool Train(const BlockUpdate& update, Combiner& combiner) {
   return finite;
 }
 
-// Slots of elements that are not trained.
+// Copies the slots of elements that are not trained.
 void CarrySlotsOver(const BlockUpdate& update) {
   const std::optional<size_t> average = update.rule->average_slot();
   for (size_t slot = 0; slot < update.slots_in.size(); ++slot) {
@@ -138,7 +138,7 @@ void CarrySlotsOver(const BlockUpdate& update) {
   }
 }
 
-// False: not all that it wrote is finite.
+// Returns false if a value that it wrote is not finite.
 bool Average(const BlockUpdate& update) {
   bool finite = true;
   size_t begin = update.trained;

@@ -10,11 +10,12 @@
 
 namespace leeway {
 
-// Some of a block's averaged elements: from where the ones before them end up to `end`, and by
-// which share of the way each contribution moves them to its own values; all together by 1 at most.
+// Some of a block's averaged elements: from the end of the elements before them to `end`. `shares`
+// says by which share of the way each contribution moves them to the contribution's values. The
+// shares add up to at most 1.
 struct AveragedMove {
   size_t end = 0;
-  // One a contribution.
+  // One share for each contribution.
   std::span<const float> shares = {};
 };
 
@@ -23,39 +24,42 @@ struct BlockUpdate {
 
   const UpdateRule* rule = nullptr;
   UpdateStep step = {};
-  // In rank order, each of `count` floats; at least one.
+  // In rank order, each of `count` floats. There is at least one.
   std::span<const FloatPayload* const> contributions = {};
-  // One a contribution (MeanCoefficients). Ignored by an elastic update.
+  // One coefficient for each contribution (MeanCoefficients). An elastic update ignores them.
   std::span<const float> coefficients = {};
-  // Elements of the block.
+  // The number of elements in the block.
   size_t count = 0;
-  // The first of them are trained by the rule; the others, running statistics, are averaged, which
-  // means that `averaged` has them all, in order.
+  // The number of elements, from the first on, that the rule trains. The other elements are running
+  // statistics and are averaged: `averaged` covers all of them, in order.
   size_t trained = 0;
   std::span<const AveragedMove> averaged = {};
-  // Of the trained elements all, in order; none: one part, with the step as it is. Contributions to
-  // a part that is skipped are not read.
+  // The parts cover all trained elements, in order. If there are no parts, all trained elements are
+  // one part with the step unchanged. The update does not read contributions to a part that is
+  // skipped.
   std::span<const UpdatePart> parts = {};
-  // The contributions are workers' weights, and the rule is MakeElasticRule's; all elements alike.
+  // If true, the contributions are workers' weights, the rule is MakeElasticRule's, and the update
+  // treats all elements alike.
   bool elastic = false;
-  // Each out may equal its in; otherwise they do not overlap. Slots in the order of rule->slots().
+  // Each output may be the same memory as its input; otherwise the two do not overlap. Slots are in
+  // the order of rule->slots().
   const float* weights_in = nullptr;
   float* weights_out = nullptr;
-  // At most kMaxSlots.
+  // There are at most kMaxSlots slots.
   std::span<const float* const> slots_in = {};
   std::span<float* const> slots_out = {};
   FarFromReaders far = {};
 };
 
-// Combines the contributions (common/update/combine.h) and applies the rule tile by tile. So
+// Combines the contributions (common/update/combine.h) and applies the rule tile by tile, so
 // weights and slots are the only block-sized results that it writes. Slots of averaged elements are
-// carried over. The caller has checked the sizes.
+// copied unchanged. The caller has checked the sizes.
 //
-// False if not everything that it wrote is finite; then the result must not be used. The check is
-// made while values are in registers, so it costs no pass over memory. One check covers everything:
-// a NaN or infinity of any contribution, whatever its coefficient, ends up in the weights, and so
-// does an overflow on the way. To find the contribution to blame, the caller searches with
-// FloatPayload::FirstNonFinite.
+// Returns false if a value that it wrote is not finite; then the result must not be used. The check
+// is made while values are in registers, so it costs no pass over memory. One check covers
+// everything: a NaN or infinity in any contribution, whatever the coefficient, ends up in the
+// weights, and so does an overflow on the way. To find the contribution at fault, the caller
+// searches with FloatPayload::FirstNonFinite.
 bool ApplyUpdate(const BlockUpdate& update);
 
 }  // namespace leeway

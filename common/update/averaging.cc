@@ -8,7 +8,7 @@
 namespace leeway {
 namespace {
 
-// Where a schema says nothing: PyTorch's.
+// PyTorch's default, used where a schema specifies no momentum.
 constexpr double kMomentum = 0.1;
 
 void AppendAveraged(std::vector<AveragedElements>& all, uint64_t end, double momentum) {
@@ -31,7 +31,7 @@ std::vector<AveragedElements> AveragedElementsOf(const v1::ModelSchema& schema) 
     const double momentum = tensor.has_momentum() ? tensor.momentum() : kMomentum;
     if (tensor.offset() >= schema.trained()) AppendAveraged(all, end, momentum);
   }
-  // A vector need not be of tensors: a benchmark's is not.
+  // A vector need not consist of tensors; for example, a benchmark's does not.
   AppendAveraged(all, schema.total(), kMomentum);
   return all;
 }

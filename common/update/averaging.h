@@ -22,16 +22,19 @@ struct AveragedElements {
   double momentum = 0;
 };
 
-// Those of a model, in order and without gaps from the last trained element to the end.
+// Returns the averaged elements of a model, in order and without gaps from the last trained element
+// to the end.
 std::vector<AveragedElements> AveragedElementsOf(const v1::ModelSchema& schema);
-// The part of them that lies in `range`.
+// Returns the part of `all` that lies in `range`.
 std::vector<AveragedElements> Within(const std::vector<AveragedElements>& all,
                                      const ElementRange& range);
 
-// 1 - (1 - momentum)^batches: the share of the way by which so many batches move a running value.
+// Returns 1 - (1 - momentum)^batches: the share of the way by which `batches` batches move a
+// running value.
 double MovedShare(double momentum, double batches);
-// By which share of the way one more batch moves the weighted mean of itself and `before` batches.
-// 1 for the first; the momentum where there is no first one (infinity), as for a running value.
+// Returns the share of the way by which one more batch moves the weighted mean of that batch and
+// the `before` batches before it. The share is 1 for the first batch. If `before` is infinite, as
+// for a running value, the share is the momentum.
 double JoiningShare(double momentum, double before);
 
 }  // namespace leeway

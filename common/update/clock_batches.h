@@ -1,5 +1,5 @@
-// How many batches are behind a contribution: what moves averaged values
-// (common/update/averaging.h).
+// The number of batches behind a contribution, which decides how far the contribution moves
+// averaged values (common/update/averaging.h).
 #pragma once
 
 #include <algorithm>
@@ -12,16 +12,17 @@
 namespace leeway {
 
 struct ClockBatches {
-  // Of a full batch.
+  // The number of examples in a full batch.
   double batch_examples = 1;
   v1::JobLength length;
 
-  // Of a worker's contribution.
+  // Returns the number of batches behind one worker's contribution of `examples` examples.
   double Of(uint64_t examples) const {
     return std::ceil(static_cast<double>(examples) / batch_examples);
   }
-  // Of the sum of several workers' contributions to a clock (client/calls/host_group.h). They were made
-  // side by side, so they count as no more batches than the clock has steps.
+  // Returns the number of batches behind the sum of several workers' contributions to a clock
+  // (client/calls/host_group.h). The workers made them side by side, so they count as at most as
+  // many batches as the clock has steps.
   double OfSum(uint64_t clock, uint64_t examples) const {
     const uint64_t before = FirstStep(length, clock), steps = length.steps();
     const uint64_t each = std::max<uint64_t>(length.steps_per_clock(), 1);

@@ -8,13 +8,13 @@
 namespace leeway {
 namespace {
 
-// The one (T = OneFloat) or eight floats from element j on.
+// Returns one float (T = OneFloat) or eight floats from element j on.
 template <typename T>
 typename T::Value Load(const uint8_t* floats, size_t j) {
   return T::Load(floats + j * sizeof(float));
 }
 
-// A leaf of the tree: what a contribution's value adds. Copied into the loop for N leaves.
+// A leaf of the tree: the value that one contribution adds. A loop over N leaves holds copies.
 template <size_t N>
 struct Products {
   explicit Products(const float* given) { std::copy_n(given, N, coefficients); }
@@ -45,7 +45,7 @@ struct WeightedDifferences : Differences<N> {
   float coefficients[N];
 };
 
-// The balanced tree over leaves [kFirst, kFirst + N).
+// Sums the balanced tree over leaves [kFirst, kFirst + N).
 template <typename T, size_t kFirst, size_t N, typename Leaf>
 inline typename T::Value Tree(const uint8_t* const* tiles, const Leaf& leaf, size_t j) {
   if constexpr (N == 1) {
@@ -55,7 +55,7 @@ inline typename T::Value Tree(const uint8_t* const* tiles, const Leaf& leaf, siz
   }
 }
 
-// N contributions in one pass: as many streams at once, which is what keeps the memory busy.
+// Sums N contributions in one pass. The N concurrent streams keep the memory busy.
 template <size_t N, bool kAdd, typename Leaf>
 void SumLeaves(const uint8_t* const* given, const Leaf& given_leaf, size_t count, float* out) {
   const uint8_t* tiles[N];

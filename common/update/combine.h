@@ -12,46 +12,49 @@
 
 namespace leeway {
 
-// Of one contribution. A larger count would not stay a whole number as a weight.
+// The most examples that one contribution can have. A larger count might not stay a whole number
+// when it is used as a weight.
 inline constexpr uint64_t kExamplesMax = uint64_t{1} << 48;
 
-// n_i / sum n: how much each contribution weighs by its examples. All 0 if there are no examples at
-// all.
+// Returns n_i / sum n: the weight of each contribution by its number of examples. All weights are 0
+// if there are no examples at all.
 std::vector<float> MeanCoefficients(std::span<const uint64_t> examples);
 
 // Sums k contributions, given in rank order, with a binary tree whose shape depends on k alone: the
 // left subtree takes the largest power of two below k. So the bits depend neither on the order of
-// arrival nor on where tiles and blocks are cut. Not thread-safe (has scratch); `contributions` and
-// `coefficients` must outlive it. Lies on the stack, some tens of KiB; few
-// contributions need no other memory.
+// arrival nor on where tiles and blocks are cut. Not thread-safe, because it has scratch memory.
+// `contributions` and `coefficients` must outlive the combiner. It is meant for the stack and takes
+// some tens of KiB there; with few contributions it allocates no other memory.
 class Combiner {
  public:
-  // Elements of a tile at most: what the tree holds of it stays in the first-level cache.
+  // The most elements in a tile. With this size, the tile's data in the tree stays in the
+  // first-level cache.
   static constexpr size_t kMaxTile = 1024;
 
-  // sum_i coefficients[i] contributions[i]. One coefficient a contribution, at least one
-  // contribution.
+  // Computes sum_i coefficients[i] contributions[i]. There is at least one contribution, and one
+  // coefficient for each.
   Combiner(std::span<const FloatPayload* const> contributions, std::span<const float> coefficients);
-  // sum_i (contributions[i] - centre), for the elastic exchange.
+  // Computes sum_i (contributions[i] - centre), for the elastic exchange.
   static Combiner Differences(std::span<const FloatPayload* const> contributions,
                               const float* centre);
-  // sum_i coefficients[i] (contributions[i] - centre), for averaged elements.
+  // Computes sum_i coefficients[i] (contributions[i] - centre), for averaged elements.
   static Combiner Differences(std::span<const FloatPayload* const> contributions,
                               std::span<const float> coefficients, const float* centre);
 
-  // The most elements from `offset` on, at least 1 and at most `count`, of which nothing has to be
-  // copied together: pieces of contributions end there. The tiles to come are of these.
+  // Begins a run at `offset` and returns its length: the most elements, at least 1 and at most
+  // `count`, that can be read without copying pieces together. A run ends where a piece of a
+  // contribution ends. The following calls of Tile read from this run.
   size_t Run(size_t offset, size_t count);
-  // Elements [offset, offset + count) of the run, 0 < count <= kMaxTile; valid until the next call.
-  // A lone contribution with coefficient 1 is given in place where it lies aligned and in one
-  // piece.
+  // Returns elements [offset, offset + count) of the run, with 0 < count <= kMaxTile; valid until
+  // the next call. For a single contribution with coefficient 1 that is aligned and in one piece,
+  // the result points into the contribution.
   const float* Tile(size_t offset, size_t count);
 
  private:
-  // Leaves that are summed in one pass, with the inner sums in registers.
+  // The most leaves that are summed in one pass, with the inner sums in registers.
   static constexpr size_t kMaxLeaves = 8;
-  // By contribution, elements [begin, end) of it, in one piece, and where they lie; null: to
-  // be copied.
+  // Elements [begin, end) of one contribution, which lie in one piece at `place`. If `place` is
+  // null, they must be copied.
   struct Part {
     size_t begin = 0;
     size_t end = 0;
@@ -63,30 +66,32 @@ class Combiner {
   };
   Combiner(std::span<const FloatPayload* const> contributions, std::span<const float> coefficients,
            const float* centre);
-  // Sums contributions [first, first + k) into `out`; `level` counts the sums that wait for it.
+  // Sums contributions [first, first + k) into `out`. `level` is the number of unfinished sums
+  // above this one.
   void Sum(size_t first, size_t k, Range range, float* out, size_t level);
   Part PartAt(size_t index, size_t offset);
-  // The contribution's floats of `range`.
+  // Returns the contribution's floats in `range`.
   const uint8_t* Bytes(size_t index, Range range, float* scratch) {
     const Part& part = parts_[index];
     if (part.place != nullptr) return part.place + (range.offset - part.begin) * sizeof(float);
     return readers_[index].Bytes(range.offset, range.count, scratch);
   }
-  // The same for 1, 2, 4 or 8 of them; with `add`, out += that sum.
+  // Sums 1, 2, 4 or 8 contributions into `out`; with `add`, adds their sum to `out`.
   void Leaves(size_t first, size_t k, Range range, float* out, bool add);
 
   const std::span<const FloatPayload* const> contributions_;
-  // Empty: all 1.
+  // If empty, all coefficients are 1.
   const std::span<const float> coefficients_;
-  // Null: a weighted sum.
+  // If null, the sum is of contributions, not of differences.
   const float* const centre_;
   absl::InlinedVector<PayloadReader, kMaxLeaves> readers_;
-  // By contribution.
+  // One part for each contribution.
   absl::InlinedVector<Part, kMaxLeaves> parts_;
-  // One tile a level of the tree, once a sum needs it: 1 to 6 and 8 contributions do not.
+  // One tile for each level of the tree, allocated when a sum first needs it. Sums of 1 to 6 and of
+  // 8 contributions do not.
   std::unique_ptr<float[]> levels_;
   alignas(64) float sum_[kMaxTile];
-  // Tiles of leaves that do not lie in place.
+  // Copies of leaves that cannot be read in place.
   alignas(64) float gathered_[kMaxLeaves][kMaxTile];
 };
 

@@ -30,10 +30,11 @@ class CustomUpdate final : public UpdateRule {
     return names;
   }
   float slot_start(size_t slot) const override { return slots_[slot].start; }
-  // It may.
+  // A plugin's rule may use the number.
   bool uses_number() const override { return true; }
 
-  // The gradient, too: a rule may make a finite weight of one that is not.
+  // The gradient is checked, too, because a plugin's rule may make a finite weight from a gradient
+  // that is not finite.
   bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
     LargestMagnitude largest;
     SeeAll(tile.gradient, tile.count, largest);
@@ -52,7 +53,7 @@ class CustomUpdate final : public UpdateRule {
   const std::vector<plugin::Slot> slots_;
 };
 
-// What checkpoints have under these names is something else.
+// Returns whether checkpoints use this name for something else.
 bool IsReserved(std::string_view name) {
   return name == "weights" || name == "shadow" || name == kAverageSlot || name == kStepsSlot;
 }

@@ -11,7 +11,7 @@ namespace leeway {
 namespace {
 
 UpdatePart PartOf(const v1::Factors& factors) {
-  // Both are 1 where nothing is given.
+  // A factor that is not given is 1.
   return {.rate = factors.learning_rate(), .decay = factors.weight_decay()};
 }
 
@@ -24,7 +24,7 @@ UpdatePart PartOf(v1::TensorKind kind, const v1::TensorFactors& factors) {
     case v1::TENSOR_KIND_EMBEDDING:
       return PartOf(factors.embeddings());
     default:
-      // Weights, and kinds that this build does not know.
+      // Weights, and kinds that this build does not know, have the factor 1.
       return {};
   }
 }
@@ -64,7 +64,7 @@ std::vector<UpdatePart> UpdatePartsOf(const v1::ModelSchema& schema, const v1::U
     const uint64_t end = std::min(tensor.offset() + ElementsOf(tensor), schema.trained());
     AppendPart(parts, PartOf(tensor, update.factors()), end);
   }
-  // A vector need not be of tensors: a benchmark's is not.
+  // A vector need not consist of tensors; for example, a benchmark's does not.
   AppendPart(parts, {}, schema.trained());
   const bool plain = parts.size() == 1 && parts[0].rate == 1 && parts[0].decay == 1;
   return plain ? std::vector<UpdatePart>() : parts;

@@ -1,6 +1,6 @@
-// Factors of learning rate and weight decay by kind of tensor (job.proto, TensorFactors), times
-// those of single tensors (coordinator.proto, TensorSpec): which elements of the flat vector have
-// which.
+// Factors of learning rate and weight decay: those by kind of tensor (job.proto, TensorFactors)
+// times those of single tensors (coordinator.proto, TensorSpec). The functions here find which
+// elements of the flat vector have which factors.
 #pragma once
 
 #include <cstddef>
@@ -16,24 +16,26 @@
 
 namespace leeway {
 
-// Of a model's trained elements, in order and without gaps from element 0; neighbours that have the
-// same factors are one part. Empty where all factors are 1: whoever updates then has one part.
+// Returns parts that cover a model's trained elements, in order and without gaps from element 0.
+// Neighbours with the same factors are one part. Returns no parts if all factors are 1; an update
+// then treats all elements as one part.
 std::vector<UpdatePart> UpdatePartsOf(const v1::ModelSchema& schema, const v1::Update& update);
 
-// The parts of them that lie in `range`, their ends counted from its beginning. Empty where `all`
-// is, or nothing of `range` is trained.
+// Returns the parts of `all` that lie in `range`, with their ends counted from the beginning of
+// `range`. Returns no parts if `all` is empty or if no element of `range` is trained.
 std::vector<UpdatePart> PartsWithin(const std::vector<UpdatePart>& all, const ElementRange& range);
 
-// Both factors of both at each element, which is skipped where one of them does so. They end at the
-// same one, unless one is empty: that has 1 everywhere.
+// Returns parts with the product of the factors in `parts` and in `others` at each element. An
+// element is skipped if either list skips it. Both lists end at the same element, unless one is
+// empty: an empty list stands for the factor 1 everywhere.
 std::vector<UpdatePart> Multiplied(std::vector<UpdatePart> parts,
                                    std::span<const UpdatePart> others);
 
-// Whether they are a contribution's rates (ContributionRates): none, or parts of all `trained`
-// elements. INVALID_ARGUMENT names the part and what is wrong with it.
+// Checks that `parts` can be a contribution's rates (ContributionRates): no parts at all, or parts
+// that cover all `trained` elements. INVALID_ARGUMENT names the part and what is wrong with it.
 absl::Status CheckRates(std::span<const UpdatePart> parts, uint64_t trained);
 
-// Whether there are parts, and all of them are skipped.
+// Returns whether there are parts and all of them are skipped.
 bool SkipsAll(std::span<const UpdatePart> parts);
 
 }  // namespace leeway

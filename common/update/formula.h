@@ -48,7 +48,7 @@ struct UpdateFormula {
   float decay = 0;
   float momentum = 0;
   float epsilon = 0;
-  // AdamW and Lion: what weight decay leaves of a weight.
+  // For AdamW and Lion: the share of a weight that weight decay leaves.
   float kept = 1;
   AdamFactors adam = {};
   LionFactors lion = {};

@@ -1,5 +1,5 @@
-// The rules of a job whose update rules may be of plugins. MakeServerRule (common/update/rule.h)
-// gives the servers'.
+// The rules of a job whose update rules may come from plugins. MakeServerRule
+// (common/update/rule.h) returns the servers' rule.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace leeway {
 
-// As MakeUpdateRule of rule.h, where `custom` is one of `plugins`. Errors of a plugin's are at the
-// key within `update` (common/job_key.h).
+// Like MakeUpdateRule in rule.h, but `custom` may name a rule from `plugins`. Errors in a plugin's
+// rule begin with the key within `update` (common/job_key.h).
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const v1::Update& update,
                                                            const Plugins& plugins);
 
-// The rule of the workers' own steps, of a delta or elastic exchange; null for a job whose workers
-// take none. Errors of a plugin's are at their key, as MakeServerRule's are.
+// Returns the rule of the workers' own steps in a delta or elastic exchange, or null if the job's
+// workers take no such steps. Errors in a plugin's rule begin with their key, as in MakeServerRule.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeLocalRule(const v1::TrainingJob& job);
 
 }  // namespace leeway

@@ -28,7 +28,7 @@ class Lion : public UpdateRule {
       const float first = factors.First(m[i], gradient[i]);
       m_out[i] = first;
       x_out[i] = y;
-      // A sign is finite, whatever it is of.
+      // The sign is finite even if `first` is not, so both values are checked.
       largest.See(first);
       largest.See(y);
     }

@@ -16,9 +16,10 @@ struct LionFactors {
         rest2(static_cast<float>(1 - beta2)),
         rate(step.learning_rate) {}
 
-  // The next m.
+  // Returns the next m.
   LEEWAY_HOST_DEVICE float First(float m, float g) const { return beta2 * m + rest2 * g; }
-  // What decay has left of the weight, moved by the sign of a mean of m (not yet the next) and g.
+  // Returns the decayed `weight` after a move by the sign of a mean of g and m (the value before
+  // this step).
   LEEWAY_HOST_DEVICE float Moved(float weight, float m, float g) const {
     const float c = beta1 * m + rest1 * g;
     const float sign = c > 0 ? 1.0f : (c < 0 ? -1.0f : 0.0f);

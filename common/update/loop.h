@@ -1,4 +1,4 @@
-// Loops that vectorise although their output may be their input.
+// Loops that vectorise even if their output is their input.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,9 @@
 #include <cstdint>
 #include <cstring>
 
-// Before a `for`: no iteration reads what another one writes. True of every elementwise loop, also
-// with out == in; without it the compiler's overlap check sends that case down the scalar path.
+// Goes before a `for` in which no iteration reads what another one writes. This is true of every
+// elementwise loop, also with out == in. Without the pragma, the compiler's overlap check sends
+// that case down the scalar path.
 #if defined(__clang__)
 #define LEEWAY_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -17,9 +18,9 @@
 
 namespace leeway {
 
-// One float, or eight, at any address: for loops that compilers do not vectorise by themselves.
-// (Copied, which is one instruction: how a type's alignment is lowered, and whether a template
-// keeps that, is a thing on which g++ and clang differ.)
+// Loads and stores one float, or eight, at any address, for loops that compilers do not vectorise
+// by themselves. The values are copied, which is one instruction, because g++ and clang differ in
+// how they lower a type's alignment and in whether a template keeps the alignment.
 struct OneFloat {
   using Value = float;
   static Value Load(const void* at) {
@@ -39,9 +40,9 @@ struct EightFloats {
   static void Store(Value value, void* at) { std::memcpy(at, &value, sizeof(value)); }
 };
 
-// Whether floats are finite, seen one after the other in a loop: NaN and infinity, and no others,
-// are at least infinity's bits once the sign is gone. Integer arithmetic, so that it vectorises and
-// no floating-point option can change it.
+// Checks whether the floats seen in a loop are all finite. Without the sign, the bits of NaN and
+// infinity, and of no other values, are at least those of infinity. Integer arithmetic vectorises,
+// and no floating-point option can change it.
 class LargestMagnitude {
  public:
   void See(float value) { bits_ = std::max(bits_, std::bit_cast<int32_t>(value) & 0x7fffffff); }
@@ -51,10 +52,11 @@ class LargestMagnitude {
   int32_t bits_ = 0;
 };
 
-// Floats of one cache line.
+// The number of floats in one cache line.
 inline constexpr size_t kLineFloats = 16;
 
-// Asks for values that will be read soon; for room that will be written.
+// Prefetch fetches values that will be read soon; PrefetchToWrite fetches memory that will be
+// written.
 inline void Prefetch(const float* values, size_t count) {
   for (size_t i = 0; i < count; i += kLineFloats) __builtin_prefetch(values + i);
 }

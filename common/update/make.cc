@@ -9,7 +9,7 @@
 namespace leeway {
 namespace {
 
-// A job's rule at `key`. Only a job that has one of a plugin's needs the plugins.
+// Returns the job's rule at `key`. Only a job with a plugin's rule needs the plugins.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeJobRule(const v1::TrainingJob& job,
                                                         const v1::Update& update,
                                                         absl::string_view key) {

@@ -24,47 +24,48 @@ struct UpdateTile {
   size_t count = 0;
   const float* weights_in = nullptr;
   float* weights_out = nullptr;
-  // The gradient, or for a delta exchange what the weights lost (x_start - x_end). Both have the
-  // same sign.
+  // The gradient, or in a delta exchange the decrease of the weights (x_start - x_end). Both have
+  // the same sign.
   const float* gradient = nullptr;
-  // By slot index.
+  // One pointer for each slot of the rule, in the order of slots().
   const float* const* slots_in = nullptr;
   float* const* slots_out = nullptr;
 };
 
-// Elements from the end of the part before up to `end`, and what learning rate and weight decay are
-// multiplied by there (common/update/factors.h).
+// Elements from the end of the previous part up to `end`, and the factors of learning rate and
+// weight decay there (common/update/factors.h).
 struct UpdatePart {
   size_t end = 0;
   double rate = 1;
   double decay = 1;
-  // The step does not concern them: weights and slots stay as they are.
+  // If true, the step leaves the weights and slots of these elements unchanged.
   bool skip = false;
 };
 
-// What a contribution says of its update, in parts of all trained elements: what the learning rate
-// is multiplied by, and what it does not update. Null: it updates all of them, with the rate as it
-// is.
+// What a contribution specifies about its update, in parts that cover all trained elements: the
+// factor of the learning rate, and which elements are skipped. If null, the contribution updates
+// all elements with the unchanged rate.
 using ContributionRates = std::shared_ptr<const std::vector<UpdatePart>>;
 
-// What is the same for all tiles of an update, or of one part of it.
+// The values that are the same for all tiles of an update or of one of its parts.
 struct UpdateStep {
-  // Already multiplied by the schedule's factor, and divided as `share` says.
+  // Includes the schedule's factor and the division for `share`.
   float learning_rate = 0;
-  // Updates applied before this one, plus 1: Adam's t. Those of the block, but for a rule that
-  // counts them by element (MakeStepsByElementRule).
+  // The number of updates applied before this one, plus 1: Adam's t. It counts updates of the
+  // block, except for a rule that counts them by element (MakeStepsByElementRule).
   uint64_t number = 1;
   // Adam's bias corrections, 1 - beta^t; 0 if not yet computed.
   double correction1 = 0;
   double correction2 = 0;
-  // What the rule's weight decay is multiplied by.
+  // The factor of the rule's weight decay.
   double decay = 1;
-  // The part of a clock that this update is: less than 1 where each contribution is applied alone.
+  // The part of a clock that this update is. It is less than 1 if each contribution is applied
+  // alone.
   double share = 1;
 
-  // A rule's weight decay in this step.
+  // Returns a rule's weight decay in this step.
   float Decay(double weight_decay) const { return static_cast<float>(weight_decay * decay); }
-  // This step as it is in `part`.
+  // Returns this step with the factors of `part`.
   UpdateStep In(const UpdatePart& part) const {
     UpdateStep step = *this;
     step.learning_rate = static_cast<float>(learning_rate * part.rate);
@@ -73,61 +74,65 @@ struct UpdateStep {
   }
 };
 
-// What a decay that is apart from the gradient leaves of a weight.
+// Returns the share of a weight that is left after decoupled weight decay.
 inline float KeptShare(const UpdateStep& step, double weight_decay) {
   return static_cast<float>(1 - step.learning_rate * weight_decay * step.decay);
 }
 
-// The names of UpdateRule::average_slot() and steps_slot(), in checkpoints, too.
+// The names of UpdateRule::average_slot() and steps_slot(), also in checkpoints.
 inline constexpr std::string_view kAverageSlot = "average";
 inline constexpr std::string_view kStepsSlot = "steps";
 
 struct UpdateFormula;
 
 // Immutable and thread-safe. Elementwise: the result for an element depends on nothing but that
-// element, so blocks and tiles may be cut anywhere (the same bits come out).
+// element, so blocks and tiles can be cut anywhere without a change of the bits.
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
   // The names and initial values of the optimizer state that the rule keeps for each element.
   virtual std::vector<std::string_view> slots() const { return {}; }
   virtual float slot_start(size_t slot) const { return 0; }
-  // The slot that is a moving average of the weights. It starts as the weights do, and where they
-  // are averaged and not trained it is what they are.
+  // The slot that is a moving average of the weights. It starts as a copy of the weights. For
+  // elements that are averaged, not trained, it stays equal to the weights.
   virtual std::optional<size_t> average_slot() const { return std::nullopt; }
-  // The slot that counts the updates of each element. UpdateStep::number need not be right then.
+  // The slot that counts the updates of each element. With such a slot, UpdateStep::number need not
+  // be right.
   virtual std::optional<size_t> steps_slot() const { return std::nullopt; }
-  // Whether Apply goes by UpdateStep::number.
+  // Whether the result of Apply depends on UpdateStep::number.
   virtual bool uses_number() const { return false; }
-  // Computes what is the same for all tiles of the step. Apply works without it, but takes longer.
+  // Computes the values that are the same for all tiles of the step. Apply works without it, but
+  // takes longer.
   virtual void Prepare(UpdateStep& step) const {}
-  // False if some weight or slot that it wrote is not finite. A gradient that is not finite always
-  // gives false: no rule makes a finite weight of it.
+  // Returns false if a weight or slot that it wrote is not finite. A gradient that is not finite
+  // always gives false, because no rule makes a finite weight from it.
   virtual bool Apply(const UpdateStep& step, const UpdateTile& tile) const = 0;
-  // The same step as numbers, for devices that cannot call Apply (common/update/formula.h). Its
-  // kind is kNone where the rule has none.
+  // Returns the same step as numbers, for devices that cannot call Apply (common/update/formula.h).
+  // The kind is kNone if the rule has no formula.
   virtual UpdateFormula formula(const UpdateStep& step) const;
 };
 
-// The rule that `update` names. Each rule is one file; make.cc is the one place that lists them.
-// INVALID_ARGUMENT if this build does not know the rule.
+// Returns the rule that `update` names. Each rule is one file; make.cc is the one place that lists
+// them. Returns INVALID_ARGUMENT if this build does not know the rule.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const v1::Update& update);
 
-// The rule for values that are averaged, not trained (common/update/averaging.h): x += gradient.
-// `gradient` is the sum of the moves of all contributions, formed by common/update/apply.h. No
-// slots; ignores the learning rate.
+// Returns the rule for values that are averaged, not trained (common/update/averaging.h): x +=
+// gradient. `gradient` is the sum of the moves of all contributions, formed by
+// common/update/apply.h. The rule has no slots and ignores the learning rate.
 std::unique_ptr<UpdateRule> MakeAverageRule();
-// The same if a contribution moves them all the way: x = gradient, which holds its values. A
-// difference would lose the digits of values that are small beside x.
+// Returns the rule for averaged values that a contribution moves all the way: x = gradient, where
+// `gradient` holds the contribution's values. A difference would lose digits of values that are
+// small compared to x.
 std::unique_ptr<UpdateRule> MakeReplaceRule();
 
-// The elastic centre (EASGD, Zhang, Choromanska, LeCun 2015, equations 5 and 6). A contribution is
-// the worker's x; `gradient` is sum over contributions of (x_i - weights_in), formed by
-// common/update/apply.h: centre += alpha * gradient. No slots; ignores the learning rate.
+// Returns the rule of the elastic centre (EASGD, Zhang, Choromanska, LeCun 2015, equations 5 and
+// 6): centre += alpha * gradient. A contribution is the worker's x. `gradient` is the sum over
+// contributions of (x_i - weights_in), formed by common/update/apply.h. The rule has no slots and
+// ignores the learning rate.
 std::unique_ptr<UpdateRule> MakeElasticRule(double alpha);
 
-// The rule of a job's servers: the elastic rule, or the job's `update`, with the moving average of
-// the weights and the count of steps by element where it asks for them.
+// Returns the rule of a job's servers: the elastic rule or the job's `update`, with the moving
+// average of the weights and the count of steps by element if the update asks for them.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeServerRule(const v1::TrainingJob& job);
 
 }  // namespace leeway

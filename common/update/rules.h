@@ -1,4 +1,4 @@
-// The constructors of the rules, for make.cc; everybody else includes common/update/rule.h.
+// The constructors of the rules, for make.cc. All other code includes common/update/rule.h.
 #pragma once
 
 #include <memory>
@@ -24,12 +24,12 @@ std::unique_ptr<UpdateRule> MakeAdagradRule(const v1::Adagrad& options);
 std::unique_ptr<UpdateRule> MakeAdamRule(const v1::Adam& options);
 std::unique_ptr<UpdateRule> MakeAdamWRule(const v1::AdamW& options);
 std::unique_ptr<UpdateRule> MakeLionRule(const v1::Lion& options);
-// `rule`, and what becomes of the average.
+// Returns `rule` with a slot for the moving average of the weights.
 std::unique_ptr<UpdateRule> MakeWeightAverageRule(std::unique_ptr<UpdateRule> rule,
                                                   const v1::WeightAverage& options);
-// `rule`, where the number of a step is that of each element.
+// Returns `rule` with a step number for each element.
 std::unique_ptr<UpdateRule> MakeStepsByElementRule(std::unique_ptr<UpdateRule> rule);
-// Errors are at the key within `custom`.
+// Errors begin with the key within `custom`.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeCustomRule(const v1::CustomRule& custom,
                                                            const Plugins& plugins);
 

@@ -9,12 +9,13 @@
 
 namespace leeway {
 
-// What the learning rate is multiplied by for so many workers (job.proto, RateScaling), at least 1.
+// Returns the factor of the learning rate for `workers` workers (job.proto, RateScaling), at least
+// 1.
 double RateScale(v1::RateScaling scaling, uint32_t workers);
 
-// The learning rate of an `update` as a function of time, counted in the clocks of contributions (a
-// server's rule) or in local steps (a worker's own optimizer). `workers`: how many the job has.
-// Immutable and thread-safe.
+// The learning rate of an `update` as a function of time. Time is counted in the clocks of
+// contributions (a server's rule) or in local steps (a worker's own optimizer). `workers` is the
+// number of workers in the job. Immutable and thread-safe.
 class Schedule {
  public:
   static Schedule OverClocks(const v1::Update& update, const v1::JobLength& length,
@@ -36,24 +37,25 @@ class Schedule {
   //                                                      arXiv:1706.02677, section 2.2)
   float LearningRate(uint64_t time) const;
 
-  // For one of `members` contributions, each applied alone: a `members`-th of the rate. So a clock
-  // moves the model as far as LearningRate does where it is one update. Here the scale is that of
-  // the members. With linear scaling, each contribution therefore counts with the whole rate.
+  // Returns the rate for one of `members` contributions that are applied one by one: LearningRate
+  // divided by `members`. So a clock moves the model as far as one update with LearningRate does.
+  // Here the scale is that of the members. With linear scaling, each contribution therefore counts
+  // with the whole rate.
   float ShareOfRate(uint64_t time, uint32_t members) const;
 
  private:
   // Intervals in the schedule's own unit of time, and the times at which clocks and epochs were 0.
-  // These differ where the run was resumed with other numbers.
+  // These two times differ if the run was resumed with other numbers.
   struct Units {
     double per_clock;
     double per_epoch;
     double clocks_begin;
     double epochs_begin;
     double end;
-    // The run ends after so many clocks, not epochs.
+    // Whether the job's length is given in clocks, not in epochs.
     bool ends_by_clocks;
   };
-  // A stretch of time: since `begin`, in parts of `length`.
+  // A stretch of time that starts at `begin` and is counted in units of `length`.
   struct Stretch {
     double begin = 0;
     double length = 1;
@@ -67,7 +69,7 @@ class Schedule {
 
   v1::RateScaling scaling_;
   double rate_;
-  // For all workers of the job.
+  // The rate's scale for all workers of the job.
   double scale_;
   v1::Schedule::TypeCase type_;
   // The step's `every` or the cosine's `over`.

@@ -29,7 +29,8 @@ class StepsByElement : public UpdateRule {
 
   void Prepare(UpdateStep& step) const override { rule_->Prepare(step); }
 
-  // Neighbours that have had as many updates are one tile for the rule. Its slots come first.
+  // Neighbours with the same number of updates are one tile for the rule. The rule's own slots come
+  // first.
   bool Apply(const UpdateStep& given, const UpdateTile& tile) const override {
     const float* steps = tile.slots_in[slot_];
     float* steps_out = tile.slots_out[slot_];
@@ -67,7 +68,7 @@ class StepsByElement : public UpdateRule {
   }
 
   const std::unique_ptr<UpdateRule> rule_;
-  // Behind the rule's own.
+  // The slot of the counts, after the rule's own slots.
   const size_t slot_;
 };
 

@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-// How many from the front are stored past the caches: whole lines.
+// Returns the number of floats at the front that were stored past the caches, in whole lines.
 #if defined(__AVX__)
 size_t StreamLines(const float* from, size_t count, float* to) {
   size_t i = 0;

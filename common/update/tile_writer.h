@@ -8,32 +8,33 @@
 
 namespace leeway {
 
-// Which of the results nobody reads before they have left all caches.
+// Which results are not read again before they have left all caches.
 struct FarFromReaders {
   bool weights = false;
   bool slots = false;
 };
 
-// Writes each tile to its place. A far tile goes past the caches: the rule writes a short tile that
-// stays in the first level, and from there streaming stores write it. They fetch no line and evict
-// nothing that is still needed. Not thread-safe. Lives on the stack, a few KiB.
+// Writes each tile to its place. A far tile bypasses the caches: the rule writes a short tile that
+// stays in the first-level cache, and streaming stores copy it to its place. Streaming stores fetch
+// no line and evict nothing that is still needed. Not thread-safe. The writer is meant for the
+// stack and takes a few KiB there.
 class TileWriter {
  public:
-  // No rule has more: a plugin's three, the average and the count of steps.
+  // The most slots of any rule: a plugin's three, the average and the count of steps.
   static constexpr size_t kMaxSlots = 5;
-  // Elements of a tile at most, where anything is far. A multiple of a group of encodings.
+  // The most elements in a tile when any result is far. It is a multiple of a codec's group.
   static constexpr size_t kFarTile = 256;
 
   TileWriter(float* weights, std::span<float* const> slots, FarFromReaders far);
-  // Everything is written and visible to threads that are told so afterwards.
+  // Makes all writes visible to threads that synchronize with this one afterwards.
   ~TileWriter();
   TileWriter(const TileWriter&) = delete;
   TileWriter& operator=(const TileWriter&) = delete;
 
   bool far() const { return far_weights_ || far_slots_; }
-  // Says where the rule must write elements [offset, offset + tile.count).
+  // Points `tile` to where the rule must write elements [offset, offset + tile.count).
   void Begin(size_t offset, UpdateTile& tile);
-  // It has.
+  // Copies far results to their place, after the rule has written the tile.
   void End(size_t offset, size_t count);
 
  private:

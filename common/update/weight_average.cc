@@ -28,7 +28,7 @@ class WeightAverageRule : public UpdateRule {
 
   void Prepare(UpdateStep& step) const override { rule_->Prepare(step); }
 
-  // The rule's own slots come first, so the tile is its tile, too.
+  // The rule's own slots come first, so the rule can use the same tile.
   bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
     const float decay = step.number == 1 ? 0 : Decay(step.share), rest = 1 - decay;
     const bool finite = rule_->Apply(step, tile);
@@ -40,13 +40,14 @@ class WeightAverageRule : public UpdateRule {
   }
 
  private:
-  // A clock of n updates, an n-th each, forgets as much as one update.
+  // Returns the decay for `share` of a clock. A clock of n updates with a share of 1/n each forgets
+  // as much as one whole update.
   float Decay(double share) const {
     return static_cast<float>(share == 1 ? decay_ : std::pow(decay_, share));
   }
 
   const std::unique_ptr<UpdateRule> rule_;
-  // Behind the rule's own.
+  // The slot of the average, after the rule's own slots.
   const size_t slot_;
   const double decay_;
 };

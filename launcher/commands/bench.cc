@@ -1,4 +1,5 @@
-// leeway bench: how fast the data path is, beside the raw limits of the machine, in one run.
+// leeway bench: measures how fast the data path is, next to the raw limits of the machine, in one
+// run.
 #include <iostream>
 #include <memory>
 
@@ -20,13 +21,14 @@
 namespace leeway {
 namespace {
 
-// All but auto, which is a choice among them.
+// All codecs except auto, which chooses one of these.
 const std::vector<std::string> kCodecs = {"none", "bf16", "fp16", "int8", "top_k", "sign"};
 
-// What every benchmark takes.
+// The flags of every benchmark.
 struct CommonFlags {
   RoundOptions rounds;
-  // Rounds have a length; else as many counts are one.
+  // Whether the length of a round is a setting (rounds.seconds). Otherwise the benchmark itself
+  // decides how long a round is.
   bool timed = true;
   std::string json;
 };
@@ -39,12 +41,13 @@ void AddRounds(CLI::App& command, CommonFlags& flags) {
 }
 void AddCommon(CLI::App& command, CommonFlags& flags) {
   AddRounds(command, flags);
-  command.add_option("--seconds", flags.rounds.seconds, "Of a round")
+  command.add_option("--seconds", flags.rounds.seconds, "Seconds of a round")
       ->check(NumberIn(0.001, 600))
       ->capture_default_str();
 }
 
-// INVALID_ARGUMENT rather than a machine that swaps, or worse.
+// Returns INVALID_ARGUMENT if `bytes` exceed the machine's memory, because the machine would swap
+// or kill processes.
 absl::Status CheckFits(const std::string& what, double bytes) {
   const uint64_t memory = MachineMemoryBytes();
   if (bytes <= static_cast<double>(memory)) return absl::OkStatus();
@@ -59,14 +62,16 @@ Json HostJson() {
   return {{"processors", MachineProcessors()}, {"load_1_minute", load[0]}};
 }
 
-// What is written besides the results. Made before anything is measured: that loads the machine.
+// Returns the part of the JSON document that comes before the results. Call it before the first
+// measurement, because measurements change the machine's load.
 Json Document(const std::string& bench, const CommonFlags& flags) {
   Json document = {{"bench", bench}, {"host", HostJson()}, {"rounds", flags.rounds.rounds}};
   if (flags.timed) document["seconds"] = flags.rounds.seconds;
   return document;
 }
 
-// What was measured, also before an error: that took minutes too. Returns the error.
+// Prints the results and, with --json, writes them. Results from before an error also count,
+// because they took minutes. Returns the error of the measurement, or else of writing the file.
 absl::Status Show(const CommonFlags& flags, const std::string& table, Json document, Json results,
                   const absl::Status& measured) {
   std::cout << table << std::flush;
@@ -90,7 +95,7 @@ struct TransportFlags {
   bool quick = false;
 };
 
-// What --quick leaves of it: seconds, for a first look.
+// Reduces the flags for --quick, so that the benchmark takes seconds, for a first look.
 void MakeQuick(TransportFlags& flags) {
   flags.common.rounds = {.rounds = 1, .seconds = 0.05};
   flags.wires = {"tcp", "auto"};
@@ -113,7 +118,8 @@ absl::Status RunTransport(TransportFlags flags) {
   options.tls = flags.tls;
   options.rounds = flags.common.rounds;
   options.progress = ShowProgress;
-  // Minutes go by until the table is complete, also where nobody sees the progress.
+  // Prints each row at once, because it takes minutes until the table is complete and the progress
+  // appears only on a terminal.
   options.measured = [](const std::string& row) {
     ShowProgress("");
     std::cout << row << std::endl;
@@ -130,11 +136,11 @@ void AddTransport(CLI::App& bench, int& exit_code) {
   auto flags = std::make_shared<TransportFlags>();
   CLI::App* command = bench.add_subcommand(
       "transport", "Push, pull and both at once between one worker and one server process");
-  command->add_option("--transports", flags->wires, "Of tcp, unix, shm, auto")->delimiter(',');
-  command->add_option("--methods", flags->methods, "Of push, pull, push_pull")->delimiter(',');
+  command->add_option("--transports", flags->wires, "Any of tcp, unix, shm, auto")->delimiter(',');
+  command->add_option("--methods", flags->methods, "Any of push, pull, push_pull")->delimiter(',');
   command
       ->add_option("--sizes", flags->sizes,
-                   "Of a block, as in 4K,1M: multiples of 64 bytes, 64M at most")
+                   "Bytes of a block, as in 4K,1M: multiples of 64 bytes, 64M at most")
       ->delimiter(',');
   command
       ->add_option("--codecs,--codec", flags->codecs, "As in the job's compression; of transfers")
@@ -161,7 +167,8 @@ void AddTransport(CLI::App& bench, int& exit_code) {
   command->callback([flags, &exit_code] { exit_code = ShowResult(RunTransport(*flags)); });
 }
 
-// Of the vector, for each worker and for the servers.
+// The number of copies of the model's vector that each worker has, and that the servers have
+// together.
 constexpr double kExchangeCopies = 5;
 
 struct ExchangeFlags {
@@ -180,7 +187,8 @@ absl::Status RunExchange(const ExchangeFlags& flags) {
   ASSIGN_OR_RETURN(options.parameters, ParseEach(flags.parameters, ParseCount));
   ASSIGN_OR_RETURN(options.wires, ParseEach(flags.wires, ParseWire));
   for (const uint64_t parameters : options.parameters) {
-    // Two vectors of a worker, some of them shared, and what the servers and the raw limit keep.
+    // The copies are two vectors of a worker, some in shared memory, and the vectors of the servers
+    // and of the raw limit.
     const double copies = kExchangeCopies * (options.workers + 1);
     RETURN_IF_ERROR(CheckFits(absl::StrCat("an exchange of ", parameters, " parameters"),
                               copies * sizeof(float) * static_cast<double>(parameters)));
@@ -217,9 +225,9 @@ void AddExchange(CLI::App& bench, int& exit_code) {
   command->add_option("--workers", options.workers, "Worker processes")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  command->add_option("--parameters", flags->parameters, "Of the models, as in 1M,25M")
+  command->add_option("--parameters", flags->parameters, "Parameters of the models, as in 1M,25M")
       ->delimiter(',');
-  command->add_option("--transports", flags->wires, "Of tcp, unix, shm, auto")->delimiter(',');
+  command->add_option("--transports", flags->wires, "Any of tcp, unix, shm, auto")->delimiter(',');
   command->add_option("--update", options.update, "What the servers apply")
       ->check(CLI::IsMember({"sgd", "momentum", "adam"}))
       ->capture_default_str();
@@ -232,7 +240,8 @@ void AddExchange(CLI::App& bench, int& exit_code) {
   command->callback([flags, &exit_code] { exit_code = ShowResult(RunExchange(*flags)); });
 }
 
-// UpdateBenchOptions::shard_bytes says both.
+// The smallest shard (UpdateBenchOptions::shard_bytes), and the memory that the benchmark needs in
+// multiples of the shard's size (BenchUpdates).
 constexpr uint64_t kShardBytesMin = 1024;
 constexpr double kShardCopies = 10;
 

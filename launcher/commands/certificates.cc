@@ -1,4 +1,4 @@
-// leeway certificates: an authority for a job, and a certificate for each role.
+// leeway certificates: makes an authority for a job, and a certificate for each role.
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -34,7 +34,7 @@ struct CertificatesOptions {
   uint32_t days = 365;
   uint32_t ranks = 0;
   std::string trust_domain;
-  // Empty: the folder.
+  // The folder of the authority. If empty, it is `folder`.
   std::string authority;
   bool keeps_authority = true;
 };
@@ -47,7 +47,9 @@ absl::StatusOr<std::string> Absolute(const std::string& folder) {
                                                     "; give the folder for the files as /..."));
 }
 
-// Who has the certificates of a folder refuses those of another domain.
+// Returns the trust domain for new certificates in `folder`: that of the certificates there, else
+// `said`, else the default. Returns INVALID_ARGUMENT if `said` is another domain than that of the
+// certificates there, because processes that use them would refuse the new certificates.
 absl::StatusOr<std::string> TrustDomainFor(const std::string& folder, const std::string& said) {
   for (const v1::Role role : kIssued) {
     const std::string file = absl::StrCat(folder, "/", RoleName(role), "/", kCertificateFile);
@@ -65,7 +67,7 @@ absl::StatusOr<std::string> TrustDomainFor(const std::string& folder, const std:
   return said;
 }
 
-// What is there stays: its certificates are in use.
+// Loads an authority that exists. It is never replaced, because its certificates are in use.
 absl::StatusOr<CertificateAuthority> LoadAuthority(const std::string& certificate,
                                                    const std::string& key) {
   if (!std::filesystem::exists(key)) {
@@ -163,14 +165,14 @@ void AddCertificatesCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command
       ->add_option("--ranks", options->ranks,
-                   "Also make so many certificates for workers of one rank each, from 0")
+                   "Also make this number of certificates for workers of one rank each, from 0")
       ->check(CLI::Range(0, 10000));
   command->add_option("--trust-domain", options->trust_domain,
                       "The job's own, where several share an authority (default: that of the "
                       "certificates that are there, or leeway)");
   CLI::Option* authority =
       command->add_option("--authority", options->authority,
-                          "Folder of the authority, which is made if there is none (default: DIR)");
+                          "Folder of the authority; a missing authority is made (default: DIR)");
   command
       ->add_flag("!--no-keep-authority", options->keeps_authority,
                  "Leave the authority's key nowhere: it can issue no more certificates")

@@ -21,7 +21,7 @@ namespace leeway {
 
 namespace {
 
-// What a job with plugins shows only when these are open.
+// Checks what depends on the job's plugins, and so can only be checked when these are open.
 absl::Status CheckPlugins(const v1::TrainingJob& job) {
   RETURN_IF_ERROR(MakeServerRule(job).status());
   RETURN_IF_ERROR(MakeLocalRule(job).status());
@@ -48,7 +48,8 @@ absl::StatusOr<CheckedJob> Check(const v1::TrainingJob& job, const std::string& 
   ASSIGN_OR_RETURN(const std::vector<uint64_t> steps,
                    TrainingData::StepsOfRanks(job, data_dir, *checked.data));
   checked.steps_per_epoch = StepsPerEpoch(job, steps);
-  // What is leased goes to whoever asks for it.
+  // With leases no rank is idle in advance, because the servers lease examples to any worker that
+  // asks.
   const bool leased = job.data().assignment() == v1::ASSIGNMENT_LEASED;
   for (uint32_t rank = 0; rank < steps.size() && !leased; ++rank) {
     if (steps[rank] == 0) checked.idle.push_back(rank);
@@ -103,7 +104,7 @@ std::string WarningsOf(const v1::TrainingJob& job, const CheckedJob& checked) {
     if (!warning.empty()) absl::StrAppend(&lines, "leeway: ", warning, "\n");
   };
   add(IdleWarning(checked));
-  // A file that cannot be read now is the error of its batch.
+  // An error of reading is ignored here, because training reports it when it reads the batch.
   add(InputWarning(job, checked.data->dataset()).value_or(""));
   return lines;
 }

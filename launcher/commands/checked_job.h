@@ -1,5 +1,5 @@
-// That a job can run, found out before anything is started for it: its data are there and fit, its
-// model can be built.
+// Checks that a job can run, before any of its processes starts: the job's data exist and fit the
+// model, and the model can be built.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +15,36 @@
 namespace leeway {
 
 struct CheckedJob {
-  // Rank 0's.
+  // The training data, the backend and the model as rank 0 would have them.
   std::unique_ptr<TrainingData> data;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;
-  // StepsPerEpoch() of all workers.
+  // StepsPerEpoch() over all workers.
   uint64_t steps_per_epoch = 0;
-  // Ranks without any example, where each has its own.
+  // The ranks without any examples. Empty if the servers lease the examples to the workers.
   std::vector<uint32_t> idle;
 };
 
-// What a worker would find out by itself, of all workers. Errors name the place in the job, and
-// file and place of the data.
+// Checks for all workers at once what each worker would check at its start. Errors name the place
+// in the job, and the file and the place in the data.
 absl::StatusOr<CheckedJob> CheckJob(const v1::TrainingJob& job, const JobPlaces& places,
                                     const std::string& data_dir);
 
-// What an external job has of an update rule of its own can be made: a plugin's may not.
+// Checks that the update rule in the job of an external program can be made. This can fail for a
+// plugin's rule. Returns OK if the program brings the rule.
 absl::Status CheckRule(const v1::TrainingJob& job);
 
-// That the weights which the job starts from, if it names any, are those of `model`, its model: the
-// whole file is read.
+// If the job names initial weights, reads the whole file and checks that the weights fit `model`,
+// which is the job's model.
 absl::Status CheckInitial(const v1::TrainingJob& job, const JobPlaces& places,
                           const std::string& data_dir, const Model& model);
 
-// CheckJob, then CheckInitial.
+// Calls CheckJob, then CheckInitial.
 absl::StatusOr<CheckedJob> CheckJobAndInitial(const PlacedJob& placed, const std::string& data_dir);
 
-// What is likely a mistake, a line each, with their ends: "leeway: workers 2 and 3 have no examples
-// at all: ...", and inputs that are not normalised (input_warning.h).
+// Returns warnings about likely mistakes, such as "leeway: workers 2, 3 have no examples at all".
+// They include inputs that are not normalised (input_warning.h). Each warning is a line that ends
+// with a newline.
 std::string WarningsOf(const v1::TrainingJob& job, const CheckedJob& checked);
 
 }  // namespace leeway

@@ -47,7 +47,7 @@ std::string CanonicalPath(const fs::path& path) {
 }
 
 absl::StatusOr<std::string> GivenFolder(const std::string& path, absl::string_view by) {
-  // Whether anything is there the files of the job will show.
+  // Reading the job's files will show whether an object location exists.
   if (IsObjectLocation(path)) {
     absl::StatusOr<std::string> location = NormalLocation(path);
     return location.ok() ? location : Annotate(location.status(), by);
@@ -56,7 +56,8 @@ absl::StatusOr<std::string> GivenFolder(const std::string& path, absl::string_vi
   return absl::NotFoundError(absl::StrCat("the data folder ", path, " (", by, ") is not there"));
 }
 
-// Of a run in an object store.
+// Returns the error that this machine has no running job of `location`, which is in an object
+// store.
 absl::Status NoLauncherHere(const std::string& location, const std::string& here) {
   return absl::NotFoundError(absl::StrCat(
       "no job of ", location, " that leeway train started runs on this machine, or not with its ",
@@ -140,7 +141,7 @@ absl::StatusOr<std::string> FindCoordinator(const std::string& target) {
       return target;
     }
     return absl::InvalidArgumentError(absl::StrCat(
-        target, " is no folder and no address: give the run folder, or server 0's HOST:PORT",
+        target, " is not a folder or an address: give the run folder, or server 0's HOST:PORT",
         RunsHere(target)));
   }
   absl::StatusOr<std::string> address = ReadFile(here + "/" + kCoordinatorFile, 4096);

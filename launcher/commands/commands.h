@@ -1,5 +1,6 @@
-// The commands of `leeway`, one file each. Every one adds itself to the command line; when it is
-// chosen it runs and sets the exit code: 0 done, 1 failed, 2 wrong arguments or job file.
+// The commands of `leeway`. Each has a file of its own and a function that adds it to the command
+// line. A chosen command runs and sets the exit code (ShowResult), which is 0 if it succeeded and 2
+// if the arguments or the job file are wrong.
 #pragma once
 
 #include <string>
@@ -9,10 +10,10 @@
 
 namespace leeway {
 
-// `command`: what the command line has behind "--" (worker_command.h).
+// `command` is the part of the command line after "--" (worker_command.h).
 void AddTrainCommand(CLI::App& app, int& exit_code, std::vector<std::string> command);
 void AddPlanCommand(CLI::App& app, int& exit_code);
-// As AddTrainCommand.
+// `command` is the same as for AddTrainCommand.
 void AddKubernetesCommand(CLI::App& app, int& exit_code, std::vector<std::string> command);
 void AddDataCommand(CLI::App& app, int& exit_code);
 void AddInitCommand(CLI::App& app, int& exit_code);
@@ -28,7 +29,7 @@ void AddCertificatesCommand(CLI::App& app, int& exit_code);
 void AddDoctorCommand(CLI::App& app, int& exit_code);
 void AddRemoteCommand(CLI::App& app, int& exit_code);
 
-// Runs `leeway` with these arguments: what main does.
+// Runs `leeway` with these arguments and returns the exit code. This is all that main does.
 int RunLeeway(int argc, const char* const* argv);
 
 }  // namespace leeway

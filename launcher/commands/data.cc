@@ -1,4 +1,4 @@
-// leeway data: what files of data hold, and the part of a job that reads them.
+// leeway data: describes data files, and prints the part of a job that reads them.
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -24,14 +24,15 @@ struct DataFlags {
   std::string label;
 };
 
-// With --data names in it; else paths, and the data folder is where the first of them is; else
-// names in the data folder of jobs.
+// The data folder and the names of the files in it. With --data the FILE arguments are names in
+// that folder. Without --data they are paths, and the data folder is the folder of the first file.
+// If that file does not exist, the arguments are names in the data folder of jobs.
 struct PlacedFiles {
   std::string data_dir;
   std::vector<std::string> names;
 };
 
-// As a job names them.
+// Treats `files` as names in the data folder of jobs.
 absl::StatusOr<PlacedFiles> InDataFolder(const std::vector<std::string>& files) {
   ASSIGN_OR_RETURN(const std::string folder, FindDataFolder("", "", v1::TrainingJob()));
   std::error_code error;
@@ -43,7 +44,7 @@ absl::StatusOr<PlacedFiles> InDataFolder(const std::vector<std::string>& files) 
       folder, " (--data DIR or LEEWAY_DATA names another)"));
 }
 
-// s3://BUCKET/PREFIX of the first one is the data folder.
+// Places files in an object store. The data folder is the s3://BUCKET/PREFIX of the first file.
 absl::StatusOr<PlacedFiles> InStore(const std::vector<std::string>& files) {
   PlacedFiles placed;
   for (const std::string& file : files) {
@@ -58,7 +59,7 @@ absl::StatusOr<PlacedFiles> InStore(const std::vector<std::string>& files) {
       continue;
     }
     return absl::InvalidArgumentError(
-        absl::StrCat(file, " is no file below that of the first one, ", placed.data_dir,
+        absl::StrCat(file, " is not in the folder of the first file, ", placed.data_dir,
                      ": give the data folder with --data, and names in it"));
   }
   return placed;

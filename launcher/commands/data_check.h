@@ -1,4 +1,4 @@
-// Are the files of a job there, before anything is started for it?
+// Checks that the files of a job exist, before any of its processes starts.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace leeway {
 
-// Whether anything of the job is in the data folder: a file that is not named by an absolute path
+// Returns whether the job names a file in the data folder, which is a file without an absolute path
 // or location.
 bool ReadsDataFolder(const v1::TrainingJob& job);
 
-// Whether anything of the job is in an object store: all of the data folder, or a file by its
-// location.
+// Returns whether the job reads from an object store: the data folder is in one, or the job names a
+// file by its location in one.
 bool ReadsStore(const v1::TrainingJob& job, const std::string& data_dir);
 
-// NOT_FOUND names every file that is absent, and what to fetch from where; other errors are an
-// object store's.
+// Checks that the job's data files exist. Returns NOT_FOUND, which names every missing file and, if
+// known, how to fetch it. Other errors come from an object store.
 absl::Status CheckDataFiles(const v1::TrainingJob& job, const std::string& data_dir);
 
 }  // namespace leeway

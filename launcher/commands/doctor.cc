@@ -1,4 +1,4 @@
-// leeway doctor: what this machine and network can do, and what that means for a job.
+// leeway doctor: measures this machine and network, and says what that means for a job.
 #include "launcher/doctor/doctor.h"
 
 #include <iostream>
@@ -79,11 +79,11 @@ void AddDoctorCommand(CLI::App& app, int& exit_code) {
       ->add_option("--peer", flags->peer,
                    "Another machine on which `leeway doctor --listen` runs: servers would be there")
       ->check(AddressToReach());
-  command->add_option("--seconds", flags->seconds, "Of each measurement")
+  command->add_option("--seconds", flags->seconds, "Seconds of each measurement")
       ->check(NumberIn(0.01, 60))
       ->capture_default_str();
   command->add_option("--json", flags->json, "Write the findings there too")->type_name("FILE");
-  // Whoever listens measures nothing of its own.
+  // A doctor that listens does not measure, so --listen excludes the options for measuring.
   command->add_option("--listen", flags->listen, "Be the peer of a doctor on another machine")
       ->check(AddressToBind())
       ->excludes("JOB")

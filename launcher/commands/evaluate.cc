@@ -1,4 +1,4 @@
-// leeway evaluate: a checkpoint, or a model from elsewhere, on the job's test data.
+// leeway evaluate: evaluates a checkpoint or a model file on the job's test data.
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -20,7 +20,7 @@ namespace {
 struct EvaluateOptions {
   std::string path;
   JobOptions job;
-  // Empty: the run's own.
+  // The file of --model. If empty, the run's own model is evaluated.
   std::string model;
   std::optional<uint64_t> clock;
   bool average = false;
@@ -56,7 +56,7 @@ absl::Status EvaluateRun(const EvaluateOptions& options) {
   return WriteJson(options.json, document);
 }
 
-// The weights in a file, by the model and the data of a job or a run.
+// Evaluates the weights in a file, with the model and the test data of a job or a run.
 absl::Status EvaluateFile(EvaluateOptions options) {
   if (options.clock.has_value()) {
     return absl::InvalidArgumentError("--checkpoint and --model each name weights: give one");
@@ -109,7 +109,7 @@ void AddEvaluateCommand(CLI::App& app, int& exit_code) {
   AddDataOption(*command, options->job.data);
   command
       ->add_option("--checkpoint", options->clock,
-                   "Of a run: the checkpoint at this clock, not the newest")
+                   "Use the run's checkpoint at this clock, not the newest")
       ->type_name("CLOCK");
   command->add_flag("--average", options->average,
                     "The moving average of the weights (update.average); default: the weights that "

@@ -1,4 +1,5 @@
-// leeway export: a checkpoint's weights as safetensors, or the model as other programs have it.
+// leeway export: writes a checkpoint's weights as safetensors, or the model in the format of other
+// programs.
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -25,7 +26,7 @@ constexpr char kOnnx[] = "onnx";
 
 struct ExportOptions {
   std::string path;
-  // Empty: as the format's files are called.
+  // The file to write. If empty, the format's usual file name.
   std::string output;
   std::string format = kSafetensors;
   std::optional<uint64_t> clock;
@@ -40,7 +41,7 @@ std::string OutputOf(const ExportOptions& options) {
   return options.format == kOnnx ? "model.onnx" : "model.safetensors";
 }
 
-// As PyTorch or ONNX have it, which depends on the shape of an example.
+// Writes the model in the format of PyTorch or ONNX, which depends on the shape of an example.
 absl::Status ExportConverted(const ExportOptions& options, const TrainedModel& trained,
                              std::span<const float> weights, const std::string& output) {
   const v1::TrainingJob& job = trained.manifest.job();
@@ -105,7 +106,7 @@ void AddExportCommand(CLI::App& app, int& exit_code) {
   AddDataOption(*command, options->data);
   command
       ->add_option("--checkpoint", options->clock,
-                   "Of a run: the checkpoint at this clock, not the newest")
+                   "Use the run's checkpoint at this clock, not the newest")
       ->type_name("CLOCK");
   command->add_flag("--average", options->average,
                     "The moving average of the weights (update.average)");

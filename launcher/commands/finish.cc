@@ -48,7 +48,7 @@ std::string UpdateName(const v1::Update& update) {
   return "no update";
 }
 
-// Of a worker's own steps.
+// Returns the name of the optimizer of a worker's own steps.
 std::string OptimizerName(const v1::TrainingJob& job, const v1::Update& optimizer) {
   return IsExternal(job) ? "with the program's own optimizer" : UpdateName(optimizer);
 }
@@ -65,14 +65,15 @@ std::string ConsistencyName(const v1::Consistency& consistency) {
   return "";
 }
 
-// The coordinator's word comes first: a job that it calls finished is finished, whichever processes
-// of this launcher were part of it to the end; and it knows why one failed. A job that it was told
-// to stop because the launcher gave it up has failed all the same.
+// Sets state and message. The coordinator's record takes precedence: a job that the coordinator
+// recorded as finished is finished, even if processes of this launcher ended before. The
+// coordinator also knows why a job failed. A job has failed, too, if the launcher gave up and
+// therefore told the coordinator to stop.
 void SetOutcome(const FinishInput& input, RunSummary& summary) {
   const v1::JobState end = input.end ? input.end->outcome() : v1::JOB_STARTING;
   if (end == v1::JOB_FINISHED) {
     summary.state = "finished";
-    // Why before its length.
+    // The reason why the job finished before its full length, if it did.
     summary.message = input.end->message();
   } else if (end == v1::JOB_FAILED) {
     summary.state = "failed";
@@ -88,13 +89,14 @@ void SetOutcome(const FinishInput& input, RunSummary& summary) {
   }
 }
 
-// Beside what has failed before.
+// Marks the run as failed, and appends the error to earlier ones.
 void FailAlso(const absl::Status& status, RunSummary& summary) {
   summary.state = "failed";
   absl::StrAppend(&summary.message, summary.message.empty() ? "" : "\n", status.message());
 }
 
-// Only the program of an external job can evaluate its model, and may have.
+// Adds the result of an external job. Only the job's program can evaluate its model, so this uses
+// the last evaluation that the program reported, if any.
 void AddOwnResult(const TrainedModel& model, const RunHistory& history, RunSummary& summary) {
   AddLastEvaluation(history, summary);
   const Learning learning = JudgeLearning(std::nullopt, model.weights.span());
@@ -102,7 +104,8 @@ void AddOwnResult(const TrainedModel& model, const RunHistory& history, RunSumma
   summary.why_not_learned = learning.why;
 }
 
-// Beside what it has learned: the last evaluation is the trained model's.
+// Adds whether the last evaluation, which is that of the trained model, is much worse than the best
+// one.
 void AddWorsening(const RunHistory& history, RunSummary& summary) {
   std::vector<Evaluated> evaluations;
   for (const RunHistory::Evaluation& each : history.evaluations) {
@@ -144,7 +147,7 @@ absl::Status AddTestResult(const FinishInput& input, const TrainedModel& model,
   return absl::OkStatus();
 }
 
-// As a worker has brought it, if one has.
+// Returns the job with the update rule that a worker brought, if a worker did.
 v1::TrainingJob WithBroughtUpdate(v1::TrainingJob job, const std::string& run_dir) {
   if (!BringsUpdate(job)) return job;
   const auto record = ReadCoordinatorRecord(run_dir);
@@ -153,14 +156,14 @@ v1::TrainingJob WithBroughtUpdate(v1::TrainingJob job, const std::string& run_di
   return job;
 }
 
-// Where the files are that there are, a line for each.
+// Returns the places of the run's files that exist, a line for each.
 std::string Places(const RunPlace& place) {
   const std::pair<const char*, const char*> files[] = {
       {"model", kModelFile},         {"average", kAverageModelFile},
       {"report", kReportFile},       {"curves", kCurvesFile},
       {"summary", kSummaryFile},     {"metrics", MetricsName(place.location)},
       {"checkpoints", "checkpoints"}};
-  // Where they cannot be listed, something else has said why.
+  // An error of listing is ignored here, because another step reports it.
   const auto names = ListStored(place.location).value_or(std::vector<std::string>());
   std::string text;
   for (const auto& [what, file] : files) {
@@ -173,7 +176,7 @@ std::string Places(const RunPlace& place) {
   return text;
 }
 
-// Empty, or the beginning of a list.
+// Returns the share of dropped steps as the beginning of a list. Empty if no step was dropped.
 std::string Dropped(const RunSummary& summary) {
   if (summary.dropped_steps == 0) return "";
   const auto dropped = static_cast<double>(summary.dropped_steps);
@@ -192,7 +195,7 @@ std::string Replaced(const RunSummary& summary) {
                       ", ");
 }
 
-// Tells a user who asked for auto that workers found no GPU.
+// Returns text that tells the user of `auto` that workers found no GPU.
 std::string Devices(const RunSummary& summary) {
   const std::vector<std::string>& devices = summary.devices;
   const auto cpus = static_cast<size_t>(std::count(devices.begin(), devices.end(), "cpu"));
@@ -213,7 +216,7 @@ std::string Restarts(const RunSummary& summary) {
                       servers > 0 ? absl::StrCat(", ", servers, " of servers") : "");
 }
 
-// Empty, or the end of a list.
+// Returns how often the job went back to a checkpoint, as the end of a list. Empty if it never did.
 std::string WentBack(const RunSummary& summary) {
   if (summary.went_back == 0) return "";
   return absl::StrCat(", went back ",
@@ -242,7 +245,7 @@ std::string DescribeAlgorithm(const v1::TrainingJob& job) {
 
 RunSummary FinishRun(const FinishInput& input) {
   RunSummary summary;
-  // First of all: nothing that is told below is worth more.
+  // The model is exported first, because it is worth more than the summary and the report.
   const absl::StatusOr<TrainedModel> model = ExportNewest(input.run_dir, summary);
   const RunHistory history = ReadHistory(input.run_dir + "/" + kMetricsFile);
   const absl::Status evaluated =
@@ -250,7 +253,8 @@ RunSummary FinishRun(const FinishInput& input) {
   AddWorsening(history, summary);
   SetOutcome(input, summary);
   if (input.end) summary.devices = {input.end->devices().begin(), input.end->devices().end()};
-  // What of a failed run no checkpoint has was trained all the same.
+  // A failed run may have trained beyond its newest checkpoint, so its figures do not come from the
+  // checkpoint. The same holds if newer checkpoints are damaged.
   const bool whole = model.ok() && model->passed_over.empty() && summary.state != "failed";
   AddRun(input.job, input.run_dir, history, whole ? &*model : nullptr, summary);
   summary.worker_restarts = input.worker_restarts;

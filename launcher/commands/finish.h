@@ -1,5 +1,5 @@
-// What a run leaves behind when its processes have ended: the model, its test result, summary and
-// report.
+// Writes the results of a run after its processes have ended: the model, its test result, the
+// summary and the report.
 #pragma once
 
 #include <optional>
@@ -17,43 +17,45 @@ namespace leeway {
 
 struct FinishInput {
   v1::TrainingJob job;
-  // A folder, or s3://BUCKET/PREFIX.
+  // The run folder: a folder, or s3://BUCKET/PREFIX.
   std::string run_dir;
   std::string data_dir;
-  // How the coordinator has ended the job, by its record (coordinator.json); absent if it has not.
+  // How the coordinator ended the job, from its record (coordinator.json). Absent if the
+  // coordinator has not ended the job.
   std::optional<v1::CoordinatorRecord> end;
-  // Why the launcher counts the run as failed; empty if it does not.
+  // Why the launcher considers the run failed. Empty if it does not.
   std::string failure;
   bool stop_requested = false;
-  // By rank, and by index.
+  // The number of restarts of each worker, by rank, and of each server, by index.
   std::vector<uint32_t> worker_restarts;
   std::vector<uint32_t> server_restarts;
 };
 
 // Exports the newest checkpoint's model, evaluates it, and writes summary.json, curves.svg and
-// report.html, in this order: what of the metrics cannot be read, or of the report not be written,
-// is a warning in the summary. Works with what is there: a run that failed before its first
-// checkpoint has a summary and a report too. An error of the export, of the evaluation or of
-// writing the summary makes the run a failed one and is in its message.
+// report.html, in this order. Metrics that cannot be read and a report that cannot be written are
+// warnings in the summary. A run that failed before its first checkpoint also has a summary and a
+// report. If the export, the evaluation or writing the summary fails, the run counts as failed, and
+// the summary's message has the error.
 RunSummary FinishRun(const FinishInput& input);
 
-// What `leeway train` exits with (common/exit_code.h). `failure`: where the run has failed, and its
-// coordinator has not said whether for good.
+// Returns the exit code of `leeway train` (common/exit_code.h). `failure` is the code for a failed
+// run whose coordinator has not recorded whether the failure is permanent.
 int ExitCodeOf(const RunSummary& summary, const std::optional<v1::CoordinatorRecord>& end,
                int failure);
 
-// The run's summary.json; NOT_FOUND if it has none yet.
+// Reads the run's summary.json. Returns NOT_FOUND if the run has no summary yet.
 absl::StatusOr<RunSummary> ReadSummary(const std::string& run_dir);
 
-// Writes curves.svg and report.html anew from what the run folder holds.
+// Writes curves.svg and report.html again from the files in the run folder.
 absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& job,
                          const RunHistory& history, const RunSummary& summary);
 
-// "bounded staleness 3, gradient exchange, sgd".
+// Describes the algorithm, for example "bounded staleness 3, gradient exchange, sgd".
 std::string DescribeAlgorithm(const v1::TrainingJob& job);
 
-// The result for a person: figures, places, and how to go on. `data`: the folder that --data named;
-// empty where it was found without, as it will be again. `command`: of an external job's workers.
+// Describes the result for a person: the figures, where the files are, and how to resume the run.
+// `data` is the folder that --data named. It is empty if Leeway found the folder without --data,
+// because it will then find it again. `command` is the workers' program in an external job.
 std::string DescribeOutcome(const RunSummary& summary, const RunPlace& place,
                             const std::string& data, const std::vector<std::string>& command = {});
 

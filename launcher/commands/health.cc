@@ -1,4 +1,4 @@
-// leeway health: asks the health port of a server or a worker.
+// leeway health: asks the health port of a server or a worker for its health.
 #include <iostream>
 #include <memory>
 
@@ -14,7 +14,7 @@ namespace {
 struct HealthOptions {
   std::string address;
   std::string service;
-  // A question to the DNS that is lost is sent again after five seconds.
+  // The time limit. It leaves room for one lost DNS query, which is repeated after five seconds.
   double seconds = 10;
 };
 

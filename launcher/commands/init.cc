@@ -1,4 +1,4 @@
-// leeway init: a first job for files of data.
+// leeway init: writes a first job that trains on data files.
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -37,7 +37,7 @@ std::string JobText(const Inspection& inspection, const std::string& path) {
       inspection.model, inspection.data, kRest);
 }
 
-// Absolute, so that the job finds them wherever it is started on this machine.
+// Returns absolute paths, so that the job finds the files wherever it is started on this machine.
 std::vector<std::string> FullNames(const std::vector<std::string>& files) {
   std::vector<std::string> names;
   std::error_code error;

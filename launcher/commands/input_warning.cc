@@ -13,7 +13,8 @@ namespace leeway {
 namespace {
 
 constexpr size_t kSampled = 1000;
-// Beyond this a mean or a deviation is far from what He's initialisation takes inputs for.
+// The largest mean or deviation without a warning. Larger values are far from those that He
+// initialisation assumes for inputs.
 constexpr double kLarge = 10;
 
 bool NormalizesFirst(const v1::Model& model) {
@@ -39,7 +40,7 @@ absl::StatusOr<ValueStatistics> SampleOf(const Dataset& data) {
 }  // namespace
 
 absl::StatusOr<std::string> InputWarning(const v1::TrainingJob& job, const Dataset& data) {
-  // Pictures that are decoded are scaled to 0..1.
+  // No warning for decoded pictures, because decoding scales them to 0..1.
   if (data.labels_each() > 1 || data.decodes() || NormalizesFirst(job.model()))
     return std::string();
   ASSIGN_OR_RETURN(const ValueStatistics values, SampleOf(data));

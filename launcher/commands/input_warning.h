@@ -1,4 +1,4 @@
-// Values that a model learns badly from, found out before it does.
+// Finds input values from which a model would learn badly, before the training starts.
 #pragma once
 
 #include <string>
@@ -9,9 +9,10 @@
 
 namespace leeway {
 
-// "feature 2 ('income') of the training data has ..."; empty where a sample of the examples, as
-// they are normalised, is near 0 or 1, where the model begins with a normalisation, and for tokens.
-// Errors are those of reading examples.
+// Returns a warning such as "feature 2 ('income') of the training data has ..." if the inputs are
+// not normalised. Empty if, after the job's normalisation, mean and deviation of a sample are not
+// large. Also empty if the model begins with a normalisation layer, and for tokens. Returns the
+// errors of reading examples.
 absl::StatusOr<std::string> InputWarning(const v1::TrainingJob& job, const Dataset& data);
 
 }  // namespace leeway

@@ -14,7 +14,7 @@
 namespace leeway {
 namespace {
 
-// Batches that a worker loads ahead, and the one that it trains on.
+// Returns the bytes of the batches that a worker loads ahead, and of the batch that it trains on.
 uint64_t BytesAhead(const v1::TrainingJob& job, const TrainingData& data) {
   if (job.data().loader_threads() == 0 || !data.worth_prefetching(OnGpu(job))) return 0;
   const uint64_t values = data.shape().elements() + data.dataset().labels_each();
@@ -23,7 +23,8 @@ uint64_t BytesAhead(const v1::TrainingJob& job, const TrainingData& data) {
 
 absl::StatusOr<uint64_t> NeedsOfServer(const v1::TrainingJob& job, const BlockLayout& layout,
                                        const CodecPlan& codecs) {
-  // What a worker sends before it is answered; twice that where the link is long.
+  // The bytes that a worker sends to a server before it needs an answer. WindowFor() is doubled,
+  // because the window grows to twice that size on a link with a long round-trip time.
   const uint64_t block = layout.block_elements() * sizeof(float);
   const uint64_t window = 2 * WindowFor(block) * block;
   const uint32_t others = std::max(job.servers().count(), 2u) - 1;

@@ -1,5 +1,5 @@
-// Memory that the processes of a job take: the arithmetic that `leeway plan` shows and `leeway
-// kubernetes` makes limits of.
+// Computes the memory that the processes of a job need. `leeway plan` shows it, and `leeway
+// kubernetes` uses it for the memory limits of the pods.
 #pragma once
 
 #include <cstddef>
@@ -15,43 +15,45 @@
 
 namespace leeway {
 
-// What a server has to begin with, all of its shards together.
+// The blocks that a server has at the start of the job, summed over its shards.
 struct ServerShare {
   uint64_t blocks = 0, elements = 0;
-  // Elements of which it keeps a replica.
+  // The number of elements of which the server keeps a replica.
   uint64_t replicated = 0;
-  // Bytes for compressed answers, of both.
+  // Bytes for compressed answers, for the server's own blocks and for the replicas.
   uint64_t replies = 0;
 };
 std::vector<ServerShare> SharesOf(const v1::TrainingJob& job, const BlockLayout& layout,
                                   const CodecPlan& codecs);
-// Bytes of a share with so many optimizer slots.
+// Returns the bytes of memory that a share needs if the optimizer has `slots` slots.
 uint64_t MemoryOf(const ServerShare& share, uint64_t slots);
 
-// Whether workers.device says a GPU; `auto` does not.
+// Returns whether workers.device names a GPU. Returns false for `auto`.
 bool OnGpu(const v1::TrainingJob& job);
 
-// Of the host's memory, in bytes.
+// The host memory that a worker needs.
 struct WorkerNeeds {
-  // Vectors of the model's size, and what they take.
+  // The number of vectors of the model's size (VectorsOfWorker), and the bytes of these vectors.
   uint64_t vectors = 0;
   uint64_t model = 0;
-  // Of a batch; on a GPU they are not in this memory.
+  // Bytes of a batch's activations. 0 on a GPU, because they are then not in the host's memory.
   uint64_t activations = 0;
+  // Bytes of the worker's examples and of the batches that it loads ahead.
   uint64_t data = 0;
 
   uint64_t all() const { return model + activations + data; }
 };
-// With batches of so many examples.
+// Returns the needs of a worker whose batches have `examples` examples.
 absl::StatusOr<WorkerNeeds> NeedsOfWorker(const v1::TrainingJob& job, const CheckedJob& checked,
                                           const CodecPlan& codecs, size_t examples);
 
-// Bytes that any server and any worker may come to need.
+// The largest number of bytes that a server and a worker may need during the job.
 struct ProcessBytes {
-  // The largest server, with the contributions that wait there, when one has left or as many as
-  // may: the others have its shards.
+  // Bytes of the largest server, with the contributions that wait there. The figure assumes that
+  // one server has left, or as many as the job allows, because the remaining servers then have the
+  // shards of these servers.
   uint64_t server = 0;
-  // Worker 0, which evaluates.
+  // Bytes of worker 0, which needs the most because it also evaluates.
   uint64_t worker = 0;
 };
 absl::StatusOr<ProcessBytes> MostBytes(const v1::TrainingJob& job, const CheckedJob& checked,

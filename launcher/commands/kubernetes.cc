@@ -1,4 +1,4 @@
-// leeway kubernetes: a job as the objects of a cluster.
+// leeway kubernetes: prints a job as the objects of a cluster.
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
@@ -34,12 +34,13 @@
 namespace leeway {
 namespace {
 
-// What a ConfigMap may hold, and room for its other fields.
+// The largest total size of the program's files. A ConfigMap may hold 1 MiB; the rest is room for
+// its other fields.
 constexpr uint64_t kFileBytesMax = 900 << 10;
 
 struct KubernetesOptions {
   JobOptions job;
-  // What the flags say as it is; the rest comes from the job.
+  // The flags set some of its fields directly; the others come from the job.
   KubernetesRun run;
   std::string shape = "jobset";
   std::string keys;
@@ -54,14 +55,14 @@ absl::Status CheckText(const std::string& file, const std::string& text) {
     const auto character = FirstCharacter(rest);
     if (!character.has_value() || character->code == 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--file ", file, ": is no text in UTF-8; put it into the image"));
+          absl::StrCat("--file ", file, ": is not UTF-8 text; put it into the image"));
     }
     rest.remove_prefix(character->bytes);
   }
   return absl::OkStatus();
 }
 
-// The files of the program by their names.
+// Reads the program's files. Returns their contents by file name.
 absl::StatusOr<std::map<std::string, std::string>> ReadProgramFiles(
     const std::vector<std::string>& files) {
   std::map<std::string, std::string> found;
@@ -83,8 +84,8 @@ absl::StatusOr<std::map<std::string, std::string>> ReadProgramFiles(
                                                  ": put them into the image"));
 }
 
-// Sets how many GPUs a worker gets. A job with a model of Leeway's own says by its device whether
-// it uses one. A pod that has a GPU must compute on it.
+// Sets the number of GPUs of each worker. For a model of Leeway's own, the job's device specifies
+// whether a worker uses a GPU. A pod that has a GPU must compute on it.
 absl::Status TakeGpus(int64_t asked, v1::TrainingJob& job, KubernetesRun& run) {
   if (IsExternal(job)) {
     run.gpus = std::max<int64_t>(asked, 0);
@@ -103,7 +104,7 @@ absl::Status TakeGpus(int64_t asked, v1::TrainingJob& job, KubernetesRun& run) {
   return absl::OkStatus();
 }
 
-// What a job says that no two pods, or no pod at all, can do.
+// Returns an error if the job needs something that is impossible in a pod or between two pods.
 absl::Status CheckPods(const v1::TrainingJob& job) {
   const v1::TransportType transport = job.transport().type();
   if (transport == v1::TRANSPORT_TYPE_SHM || transport == v1::TRANSPORT_TYPE_UNIX) {
@@ -125,7 +126,7 @@ absl::Status CheckPods(const v1::TrainingJob& job) {
   return absl::OkStatus();
 }
 
-// Sets what no flag has set.
+// Sets the memory sizes that no flag has set.
 absl::Status PlanMemory(const KubernetesOptions& options, const PlacedJob& placed,
                         KubernetesRun& run) {
   if (!run.server_memory.empty() && !run.worker_memory.empty()) return absl::OkStatus();
@@ -144,7 +145,7 @@ absl::Status PlanMemory(const KubernetesOptions& options, const PlacedJob& place
   return absl::OkStatus();
 }
 
-// What a job says of security that its pods would not do, or could not.
+// Returns an error if the job has a security setting that its pods would ignore or could not use.
 absl::Status CheckSecurity(const PlacedJob& placed, const KubernetesRun& run) {
   const v1::Security& security = placed.job.security();
   const bool plain = security.tls().mode() == v1::TLS_MODE_NONE;
@@ -157,10 +158,11 @@ absl::Status CheckSecurity(const PlacedJob& placed, const KubernetesRun& run) {
     if (security.has_token_file()) return refuse("security.token_file", kWhy);
     return absl::OkStatus();
   }
-  // Certificates turn TLS on. A resolved job with a token says `none` even where nobody chose it.
+  // Certificates turn TLS on, so `none` contradicts them. A resolved job with a token is not
+  // refused, because its mode is `none` even if the user did not choose that.
   if (!placed.job.has_security() || !plain || security.has_token_file()) return absl::OkStatus();
   return refuse("security.tls.mode",
-                "is none, and the pods have certificates: say --insecure, or leave `security` out "
+                "contradicts the pods' certificates: say --insecure, or leave `security` out "
                 "of the job (--set security=)");
 }
 
@@ -190,7 +192,8 @@ absl::Status TakeLocation(absl::string_view flag, const std::string& given, std:
   return absl::OkStatus();
 }
 
-// Data of an object store is read by the workers; any other is here to look at.
+// If --data is in an object store, sets it as the data folder of the workers, which then read from
+// the store. Otherwise --data is a folder on this machine, which only this command reads.
 absl::Status TakeData(const KubernetesOptions& options, KubernetesRun& run) {
   if (!IsObjectLocation(options.job.data)) return absl::OkStatus();
   if (!run.data_claim.empty()) {
@@ -213,7 +216,7 @@ absl::Status TakeProgram(const KubernetesOptions& options, const v1::TrainingJob
   ASSIGN_OR_RETURN(run.program_files, ReadProgramFiles(options.files));
   const auto unset = [](const std::string&) { return std::optional<std::string>(); };
   run.program_environment = ProgramEnvironment(job, unset);
-  // What libraries keep for their user goes where it can be written.
+  // HOME is a folder that can be written, because libraries keep files for their user there.
   run.program_environment.emplace_back("HOME", "/tmp");
   return absl::OkStatus();
 }
@@ -298,12 +301,12 @@ void AddKeyOptions(CLI::App& command, KubernetesOptions& options) {
 
 void AddSizeOptions(CLI::App& command, KubernetesOptions& options) {
   command.add_option("--server-memory", options.run.server_memory,
-                     "Of each server, such as 2Gi (default: by leeway plan)");
+                     "Memory of each server, such as 2Gi (default: by leeway plan)");
   command.add_option("--worker-memory", options.run.worker_memory,
-                     "Of each worker; with both nobody reads the data");
+                     "Memory of each worker; with both set, the data are not read");
   command.add_option("--worker-storage", options.run.worker_storage,
-                     "Of each worker, on its node: copies of a store's data, and /tmp (default: "
-                     "what the cluster gives)");
+                     "Storage of each worker on its node, for copies of a store's data and /tmp "
+                     "(default: what the cluster gives)");
   command
       .add_option("--gpus", options.gpus,
                   "GPUs of each worker (default: 1 if the job says workers.device: cuda)")

@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kLossShare = 0.99;
 constexpr double kDeviations = 3;
-// Floats of this size are 64 apart: no usual update moves them any more.
+// The largest weight of a model that has not diverged. Floats of this size are 64 apart, so no
+// usual update changes them.
 constexpr double kWeightMax = 1e9;
 
 constexpr char kAdvice[] = "; lower the learning rate, or give its schedule a warm_up";
@@ -26,7 +27,7 @@ Score BestNumber(std::span<const float> labels) {
   return {.loss = squares / count / 2, .accuracy = {}};
 }
 
-// The largest magnitude; infinite if any weight is not finite.
+// Returns the largest magnitude of the weights, or infinity if any weight is not finite.
 double Largest(std::span<const float> weights) {
   double largest = 0;
   for (const float weight : weights) {
@@ -36,7 +37,8 @@ double Largest(std::span<const float> weights) {
   return largest;
 }
 
-// By chance alone so high an accuracy comes once in about 700 runs.
+// Returns the accuracy that a model must exceed to count as better than chance. By chance alone an
+// accuracy is that high once in about 700 runs.
 double Beyond(double chance, uint64_t examples) {
   return chance + kDeviations * std::sqrt(chance * (1 - chance) / static_cast<double>(examples));
 }
@@ -76,7 +78,7 @@ std::string WhyNot(const std::optional<Tested>& tested, double largest) {
 Score BestConstant(v1::Loss loss, std::span<const float> labels) {
   if (loss == v1::LOSS_SQUARED) return BestNumber(labels);
   std::map<float, size_t> counts;
-  // A logistic loss takes 0 and -1 for the same class.
+  // A logistic loss treats 0 and -1 as the same class.
   for (const float label : labels) ++counts[loss == v1::LOSS_LOGISTIC ? label > 0 : label];
   double entropy = 0, most = 0;
   for (const auto& [label, count] : counts) {
@@ -88,7 +90,7 @@ Score BestConstant(v1::Loss loss, std::span<const float> labels) {
 }
 
 Learning JudgeLearning(const std::optional<Tested>& tested, std::span<const float> weights) {
-  // Labels that are all the same teach nothing, and tell nothing.
+  // If all labels are the same, the test does not show whether the model has learned.
   const std::optional<Tested> telling = tested && tested->constant.loss > 0 ? tested : std::nullopt;
   const std::string why = WhyNot(telling, Largest(weights));
   if (!why.empty()) return {false, absl::StrCat("this run has learned nothing: ", why, kAdvice)};

@@ -1,5 +1,5 @@
-// Whether a run has learned anything: its model must beat the best one that does not look at the
-// input.
+// Decides whether a run has learned anything. The run's model must be better than the best model
+// that ignores the input.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,16 @@
 namespace leeway {
 
 struct Score {
-  // Mean over the examples.
+  // The mean loss over the examples.
   double loss = 0;
-  // Share of right classes; absent for a squared loss.
+  // The share of examples with the right class. Absent for a squared loss.
   std::optional<double> accuracy;
 };
 
-// Of the best constant prediction for these labels: the classes' shares (their entropy; the most
-// frequent class), or the mean (half of the variance). `labels` are not empty, and fit the loss.
+// Returns the score of the best constant prediction for these labels. For classes it predicts their
+// shares: the loss is the entropy of the shares, and the accuracy is the most frequent class's
+// share. For a squared loss it predicts the mean, and the loss is half of the variance. `labels`
+// must not be empty and must fit the loss.
 Score BestConstant(v1::Loss loss, std::span<const float> labels);
 
 struct Tested {
@@ -29,17 +31,17 @@ struct Tested {
 };
 
 struct Learning {
-  // Nothing if it cannot be told: there are no test data, all their labels are the same, or the
-  // loss is a plugin's.
+  // Whether the model has learned. Absent if this is unknown because there are no test data, all
+  // their labels are the same, or the loss is a plugin's.
   std::optional<bool> learned;
-  // Where it is false: why, for a person.
+  // If `learned` is false, the reason, for a person.
   std::string why;
 };
 
 // A model has learned if its loss is at least 1 % below that of the best constant, or if its
 // accuracy is above the constant's by more than three standard deviations of what the constant gets
-// right by chance. A run whose weights or loss are not finite has not learned. Nor has a run with
-// weights beyond 1e9 whose loss is no lower, whatever its accuracy is.
+// right by chance. A run whose weights or loss are not finite has not learned. If the magnitude of
+// a weight exceeds 1e9, only the condition on the loss counts, not the accuracy.
 Learning JudgeLearning(const std::optional<Tested>& tested, std::span<const float> weights);
 
 }  // namespace leeway

@@ -16,7 +16,8 @@ namespace leeway {
 
 namespace {
 
-// A result that nobody has got is none.
+// Returns the exit code for `code`. If the result could not be written to standard output, a
+// command that succeeded has failed.
 int CodeOf(int code) {
   if (std::cout.flush()) return code;
   std::cerr << "leeway: standard output cannot be written; is its disk full?\n";
@@ -26,10 +27,12 @@ int CodeOf(int code) {
 }  // namespace
 
 int RunLeeway(int argc, const char* const* argv) {
-  // A parent that ignores SIGCHLD passes that on, and the kernel then drops children's exit codes.
+  // Undoes an ignored SIGCHLD, which a process inherits from its parent, because with it the kernel
+  // drops the children's exit codes.
   signal(SIGCHLD, SIG_DFL);
   NameLimitsOfMemory();
-  // To standard error, where it disturbs no result, also of the library.
+  // The log goes to standard error, so that it is not part of a result. This includes the log of
+  // the gRPC library.
   SetUpLog({.role = "leeway"}).IgnoreError();
   TakeLibraryLog(/*handshakes=*/false);
   CLI::App app("Leeway: training with parameter servers. A job is one YAML file.", "leeway");

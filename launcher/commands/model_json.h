@@ -1,5 +1,5 @@
-// What `leeway evaluate` and `leeway export` tell scripts of the model (--json), and people of an
-// older one.
+// What `leeway evaluate` and `leeway export` print about a model: JSON for scripts (--json), and a
+// warning for people if the model is not from the newest checkpoint.
 #pragma once
 
 #include <string>
@@ -12,15 +12,17 @@
 
 namespace leeway {
 
+// Adds --json FILE.
 void AddJsonOption(CLI::App& command, std::string& json);
 
-// checkpoint (its folder), clock, parameters, and passed_over: newer checkpoints that are damaged.
+// Returns the fields checkpoint (the checkpoint's folder), clock, parameters, and passed_over
+// (newer checkpoints that are damaged).
 nlohmann::ordered_json ModelJson(const TrainedModel& model);
 
-// On stderr, where newer checkpoints are damaged.
+// Warns on standard error if newer checkpoints are damaged.
 void WarnOfOlderModel(const TrainedModel& model);
 
-// Nothing where no file is named.
+// Writes `document` to `file`. Does nothing if `file` is empty.
 absl::Status WriteJson(const std::string& file, const nlohmann::ordered_json& document);
 
 }  // namespace leeway

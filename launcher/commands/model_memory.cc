@@ -9,25 +9,26 @@
 namespace leeway {
 namespace {
 
-// Weights and contribution; with several batches a clock one more, of which the gradients are added
-// up.
+// Returns the number of vectors of a gradient exchange: the weights and the contribution. With
+// several batches in a clock there is one more, because the gradients are summed.
 uint64_t OfGradient(uint64_t steps_per_clock) { return steps_per_clock > 1 ? 3 : 2; }
 
-// What a worker with steps of its own keeps, of which there are two: as it is, and as it was when
-// the clock began (LocalTraining).
+// The number of vectors of a worker with local steps. LocalTraining has two copies of the vectors
+// in `kept_twice`: the current state, and the state at the start of the clock.
 struct Local {
   uint64_t kept_twice = 0;
   uint64_t others = 0;
 };
 
-// Where it began, the local weights, the contribution; spread out also the gradient and what has
-// left, and where it began is kept.
+// The vectors of a delta exchange are the start weights, the local weights and the contribution. If
+// the exchange is spread over the clock, there are also the gradient and what has been sent, and
+// the start weights and the local weights are kept twice.
 Local OfDelta(bool spread) {
   return spread ? Local{.kept_twice = 2, .others = 3} : Local{.kept_twice = 0, .others = 3};
 }
 
-// The local weights are kept, besides the centre and the gradient; spread out also the
-// contribution.
+// The vectors of an elastic exchange are the local weights, which are kept twice, the centre and
+// the gradient. If the exchange is spread over the clock, there is also the contribution.
 Local OfElastic(bool spread) { return {.kept_twice = 1, .others = spread ? 3u : 2u}; }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What of a model's size the processes of a job keep in memory, besides activations, data and what
-// is on its way: the arithmetic of `leeway plan`. Pure.
+// Computes for `leeway plan` the memory of a job's processes that depends on the model's size,
+// without activations, data and messages in flight. The functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,27 @@
 
 namespace leeway {
 
-// What compressed contributions have lost, before and after the latest of them
-// (client/calls/contribution_encoder.h): vectors of the model's size.
+// The number of residuals that a worker keeps if contributions are compressed. A residual is a
+// vector of the model's size with what compression has lost. The worker keeps the residuals before
+// and after the latest contribution (client/calls/contribution_encoder.h).
 inline constexpr uint64_t kResiduals = 2;
 
-// Optimizer state that the servers keep for each element. MakeServerRule's error.
+// Returns the number of values of optimizer state that the servers keep for each element, or the
+// error of MakeServerRule.
 absl::StatusOr<uint64_t> ServerSlots(const v1::TrainingJob& job);
 
-// Vectors of the whole model that a worker has: those of its exchange (worker/exchange), with
-// local steps also its optimizer's slots, in use and as the last clock left them, and the residuals
-// of contributions that are compressed. `steps_per_clock`: of a clock, accumulated batches too.
+// Returns the number of vectors of the model's size that a worker has. These are the vectors of its
+// exchange (worker/exchange) and the residuals of compressed contributions. With local steps there
+// are also the optimizer's slots, once in use and once as the last clock left them.
+// `steps_per_clock` includes accumulated batches.
 absl::StatusOr<uint64_t> VectorsOfWorker(const v1::TrainingJob& job, uint64_t steps_per_clock,
                                          bool keeps_residual);
 
-// Bytes that compressed answers cost the server of a block of `elements` besides its weights and
-// slots: what workers have of two versions (codecs that carry changes), or two encoded versions.
+// Returns the bytes that compressed answers cost the server of a block of `elements`, in addition
+// to the block's weights and slots. For codecs that carry changes, these bytes are the weights that
+// workers have at two versions. For other codecs they are two encoded versions.
 uint64_t ReplyBytes(const Codec& weights, uint64_t elements);
-// And the one that keeps the block's replica.
+// Returns the same for the server that keeps the block's replica.
 uint64_t ReplicaReplyBytes(const Codec& weights, uint64_t elements);
 
 }  // namespace leeway

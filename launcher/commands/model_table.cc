@@ -25,7 +25,7 @@ uint64_t ParametersOf(const Node& node) {
   return parameters;
 }
 
-// Of a layer that has none.
+// The table's cell for a number that is 0 or that a layer does not have.
 constexpr char kNone[] = "-";
 
 std::string NumberOrNone(uint64_t number) { return number == 0 ? kNone : Thousands(number); }

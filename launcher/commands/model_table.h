@@ -1,4 +1,4 @@
-// A model as a table, layer by layer: `leeway plan --model`.
+// Describes a model as a table with a row for each layer, for `leeway plan --model`.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace leeway {
 
-// Of the model that was built of `config`: each layer's output, its parameters, the operations of
-// an example's forward pass and what it keeps of a batch of `batch` examples until the backward
-// pass; and of all together, with what the backward pass takes besides.
+// Returns a table of the layers of `model`, which was built from `config`. Its columns are a
+// layer's output, its parameters, the operations of an example's forward pass, and the memory that
+// the layer keeps until the backward pass for a batch of `batch` examples. The totals include the
+// memory that the backward pass needs in addition.
 std::string ModelTable(const v1::Model& config, const Model& model, size_t batch);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// leeway plan: what a job would be, without running it.
+// leeway plan: describes what a job would do and need, without running it.
 #include "common/codec/plan.h"
 
 #include <algorithm>
@@ -75,7 +75,7 @@ void PrintModel(const v1::ModelSchema& schema, const Model::Flops& flops) {
   std::cout << table.ToString();
 }
 
-// Prints them, and gives the bytes of all servers together.
+// Prints the shards of the servers, and returns the bytes of all servers together.
 absl::StatusOr<uint64_t> PrintShards(const v1::TrainingJob& job, const BlockLayout& layout,
                                      const CodecPlan& codecs) {
   ASSIGN_OR_RETURN(const uint64_t slots, ServerSlots(job));
@@ -93,7 +93,7 @@ absl::StatusOr<uint64_t> PrintShards(const v1::TrainingJob& job, const BlockLayo
             << (slots == 1 ? " optimizer slot" : " optimizer slots") << replies
             << (replicated ? ", of its own blocks and of those whose replicas it keeps\n" : "\n");
   Table table({"server", "blocks", "elements", "weights", "memory"}, 0);
-  // Servers differ by one shard at most: a handful tells it all.
+  // A few servers are enough, because servers differ by at most one shard.
   constexpr size_t kShown = 16;
   for (size_t server = 0; server < std::min(shares.size(), kShown); ++server) {
     const ServerShare& share = shares[server];
@@ -109,7 +109,8 @@ absl::StatusOr<uint64_t> PrintShards(const v1::TrainingJob& job, const BlockLayo
   return bytes;
 }
 
-// `leeway train` starts all of them here.
+// Prints the memory of all servers and workers, because `leeway train` starts all of them on this
+// machine. Warns if the machine has less.
 void PrintMemory(uint64_t servers, uint64_t workers) {
   const uint64_t all = servers + workers, machine = MachineMemoryBytes();
   std::cout << "Memory: servers " << Bytes(servers) << ", workers " << Bytes(workers)
@@ -121,8 +122,9 @@ void PrintMemory(uint64_t servers, uint64_t workers) {
                "workers smaller\n";
 }
 
-// Floats that a worker's exchange keeps on its device: with steps of its own all its `vectors`;
-// what encoding there loses, twice, if it encodes there; and the bytes of what is encoded.
+// Returns the number of floats that a worker's exchange keeps on its device. With local steps these
+// are all its `vectors`. If contributions are encoded on the device, there are also two residuals
+// and the encoded bytes.
 uint64_t DeviceFloats(const v1::TrainingJob& job, uint64_t vectors, uint64_t steps_per_clock,
                       const BlockLayout& layout, const CodecPlan& codecs) {
   const bool encodes = EncodesOnDevice(job, steps_per_clock, layout, codecs);
@@ -132,7 +134,8 @@ uint64_t DeviceFloats(const v1::TrainingJob& job, uint64_t vectors, uint64_t ste
   return (others + kResiduals) * layout.total() + DeviceEncoder::EncodedFloats(layout, codecs);
 }
 
-// Of one worker and its model, besides `kept` floats of its exchange.
+// Prints the device memory that one worker needs for its model and for `kept` floats of its
+// exchange.
 void PrintDevice(const v1::TrainingJob& job, const Model& model, uint64_t kept) {
   if (job.workers().device() == "cpu") return;
   const MemoryPlan plan = model.PlanMemory(job.data().batch_size(), true);
@@ -159,7 +162,7 @@ void PrintPrecision(const v1::TrainingJob& job) {
   std::cout << "\n";
 }
 
-// What of a learning rate the job file does not say itself.
+// Prints the scaled learning rate and its warm-up, because the job file has the unscaled rate.
 void PrintRate(const char* key, const v1::Update& update, uint32_t workers) {
   if (update.scaling() == v1::RATE_SCALING_NONE) return;
   const double scale = RateScale(update.scaling(), workers);
@@ -171,7 +174,7 @@ void PrintRate(const char* key, const v1::Update& update, uint32_t workers) {
   std::cout << "\n";
 }
 
-// Where each contribution is an update of its own.
+// Prints the learning rate of a single contribution if each contribution is an update of its own.
 void PrintShare(const v1::TrainingJob& job, uint32_t workers) {
   if (job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC || job.exchange().has_elastic()) return;
   if (workers == 1) return;
@@ -195,7 +198,7 @@ void PrintWorkers(const v1::TrainingJob& job, const WorkerNeeds& needs,
                   const PlannedTraffic& traffic, const v1::JobLength& length) {
   const uint32_t workers = job.workers().count();
   const uint64_t steps = length.steps_per_clock();
-  // `leeway train` starts all of them on this host.
+  // `leeway train` starts all workers on this host, so if they combine, one of them sends for all.
   const bool combine = job.workers().per_host() == v1::PER_HOST_COMBINE;
   const std::string batch =
       needs.activations > 0 ? absl::StrCat(", ", Bytes(needs.activations), " for a batch") : "";
@@ -228,7 +231,7 @@ absl::Status ShowModel(const JobOptions& options) {
   return absl::OkStatus();
 }
 
-// What is known before a program has registered.
+// Prints what is known of an external job before its program registers.
 absl::Status ShowExternal(const PlacedJob& placed) {
   const v1::TrainingJob& job = placed.job;
   RETURN_IF_ERROR(placed.places.Place(CheckRule(job)));
@@ -271,8 +274,8 @@ absl::Status ShowPlan(const JobOptions& options) {
   PrintWorkers(job, needs, traffic, length);
   PrintPrecision(job);
   PrintRates(job);
-  // A gradient exchange has its weights and contribution on the host only, and the batch's plan has
-  // the device's.
+  // For a gradient exchange, the vectors of the exchange are on the host only. The memory plan of
+  // the batch already includes the weights and the gradient on the device.
   PrintDevice(job, *model,
               DeviceFloats(job, needs.vectors, length.steps_per_clock(), layout, codecs));
   PrintMemory(of_servers, job.workers().count() * needs.all());

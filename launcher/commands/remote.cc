@@ -1,4 +1,4 @@
-// leeway remote: the other end of `leeway train --hosts`.
+// leeway remote: runs a process on a host for `leeway train --hosts`.
 #include <unistd.h>
 
 #include "launcher/commands/commands.h"
@@ -7,7 +7,7 @@
 namespace leeway {
 
 void AddRemoteCommand(CLI::App& app, int& exit_code) {
-  // In no list of commands: people do not type it.
+  // No list of commands shows this command, because people do not type it.
   app.add_subcommand("remote",
                      "What `leeway train --hosts` runs on each host: one server or worker, which "
                      "ends with the connection")

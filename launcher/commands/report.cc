@@ -1,4 +1,4 @@
-// leeway report: curves.svg and report.html anew, also while the job runs.
+// leeway report: writes curves.svg and report.html again, also while the job runs.
 #include <iostream>
 #include <memory>
 
@@ -14,15 +14,16 @@
 namespace leeway {
 namespace {
 
-// Of the run as it is, not of what came of it before it was resumed: since then time has passed in
-// its metrics, or at least its end is gone from them. Damaged metrics say neither.
+// Returns whether the summary is of the run's current state. If not, it is of the state before the
+// run was resumed. After a resume the metrics have no end or have another duration than the
+// summary. If the metrics are damaged, neither can be compared, and the summary counts as current.
 bool IsOf(const RunSummary& summary, const RunHistory& history) {
   if (!history.Gaps().empty()) return true;
   if (history.state.empty() && summary.state == "finished") return false;
   return summary.seconds == history.seconds;
 }
 
-// Of a job that runs, or whose launcher was killed.
+// Returns a summary for a job that is running or whose launcher was killed.
 RunSummary SoFar(const std::string& run_dir, const v1::TrainingJob& job,
                  const RunHistory& history) {
   RunSummary summary;

@@ -1,4 +1,4 @@
-// leeway resize: another number of servers, while the job trains.
+// leeway resize: changes the number of servers while the job trains.
 #include <chrono>
 #include <iostream>
 #include <memory>
@@ -29,8 +29,8 @@ struct ResizeOptions {
   double seconds = 120;
 };
 
-// How many servers there were to be before. Also while the job is just coming back with its
-// coordinator.
+// Requests the number of servers. Returns the number that was requested before. Waits for the
+// coordinator if it is restarting.
 absl::StatusOr<uint32_t> AskForServers(const ResizeOptions& options, const std::string& address,
                                        Time deadline) {
   absl::StatusOr<uint32_t> before;
@@ -41,7 +41,8 @@ absl::StatusOr<uint32_t> AskForServers(const ResizeOptions& options, const std::
   return before;
 }
 
-// One look. Of a run folder whose launcher has ended, NOT_FOUND.
+// Asks once how far the resize is. Returns NOT_FOUND if `target` is a run folder whose launcher has
+// ended.
 absl::StatusOr<ResizeWatch::Step> Look(const std::string& target, const std::string& address,
                                        ResizeWatch& watch) {
   const absl::StatusOr<v1::JobStatus> status = FetchJobStatus(address, kResizeCallAtMost);

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 using Names = std::vector<std::string>;
 
-// Below the current folder.
+// The folder on this machine for runs in object stores, below the current folder.
 constexpr char kFolderOfStores[] = "runs/s3/";
 
 std::string AbsolutePath(const std::string& path) {
@@ -54,8 +54,9 @@ absl::Status CheckHolds(const std::string& location, const Names& names) {
       absl::StrCat("no run to go on with in ", location, ": it has no ", kJobFile));
 }
 
-// A run that has left nothing which somebody may want back. One without the launcher's log was
-// started by hand or on another machine, and may run.
+// Returns ALREADY_EXISTS unless the run there can be replaced. It can if it has no checkpoint and
+// no model and a launcher on this machine has run it. Without the launcher's log the run was
+// started by hand or on another machine, so it may be running.
 absl::Status CheckUsable(const RunPlace& place, const Names& names) {
   ASSIGN_OR_RETURN(const CheckpointSearch search, FindNewestCheckpoint(place.location));
   const bool empty = !search.newest.has_value() && CheckNothingLost(place.location, search).ok() &&
@@ -145,7 +146,8 @@ absl::StatusOr<RunFolder> RunFolder::Take(const RunPlace& place) {
   ASSIGN_OR_RETURN(OpenFolder folder, OpenFolder::Open(place.here));
   if (flock(folder.number(), LOCK_EX | LOCK_NB) == 0) return RunFolder(place, std::move(folder));
   if (errno == EWOULDBLOCK) return AnotherRuns(place);
-  // As on NFS without its lock daemon.
+  // A file system without locks is accepted with a warning, for example NFS without its lock
+  // daemon.
   if (errno != ENOLCK && errno != ENOSYS && errno != EOPNOTSUPP) {
     return absl::ErrnoToStatus(errno, absl::StrCat("flock of '", place.here, "'"));
   }
@@ -167,7 +169,7 @@ absl::Status RunFolder::CheckIsOne(const std::string& location) {
   }
   if (started && Has(names, kJobFile)) return absl::OkStatus();
   return absl::NotFoundError(
-      absl::StrCat(location, " is no run's folder: it has no ", kJobFile,
+      absl::StrCat(location, " is not a run's folder: it has no ", kJobFile,
                    started ? "" : absl::StrCat(" of a run, no ", MetricsName(location))));
 }
 
@@ -207,7 +209,7 @@ absl::Status RunFolder::CheckThere() const {
 
 v1::TrainingJob JobSoFar(const v1::CheckpointManifest& newest, const v1::TrainingJob& next) {
   v1::TrainingJob job = newest.job();
-  // A worker has brought it, and a worker will.
+  // A worker brought the update rule, and a worker will bring it again.
   if (BringsUpdate(next)) job.clear_update();
   if (HasAuto(next.compression())) *job.mutable_compression() = next.compression();
   return job;

@@ -1,4 +1,4 @@
-// The folder that a run leaves behind, on this machine or in an object store.
+// The folder of a run's files, on this machine or in an object store.
 #pragma once
 
 #include <ctime>
@@ -14,96 +14,105 @@
 
 namespace leeway {
 
-// Of the launcher alone, besides those of run_files.h; on this machine.
+// Files that only the launcher writes, in addition to those of run_files.h. These are in the run's
+// folder on this machine.
 inline constexpr char kLauncherLog[] = "launcher.log";
-// host:port, while the job runs.
+// Holds the coordinator's HOST:PORT while the job runs.
 inline constexpr char kCoordinatorFile[] = "coordinator";
 inline constexpr char kLogsFolder[] = "logs";
-// In the run folder.
+// These files are in the run folder.
 inline constexpr char kCurvesFile[] = "curves.svg";
 inline constexpr char kReportFile[] = "report.html";
 
 // Where a run keeps its files.
 struct RunPlace {
-  // What lasts: the job, metrics, checkpoints, the model and the report. An absolute path, or
-  // s3://BUCKET/PREFIX.
+  // The place of the files that last: the job, metrics, checkpoints, the model and the report. An
+  // absolute path, or s3://BUCKET/PREFIX.
   std::string location;
-  // What is of this machine only: logs, and while the job runs its token and the coordinator's
-  // address. An absolute path; where the location is a folder, that folder.
+  // The folder for the files of this machine: logs and, while the job runs, its token and the
+  // coordinator's address. An absolute path. If `location` is a folder, it is the same folder.
   std::string here;
 
   bool in_store() const { return location != here; }
 };
-// `run_dir`: a folder, or s3://BUCKET/PREFIX. `local_dir`: for the second, the folder on this
-// machine; empty: runs/s3/BUCKET/PREFIX. INVALID_ARGUMENT: it is no location, or has no use for
-// a `local_dir`.
+// Returns the place of the run in `run_dir`, which is a folder or s3://BUCKET/PREFIX. In the second
+// case `local_dir` is the folder on this machine. If `local_dir` is empty, the folder is
+// runs/s3/BUCKET/PREFIX. Returns INVALID_ARGUMENT if `run_dir` is not a valid location, or if it is
+// a folder and `local_dir` is not empty.
 absl::StatusOr<RunPlace> PlaceOfRun(const std::string& run_dir, const std::string& local_dir = "");
 
-// Finds out now whether the object store of the place, if it has one, takes what is written:
-// INVALID_ARGUMENT, saying what to do, where a setting is wrong; other errors may pass.
+// If the place is in an object store, checks that the store accepts writes. Returns
+// INVALID_ARGUMENT, which says what to do, if a setting is wrong. Other errors may be temporary.
 absl::Status CheckStore(const RunPlace& place);
-// Of a run there: metrics.jsonl, or in an object store the folder of its segments.
+// Returns the name of the metrics of a run in `location`: metrics.jsonl, or in an object store the
+// folder of their segments.
 const char* MetricsName(const std::string& location);
 
-// Below the current folder. A run of its own choice there is its user's alone.
+// The folder for runs without --run-dir, below the current folder. Only the user can read such a
+// run.
 inline constexpr char kRunsFolder[] = "runs";
-// runs/NAME-20261120-104500, in local time; with -2, -3 ... where that is there already.
+// Returns runs/NAME-20261120-104500, in local time. If that exists, appends -2, -3 and so on.
 std::string DefaultRunFolder(const std::string& name, std::time_t now);
 
-// Whether a launcher has the run folder now. `here`: a RunPlace's. True where the system has no
-// locks that tell.
+// Returns whether a launcher is using the run folder now. `here` is RunPlace::here. Also returns
+// true if the folder cannot be opened or its file system does not support locks.
 bool HasLauncher(const std::string& here);
 
-// A run folder owned by one launcher: while this object lives, no other launcher has it. Of a run
-// in an object store that holds for launchers with the same folder on this machine.
+// A run folder that one launcher owns. While this object lives, no other launcher can use the
+// folder. For a run in an object store this excludes only launchers with the same folder on this
+// machine.
 class RunFolder {
  public:
-  // Makes the folders. ALREADY_EXISTS if there is something in the run folder, except a run without
-  // a checkpoint of a launcher that was here. Such a folder may be used again, and `Replaced()`
-  // says what is then replaced.
+  // Makes the folders. Returns ALREADY_EXISTS if the run folder is not empty. The exception is a
+  // run without a checkpoint that a launcher on this machine started: its folder can be used again,
+  // and `Replaced()` lists the files to replace. Returns ABORTED if another launcher is running the
+  // job.
   static absl::StatusOr<RunFolder> Create(const RunPlace& place);
-  // Opens the folder of a run that will continue or be finished. NOT_FOUND if no run is there,
-  // FAILED_PRECONDITION if it is running.
+  // Opens the folder of a run that will continue or be finished. Returns NOT_FOUND if there is no
+  // run in it, and ABORTED if another launcher is running the job.
   static absl::StatusOr<RunFolder> Open(const RunPlace& place);
-  // NOT_FOUND unless a run has been started there, not only a job file put there.
+  // Returns NOT_FOUND unless a run was started there. A job file alone is not enough.
   static absl::Status CheckIsOne(const std::string& location);
-  // NOT_FOUND if no run is there.
+  // Returns NOT_FOUND if there is no run in `location`.
   static absl::Status CheckHoldsRun(const std::string& location);
 
   const RunPlace& place() const { return place_; }
   const std::string& location() const { return place_.location; }
-  // Of a file that lasts, and of one of this machine.
+  // The paths of a file that lasts and of a file on this machine (RunPlace).
   std::string Lasting(const std::string& name) const { return place_.location + "/" + name; }
   std::string Here(const std::string& name) const { return place_.here + "/" + name; }
 
-  // DATA_LOSS if a model was exported here: a run without a checkpoint that has one lost it.
+  // Call this for a run without a checkpoint. Returns DATA_LOSS if the run exported a model,
+  // because the run then had a checkpoint and lost it.
   absl::Status CheckNoResult() const;
-  // Files of a run that left no checkpoint, by name; what else is in the folder stays. In a folder
-  // they are a launcher's: who starts processes by hand there goes on with what they left.
+  // Returns the names of the files to replace of a run that left no checkpoint. All other files in
+  // the folder stay. Empty in a folder without a launcher's log, because processes that a person
+  // starts by hand go on with the files of earlier ones.
   absl::StatusOr<std::vector<std::string>> Replaced() const;
   absl::Status Remove(const std::vector<std::string>& names) const;
-  // A launcher has run the job before, on this machine.
+  // Returns whether a launcher has run the job before on this machine.
   bool WasHere() const;
-  // NOT_FOUND once the run folder was removed or moved. A store is not asked.
+  // Returns NOT_FOUND if the run folder was removed or moved. Always OK for a run in an object
+  // store.
   absl::Status CheckThere() const;
 
  private:
   RunFolder(RunPlace place, OpenFolder folder)
       : place_(std::move(place)), folder_(std::move(folder)) {}
-  // Makes what is missing of the folders.
+  // Makes the missing folders, and locks the folder on this machine.
   static absl::StatusOr<RunFolder> Take(const RunPlace& place);
 
   RunPlace place_;
-  // That of this machine, locked.
+  // The folder on this machine, which is locked.
   OpenFolder folder_;
 };
 
-// The job of a checkpoint, written as `next`, the job that continues from it, would write it: a
-// codec that was chosen for `auto` is `auto` again, and a rule that a worker has brought is not
-// there.
+// Returns the job of the checkpoint `newest` in the form of `next`, the job that continues from the
+// checkpoint. A codec that was chosen for `auto` is `auto` again, and an update rule that a worker
+// brought is removed.
 v1::TrainingJob JobSoFar(const v1::CheckpointManifest& newest, const v1::TrainingJob& next);
 
-// The complete checkpoints of a run, by clock.
+// Returns the complete checkpoints of a run, ordered by clock.
 std::vector<ReportInput::Checkpoint> ListCheckpoints(const std::string& run_dir);
 
 }  // namespace leeway

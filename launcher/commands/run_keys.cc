@@ -38,11 +38,12 @@ absl::StatusOr<std::unique_ptr<RunKeys>> RunKeys::Make(const SecurityFlags& flag
                                                        const v1::Security& job,
                                                        const std::string& folder) {
   std::unique_ptr<RunKeys> keys(new RunKeys(folder));
-  // Without TLS, whose files are made here.
+  // The settings are read without TLS, because the files for TLS are made below.
   SecurityFlags plain = flags;
   plain.tls = "none";
   ASSIGN_OR_RETURN(keys->own_, SettingsOf(plain, job, EndOfCalls::kCalls));
-  // The processes have it in their environment, where it does not change.
+  // The token is taken as a string now, because the processes get it in their environment, where it
+  // cannot change.
   const std::string given = keys->own_.token.text();
   ASSIGN_OR_RETURN(const Token token, given.empty() ? Token::Draw() : Token::Parse(given, "token"));
   keys->own_.token = token;
@@ -59,7 +60,7 @@ absl::StatusOr<std::unique_ptr<RunKeys>> RunKeys::Make(const SecurityFlags& flag
 }
 
 RunKeys::~RunKeys() {
-  // Whose files nobody is to look at any more.
+  // The process must not read the files of its settings any more, because they are removed now.
   SetProcessSecurity({});
   std::error_code error;
   std::filesystem::remove(absl::StrCat(folder_here_, "/", kTokenFile), error);
@@ -83,7 +84,7 @@ Environment RunKeys::For(v1::Role role) const {
       SecurityEnvironment({.tls = ModeName(mode_),
                            .tls_dir = folder_ == nullptr ? "" : folder_->Of(role),
                            .token = own_.token.text()});
-  // Said of one process, not of all that it starts.
+  // If these variables are set, they are for this process, not for the processes that it starts.
   for (const char* name : {"LEEWAY_LISTEN", "LEEWAY_ADVERTISE", "LEEWAY_HEALTH"}) {
     environment.emplace_back(name, "");
   }

@@ -1,4 +1,5 @@
-// The secrets of a run that `leeway train` starts: nobody else on this machine can take part in it.
+// The secrets of a run that `leeway train` starts. Because of them, other users of this machine
+// cannot take part in the run.
 #pragma once
 
 #include <memory>
@@ -13,23 +14,24 @@
 
 namespace leeway {
 
-// In the run's folder on this machine while the job runs, for `leeway status` and `leeway resize`:
-// the job's token, and a link to the launcher's certificate.
+// The job's token, and a link to the launcher's certificate. They are in the run's folder on this
+// machine while the job runs, for commands such as `leeway status` and `leeway resize`.
 inline constexpr char kTokenFile[] = "token";
 inline constexpr char kTlsLink[] = "tls";
 
-// A token, drawn unless one is given, and if the job wants TLS a KeyFolder. They go with this
-// object. Whatever else the environment says of TLS and tokens is not for the run's processes.
+// Holds a run's token and, if the job wants TLS, its KeyFolder. The token is random unless one is
+// specified. The destructor removes the files. The run's processes use these keys only, not other
+// settings of TLS and tokens in the environment.
 class RunKeys {
  public:
-  // `flags`: of the launcher (DeclareRunSecurity).
+  // `flags` are the flags of the launcher (DeclareRunSecurity).
   static absl::StatusOr<std::unique_ptr<RunKeys>> Make(const SecurityFlags& flags,
                                                        const v1::Security& job,
                                                        const std::string& folder);
   ~RunKeys();
   RunKeys(const RunKeys&) = delete;
 
-  // The process's from now on, until this object goes.
+  // Makes the launcher's settings those of this process until this object is destroyed.
   void Adopt() const { SetProcessSecurity(own_); }
 
   Environment ForServers() const { return For(v1::ROLE_SERVER); }
@@ -42,14 +44,15 @@ class RunKeys {
 
   const std::string folder_here_;
   v1::TlsMode mode_ = v1::TLS_MODE_NONE;
-  // Null without TLS.
+  // The certificates of the run. Null without TLS.
   std::unique_ptr<KeyFolder> folder_;
-  // The launcher's.
+  // The settings of the launcher.
   SecuritySettings own_;
 };
 
-// FindCoordinator, with what this process needs to be heard there: `flags`, and where they say
-// nothing and `target` is a run folder, what the run has left there.
+// Calls FindCoordinator and sets this process's token and certificates for the coordinator. They
+// come from `flags`. If `flags` do not set them and `target` is a run folder, they come from the
+// files that the launcher left there.
 absl::StatusOr<std::string> ReachCoordinator(const std::string& target, SecurityFlags flags);
 
 }  // namespace leeway

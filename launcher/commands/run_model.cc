@@ -10,10 +10,10 @@
 namespace leeway {
 namespace {
 
-// Labels were checked when the model was trained.
+// The number of classes of the data. Any number will do, because training has checked the labels.
 constexpr uint32_t kAnyClasses = 1;
 
-// A text has one at each position.
+// Returns the number of labels of an example. A text has one label at each position.
 size_t LabelsOfExample(const v1::Data& data) {
   return data.train().has_text() ? data.train().text().context() : 1;
 }

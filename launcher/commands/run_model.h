@@ -1,4 +1,4 @@
-// The model of a job as commands need it that look at the model itself, not at how it is trained.
+// Builds a job's model for commands that need the model itself, not its training.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,15 @@ struct BuiltModel {
   std::unique_ptr<Model> model;
 };
 
-// The shape of the job's examples: `given` ([features] or [height, width, channels]) unless it is
-// empty, else that of its training data, which are read for it where no generator says it. `data`
-// is
-// --data.
+// Returns the shape of the job's examples: `given` ([features] or [height, width, channels]) unless
+// `given` is empty. Otherwise it is the shape of the training data, which are read for this unless
+// a generator specifies the shape. `data` is the value of --data.
 absl::StatusOr<ImageShape> ExampleShape(const v1::TrainingJob& job,
                                         const std::vector<uint32_t>& given,
                                         const std::string& data);
 
-// The model for such examples, on the CPU. FAILED_PRECONDITION unless it has `parameters`, those of
-// the weights that it is to be used with.
+// Builds the model for examples of this shape, on the CPU. `parameters` is the number of weights
+// that the model will be used with. Returns FAILED_PRECONDITION if the model has another number.
 absl::StatusOr<BuiltModel> BuildModel(const v1::TrainingJob& job, const ImageShape& shape,
                                       uint64_t parameters);
 

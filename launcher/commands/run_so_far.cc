@@ -20,8 +20,8 @@ namespace {
 
 constexpr uint64_t kJobBytesMax = 16 << 20;
 
-// Lines of `after` that `before` has not, and the other way round: what a person changed between
-// two starts.
+// Returns the lines that are only in `before` or only in `after`, which are the settings that a
+// person changed between two starts.
 std::string Changes(const std::string& before, const std::string& after) {
   const std::vector<std::string> old_lines = absl::StrSplit(before, '\n');
   const std::vector<std::string> new_lines = absl::StrSplit(after, '\n');
@@ -39,7 +39,7 @@ std::string Changes(const std::string& before, const std::string& after) {
 
 absl::Status CheckStop(const v1::CheckpointManifest& newest, const v1::TrainingJob& job,
                        uint64_t steps_per_epoch) {
-  // Where batches are counted, clocks are no measure.
+  // If the checkpoint counts batches, its clock does not show how far the job is.
   if (newest.has_data()) return absl::OkStatus();
   StartPoint start;
   if (newest.has_length()) {
@@ -49,7 +49,8 @@ absl::Status CheckStop(const v1::CheckpointManifest& newest, const v1::TrainingJ
                         newest.clock());
 }
 
-// No lock of a store keeps launchers of several machines apart.
+// Warns that a launcher on another machine may be running the job, because an object store has no
+// lock against that.
 void WarnOfOthers(const RunFolder& run, const v1::CoordinatorRecord& record) {
   if (!run.place().in_store() || run.WasHere() || record.outcome() != v1::JOB_STARTING) return;
   std::cerr << "leeway: the run in " << run.location()
@@ -64,13 +65,15 @@ absl::StatusOr<RunSoFar> ReadRunSoFar(const RunFolder& run, const v1::TrainingJo
                                       uint64_t steps_per_epoch) {
   RunSoFar so_far;
   ASSIGN_OR_RETURN(std::string before, ReadStored(run.Lasting(kJobFile), kJobBytesMax));
-  // Server 0 would find it, too, when all is started.
+  // The record is read here although server 0 also reads it, so that an error appears before any
+  // process starts.
   ASSIGN_OR_RETURN(const auto record, ReadCoordinatorRecord(run.location()));
   if (record.has_value()) WarnOfOthers(run, *record);
   ASSIGN_OR_RETURN(const CheckpointSearch search, FindNewestCheckpoint(run.location()));
   for (const std::string& warning : search.warnings) std::cerr << "leeway: " << warning << "\n";
   so_far.goes_on = search.newest.has_value();
-  // job.yaml may be of a start that was stopped before it trained.
+  // The checkpoint has the job that trained. job.yaml may come from a later start that was stopped
+  // before it trained.
   if (so_far.goes_on) before = ToYaml(JobSoFar(search.newest->manifest, job));
   const std::string after = ToYaml(job);
   if (before != after) {

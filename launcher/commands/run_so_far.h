@@ -1,4 +1,4 @@
-// What `leeway train --resume` goes on from.
+// Reads the state of a run from which `leeway train --resume` goes on.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,22 @@
 
 namespace leeway {
 
-// By default: of a run that has not begun.
+// The state in which earlier starts left a run. The default values describe a run that has not
+// begun.
 struct RunSoFar {
-  // There is a checkpoint to go on from.
+  // Whether there is a checkpoint to go on from.
   bool goes_on = false;
-  // It has ended already, as it would again: there is nothing to train.
+  // Whether the run has finished, so that there is nothing to train.
   bool finished = false;
-  // Why it has finished before its length; empty: it has not.
+  // Why the run finished before its full length. Empty if it did not.
   std::string ended_early;
-  // By rank, and by index.
+  // The number of restarts of each worker, by rank, and of each server, by index.
   std::vector<uint32_t> worker_restarts;
   std::vector<uint32_t> server_restarts;
 };
 
-// Looks for the newest checkpoint, and shows what differs between `job` and the run's own. Errors:
-// the job cannot go on from there, or the checkpoints are damaged.
+// Looks for the newest checkpoint, and prints the differences between `job` and the run's own job.
+// Returns an error if the job cannot go on from the checkpoint or if the checkpoints are damaged.
 absl::StatusOr<RunSoFar> ReadRunSoFar(const RunFolder& run, const v1::TrainingJob& job,
                                       uint64_t steps_per_epoch);
 

@@ -1,4 +1,4 @@
-// leeway status: what a running job is doing.
+// leeway status: shows what a running job is doing.
 #include "common/status.h"
 
 #include <iostream>
@@ -20,9 +20,11 @@
 namespace leeway {
 namespace {
 
-// A question to the DNS that is lost is sent again after five seconds.
+// The time limit of a call. It leaves room for one lost DNS query, which is repeated after five
+// seconds.
 constexpr Duration kTimeout = std::chrono::seconds(10);
-// No terminal's: whoever reads it cuts lines as they like.
+// The size of the output if it does not go to a terminal. It is large, so that the reader can cut
+// the lines.
 constexpr size_t kWidth = 500;
 constexpr size_t kHeight = 100000;
 

@@ -1,4 +1,4 @@
-// leeway stop: ends a running job in order, with a checkpoint.
+// leeway stop: ends a running job in an orderly way, with a checkpoint.
 #include <chrono>
 #include <iostream>
 #include <memory>
@@ -28,7 +28,8 @@ struct StopOptions {
   double seconds = 120;
 };
 
-// Until the job has ended: it says so, or its coordinator, which ends with it, answers no more.
+// Waits until the job has ended. It has ended if its status says so, or if the coordinator, which
+// ends with the job, no longer answers.
 absl::Status AwaitEnd(const std::string& address, Time deadline) {
   std::string shown;
   while (true) {

@@ -18,7 +18,7 @@
 namespace leeway {
 namespace {
 
-// Examples at once; bounds the memory of the activations.
+// The number of examples that are evaluated at once. It limits the memory of the activations.
 constexpr size_t kEvaluationBatch = 256;
 
 struct Test {
@@ -27,7 +27,7 @@ struct Test {
   std::unique_ptr<Model> model;
 };
 
-// Without data if the job has none to test on.
+// Opens the job's test data. In the result `data` is null if the job has no test data.
 absl::StatusOr<Test> OpenTest(const v1::TrainingJob& job, const std::string& data_dir) {
   Test test;
   ASSIGN_OR_RETURN(test.data, OpenTestData(job, data_dir));
@@ -38,7 +38,8 @@ absl::StatusOr<Test> OpenTest(const v1::TrainingJob& job, const std::string& dat
   return test;
 }
 
-// Nobody knows the best constant of a plugin's loss.
+// Returns the score of the best constant. Absent for a plugin's loss, whose best constant is
+// unknown.
 std::optional<Score> ConstantOf(v1::Loss loss, std::span<const float> labels) {
   if (loss == v1::LOSS_CUSTOM) return std::nullopt;
   return BestConstant(loss, labels);

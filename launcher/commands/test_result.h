@@ -1,4 +1,4 @@
-// What a model is worth on the job's test data.
+// Evaluates a model on the job's test data.
 #pragma once
 
 #include <cstdint>
@@ -15,35 +15,37 @@
 namespace leeway {
 
 struct TestResult {
-  // Mean over the examples.
+  // The mean loss over the examples.
   double loss = 0;
-  // Share of right classes; absent for a squared loss.
+  // The share of examples with the right class. Absent for a squared loss.
   std::optional<double> accuracy;
-  // Of more than ten classes: the label's is among the five with the highest scores.
+  // The share of examples whose class is among the five with the highest scores. Present only with
+  // more than ten classes.
   std::optional<double> top5_accuracy;
-  // exp(loss), of models with a label at each position.
+  // exp(loss). Present only for models with a label at each position.
   std::optional<double> perplexity;
-  // Of a squared loss (worker/model/regression_error.h).
+  // Present only for a squared loss (worker/model/regression_error.h).
   std::optional<double> mae;
   std::optional<double> r2;
   uint64_t examples = 0;
-  // Of the best model that does not look at the input; absent for a plugin's loss.
+  // The score of the best model that ignores the input. Absent for a plugin's loss.
   std::optional<Score> constant;
 };
-// On the job's test data; absent if the job has none.
+// Evaluates the weights on the job's test data. The result is absent if the job has no test data.
 absl::StatusOr<std::optional<TestResult>> EvaluateModel(const v1::TrainingJob& job,
                                                         const std::string& data_dir,
                                                         std::span<const float> weights);
 
-// The same of the weights in a safetensors file (worker/formats/model_file.h) of the job's model.
+// Evaluates the weights of the job's model in a safetensors file (worker/formats/model_file.h) in
+// the same way.
 absl::StatusOr<std::optional<TestResult>> EvaluateModelFile(const v1::TrainingJob& job,
                                                             const std::string& data_dir,
                                                             const std::string& path);
 
-// Into what is written for scripts.
+// Adds the result to a JSON document for scripts.
 void AddResult(const TestResult& result, nlohmann::ordered_json& document);
 
-// "test accuracy 97.12 %  (loss 0.0934, 1,797 examples)".
+// Describes the result, for example "test accuracy 97.12 %  (loss 0.0934, 1,797 examples)".
 std::string Describe(const TestResult& result);
 
 }  // namespace leeway

@@ -1,8 +1,8 @@
-// leeway train: a job from its file to its report, on this machine or on hosts reached by ssh.
-//   1. load the job, find the data, make (or take up) the run folder and write the resolved job
-//   there
-//   2. let the Supervisor start the processes and watch them to their end
-//   3. let FinishRun export and evaluate the model and write summary and report
+// leeway train: runs a job from its file to its report, on this machine or on hosts reached by ssh.
+//   1. It loads the job, finds the data, makes or reuses the run folder and writes the resolved job
+//   there.
+//   2. The Supervisor starts the processes and watches them until they end.
+//   3. FinishRun exports and evaluates the model, and writes the summary and the report.
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -60,25 +60,25 @@ struct TrainOptions {
   double restart_window = Seconds(RestartPolicy::Options().window);
   SecurityFlags security;
   HostFlags hosts;
-  // Of an external job's workers.
+  // The program of an external job's workers, with its arguments.
   std::vector<std::string> command;
 };
 
-// What is decided before anything is started.
+// The settings that are decided before any process starts.
 struct Plan {
   v1::TrainingJob job;
   std::string data_dir;
-  // Seconds.
+  // In seconds. Restarts in this window count against max_restarts.
   double restart_window = 0;
-  // By --data.
+  // Whether --data named the data folder.
   bool data_given = false;
   uint64_t steps_per_epoch = 0;
   RunSoFar so_far;
   SecurityFlags security;
-  // Null: the processes run on this machine.
+  // The hosts of --hosts. If null, the processes run on this machine.
   std::unique_ptr<SshHosts> hosts;
   bool insecure = false;
-  // Its workers' program, with its path; empty: leeway-worker.
+  // The program of an external job's workers, with its path. If empty, workers run leeway-worker.
   std::vector<std::string> command;
 };
 
@@ -92,7 +92,8 @@ absl::StatusOr<RunFolder> TakeRunFolder(const TrainOptions& options, const v1::T
 
 using Record = absl::StatusOr<std::optional<v1::CoordinatorRecord>>;
 
-// How the coordinator has ended the job since the record was `before`; absent if it has not.
+// Returns how the coordinator has ended the job since its record was `before`. Absent if it has not
+// ended the job.
 std::optional<v1::CoordinatorRecord> EndSince(const Record& before, const Record& now) {
   if (!now.ok() || !now->has_value() || (*now)->outcome() == v1::JOB_STARTING) return std::nullopt;
   const bool old = before.ok() && before->has_value() && (*before)->job_id() == (*now)->job_id() &&
@@ -100,7 +101,8 @@ std::optional<v1::CoordinatorRecord> EndSince(const Record& before, const Record
   return old ? std::nullopt : *now;
 }
 
-// What the coordinator has said of a failure that it could not put on record, as on a full disk.
+// Returns the failure that the coordinator reported in its status. The coordinator may be unable to
+// record the failure, for example if the disk is full.
 std::optional<v1::CoordinatorRecord> EndAsTold(const std::optional<v1::JobStatus>& status) {
   if (!status || status->state() != v1::JOB_FAILED) return std::nullopt;
   v1::CoordinatorRecord told;
@@ -114,8 +116,9 @@ struct Ran {
   std::optional<v1::CoordinatorRecord> end;
 };
 
-// Nowhere if the system grants less processor time than there are processors, or a GPU computes:
-// that has a place of its own (PinNear).
+// Returns the processors on which each worker is to run. Empty if the system grants less processor
+// time than there are processors. Also empty if the workers may use a GPU, because a worker chooses
+// processors near its GPU by itself (PinNear).
 std::vector<std::string> PlacesOf(const v1::Workers& workers) {
   const Processors allowed = AllowedProcessors();
   std::vector<std::string> places;
@@ -191,14 +194,15 @@ absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalS
   return Ran{*std::move(outcome), std::move(ended)};
 }
 
-// By process; of the processes that there are now.
+// Returns the sums of both counts for the processes that exist now. Each element is a process.
 std::vector<uint32_t> Sum(std::vector<uint32_t> before, const std::vector<uint32_t>& now) {
   before.resize(now.size());
   for (size_t i = 0; i < now.size(); ++i) before[i] += now[i];
   return before;
 }
 
-// Step 3; the exit code. `failure`: what it is if the run has failed.
+// Does step 3 and returns the exit code. `failure` is the exit code for a run that has failed
+// (ExitCodeOf).
 int Finish(const Plan& plan, const RunPlace& place, const FinishInput& finish, int failure) {
   const RunSummary summary = FinishRun(finish);
   spdlog::info("{}{}{}", summary.state, summary.message.empty() ? "" : ": ", summary.message);
@@ -214,7 +218,7 @@ int Finish(const Plan& plan, const RunPlace& place, const FinishInput& finish, i
   return code;
 }
 
-// Steps 2 and 3; the exit code.
+// Does steps 2 and 3, and returns the exit code.
 absl::StatusOr<int> TrainIn(const Plan& plan, const RunFolder& run,
                             std::unique_ptr<SignalSource> signals) {
   FinishInput finish;
@@ -238,7 +242,7 @@ absl::StatusOr<int> TrainIn(const Plan& plan, const RunFolder& run,
     finish.worker_restarts = Sum(plan.so_far.worker_restarts, ran.outcome.worker_restarts);
     finish.server_restarts = Sum(plan.so_far.server_restarts, ran.outcome.server_restarts);
   }
-  // From here on Ctrl-C ends the launcher as it ends any program.
+  // From here on Ctrl-C ends the launcher at once, like any other program.
   signals.reset();
   return Finish(plan, run.place(), finish, failure);
 }
@@ -255,13 +259,13 @@ absl::Status CheckIsBeside(const char* name) {
                                           std::strerror(errno), "; it belongs beside leeway"));
 }
 
-// All that would keep the job from running, as `leeway plan` finds it: nothing is started for a job
-// that cannot, and no folder is made.
+// Checks everything that could keep the job from running, as `leeway plan` does. For a job that
+// cannot run, no process starts and no folder is made.
 absl::Status CheckBeforeStart(const TrainOptions& options, const JobPlaces& places, Plan& plan) {
   RETURN_IF_ERROR(CheckIsBeside("leeway-server"));
   if (IsExternal(plan.job)) {
     plan.command = options.command;
-    // On other hosts each one finds the program by itself.
+    // With --hosts each host finds the program by itself.
     if (options.hosts.hosts.empty()) {
       ASSIGN_OR_RETURN(plan.command, FindCommand(options.command));
     }
@@ -272,12 +276,12 @@ absl::Status CheckBeforeStart(const TrainOptions& options, const JobPlaces& plac
   ASSIGN_OR_RETURN(const CheckedJob checked, CheckJob(plan.job, places, plan.data_dir));
   plan.steps_per_epoch = checked.steps_per_epoch;
   std::cerr << WarningsOf(plan.job, checked);
-  // A run that goes on does not read the weights that it began with once more.
+  // A run that goes on from a checkpoint does not read the initial weights again.
   if (options.resume && HasCheckpoint(options.run_dir)) return absl::OkStatus();
   return CheckInitial(plan.job, places, plan.data_dir, *checked.model);
 }
 
-// What a run without a checkpoint has left goes, aloud.
+// Removes the files that a run without a checkpoint has left, and prints their names.
 absl::Status BeginAnew(const RunFolder& run) {
   ASSIGN_OR_RETURN(const std::vector<std::string> replaced, run.Replaced());
   if (replaced.empty()) return absl::OkStatus();
@@ -286,8 +290,8 @@ absl::Status BeginAnew(const RunFolder& run) {
   return run.Remove(replaced);
 }
 
-// What the launcher and the processes of a small job have once they run, less what differs from
-// machine to machine. Where it is short, the job would begin and then stand still.
+// Returns the room that the launcher and the processes of a small job need once they run, without
+// the part that differs between machines. With less room, the job would begin and then hang.
 Room RoomFor(const Plan& plan) {
   const uint32_t servers = plan.job.servers().count(), workers = plan.job.workers().count();
   Room room{.threads = 10, .files = 20 + 2 * (servers + workers)};
@@ -297,18 +301,19 @@ Room RoomFor(const Plan& plan) {
   return room;
 }
 
-// Before the run folder is made, for that may be new, and before servers and workers are started,
-// which are this process's children.
+// Makes all new files private if the job is private or Leeway chooses the run folder. Call this
+// before the run folder is made, and before servers and workers start, because they inherit the
+// setting.
 absl::Status KeepPrivate(const TrainOptions& options, const v1::TrainingJob& job) {
   if (!job.metadata().private_() && !options.run_dir.empty()) return absl::OkStatus();
-  // The folder of all runs is whose it was.
+  // The folder of all runs is made first, so that its permissions are the usual ones.
   if (options.run_dir.empty()) RETURN_IF_ERROR(MakeFolders(kRunsFolder));
   KeepFilesPrivate();
   return absl::OkStatus();
 }
 
 absl::StatusOr<int> Train(TrainOptions options) {
-  // Before any thread is there.
+  // Signals are set up before any thread exists.
   ASSIGN_OR_RETURN(std::unique_ptr<SignalSource> signals, SignalSource::Create());
   TameMalloc();
   if (options.resume && options.run_dir.empty()) {
@@ -374,15 +379,14 @@ void AddTrainCommand(CLI::App& app, int& exit_code, std::vector<std::string> com
       ->type_name("DIR");
   command
       ->add_option("--local-dir", options->local_dir,
-                   "Of a run in an object store: the folder on this machine for its logs; default "
+                   "Folder on this machine for the logs of a run in an object store; default "
                    "runs/s3/BUCKET/PREFIX")
       ->type_name("DIR");
   command->add_flag("--resume", options->resume,
                     "Go on with the run in --run-dir from its newest checkpoint");
   command
       ->add_option("--restart-window", options->restart_window,
-                   "Count the restarts of a process in the last so many seconds against its "
-                   "max_restarts")
+                   "Count the restarts of a process in the last SECONDS against its max_restarts")
       ->type_name("SECONDS")
       ->check(NumberIn(1, 1e9))
       ->capture_default_str();

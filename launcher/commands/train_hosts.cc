@@ -13,7 +13,8 @@ namespace {
 
 constexpr char kInsecure[] = "LEEWAY_INSECURE";
 
-// As server 0 would say, but before anything is started.
+// Sets mutual TLS in `security` if nothing sets TLS and other machines can reach the hosts. Refuses
+// the same settings as server 0, but before any process starts.
 absl::Status Secure(const SshHosts& hosts, const v1::Security& job, bool insecure,
                     SecurityFlags& security) {
   if (!hosts.beyond_loopback()) return absl::OkStatus();
@@ -22,9 +23,9 @@ absl::Status Secure(const SshHosts& hosts, const v1::Security& job, bool insecur
   if (!said && !insecure) security.tls = "mtls";
   if (!said || insecure || mode == v1::TLS_MODE_MTLS) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "--hosts: whoever reaches these hosts could take part in the job. Leave --tls (and the job's "
-      "security.tls.mode) out, or say --tls mtls: each run then makes its own certificates. Say "
-      "--insecure if the network lets in nobody else");
+      "--hosts: any machine that reaches these hosts could take part in the job. Leave --tls (and "
+      "the job's security.tls.mode) out, or say --tls mtls: each run then makes its own "
+      "certificates. Say --insecure if the network lets in nobody else");
 }
 
 }  // namespace
@@ -46,7 +47,7 @@ void AddHostOptions(CLI::App& command, HostFlags& flags) {
       command
           .add_option(
               "--hosts", flags.hosts,
-              "Run the job's processes on these hosts by ssh, with so many workers on each; "
+              "Run the job's processes on these hosts by ssh, with WORKERS workers on each; "
               "NAME=ADDRESS:WORKERS where others reach the host at another address. All "
               "hosts see the run folder and the data at the same paths")
           ->type_name("NAME:WORKERS,...")
@@ -83,7 +84,7 @@ absl::StatusOr<std::unique_ptr<SshHosts>> ConnectHosts(const HostFlags& flags,
 
 absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const RunPlace& place) {
   const std::string path = absl::StrCat(place.here, "/", kHostsFile);
-  // No other run's file is the same.
+  // A random number makes the file different from that of any other run.
   std::string text = absl::StrFormat("run %016x\n", RandomIdentity());
   for (size_t i = 0; i < hosts.hosts().size(); ++i) {
     absl::StrAppend(&text, hosts.hosts()[i].name, " (", hosts.hosts()[i].address,

@@ -1,4 +1,4 @@
-// `leeway train --hosts`: the options, and what they mean for the run's keys.
+// The options of `leeway train --hosts`, and their effect on the run's keys and processes.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,14 @@
 
 namespace leeway {
 
-// In the run's folder on this machine while the job runs: which process is on which host. Also how
-// hosts see that they share the folder.
+// The file that says which process is on which host. It is in the run's folder on this machine
+// while the job runs. Hosts also use it to check that they share the folder.
 inline constexpr char kHostsFile[] = "hosts";
 
 struct HostFlags {
   std::string hosts;
-  // Without a terminal nobody can type a password. Who is silent for a minute is gone.
+  // BatchMode makes ssh fail instead of asking for a password, because there may be no terminal.
+  // The two ServerAlive options end the connection to a host that does not answer for a minute.
   std::string ssh =
       "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=15 "
       "-o ServerAliveCountMax=4";
@@ -34,19 +35,22 @@ struct HostFlags {
 };
 void AddHostOptions(CLI::App& command, HostFlags& flags);
 
-// Null without --hosts. If others reach the hosts' servers, `security` becomes mutual TLS where
-// nothing is said of TLS; INVALID_ARGUMENT if something else is, without --insecure.
+// Connects to the hosts of --hosts. Returns null without --hosts. If other machines can reach the
+// servers, `security` becomes mutual TLS unless the flags or the job set TLS or --insecure is
+// present. Returns INVALID_ARGUMENT if they set anything but mutual TLS and --insecure is absent.
 absl::StatusOr<std::unique_ptr<SshHosts>> ConnectHosts(const HostFlags& flags,
                                                        const v1::TrainingJob& job,
                                                        SecurityFlags& security);
 
-// Writes kHostsFile. Hosts with servers must see it, unless the run is in an object store.
+// Writes kHostsFile. Unless the run is in an object store, each host with servers must see the file
+// (SshHosts::ShareFile).
 absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const RunPlace& place);
 
 Environment ServerEnvironment(const RunKeys& keys, bool insecure);
 
-// What of this process's environment says how to reach an object store, by value, for processes of
-// other machines. Files that variables name are not there.
+// Returns the variables of this process's environment that specify how to reach an object store,
+// with their values, for processes on other machines. Omits variables that name files, because the
+// files do not exist on other machines.
 Environment StoreEnvironment();
 
 }  // namespace leeway

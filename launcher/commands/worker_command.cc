@@ -45,9 +45,9 @@ Environment ProgramEnvironment(const v1::TrainingJob& job, const EnvironmentLook
     if (!look_up(name)) environment.emplace_back(name, std::move(value));
   };
   unless_said("OMP_NUM_THREADS", std::to_string(job.workers().threads()));
-  // What a program prints is in its log at once, not when a buffer is full.
+  // Output of the program appears in its log at once, not when a buffer is full.
   unless_said("PYTHONUNBUFFERED", "1");
-  // As TameMalloc does it for our own workers.
+  // These are the settings that TameMalloc makes in Leeway's own workers.
   unless_said("MALLOC_MMAP_THRESHOLD_", std::to_string(kMmapThreshold));
   unless_said("MALLOC_TRIM_THRESHOLD_", std::to_string(kKeptBytes));
   unless_said("MALLOC_TOP_PAD_", std::to_string(kKeptBytes));

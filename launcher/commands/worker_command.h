@@ -14,26 +14,26 @@
 
 namespace leeway {
 
-// A command line of `leeway`, cut at the first "--" of those two: what is behind it is not for
-// leeway to read.
+// A command line of `leeway`. For `leeway train` and `leeway kubernetes` it is cut at the first
+// "--", and Leeway does not parse the part after it, which is the command of the workers.
 struct SplitCommandLine {
   std::vector<const char*> own;
-  // Empty: there is no "--", or nothing behind it.
+  // Empty if there is no "--" or nothing after it.
   std::vector<std::string> command;
 };
 SplitCommandLine SplitAtCommand(int argc, const char* const* argv);
 
-// INVALID_ARGUMENT unless the job is external and there is a command, or neither. `line`: what
-// stands before " -- COMMAND".
+// Returns INVALID_ARGUMENT if an external job has no command, or if another job has one. `line` is
+// the text before " -- COMMAND" in the error's advice.
 absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::string>& command,
                           absl::string_view line = "leeway train JOB");
 
-// What a program of one's own finds in its environment wherever it runs, unless `look_up` finds it
-// there already: the number of threads, that Python is not to keep back what it prints, and how
-// glibc keeps memory.
+// Returns the environment that an external job's program needs on any host: the number of threads,
+// unbuffered output of Python, and settings for glibc's allocator. Leaves out variables that
+// `look_up` finds set already.
 Environment ProgramEnvironment(const v1::TrainingJob& job,
                                const EnvironmentLookup& look_up = LookUpEnvironment);
-// ProgramEnvironment, the run folder, and the data folder where one was given.
+// Returns ProgramEnvironment with the run folder and, unless `data_dir` is empty, the data folder.
 Environment CommandEnvironment(const v1::TrainingJob& job, const std::string& run_dir,
                                const std::string& data_dir,
                                const EnvironmentLookup& look_up = LookUpEnvironment);

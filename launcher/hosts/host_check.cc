@@ -24,21 +24,21 @@
 namespace leeway {
 namespace {
 
-// More than ssh takes to give up, as it is called by default.
+// More time than ssh, with its default settings, takes to give up.
 constexpr Duration kAnswerWithin = std::chrono::seconds(40);
 constexpr size_t kSaidLines = 3;
 constexpr uint64_t kSaidBytesMax = 64 << 10;
-// Of a shell, for a program that it does not find, or that it cannot start.
+// The exit codes of a shell for a program that it does not find, or that it cannot start.
 constexpr int kNotFound = 127;
 constexpr int kNotStarted = 126;
 
 struct Asked {
   JobHost* host = nullptr;
-  // Where ssh and the shell there say what is wrong.
+  // The file to which ssh and the remote shell write their errors.
   std::string said_file;
   std::unique_ptr<SshSession> session;
   std::optional<RemoteHello> hello;
-  // Of ssh; absent: it has not ended.
+  // The exit status of ssh; absent while ssh runs.
   std::optional<ExitStatus> exit;
 };
 
@@ -52,7 +52,7 @@ absl::StatusOr<Asked> AskHost(const SshCommand& ssh, JobHost& host, const std::s
   return asked;
 }
 
-// Until all connections have ended, or `until`.
+// Waits until all connections have ended, or until the time `until`.
 absl::Status Await(std::vector<Asked>& all, Time until) {
   while (true) {
     std::vector<pollfd> fds;
@@ -76,7 +76,7 @@ absl::Status Await(std::vector<Asked>& all, Time until) {
   }
 }
 
-// The last lines of what was said, in one.
+// Returns the last lines of the errors of ssh and the remote shell as one line.
 std::string Said(const Asked& asked) {
   std::string text = ReadFile(asked.said_file, kSaidBytesMax).value_or("");
   while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -116,7 +116,7 @@ std::string WhyNoHello(const Asked& asked, const SshCommand& ssh) {
                       asked.exit->ToString(), Said(asked));
 }
 
-// By the resolver of this machine; empty: it knows none.
+// Returns the address from this machine's resolver, or an empty string if the resolver knows none.
 std::string Resolved(const std::string& name) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -130,7 +130,7 @@ std::string Resolved(const std::string& name) {
   return text;
 }
 
-// Empty: nothing is wrong.
+// Returns an empty string if nothing is wrong.
 std::string WhatIsWrong(const Asked& asked, const SshCommand& ssh) {
   const std::string& name = asked.host->name;
   if (!asked.hello.has_value()) return WhyNoHello(asked, ssh);

@@ -1,4 +1,4 @@
-// That the hosts of a job can be reached and have the programs, found out before anything starts.
+// Checks that the hosts of a job can be reached and have the programs, before anything starts.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace leeway {
 
-// Asks all of them at the same time, and fills in addresses that are not given. FAILED_PRECONDITION
-// says of each host what is wrong with it, and what to do; INVALID_ARGUMENT: others do not reach
-// one at its address.
+// Asks all hosts at the same time, and fills in addresses that are not given. FAILED_PRECONDITION
+// says for each host what is wrong with it and what to do. Returns INVALID_ARGUMENT if the other
+// hosts cannot reach a host at its address.
 absl::Status CheckHosts(const SshCommand& ssh, std::vector<JobHost>& hosts);
 
-// Whether others than its own processes reach a server at its address.
+// Returns whether processes on other hosts can reach a server at the host's address.
 bool ReachesBeyondLoopback(const JobHost& host);
 
 }  // namespace leeway

@@ -17,7 +17,7 @@
 namespace leeway {
 namespace {
 
-// On one host.
+// The most workers on one host.
 constexpr uint32_t kWorkersMax = 10000;
 
 absl::Status Wrong(absl::string_view entry, absl::string_view what) {
@@ -25,8 +25,8 @@ absl::Status Wrong(absl::string_view entry, absl::string_view what) {
       absl::StrCat("--hosts: '", entry, "': ", what, "; write NAME:WORKERS, such as a:2,b:2"));
 }
 
-// Where the number of workers begins, behind its colon; npos: there is none. Colons of an IPv6
-// address are in brackets.
+// Returns the place of the colon before the number of workers, or npos if the entry has no number.
+// Colons of an IPv6 address are in brackets.
 size_t FindCount(absl::string_view entry) {
   const size_t colon = entry.rfind(':');
   if (colon == absl::string_view::npos) return colon;
@@ -48,7 +48,7 @@ absl::StatusOr<JobHost> ParseHost(absl::string_view entry) {
   if (const size_t colon = FindCount(entry); colon != absl::string_view::npos) {
     const absl::string_view count = entry.substr(colon + 1);
     if (!absl::SimpleAtoi(count, &host.workers) || host.workers > kWorkersMax) {
-      return Wrong(entry, absl::StrCat("'", count, "' is no number of workers"));
+      return Wrong(entry, absl::StrCat("'", count, "' is not a number of workers"));
     }
     rest = entry.substr(0, colon);
   }
@@ -57,9 +57,9 @@ absl::StatusOr<JobHost> ParseHost(absl::string_view entry) {
   host.name = WithoutBrackets(parts.first);
   host.address = WithoutBrackets(parts.second);
   if (host.name.empty()) return Wrong(entry, "it has no name");
-  // ssh would take it for an option, or a shell for more than a word.
+  // ssh would read such a name as an option, or a shell as several words.
   if (host.name[0] == '-' || host.name.find_first_of(" \t'\"") != std::string::npos) {
-    return Wrong(entry, "that is no name of a host");
+    return Wrong(entry, "its name is not a valid host name");
   }
   if (rest.find('=') != absl::string_view::npos && host.address.empty()) {
     return Wrong(entry, "it has no address");

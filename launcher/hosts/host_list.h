@@ -1,4 +1,4 @@
-// Which machine each process of a job runs on. Pure.
+// Decides which machine each process of a job runs on. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,27 @@
 namespace leeway {
 
 struct JobHost {
-  // What ssh is given: a name, an address, user@name, an alias of ~/.ssh/config.
+  // The destination for ssh: a name, an address, user@name, or an alias in ~/.ssh/config.
   std::string name = {};
-  // At which the job's other hosts reach its servers; empty: it is looked up.
+  // The address at which the job's other hosts reach the servers on this host. If empty, it is
+  // looked up.
   std::string address = {};
   uint32_t workers = 1;
 };
 
-// "a:2,b=10.0.0.2:2": names with the number of workers on each (1 where there is none), and if they
-// are not to be looked up, addresses. An IPv6 address is in brackets. INVALID_ARGUMENT for what is
-// none, a name that comes twice, and hosts that do not have `workers` workers in all.
+// Parses a list such as "a:2,b=10.0.0.2:2": names, each with the number of its workers (1 if not
+// given) and an address if the address is not to be looked up. An IPv6 address is in brackets.
+// Returns INVALID_ARGUMENT for a malformed entry, a name that occurs twice, and hosts that do not
+// have `workers` workers in total.
 absl::StatusOr<std::vector<JobHost>> ParseHosts(const std::string& text, uint32_t workers);
 
-// Servers go over the hosts in turn, from the first on; workers fill one after the other. Both are
-// places in `hosts`.
+// Return the process's place in `hosts`. Servers go to the hosts in turn, from the first host on.
+// Workers fill one host after the other.
 size_t HostOfServer(const std::vector<JobHost>& hosts, uint32_t index);
 size_t HostOfWorker(const std::vector<JobHost>& hosts, uint32_t rank);
 
-// Those of `servers` servers on it, and its workers: "server 0, worker 0, worker 1".
+// Returns the processes on `host`, of `servers` servers and all workers: "server 0, worker 0,
+// worker 1".
 std::string ProcessesOf(const std::vector<JobHost>& hosts, size_t host, uint32_t servers);
 
 }  // namespace leeway

@@ -32,19 +32,19 @@
 namespace leeway {
 namespace {
 
-// A file system of the network may show a new file some seconds late.
+// A network file system may show a new file some seconds late.
 constexpr Duration kShownWithin = std::chrono::seconds(5);
 constexpr Duration kLookEvery = std::chrono::milliseconds(100);
 constexpr uint64_t kSharedBytesMax = 64 << 10;
 
 void Tell(int output, const RemoteNews& news) {
   const std::string line = NewsLine(news);
-  // Nobody listens any more: the end of the input says so, too.
+  // If nobody reads the output any more, the input ends, too, so the error needs no handling.
   [[maybe_unused]] const ssize_t written = write(output, line.data(), line.size());
 }
 
-// sshd says in SSH_CONNECTION which addresses and ports its connection has: the client's two, and
-// then those here.
+// Returns the address of this host in the connection. sshd sets SSH_CONNECTION to the connection's
+// addresses and ports: first the client's two, then this host's two.
 std::string AddressHere() {
   const char* connection = std::getenv("SSH_CONNECTION");
   const std::vector<std::string> words =
@@ -61,12 +61,12 @@ RemoteHello Hello() {
   return hello;
 }
 
-// The launcher's lines, as they come.
+// The launcher's lines, in the order of arrival.
 class Commands {
  public:
   explicit Commands(int fd) : fd_(fd) {}
 
-  // Takes what is there, waiting for something. False: the launcher is gone.
+  // Waits for input and reads what is available. Returns false if the launcher is gone.
   bool Read() {
     char bytes[4096];
     const ssize_t got = read(fd_, bytes, sizeof(bytes));
@@ -99,7 +99,8 @@ absl::Status CheckShared(const RemoteRequest& request) {
   return absl::OkStatus();
 }
 
-// The path of the program, and before its arguments those of a command.
+// Returns the path of the program and, if the request has a command, the command's arguments before
+// the request's own.
 absl::StatusOr<std::vector<std::string>> Arguments(const RemoteRequest& request, bool in_folder) {
   if (request.command.empty()) {
     return std::vector<std::string>{absl::StrCat(ProgramFolder(), "/", request.program)};
@@ -113,7 +114,7 @@ absl::StatusOr<std::vector<std::string>> Arguments(const RemoteRequest& request,
 }
 
 struct Started {
-  // Null without keys. Goes after the process.
+  // Null without keys. It must outlive the process.
   std::unique_ptr<TemporaryFolder> keys;
   std::unique_ptr<Process> process;
 };
@@ -129,7 +130,8 @@ absl::StatusOr<Started> Start(const RemoteRequest& request) {
   }
   RETURN_IF_ERROR(CheckShared(request));
   umask(static_cast<mode_t>(request.file_mask));
-  // The paths that it is given are absolute; a job's plugin may look for files of its own.
+  // The paths that the process gets are absolute. It runs in this folder because a job's plugin may
+  // look for its own files there.
   const bool in_folder = chdir(request.folder.c_str()) == 0;
   Started started;
   ProcessSpec spec{.name = request.name,
@@ -143,7 +145,7 @@ absl::StatusOr<Started> Start(const RemoteRequest& request) {
     const std::string warning = WarningOfKeys(*started.keys);
     if (!warning.empty()) std::fprintf(stderr, "leeway remote: %s\n", warning.c_str());
     for (const auto& [name, content] : request.keys) {
-      // A name, and no path.
+      // A key is named by a file name, not by a path.
       if (name.find('/') != std::string::npos) return absl::InvalidArgumentError("a key's path");
       RETURN_IF_ERROR(WritePrivateFile(absl::StrCat(started.keys->path(), "/", name), content));
     }
@@ -153,7 +155,7 @@ absl::StatusOr<Started> Start(const RemoteRequest& request) {
   return started;
 }
 
-// Until the process has ended.
+// Passes on signals and waits until the process has ended.
 absl::StatusOr<ExitStatus> Attend(Process& process, Commands& commands, int output) {
   int input = commands.fd();
   while (true) {

@@ -1,13 +1,13 @@
-// `leeway remote`: the end, on another host, of a connection that `leeway train --hosts` opened.
+// `leeway remote`: the remote end of a connection that `leeway train --hosts` opened.
 #pragma once
 
 namespace leeway {
 
-// Says who it is, takes one request (remote_messages.h), starts the process that it asks for,
-// beside this program, and tells what becomes of it. The process's output goes to standard error.
-// When `input` ends, because the connection or the launcher is gone, the process is killed at once
-// with all that it has started; so it is when this one dies. Returns the process's exit code, which
-// `output` tells exactly.
+// Reports its version and host, reads one request (remote_messages.h), starts the requested process
+// from the folder of this program, and reports what happens to the process. The process's output
+// goes to standard error. When `input` ends, because the connection or the launcher is gone, it
+// kills the process at once with all that the process has started. The same happens if this program
+// dies. Returns the process's exit code; the full exit status goes to `output`.
 int RunRemoteEnd(int input, int output);
 
 }  // namespace leeway

@@ -10,7 +10,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Before each line of `leeway remote`: a login shell may have written something of its own.
+// `leeway remote` begins each of its lines with this mark, because a login shell may write lines of
+// its own.
 constexpr char kMark[] = "leeway-remote ";
 
 std::string MessageLine(const Json& document) {
@@ -21,7 +22,7 @@ absl::Status NoMessage(const std::string& line) {
   return absl::InvalidArgumentError(absl::StrCat("no message of Leeway's: ", Printable(line, 200)));
 }
 
-// Of what may have any type.
+// Returns the string at `key`, or an empty string if the value has another type or is missing.
 std::string MessageText(const Json& document, const char* key) {
   const auto found = document.find(key);
   return found != document.end() && found->is_string() ? found->get<std::string>() : "";
@@ -126,7 +127,7 @@ absl::StatusOr<int> ParseSignal(const std::string& line) {
 }
 
 absl::StatusOr<std::optional<RemoteNews>> ParseNews(const std::string& line) {
-  // A login shell may have printed a line without its end.
+  // A login shell may have printed a line without a line end.
   const size_t mark = line.find(kMark);
   if (mark == std::string::npos) return std::nullopt;
   const absl::StatusOr<Json> document = Parse(line.substr(mark + sizeof(kMark) - 1));

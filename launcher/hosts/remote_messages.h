@@ -1,8 +1,8 @@
-// What `leeway train` and `leeway remote`, its other end on another host, tell each other: lines of
+// The messages between `leeway train` and `leeway remote`, its remote end on another host: lines of
 // JSON on the standard input and output that ssh connects. Nothing secret is on a command line.
 //
 //   launcher -> remote   one RemoteRequest, then signals; the end of the input ends the process
-//   remote -> launcher   who it is (RemoteHello), at once; then what becomes of the process
+//   remote -> launcher   RemoteHello, at once; then what happens to the process
 #pragma once
 
 #include <cstdint>
@@ -18,40 +18,44 @@
 
 namespace leeway {
 
-// A line is no longer: a request has some arguments and three files of certificates.
+// The most bytes in a line. A request needs less: it has some arguments and three certificate
+// files.
 inline constexpr size_t kRemoteLineMax = 1 << 20;
 
 struct RemoteRequest {
-  // Of the launcher; the other end has the same.
+  // The launcher's version, which must also be the remote end's.
   std::string version = {};
-  // leeway-server or leeway-worker, beside the leeway that is the other end. Empty: nothing is
-  // started, and the answer is RemoteHello alone.
+  // leeway-server or leeway-worker, from the folder of the remote end's leeway. If empty, nothing
+  // is started, and the answer is RemoteHello alone.
   std::string program = {};
-  // What a worker's place runs instead of leeway-worker: a program's name or path, and its
-  // arguments, in `folder`. Empty: none.
+  // The program that runs instead of leeway-worker: a name or path, and its arguments, run in
+  // `folder`. If empty, leeway-worker runs.
   std::vector<std::string> command = {};
-  // For messages.
+  // The process's name in messages.
   std::string name = {};
   std::vector<std::string> arguments = {};
   Environment environment = {};
-  // Files by name, for a folder that LEEWAY_TLS_DIR then names. Empty: none.
+  // The contents of files by name, for a folder to which LEEWAY_TLS_DIR is then set. If empty,
+  // there is no such folder.
   Environment keys = {};
-  // The process's current folder, if it is there; a command's must be.
+  // The process's current folder, if the folder exists on the host. A command needs the folder to
+  // exist.
   std::string folder = {};
-  // Is to be there, with this content: what shows that both ends see the same folder. Empty: none.
+  // A file that must exist on the host with this content, which shows that both ends see the same
+  // folder. If empty, nothing is checked.
   std::string shared_file = {};
   std::string shared_content = {};
-  // Of the files that it makes: the launcher's.
+  // The file mode creation mask (umask) of the process: the launcher's.
   int file_mask = 022;
   bool announces_ready = false;
 };
 
-// Of the other end.
+// What the remote end reports about itself.
 struct RemoteHello {
   std::string version = {};
-  // At which ssh has reached it; empty: not known.
+  // The address at which ssh has reached the host; empty if not known.
   std::string address = {};
-  // Of leeway-server and leeway-worker, those that cannot be started there.
+  // Those of leeway-server and leeway-worker that cannot be started on the host.
   std::vector<std::string> missing_programs = {};
 };
 
@@ -62,24 +66,24 @@ struct RemoteNews {
   std::optional<ExitStatus> exit = {};
 };
 
-// Lines with their end.
+// Return a line with its line end.
 std::string RequestLine(const RemoteRequest& request);
 std::string SignalLine(int signal);
 std::string NewsLine(const RemoteNews& news);
 
-// Of a line without its end. INVALID_ARGUMENT for what is none.
+// Parse a line without its line end. Return INVALID_ARGUMENT if the line is malformed.
 absl::StatusOr<RemoteRequest> ParseRequest(const std::string& line);
 absl::StatusOr<int> ParseSignal(const std::string& line);
-// Absent: the line is another program's, such as a greeting of the login shell.
+// Returns no value if another program has written the line, such as a greeting of the login shell.
 absl::StatusOr<std::optional<RemoteNews>> ParseNews(const std::string& line);
 
 // Cuts a stream into lines.
 class LineBuffer {
  public:
   void Append(const char* data, size_t bytes) { text_.append(data, bytes); }
-  // The next whole line, without its end.
+  // Returns the next whole line without its line end, if there is one.
   std::optional<std::string> Next();
-  // More than a line may have, without an end.
+  // Whether the buffer holds more bytes than a line may have, without a line end.
   bool overflows() const { return text_.size() > kRemoteLineMax; }
 
  private:

@@ -20,7 +20,7 @@
 namespace leeway {
 namespace {
 
-// Of the variables that a process is given, the one that names a folder of this machine.
+// The environment variable that names a folder with keys on this machine.
 constexpr char kKeysVariable[] = "LEEWAY_TLS_DIR";
 constexpr uint64_t kPemBytesMax = 64 << 10;
 
@@ -32,7 +32,7 @@ class RemoteProcess : public JobProcess {
   const std::string& name() const override { return name_; }
   pid_t pid() const override { return pid_; }
   int fd() const override { return session_->fd(); }
-  // That would be seen on the host only.
+  // A debugger would be visible only on the host.
   bool Traced() const override { return false; }
   bool Includes(pid_t pid) const override { return pid == pid_; }
 
@@ -44,7 +44,7 @@ class RemoteProcess : public JobProcess {
       if (each.ready.has_value()) news.ready = each.ready;
       if (each.exit.has_value()) exit_ = each.exit;
     }
-    // The connection's end is the process's: it does not outlive that.
+    // The end of the connection is the end of the process, because the process does not outlive it.
     if (taken.exit.has_value()) news.exit = ExitOf(*taken.exit);
     return news;
   }
@@ -59,7 +59,7 @@ class RemoteProcess : public JobProcess {
  private:
   ExitStatus ExitOf(const ExitStatus& ssh) const {
     ExitStatus exit{.code = kExitTemporary};
-    // Whose connection breaks is killed by the other end, which may still have said so.
+    // If the connection breaks, the remote end kills the process and may still report that.
     const bool lost = ssh.signaled && exit_.has_value() && exit_->signaled;
     if (exit_.has_value() && !lost) {
       exit = *exit_;
@@ -78,11 +78,11 @@ class RemoteProcess : public JobProcess {
   const std::unique_ptr<SshSession> session_;
   pid_t pid_ = 0;
   bool killed_ = false;
-  // As the host has told it.
+  // The exit status that the host has reported.
   std::optional<ExitStatus> exit_;
 };
 
-// Keys lie in a folder of this machine: their contents travel.
+// The keys lie in a folder on this machine, so the request carries their contents.
 absl::Status AddEnvironment(const Environment& environment, RemoteRequest& request) {
   for (const auto& [name, value] : environment) {
     if (name != kKeysVariable || value.empty()) {

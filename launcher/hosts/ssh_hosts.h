@@ -1,4 +1,4 @@
-// Hosts reached by ssh as the places of a job's processes.
+// Runs a job's processes on hosts reached by ssh.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ namespace leeway {
 
 class SshHosts : public JobHosts {
  public:
-  // Asks all hosts at the same time who they are. FAILED_PRECONDITION names each host that cannot
-  // be reached, or has no Leeway of this version, and what to do. Addresses that are not given are
-  // those at which ssh reached the hosts.
+  // Connects to all hosts at the same time. FAILED_PRECONDITION names each host that cannot be
+  // reached or does not have this version of Leeway, and says what to do. A host whose address is
+  // not given gets the address at which ssh reached it.
   static absl::StatusOr<std::unique_ptr<SshHosts>> Connect(std::vector<JobHost> hosts,
                                                            SshCommand ssh);
 
-  // With their addresses.
+  // The hosts with their addresses.
   const std::vector<JobHost>& hosts() const { return hosts_; }
-  // Servers are reached from other machines.
+  // Whether processes on other machines can reach the servers.
   bool beyond_loopback() const;
 
-  // From now on hosts that are to start a server must see `path` with this content.
+  // After this call, each host that is to start a server must see `path` with this content.
   void ShareFile(std::string path, std::string content);
 
   std::string ListenAddress(uint32_t index) const override;

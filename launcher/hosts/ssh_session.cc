@@ -20,14 +20,14 @@
 namespace leeway {
 namespace {
 
-// What a host may take to end its process and the connection.
+// The seconds that a host may take to end its process and the connection.
 constexpr time_t kHangupSeconds = 5;
 
 absl::Status SystemError(const char* what) {
   return absl::InternalError(absl::StrCat(what, ": ", strerror(errno)));
 }
 
-// A pipe whose ends are closed with this object, unless taken.
+// A pipe whose ends are closed with this object, unless they are taken out.
 struct Pipe {
   int ends[2] = {-1, -1};
   ~Pipe() {
@@ -39,7 +39,7 @@ struct Pipe {
   int Take(int end) { return std::exchange(ends[end], -1); }
 };
 
-// For the login shell of the other host.
+// Quotes `text` for the login shell of the other host.
 std::string ShellQuoted(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
@@ -106,7 +106,7 @@ SshSession::~SshSession() {
 
 void SshSession::Send(const std::string& line) {
   if (input_ < 0) return;
-  // A pipe holds more than all that is ever said.
+  // A pipe holds more bytes than the launcher ever sends, so the write does not block.
   const ssize_t written = write(input_, line.data(), line.size());
   if (written != static_cast<ssize_t>(line.size())) Hangup();
 }
@@ -141,9 +141,9 @@ absl::StatusOr<SshSession::Taken> SshSession::Take() {
   Taken taken;
   const std::set<int> readable = events_.Readable();
   if (readable.contains(timer_)) process_->Signal(SIGKILL);
-  // What was said goes before the end.
+  // Output that was written before the end is read before the end is reported.
   const bool ended = readable.contains(process_->exit_fd());
-  // Somebody who does not speak as Leeway does is nobody to go on with.
+  // The session ends if the other end does not follow Leeway's protocol.
   if (!ReadOutput(taken).ok()) process_->Signal(SIGKILL);
   if (!ended) return taken;
   absl::StatusOr<ExitStatus> exit = process_->Collect();

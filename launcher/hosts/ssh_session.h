@@ -13,47 +13,48 @@
 
 namespace leeway {
 
-// How hosts are reached.
+// The commands that reach the hosts.
 struct SshCommand {
-  // Of ssh, without host and command; the first is a path.
+  // The ssh command without host and remote command. The first word is a path.
   std::vector<std::string> words = {};
-  // On each host, the folder with the programs; empty: those on the PATH there.
+  // The folder with the programs on each host. If empty, they are found on the host's PATH.
   std::string remote_bin = {};
 };
 
-// `text` as words, between blanks; the program is looked for on the PATH. INVALID_ARGUMENT if it is
-// not there.
+// Splits `text` into words at blanks and finds the program on the PATH. Returns INVALID_ARGUMENT if
+// the program is not there.
 absl::StatusOr<SshCommand> MakeSshCommand(const std::string& text, const std::string& remote_bin);
 
-// The ssh program is killed by the kernel if the launcher dies, which closes the connection. Not
+// If the launcher dies, the kernel kills the ssh program, which closes the connection. Not
 // thread-safe.
 class SshSession {
  public:
-  // `name`, for messages; what ssh and the other end write to their standard error is appended to
-  // `log_file`.
+  // `name` is for messages. What ssh and the remote end write to their standard error is appended
+  // to `log_file`.
   static absl::StatusOr<std::unique_ptr<SshSession>> Open(const SshCommand& ssh,
                                                           const std::string& host,
                                                           const std::string& name,
                                                           const std::string& log_file,
                                                           const std::string& first_line);
-  // Closes the connection, if it is open.
+  // Closes the connection if it is open.
   ~SshSession();
   SshSession(const SshSession&) = delete;
   SshSession& operator=(const SshSession&) = delete;
 
-  // Readable when there is something to take.
+  // The file descriptor is readable when there is something to take.
   int fd() const { return events_.fd(); }
   struct Taken {
     std::vector<RemoteNews> news;
-    // ssh has ended.
+    // The exit status of ssh; absent while ssh runs.
     std::optional<ExitStatus> exit;
   };
-  // Does not wait.
+  // Returns what has arrived; does not wait.
   absl::StatusOr<Taken> Take();
 
-  // Nothing if the connection is gone.
+  // Sends `line`, or does nothing if the connection is gone.
   void Send(const std::string& line);
-  // The other end kills its process. If ssh is still there after some seconds, it is killed.
+  // Closes the connection, so the remote end kills its process. If ssh still runs some seconds
+  // later, it is killed.
   void Hangup();
 
  private:
@@ -62,7 +63,7 @@ class SshSession {
 
   const std::unique_ptr<Process> process_;
   EventSet events_;
-  // The launcher's ends of ssh's standard input and output; -1: closed.
+  // The launcher's ends of ssh's standard input and output; -1 if closed.
   int input_;
   int output_;
   const int timer_;

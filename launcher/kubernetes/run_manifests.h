@@ -33,7 +33,8 @@ struct KubernetesRun {
   // What a container requests: bytes such as "512Mi", and processors.
   std::string server_memory;
   std::string worker_memory;
-  // Of the node's disk, for copies of a store's data and for /tmp; empty: what the cluster gives.
+  // The space on the node's disk for copies of a store's data and for /tmp. If empty, the cluster's
+  // default applies.
   std::string worker_storage;
   uint32_t worker_processors = 1;
   uint32_t gpus = 0;

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::chrono::seconds kCallDeadline(5);
 
-// One call in flight: what must outlive it.
+// The data of one call, which must live until the call is over.
 template <typename Request, typename Reply>
 struct Call {
   grpc::ClientContext context;
@@ -31,10 +31,10 @@ struct Call {
   Reply reply;
   grpc::Status status;
   std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> reader;
-  // Called once it is over.
+  // Called when the call is over.
   std::function<void()> done;
 
-  // `reader` of this call is set.
+  // The caller has set `reader` for this call.
   void Begin() {
     reader->StartCall();
     reader->Finish(&reply, &status, &done);
@@ -48,19 +48,21 @@ struct CoordinatorClient::State {
       : stub(v1::Coordinator::NewStub(MakeChannel(address))),
         event_fd(event),
         thread([this] { Serve(); }) {}
-  // Nothing is in flight.
+  // No call is in flight any more.
   ~State() {
     queue.Shutdown();
     thread.join();
     close(event_fd);
   }
 
-  // One thread: gRPC's own, which serve callbacks, are as many as half of the processors.
+  // Serves all calls on one thread of its own, because gRPC would serve callbacks on as many
+  // threads as half of the processors.
   void Serve() {
     void* tag = nullptr;
     bool ok = false;
     while (queue.Next(&tag, &ok)) {
-      // The call may go as soon as this has said that it is over.
+      // The call may be destroyed as soon as `done` has reported its end, so `done` is moved out
+      // first.
       const std::function<void()> done = std::move(*static_cast<std::function<void()>*>(tag));
       done();
     }
@@ -78,13 +80,13 @@ struct CoordinatorClient::State {
   CondVar changed;
   bool asking GUARDED_BY(mutex) = false;
   bool stopping GUARDED_BY(mutex) = false;
-  // Used by the thread while `asking` and `stopping`.
+  // The thread uses it while `asking` or `stopping` is set.
   std::unique_ptr<Call<v1::GetJobStatusRequest, v1::JobStatus>> ask;
   std::unique_ptr<Call<v1::StopJobRequest, v1::StopJobReply>> stop;
   std::optional<v1::JobStatus> status GUARDED_BY(mutex);
-  // Not empty: still to be said.
+  // If not empty, the request to stop has not been answered yet.
   std::string stop_reason GUARDED_BY(mutex);
-  // Last: it uses the others.
+  // The last member, because the thread uses the others.
   std::thread thread;
 };
 
@@ -162,7 +164,7 @@ std::optional<v1::JobStatus> CoordinatorClient::TakeStatus() {
 
 namespace {
 
-// One call of the coordinator's, waited for.
+// Makes one call to the coordinator and waits for the answer.
 template <typename Request, typename Reply>
 absl::StatusOr<Reply> AskCoordinator(
     const std::string& address,
@@ -175,11 +177,11 @@ absl::StatusOr<Reply> AskCoordinator(
   Reply reply;
   const grpc::Status status = (stub.get()->*method)(&context, request, &reply);
   const absl::Status result = ResultOf(status, context);
-  // What it answered is not to be taken for a fault of the network.
+  // A refusal by the coordinator must not be reported as a fault of the network.
   const bool refused = absl::IsInvalidArgument(result) || absl::IsFailedPrecondition(result);
   RETURN_IF_ERROR(Annotate(
       result, absl::StrCat(refused ? "refused by" : "asking", " the coordinator at ", address)));
-  // What others have written is shown to a person.
+  // A person sees the answer, and other processes have written parts of it.
   MakePrintable(reply);
   return reply;
 }

@@ -1,4 +1,4 @@
-// The launcher's line to the coordinator.
+// The launcher's connection to the coordinator.
 #pragma once
 
 #include <memory>
@@ -11,39 +11,42 @@
 
 namespace leeway {
 
-// Asks without blocking: answers are announced on a descriptor, for a poll loop. Not thread-safe.
+// Asks without blocking: answers are announced on a file descriptor, for a poll loop. Not
+// thread-safe.
 class CoordinatorClient {
  public:
-  // `address`: host:port. Connects when first used.
+  // `address` is host:port. The client connects when it is first used.
   static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Connect(const std::string& address);
-  // Gives up what is in flight, and waits until gRPC has let go of it (at once).
+  // Cancels the calls in flight and waits until gRPC has released them, which is at once.
   ~CoordinatorClient();
   CoordinatorClient(const CoordinatorClient&) = delete;
   CoordinatorClient& operator=(const CoordinatorClient&) = delete;
 
-  // Asks for the job's status; nothing if the last answer is still out.
+  // Asks for the job's status. Does nothing if the previous request is still unanswered.
   void AskStatus();
-  // Readable when there is an answer to take.
+  // The file descriptor is readable when there is an answer to take.
   int fd() const;
-  // The newest status, once; absent if there is none or the coordinator did not answer.
+  // Returns the newest status, once; absent if no new status has arrived or the coordinator did not
+  // answer.
   std::optional<v1::JobStatus> TakeStatus();
-  // Asks for an orderly stop with a checkpoint; sent again with each AskStatus until it is
-  // answered.
+  // Requests an orderly stop with a checkpoint. The request is sent again with each AskStatus until
+  // the coordinator answers it.
   void RequestStop(const std::string& reason);
 
  private:
   struct State;
   explicit CoordinatorClient(std::unique_ptr<State> state);
-  // Used by the calls in flight.
+  // The calls in flight use it.
   const std::unique_ptr<State> state_;
 };
 
-// Asks for another number of servers (Coordinator.ResizeServers); how many were asked for before.
+// Requests another number of servers (Coordinator.ResizeServers). Returns the number that was
+// requested before.
 absl::StatusOr<uint32_t> RequestServers(const std::string& address, uint32_t servers,
                                         Duration timeout);
-// Asks for an orderly stop (Coordinator.StopJob).
+// Requests an orderly stop (Coordinator.StopJob).
 absl::Status RequestStop(const std::string& address, const std::string& reason, Duration timeout);
-// One status, waited for.
+// Asks for the job's status and waits for the answer.
 absl::StatusOr<v1::JobStatus> FetchJobStatus(const std::string& address, Duration timeout);
 
 }  // namespace leeway

@@ -17,10 +17,10 @@
 namespace leeway {
 namespace {
 
-// Between two lines of a job that only goes on.
+// The time between two lines of a job that makes progress without events.
 constexpr Duration kLineEvery = std::chrono::seconds(5);
 
-// Follows the status for the time left.
+// Estimates the time left from each status.
 class Eta {
  public:
   std::optional<double> Update(Time now, const v1::JobStatus& status) {
@@ -36,7 +36,7 @@ class Eta {
 class TerminalDisplay : public RunObserver {
  public:
   TerminalDisplay() : screen_(STDOUT_FILENO) {}
-  // What was drawn last is from before the end: the outcome takes its place.
+  // The view shows the state before the end, so it is erased, and the outcome takes its place.
   ~TerminalDisplay() override { screen_.Invalidate(); }
 
   void OnStatus(Time now, const v1::JobStatus& status, const ViewContext& context) override {

@@ -10,10 +10,10 @@ namespace leeway {
 // Whether standard output is a terminal that can move its cursor.
 bool OutputIsTerminal();
 
-// How often the display wants to see the status.
+// Returns how often the display needs a new status.
 Duration StatusInterval(bool terminal);
 
-// To standard output.
+// Returns a display that writes to standard output.
 std::unique_ptr<RunObserver> MakeDisplay(bool terminal);
 
 }  // namespace leeway

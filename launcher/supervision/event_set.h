@@ -1,4 +1,4 @@
-// Several descriptors to poll as one.
+// Several file descriptors that a caller polls as one.
 #pragma once
 
 #include <set>
@@ -16,11 +16,11 @@ class EventSet {
   EventSet(EventSet&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   EventSet& operator=(EventSet&&) = delete;
 
-  // Until it is closed.
+  // Adds `fd`, which stays in the set until it is closed.
   absl::Status Add(int fd);
-  // Readable while one of them is.
+  // The file descriptor is readable while one in the set is readable.
   int fd() const { return fd_; }
-  // Those that are readable, or at their end, now.
+  // Returns the file descriptors that are readable or at their end now.
   std::set<int> Readable() const;
 
  private:

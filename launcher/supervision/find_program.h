@@ -1,4 +1,4 @@
-// A program by its name, as a shell finds it.
+// Finds a program by its name, as a shell does.
 #pragma once
 
 #include <string>
@@ -9,12 +9,13 @@
 
 namespace leeway {
 
-// A path: the name itself if there is a slash in it, else the first in the folders of PATH.
-// NOT_FOUND, beginning with the name, if there is none that can be executed.
+// Returns a path: `name` itself if it contains a slash, else the first match in the folders of
+// PATH. If no such file is executable, returns NOT_FOUND with a message that begins with the name.
 absl::StatusOr<std::string> FindProgram(const std::string& name,
                                         const EnvironmentLookup& look_up = LookUpEnvironment);
 
-// A command with the program's path in the place of its name. NOT_FOUND, beginning with "-- ".
+// Returns the command with the program's path instead of its name. NOT_FOUND messages begin with
+// "-- ".
 absl::StatusOr<std::vector<std::string>> FindCommand(std::vector<std::string> command);
 
 }  // namespace leeway

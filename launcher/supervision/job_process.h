@@ -1,5 +1,5 @@
-// A process of a job, and where it runs: on this machine, or on another. The supervisor knows
-// nothing else of the difference.
+// A process of a job and where it runs: on this machine or on another one. The supervisor knows no
+// other difference between the two.
 #pragma once
 
 #include <cstdint>
@@ -18,54 +18,54 @@ namespace leeway {
 // One server or worker to start.
 struct Launch {
   bool server = false;
-  // Its index, or its rank.
+  // A server's index or a worker's rank.
   uint32_t number = 0;
-  // A worker's own program, with its path and arguments, in the place of leeway-worker; empty:
-  // none.
+  // A worker's own program, with its path and arguments, which runs instead of leeway-worker. If
+  // empty, leeway-worker runs.
   std::vector<std::string> command = {};
-  // What follows the program's name.
+  // The arguments after the program's name.
   std::vector<std::string> arguments = {};
-  // Variables that it has in the place of others' of the same name.
+  // Variables that replace inherited ones of the same name.
   Environment environment = {};
-  // On this machine; its standard output and error are appended to it.
+  // A file on this machine. The process's standard output and error are appended to it.
   std::string log_file = {};
-  // It is to say where it listens.
+  // Whether the process announces the address on which it listens.
   bool announces_ready = false;
 
   const char* program() const { return server ? "leeway-server" : "leeway-worker"; }
-  // For messages: "worker 1".
+  // The name in messages, such as "worker 1".
   std::string name() const { return (server ? "server " : "worker ") + std::to_string(number); }
 };
 
-// One that was started. It ends with this object, and when the launcher dies, and what it has
-// started ends with it. Not thread-safe.
+// A started process. The process and all that it has started end when this object is destroyed or
+// the launcher dies. Not thread-safe.
 class JobProcess {
  public:
   virtual ~JobProcess() = default;
 
-  // For messages: "worker 1", "worker 1 on b".
+  // The name in messages, such as "worker 1" or "worker 1 on b".
   virtual const std::string& name() const = 0;
-  // On the machine that it runs on, as the coordinator knows it; 0: it is not known yet, and comes
-  // with news.
+  // The process id on the machine where the process runs, as the coordinator knows it. It is 0
+  // until news reports it.
   virtual pid_t pid() const = 0;
 
-  // Readable when there is news.
+  // The file descriptor is readable when there is news.
   virtual int fd() const = 0;
   struct News {
-    // The address at which it listens; only if it was to say so.
+    // The address on which the process listens. Present only if the process announces it.
     std::optional<std::string> ready;
-    // It has ended. There is no more news.
+    // Present when the process has ended. No news follows.
     std::optional<ExitStatus> exit;
   };
-  // What is new, if anything is; does not wait.
+  // Returns the news since the last call; does not wait.
   virtual absl::StatusOr<News> TakeNews() = 0;
 
-  // Nothing if it has ended.
+  // Does nothing if the process has ended.
   virtual void Signal(int signal) = 0;
-  // A debugger is attached to it, as far as that is known.
+  // Whether a debugger is known to be attached to the process.
   virtual bool Traced() const = 0;
-  // Whether `pid`, on the machine that it runs on, is it or is known to be what it has started: a
-  // script's program, say.
+  // Whether `pid`, on the machine where the process runs, is this process or is known to be started
+  // by it. For example, `pid` may be the program that a script has started.
   virtual bool Includes(pid_t pid) const = 0;
 };
 
@@ -74,7 +74,8 @@ class JobHosts {
  public:
   virtual ~JobHosts() = default;
 
-  // What server `index` is given as --listen: any free port, where the others reach it.
+  // Returns the --listen address for server `index`: any free port, at an address that the other
+  // processes can reach.
   virtual std::string ListenAddress(uint32_t index) const = 0;
   virtual absl::StatusOr<std::unique_ptr<JobProcess>> Start(const Launch& launch) = 0;
 };

@@ -14,14 +14,14 @@ namespace {
 
 using Style = ViewLine::Style;
 
-// Lines besides those of the workers: title, header, bar, figures, notice.
+// The number of lines besides those of the workers: title, header, bar, figures, notice.
 constexpr size_t kOtherLines = 5;
 
 std::string Count(int count, const char* noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
 
-// Those that have left do not count.
+// Servers that have left do not count.
 std::string CountOfServers(const v1::JobStatus& status) {
   const auto removed =
       std::count_if(status.servers().begin(), status.servers().end(),
@@ -50,11 +50,12 @@ constexpr std::array<Column, 9> kColumns = {{{"worker", 6},
                                              {"hidden", 6}}};
 using Cells = std::array<std::string, kColumns.size()>;
 
-// The last two columns, where a worker's step goes, are for terminals that have room.
+// The number of columns on a narrow terminal. The last two columns, which break down a worker's
+// step, need a wider one.
 constexpr size_t kNarrowColumns = 7;
 constexpr size_t kWideFrom = 110;
 
-// Right-aligned cells but for the state, then free text.
+// Returns a row of cells, right-aligned except for the state, with free text after them.
 std::string ViewRow(const Cells& cells, const std::string& rest, size_t width) {
   std::string row;
   const size_t columns = width < kWideFrom ? kNarrowColumns : kColumns.size();
@@ -112,7 +113,7 @@ std::string BarLine(const v1::JobStatus& status, const ViewContext& context, siz
   return Truncate(bar == 0 ? after : ProgressBar(share, bar) + after, width);
 }
 
-// Of all steps that were computed.
+// The share of all computed steps that were dropped.
 double DroppedShare(const v1::JobStatus& status) {
   double steps = 0, dropped = 0;
   for (const v1::WorkerStatus& worker : status.workers()) {
@@ -131,7 +132,7 @@ std::vector<Evaluated> EvaluationsOf(const v1::JobStatus& status) {
   return evaluations;
 }
 
-// The figures that both the view and the log show.
+// Returns the figures that both the view and the log show.
 std::vector<std::string> Figures(const v1::JobStatus& status) {
   std::vector<std::string> figures;
   if (const auto loss = MeanLoss(status)) figures.push_back("loss " + LossInWords(*loss));
@@ -199,7 +200,7 @@ std::vector<ViewLine> RenderLiveView(const v1::JobStatus& status, const ViewCont
   std::vector<ViewLine> lines;
   lines.push_back({Truncate(Title(status), width), Style::kTitle});
   lines.push_back({HeaderRow(width), Style::kHeader});
-  // One row is the cursor's, one may tell how many workers are not shown.
+  // One row is for the cursor. Another one may show how many workers are hidden.
   const size_t workers = status.workers_size();
   const size_t room = height > kOtherLines + 2 ? height - kOtherLines - 1 : 1;
   const size_t shown = workers <= room ? workers : room - 1;

@@ -1,4 +1,4 @@
-// What a person sees while a job trains, as lines of text. Pure: a status in, lines out.
+// What a person sees while a job trains, as lines of text. Pure: turns a status into lines.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace leeway {
 
-// One line of at most the asked width.
+// One line, no wider than requested.
 struct ViewLine {
   enum class Style { kPlain, kTitle, kHeader, kBar, kWarning };
   std::string text;
@@ -20,26 +20,26 @@ struct ViewLine {
 
 // What the launcher knows beyond the coordinator's status.
 struct ViewContext {
-  // By rank.
+  // The number of restarts, by rank.
   std::vector<uint32_t> restarts;
   std::optional<double> eta_seconds;
-  // Such as "stopping; Ctrl-C again kills".
+  // A notice such as "stopping; Ctrl-C again kills".
   std::string notice;
 };
 
-// "running", "finished", ...
+// Returns the state's name, such as "running" or "finished".
 std::string StateName(v1::JobState state);
 
-// Columns and rows of the terminal; more workers than fit are summed up in one line. Where there is
-// room, a worker's line also says which share of its time it waits for the servers, and which share
-// of the exchange its compute hides.
+// `width` and `height` are the terminal's columns and rows. Workers that do not fit are summed up
+// in one line. If there is room, a worker's line also shows the share of its time for which it
+// waits for the servers, and the share of the exchange that its compute hides.
 std::vector<ViewLine> RenderLiveView(const v1::JobStatus& status, const ViewContext& context,
                                      size_t width, size_t height);
 
-// A bar of `width` columns.
+// Returns a bar of `width` columns.
 std::string ProgressBar(double share, size_t width);
 
-// The same in one line, for a log.
+// Returns the same figures in one line, for a log.
 std::string RenderLogLine(const v1::JobStatus& status, const ViewContext& context);
 
 }  // namespace leeway

@@ -24,7 +24,7 @@ class LocalProcess : public JobProcess {
     if (process_->ready_fd() >= 0 && readable.contains(process_->ready_fd())) {
       bool complete = false;
       absl::StatusOr<std::string> line = process_->ReadReady(&complete);
-      // Without a line it is about to end: its exit tells why.
+      // A process without a complete line is about to end, and its exit shows why.
       if (line.ok() && complete) news.ready = *std::move(line);
     }
     if (readable.contains(process_->exit_fd())) {

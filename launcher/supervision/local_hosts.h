@@ -1,4 +1,4 @@
-// This machine as the place of a job's processes.
+// Runs a job's processes on this machine.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace leeway {
 
 class LocalHosts : public JobHosts {
  public:
-  // `program_dir`: where leeway-server and leeway-worker are.
+  // `program_dir` is the folder with leeway-server and leeway-worker.
   explicit LocalHosts(std::string program_dir) : program_dir_(std::move(program_dir)) {}
 
   std::string ListenAddress(uint32_t index) const override { return LoopbackHost() + ":0"; }

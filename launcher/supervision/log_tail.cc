@@ -13,9 +13,9 @@
 namespace leeway {
 namespace {
 
-// Lines are far shorter than this in all.
+// The number of bytes read from the end of a log. The requested lines are far shorter in total.
 constexpr uint64_t kTailBytes = 16 << 10;
-// Of the one that follows an event.
+// The most bytes of the one log line that follows an event.
 constexpr size_t kLastLineBytesMax = 300;
 
 std::string LastBytes(const std::string& path) {

@@ -1,16 +1,16 @@
-// What a process said last.
+// The last lines of a process's log.
 #pragma once
 
 #include <string>
 
 namespace leeway {
 
-// The last lines of a log under its path, to follow a message about its process; says so if there
-// are none. Control characters are escaped.
+// Returns the log's path and below it the last lines, to follow a message about the process. Says
+// so if the log has no lines. Control characters are escaped.
 std::string LogTail(const std::string& path, size_t lines);
 
-// The last line of a log, such as the exception that ended a script; control characters are
-// escaped, and a long line is cut. Empty if there is none.
+// Returns the last line of a log, such as the exception that ended a script. Control characters are
+// escaped, and a long line is cut. Returns an empty string if the log has no lines.
 std::string LastLine(const std::string& path);
 
 }  // namespace leeway

@@ -44,10 +44,11 @@ std::optional<double> MeanLoss(const v1::JobStatus& status) {
 }
 
 void EtaEstimator::Add(Time now, double clock) {
-  // A worker that was restarted may have gone back.
+  // A restarted worker may have gone back to an earlier clock.
   if (!samples_.empty() && clock < samples_.back().clock) samples_.clear();
   samples_.push_back({now, clock});
-  // The oldest sample stays just outside the window, so that the window is always full.
+  // The oldest sample stays just outside the window, so that the samples always span the whole
+  // window.
   while (samples_.size() > 2 && now - samples_[1].time >= kWindow) samples_.pop_front();
 }
 

@@ -1,4 +1,4 @@
-// How far a job is, and when it will be done.
+// The progress of a job, and the time until it is done.
 #pragma once
 
 #include <deque>
@@ -9,22 +9,23 @@
 
 namespace leeway {
 
-// Mean over the workers of the clocks completed; 0 without workers.
+// The mean of the workers' completed clocks; 0 without workers.
 double MeanClock(const v1::JobStatus& status);
-// Share of the job that is done, 0..1; 0 while its length is not known.
+// The share of the job that is done, from 0 to 1. It is 0 while the job's length is not known.
 double DoneShare(const v1::JobStatus& status);
-// Sum over the running workers.
+// The sum over the running workers.
 double SamplesPerSecond(const v1::JobStatus& status);
-// Mean over the workers that have trained; absent if none has.
+// The mean over the workers that have trained; absent if no worker has.
 std::optional<double> MeanLoss(const v1::JobStatus& status);
 
-// The time left, from the rate of the last half minute: so that neither the start nor a resumed
-// job's head start disturbs it.
+// Estimates the time left from the rate of the last half minute. So neither the start nor a resumed
+// job's earlier clocks distort the estimate.
 class EtaEstimator {
  public:
-  // `clock`: MeanClock at `now`. To be called in the order of time.
+  // `clock` is the MeanClock at `now`. Calls must be in the order of time.
   void Add(Time now, double clock);
-  // Seconds from the last Add until `clocks`; absent while nothing has moved.
+  // Returns the seconds from the last Add until the job reaches `clocks`; absent while the clock
+  // has not advanced.
   std::optional<double> Seconds(double clocks) const;
 
  private:

@@ -1,4 +1,5 @@
-// How `leeway resize` interprets what it hears while it waits. Pure: no calls, no clock.
+// How `leeway resize` interprets the coordinator's answers while it waits. Pure: no calls, no
+// clock.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@
 
 namespace leeway {
 
-// A job that goes back to a checkpoint, or whose coordinator is being started again, is waited for;
-// one that is over or is being stopped is not.
+// The command keeps waiting if the job goes back to a checkpoint or its coordinator is being
+// restarted. It gives up if the job is over or is being stopped.
 class ResizeWatch {
  public:
   // The job had `before` servers and was asked for `servers`.
@@ -18,20 +19,21 @@ class ResizeWatch {
 
   struct Step {
     bool done = false;
-    // The coordinator was restarted and does not know the request. Send it again.
+    // Whether to send the request again, because the restarted coordinator does not know it.
     bool ask_again = false;
-    // For a person: what is still to happen.
+    // What is still to happen, as text for a person.
     std::string pending;
   };
-  // FAILED_PRECONDITION if it will not happen. ABORTED if somebody has requested another number.
+  // Returns FAILED_PRECONDITION if the resize will not happen, and ABORTED if somebody has
+  // requested another number of servers.
   absl::StatusOr<Step> OnStatus(const v1::JobStatus& status);
-  // The coordinator has not answered, because of `why`.
+  // Call this when the coordinator has not answered, because of `why`.
   Step OnSilence(const absl::Status& why);
 
  private:
   const uint32_t before_;
   const uint32_t servers_;
-  // The coordinator may be another one than the one that was asked.
+  // Whether the coordinator may have restarted since it received the request.
   bool interrupted_ = false;
 };
 

@@ -8,14 +8,14 @@
 namespace leeway {
 namespace {
 
-// Nothing is wrong with the process.
+// Returns whether the process ended without a fault.
 bool IsDone(const ExitStatus& exit) {
   return !exit.signaled && (exit.code == kExitDone || exit.code == kExitStopped);
 }
 
 bool IsReplaced(const ExitStatus& exit) { return !exit.signaled && exit.code == kExitReplaced; }
 
-// A restart would not help.
+// Returns whether a restart would not help.
 bool IsFinal(const ExitStatus& exit) {
   return !exit.signaled && (exit.code == kExitUsage || exit.code == kExitPermanent);
 }
@@ -26,7 +26,7 @@ std::string Failure(const std::string& name, const ExitStatus& exit) {
       exit.ToString(), ")");
 }
 
-// Before one more, of which so many count.
+// Returns the delay before the next restart, after `restarts` restarts within the window.
 double DelaySeconds(size_t restarts) {
   return restarts == 0 ? 0 : static_cast<double>(1u << std::min<size_t>(restarts - 1, 5));
 }
@@ -50,7 +50,7 @@ RestartPolicy::Decision RestartPolicy::OnWorkerExit(uint32_t rank, const ExitSta
 
 RestartPolicy::Decision RestartPolicy::OnServerExit(uint32_t index, const ExitStatus& exit,
                                                     Time now) {
-  // One that was not there at first.
+  // The server was added while the job ran.
   if (index >= servers_.size()) servers_.resize(index + 1);
   const std::string name = absl::StrCat("server ", index);
   return Decide(name, exit, "servers.max_restarts", options_.server, servers_[index], now);

@@ -12,29 +12,30 @@
 
 namespace leeway {
 
-// Every process has a budget of restarts, which fills again with time: only those of the last
-// `window` count. A process that dies now and then is restarted for as long as the job lasts; one
-// that dies again and again uses its budget up and ends the job.
+// Every process has a budget of restarts that refills with time, because only restarts within the
+// last `window` count. A process that dies occasionally is restarted for as long as the job lasts.
+// A process that dies repeatedly uses up its budget and ends the job.
 class RestartPolicy {
  public:
   struct Options {
-    // How often one process of each kind is restarted within `window`.
+    // How often one server, or one worker, is restarted within `window`.
     uint32_t server = 0;
     uint32_t worker = 0;
     Duration window = std::chrono::minutes(10);
-    // The job goes on without workers that are restarted no more.
+    // Whether the job goes on without a worker whose budget is used up.
     bool without_worker = false;
   };
   RestartPolicy(uint32_t servers, uint32_t workers, Options options);
 
   enum class Action {
-    // It has done its part.
+    // The process has completed its work.
     kDone,
-    // Another process does its part: the others go on with that one, for `reason`.
+    // Another process has taken the place of this one, for `reason`. The job goes on with that
+    // process.
     kReplaced,
     // Start the same rank again after `delay`.
     kRestart,
-    // The others go on without it, for `reason`.
+    // The job goes on without the process, for `reason`.
     kLeave,
     // The job cannot go on, for `reason`.
     kFail,
@@ -42,24 +43,24 @@ class RestartPolicy {
   struct Decision {
     Action action = Action::kDone;
     Duration delay{};
-    // For a person, naming the process; empty for kDone.
+    // The reason as text for a person, which names the process; empty for kDone.
     std::string reason;
   };
 
-  // A crash (a signal, kExitTemporary, or a code that common/exit_code.h does not have) is answered
-  // with a restart, at once the first time and then after 1, 2, 4 ... seconds, by how many of the
-  // budget are used.
+  // A crash is a signal, kExitTemporary, or a code that common/exit_code.h does not define. The
+  // first restart after a crash is immediate. Later restarts wait 1, 2, 4 and so on seconds,
+  // depending on how many restarts within the window there were.
   Decision OnWorkerExit(uint32_t rank, const ExitStatus& exit, Time now);
   Decision OnServerExit(uint32_t index, const ExitStatus& exit, Time now);
 
-  // In all, by rank, and by index.
+  // The total number of restarts, by rank for workers and by index for servers.
   std::vector<uint32_t> worker_restarts() const { return Totals(workers_); }
   std::vector<uint32_t> server_restarts() const { return Totals(servers_); }
 
  private:
   struct Restarts {
     uint32_t total = 0;
-    // Within the window; oldest first.
+    // The times of the restarts within the window, oldest first.
     std::deque<Time> recent;
   };
   static std::vector<uint32_t> Totals(const std::vector<Restarts>& restarts);

@@ -9,7 +9,7 @@
 
 namespace leeway {
 
-// Columns of the terminal; 80 if it does not say.
+// Returns the terminal's columns, or 80 if the terminal does not report them.
 size_t TerminalColumns(int fd);
 
 // Not thread-safe. Restores the terminal when destroyed.
@@ -20,15 +20,16 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // Columns and rows now; 80 x 24 if the terminal does not say.
+  // The terminal's current columns and rows; 80 x 24 if the terminal does not report them.
   size_t width() const;
   size_t height() const;
 
-  // Replaces the block. Writes only the lines that differ.
+  // Replaces the block. Writes only the lines that have changed.
   void Draw(const std::vector<ViewLine>& lines);
-  // A line that stays, above the block.
+  // Prints a permanent line above the block.
   void Print(std::string_view line);
-  // Forgets what was drawn, after the terminal's size changed.
+  // Erases the block and forgets it, so that the next Draw writes all lines. Call this after the
+  // terminal's size has changed.
   void Invalidate();
 
  private:
@@ -38,7 +39,8 @@ class Screen {
   std::vector<ViewLine> drawn_;
 };
 
-// The bytes that turn the block `before`, with the cursor on the line below it, into `after`.
+// Returns the bytes that turn the block `before` into `after`. The cursor is on the line below the
+// block.
 std::string RedrawBytes(const std::vector<ViewLine>& before, const std::vector<ViewLine>& after);
 
 }  // namespace leeway

@@ -18,7 +18,8 @@ absl::StatusOr<std::unique_ptr<SignalSource>> SignalSource::Create() {
   sigemptyset(&set);
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) {
     struct sigaction now {};
-    // A signalfd would take even what nohup, or a shell for its background jobs, has us ignore.
+    // A signalfd would receive even signals that nohup, or a shell for its background jobs, has set
+    // to be ignored.
     if (sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) continue;
     sigaddset(&set, number);
   }

@@ -1,4 +1,4 @@
-// Signals as something to poll.
+// Signals as events of a file descriptor.
 #pragma once
 
 #include <memory>
@@ -7,10 +7,10 @@
 
 namespace leeway {
 
-// Blocks SIGINT, SIGTERM, SIGHUP and SIGWINCH in the calling thread, and so in all that it starts
-// later, and ignores SIGPIPE and SIGXFSZ (a closed standard output does not end a run, nor does a
-// file that may not grow). What was ignored before stays so: under nohup SIGHUP does not come. Make
-// it before any other thread.
+// Blocks SIGINT, SIGTERM, SIGHUP and SIGWINCH in the calling thread, and so in all threads and
+// processes that it starts later. Ignores SIGPIPE and SIGXFSZ, so that neither a closed standard
+// output nor a file that may not grow ends a run. Signals that were ignored before stay ignored:
+// under nohup, SIGHUP does not arrive. Create this object before any other thread.
 class SignalSource {
  public:
   static absl::StatusOr<std::unique_ptr<SignalSource>> Create();
@@ -18,9 +18,9 @@ class SignalSource {
   SignalSource(const SignalSource&) = delete;
   SignalSource& operator=(const SignalSource&) = delete;
 
-  // Readable when a signal is there.
+  // The file descriptor is readable when a signal is pending.
   int fd() const { return fd_; }
-  // The next signal; 0 if there is none.
+  // Returns the next signal, or 0 if no signal is pending.
   int Next();
 
  private:

@@ -16,22 +16,24 @@
 namespace leeway {
 namespace {
 
-// For a job that fails to end by itself.
+// The time for a failing job to end by itself.
 constexpr Duration kOrderlyGrace = std::chrono::seconds(20);
-// From the polite signal to SIGKILL, after a failure.
+// The time from the signal to end in order to SIGKILL, after a failure.
 constexpr Duration kEndGrace = std::chrono::seconds(5);
-// For workers that still run when the servers have ended.
+// The time for workers that still run when the servers have ended.
 constexpr Duration kWorkerGrace = std::chrono::seconds(15);
-// The same after Ctrl-C, where somebody waits: who is still here has missed the stop.
+// The same time after Ctrl-C. It is shorter because a person waits, and a worker that still runs
+// has missed the stop.
 constexpr Duration kStoppedGrace = std::chrono::seconds(3);
-// timeout(1), and whoever else signals a process and its group, asks once.
+// Signals within this time are one request: timeout(1), for example, signals both a process and its
+// group.
 constexpr Duration kSameRequest = std::chrono::seconds(1);
-// Of a crashed process's log, for the message.
+// The number of lines from a crashed process's log that follow a message.
 constexpr size_t kLogLines = 8;
 
 Time Now() { return std::chrono::steady_clock::now(); }
 
-// Such as a script's exception.
+// Appends the last line of a log, such as a script's exception, to `reason`.
 std::string WithLastLine(const std::string& reason, const std::string& last_line) {
   return last_line.empty() ? reason : absl::StrCat(reason, "; its last line: ", last_line);
 }
@@ -83,7 +85,7 @@ absl::Status Supervisor::Start(Child& child) {
 Launch Supervisor::ServerLaunch(uint32_t index) const {
   const bool first = coordinator_address_.empty();
   const bool coordinator = index == 0;
-  // Everybody knows server 0 by its address: its next life has the same one.
+  // All processes know server 0 by its address, so a restarted server 0 keeps the address.
   const std::string listen =
       coordinator && !first ? coordinator_address_ : hosts_.ListenAddress(index);
   Launch launch{.arguments = {"--index", std::to_string(index), "--listen", listen},
@@ -93,7 +95,7 @@ Launch Supervisor::ServerLaunch(uint32_t index) const {
   if (coordinator) {
     arguments.insert(arguments.end(), {"--job", spec_.run_dir + "/job.yaml", "--run-dir",
                                        spec_.run_dir, "--no-outcome"});
-    // A later life goes on with the job that the first one began.
+    // A restarted server goes on with the job that the first one began.
     if (spec_.resume && first) arguments.push_back("--resume");
   } else {
     arguments.insert(arguments.end(), {"--coordinator", coordinator_address_});
@@ -151,7 +153,7 @@ int Supervisor::PollMilliseconds(Time now) const {
   if (coordinator_ != nullptr) {
     due = std::min(due, next_status_);
   } else if (outcome_.failure.empty() && !job_over_) {
-    // Once it has passed there is nothing more to do at it.
+    // Once the deadline has passed, there is nothing more to do for it.
     due = std::min(due, start_deadline_);
   }
   if (end_at_.has_value()) due = std::min(due, *end_at_);
@@ -228,7 +230,7 @@ absl::Status Supervisor::StartWantedServers() {
     }
     if (child->process != nullptr || child->restart_at.has_value() || child->elsewhere) continue;
     if (IsSomebodys(*child)) {
-      // Somebody's who has added it to a job with servers.max.
+      // Somebody has added this server to a job with servers.max.
       child->elsewhere = true;
       observer_.OnEvent(absl::StrCat(
           "server ", index, " was started by hand or elsewhere; it is not restarted here"));
@@ -284,11 +286,11 @@ void Supervisor::TakeStatus() {
   if (!status.has_value()) return;
   outcome_.status = std::move(status);
   servers_wanted_.reset();
-  // Also of a coordinator that waits for everybody because it was started again.
+  // The state may also be that of a restarted coordinator that waits for all processes.
   if (outcome_.status->state() <= v1::JOB_RUNNING) {
     servers_wanted_ = outcome_.status->servers_wanted();
     for (Child& child : children_) {
-      // One that is asked for again is this launcher's to start.
+      // This launcher starts a server that is requested again after it had left.
       if (child.server && child.number >= *servers_wanted_) child.elsewhere = false;
     }
   }
@@ -301,7 +303,7 @@ void Supervisor::LookAfterDone() {
   began_ = began_ || outcome_.status->state() != v1::JOB_STARTING;
   if (spec_.worker_command.empty() || !outcome_.failure.empty() || job_over_) return;
   for (Child& child : children_) {
-    // The first answer may be to a question that was asked before.
+    // The first answer may be to a request that was sent before the worker ended.
     if (!child.answers_since_done || ++*child.answers_since_done < 2) continue;
     if (began_) {
       if (!HasNotLeft(child)) continue;
@@ -321,7 +323,7 @@ bool Supervisor::HasNotLeft(const Child& worker) const {
   if (outcome_.status->state() != v1::JOB_RUNNING) return false;
   for (const v1::WorkerStatus& status : outcome_.status->workers()) {
     if (status.rank() != worker.number) continue;
-    // Where a script had started the program, that one's number is not known here.
+    // If a script has started the program, this launcher does not know the program's process id.
     const bool was_it = static_cast<pid_t>(status.pid()) == worker.done_pid;
     return status.state() == "lost" || (status.state() == "running" && was_it);
   }
@@ -334,7 +336,7 @@ void Supervisor::Kill(const std::vector<Watchdog::Hung>& hung) {
     for (Child& child : children_) {
       const bool it = child.process != nullptr && child.server == life.server &&
                       child.number == life.number && child.process->Includes(life.pid);
-      // Somebody looks at it with a debugger.
+      // Somebody debugs the process, so it is not killed.
       if (!it || child.process->Traced()) continue;
       observer_.OnEvent(absl::StrCat(child.process->name(), " (process ", life.pid,
                                      ") runs and does not respond: ", why,
@@ -365,7 +367,7 @@ void Supervisor::OnExit(Child& child, const ExitStatus& exit) {
     watchdog_.CoordinatorEnds();
     watched_ = 0;
   }
-  // Whatever it still did: the job's end does not come from it.
+  // The job is ending already, so this exit does not decide how the job ends.
   if (!outcome_.failure.empty() || job_over_) return;
   child.server ? OnServerExit(child, exit) : OnWorkerExit(child, exit);
 }
@@ -386,7 +388,7 @@ void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
     observer_.OnEvent(decision.reason);
     return;
   }
-  // A worker that is in the job has told the coordinator why it goes, which ends the job in order.
+  // A worker that is in the job has told the coordinator why it leaves, so the job ends in order.
   const bool told = !exit.signaled && exit.code == kExitPermanent && outcome_.status.has_value() &&
                     outcome_.status->state() != v1::JOB_STARTING;
   FailAfter(child, exit, decision.reason, told ? kOrderlyGrace : Duration::zero());
@@ -397,10 +399,11 @@ void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
   const bool done = decision.action == RestartPolicy::Action::kDone;
   const bool removed = outcome_.status.has_value() && child.number > 0 &&
                        child.number >= outcome_.status->servers_wanted();
-  // Server 0 ends in order when the job is over, also for the others.
+  // Server 0 ends in order only when the whole job is over.
   if (done && child.number == 0) return JobIsOver();
   if (done || (removed && decision.action == RestartPolicy::Action::kFail)) {
-    // With the job, or because fewer are asked for: what is known of that may be older.
+    // The server ended with the job, or because fewer servers are wanted. The known number may be
+    // older than that, so it is dropped.
     servers_wanted_.reset();
     if (removed) observer_.OnEvent(absl::StrCat("server ", child.number, " has left the job"));
     return;
@@ -414,13 +417,14 @@ void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
     RestartAfter(child, exit, decision);
     return;
   }
-  // It ends so when it has ended the job, because of one of its processes.
+  // Server 0 exits with this code when it has ended the job because one of the job's processes
+  // failed.
   const bool job_failed = child.number == 0 && exit.code == kExitPermanent && began_;
   if (job_failed) {
     return FailAfter(child, exit, "the job has failed, and server 0 has ended it",
                      Duration::zero());
   }
-  // Server 0 has told the others.
+  // Server 0 has told the other processes.
   const bool told = !exit.signaled && exit.code == kExitPermanent && child.number > 0;
   FailAfter(child, exit, decision.reason, told ? kOrderlyGrace : Duration::zero());
 }

@@ -24,69 +24,69 @@
 namespace leeway {
 
 struct SupervisorSpec {
-  // Holds job.yaml already: a folder, or s3://BUCKET/PREFIX.
+  // The folder that already holds job.yaml: a path or s3://BUCKET/PREFIX.
   std::string run_dir;
-  // On this machine: the processes' logs go to logs/ below it, and the coordinator's address into
-  // it.
+  // A folder on this machine. The processes' logs go to logs/ in this folder, and the coordinator's
+  // address into the folder itself.
   std::string local_dir;
   std::string data_dir;
-  // What the processes prove who they are with.
+  // The variables with which the processes authenticate themselves.
   Environment server_environment;
   Environment worker_environment;
-  // The program of an external job's workers, with its path and arguments, which is told its place
-  // by LEEWAY_COORDINATOR and LEEWAY_RANK; empty: leeway-worker.
+  // The program of an external job's workers, with its path and arguments. It gets its place in the
+  // job from LEEWAY_COORDINATOR and LEEWAY_RANK. If empty, leeway-worker runs.
   std::vector<std::string> worker_command;
-  // By rank, for leeway-worker's --processors; empty: none are chosen.
+  // The values of leeway-worker's --processors, by rank. If empty, no processors are chosen.
   std::vector<std::string> worker_processors;
   bool resume = false;
   // The number of servers at the start.
   uint32_t servers = 1;
   uint32_t workers = 1;
   RestartPolicy::Options restarts;
-  // How long server 0 may take until it listens.
+  // The most seconds that server 0 may take until it listens.
   double start_seconds = 120;
-  // How long a process may be without a sign of life.
+  // The most seconds that a process may be without a sign of life.
   double lease_seconds = 10;
-  // Between two looks at the job's status.
+  // The time between two requests for the job's status.
   Duration status_every = std::chrono::seconds(1);
-  // Whether the run folder's record says that the job is over. Called if server 0 is somebody
-  // else's process, whose exit is not seen.
+  // Returns whether the run folder's record says that the job is over. The supervisor calls it if
+  // server 0 is another launcher's process, because it does not see the exit of that process.
   std::function<bool()> over_on_record;
 };
 
-// Hears what happens, on the supervisor's thread.
+// Receives events on the supervisor's thread.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
   virtual void OnStatus(Time now, const v1::JobStatus& status, const ViewContext& context) = 0;
-  // For a person: "worker 1 crashed with signal 9 (Killed); restart 1 of 3".
+  // `text` is for a person, such as "worker 1 crashed with signal 9 (Killed); restart 1 of 3".
   virtual void OnEvent(const std::string& text) = 0;
-  // The size of the terminal has changed.
+  // Called when the terminal's size has changed.
   virtual void OnResize() {}
 };
 
 struct RunOutcome {
-  // Why the run failed; empty if it ended in order.
+  // The reason why the run failed; empty if it ended in order.
   std::string failure;
-  // With a failure: the exit code for `leeway train` (common/exit_code.h).
+  // After a failure, the exit code for `leeway train` (common/exit_code.h).
   int exit_code = kExitTemporary;
-  // A stop was requested.
+  // Whether a stop was requested.
   bool stop_requested = false;
-  // As last heard; absent if the coordinator never answered.
+  // The last status received; absent if the coordinator never answered.
   std::optional<v1::JobStatus> status;
-  // By rank, and by index.
+  // The number of restarts, by rank for workers and by index for servers.
   std::vector<uint32_t> worker_restarts;
   std::vector<uint32_t> server_restarts;
 };
 
-// One poll loop on the calling thread: exits, signals, the coordinator's answers and timers are
+// One poll loop on the calling thread. Exits, signals, the coordinator's answers and timers are
 // events; nothing is polled in turns.
 class Supervisor {
  public:
   Supervisor(SupervisorSpec spec, JobHosts& hosts, SignalSource& signals, RunObserver& observer);
 
-  // Runs the job to its end. Every child has ended when it returns. An error: the processes could
-  // not be started.
+  // Runs the job to its end. Every child has ended when it returns. Returns an error if the
+  // processes could not be started.
   absl::StatusOr<RunOutcome> Run();
 
  private:
@@ -94,15 +94,16 @@ class Supervisor {
     bool server = false;
     uint32_t number = 0;
     std::unique_ptr<JobProcess> process;
-    // It waits to be started again.
+    // The time at which the process is to be restarted, if it waits for that.
     std::optional<Time> restart_at;
-    // Another process, not of this launcher, has its place.
+    // Whether a process of another launcher has taken this place.
     bool elsewhere = false;
-    // Of a worker that has ended in order: so many answers of the coordinator have come since.
+    // For a worker that has ended in order: the number of the coordinator's answers received since
+    // then.
     std::optional<uint32_t> answers_since_done;
-    // The newest process that has ended.
+    // The process id of the newest process in this place that has ended.
     pid_t done_pid = 0;
-    // What the life of it before this one said last, as it crashed.
+    // The last line of the log when the previous process in this place crashed.
     std::string last_line;
   };
 
@@ -113,7 +114,7 @@ class Supervisor {
   std::string LogFile(const Child& child) const;
 
   bool Running() const;
-  // Sleeps until something happens or a timer is due.
+  // Sleeps until an event happens or a timer is due.
   absl::Status Wait();
   int PollMilliseconds(Time now) const;
   absl::Status RunTimers(Time now);
@@ -124,35 +125,38 @@ class Supervisor {
   void OnWorkerExit(Child& child, const ExitStatus& exit);
   void OnServerExit(Child& child, const ExitStatus& exit);
   void TakeStatus();
-  // An external worker that ended in order while the job still waits for it would be waited for in
-  // vain: if it has never joined the job fails, else it has crashed.
+  // Handles external workers that ended in order although the job still waits for them. If such a
+  // worker has never joined, the job fails; otherwise the worker counts as crashed.
   void LookAfterDone();
   bool HasNotLeft(const Child& worker) const;
-  // The watchdog looks at server 0 once it is known which process that is, and where it listens.
+  // Lets the watchdog observe server 0 once the server's process id and address are known.
   void WatchCoordinator();
-  // Kills this launcher's processes that run and do not respond. Their exits do the rest.
+  // Kills this launcher's processes that run and do not respond. The handling of their exits
+  // follows.
   void Kill(const std::vector<Watchdog::Hung>& hung);
-  // Server 0 has ended in order. The other processes get some time to end, too.
+  // Called when server 0 has ended in order. The other processes get some time to end, too.
   void JobIsOver();
-  // Starts the servers that the status wants and that do not exist yet.
+  // Starts the servers that the status asks for and that do not exist yet.
   absl::Status StartWantedServers();
-  // Whether a process that is not this launcher's is registered as this server.
+  // Returns whether another launcher's process is registered as this server.
   bool IsSomebodys(const Child& server) const;
-  // Says how `child` has ended, with the last line of its log, and starts it again in a while. A
-  // program that ends in the same way twice before the job has begun would do so again.
+  // Reports how `child` has ended, with the last line of its log, and schedules its restart. If an
+  // external program ends in the same way twice before the job has begun, the job fails, because
+  // the program would do so again.
   void RestartAfter(Child& child, const ExitStatus& exit, const RestartPolicy::Decision& decision);
-  // Lets the processes end by themselves for as long as `patience`, then ends them: politely, and
-  // after some seconds with SIGKILL.
+  // Fails the run for `reason`. Lets the processes end by themselves for at most `patience`. After
+  // that, sends them a signal to end in order, and some seconds later SIGKILL.
   void Fail(const std::string& reason, const std::string& details, Duration patience,
             const std::string& last_line = "");
-  // The last line of its log, to follow a message; a process that was killed said nothing of its
-  // end.
+  // Returns the last line of the log of `child`, to follow a message. Returns an empty string for a
+  // process that was killed, because its log does not explain its end.
   std::string LastLineOf(const Child& child, const ExitStatus& exit) const;
-  // The same, because `child` has ended in this way.
+  // Fails the run for `reason` because `child` has ended with `exit`.
   void FailAfter(const Child& child, const ExitStatus& exit, const std::string& reason,
                  Duration patience);
   void SignalAll(int signal);
-  // The whole job is to end. SIGTERM to a server would mean that one of them only.
+  // Ends the whole job. Servers get SIGINT, because SIGTERM would ask only that one server to
+  // leave.
   void EndAll();
 
   const SupervisorSpec spec_;
@@ -165,19 +169,20 @@ class Supervisor {
   std::vector<Child> children_;
   std::unique_ptr<CoordinatorClient> coordinator_;
   std::string coordinator_address_;
-  // The life of server 0 that the watchdog looks at; 0: none.
+  // The process id of server 0 that the watchdog observes; 0 if it observes none.
   pid_t watched_ = 0;
   RunOutcome outcome_;
   ViewContext view_;
   Time next_status_{};
-  // As the job's newest status says; absent until one says it after a server has ended in order.
+  // The number of servers that the newest status asks for. After a server has ended in order, it is
+  // absent until the next status.
   std::optional<uint32_t> servers_wanted_;
-  // An answer of the coordinator has said so.
+  // Whether an answer of the coordinator has shown that the job has begun.
   bool began_ = false;
-  // Server 0 has ended in order.
+  // Whether the job is over: server 0 has ended in order, or the job was stopped before it began.
   bool job_over_ = false;
   Time stop_asked_at_{};
-  // When the time for processes that still run is over.
+  // The time at which processes that still run are asked to end.
   std::optional<Time> end_at_;
   std::optional<Time> kill_at_;
   Time start_deadline_{};

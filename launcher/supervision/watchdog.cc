@@ -7,8 +7,8 @@
 namespace leeway {
 namespace {
 
-// A lease can be shorter than a busy machine's hiccups; who is lost and comes back loses less than
-// who is killed.
+// A lease can be shorter than a short stall of a busy machine. A process that is lost and comes
+// back loses less than a process that is killed.
 constexpr Duration kPatienceMin = std::chrono::seconds(5);
 
 }  // namespace
@@ -59,7 +59,7 @@ std::vector<Watchdog::Hung> Watchdog::Answered(const v1::JobStatus& status, Time
     if (awake_ - entry->second < patience()) continue;
     hung.push_back({life, absl::StrFormat("the coordinator has not heard it for %.0f s",
                                           Seconds(options_.lease + awake_ - entry->second))});
-    // It ends now; should it not, it is found again.
+    // The process ends now. If it does not, it is found again later.
     entry->second = awake_;
   }
   return hung;
@@ -67,7 +67,7 @@ std::vector<Watchdog::Hung> Watchdog::Answered(const v1::JobStatus& status, Time
 
 std::vector<Watchdog::Hung> Watchdog::Check(Time now) {
   Advance(now);
-  // What loads a large model when it begins has until the job gives up waiting for it.
+  // A server that loads a large model at its beginning has until the job stops waiting for it.
   const Duration allowed = answered_ ? 2 * patience() : options_.start;
   if (coordinator_ == 0 || awake_ - heard_ < allowed) return {};
   const pid_t pid = coordinator_;

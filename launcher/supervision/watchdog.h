@@ -1,14 +1,14 @@
-// Which of the launcher's processes run and do not respond. Pure: no processes, no clock.
+// Detects which of the launcher's processes run and do not respond. Pure: no processes, no clock.
 //
-// A worker or a server hangs if the coordinator has lost it (its lease is over) and says so for as
-// long again, the process being the one that had registered: a life that is still loading is not
-// measured by the one before it. So does a server that had registered and does not again with a
-// coordinator that was started anew. Server 0 hangs if it answered once and then does not for two
-// leases.
+// A worker or server hangs if the coordinator has lost it (its lease is over) and continues to
+// report so for as long again. The process must be the one that had registered, so a process that
+// is still loading is not judged by the process before it. A server also hangs if it had registered
+// and does not register again with a restarted coordinator. Server 0 hangs if it has answered once
+// and then does not answer for two leases.
 //
-// Time counts while the launcher itself is awake: of a pause between two calls (the launcher was
-// stopped, the machine suspended) only as much as lies between two calls usually. When it wakes,
-// its processes get the same time to be heard as if nothing had been.
+// Time counts only while the launcher is awake. After a pause between two calls (the launcher was
+// stopped, or the machine suspended), only the usual time between two calls counts. So after the
+// pause, processes have as much time left to respond as before it.
 #pragma once
 
 #include <compare>
@@ -30,16 +30,16 @@ class Watchdog {
     // limits.lease_seconds and limits.start_seconds.
     Duration lease = std::chrono::seconds(10);
     Duration start = std::chrono::seconds(120);
-    // Between two calls of Check or Answered, at most, while the launcher is awake.
+    // The most time that counts between two calls of Check or Answered.
     Duration between_calls = std::chrono::seconds(2);
   };
   explicit Watchdog(Options options);
 
-  // A life of server 0, which hosts the coordinator, begins.
+  // Records that a process of server 0, which hosts the coordinator, begins.
   void CoordinatorBegins(pid_t pid, Time now);
   void CoordinatorEnds() { coordinator_ = 0; }
 
-  // A life of a server or worker.
+  // One process of a server or worker.
   struct Life {
     bool server = false;
     uint32_t number = 0;
@@ -48,35 +48,36 @@ class Watchdog {
   };
   struct Hung {
     Life life;
-    // For a person: "the coordinator has not heard it for 20 s".
+    // The reason as text for a person, such as "the coordinator has not heard it for 20 s".
     std::string why;
   };
-  // The coordinator has answered: the processes that it has lost for too long, each once. Some may
-  // be gone, or another machine's.
+  // Records an answer of the coordinator. Returns the processes that the coordinator has lost for
+  // too long. Some of them may have ended or run on another machine. A process that goes on is
+  // returned again after the same time.
   std::vector<Hung> Answered(const v1::JobStatus& status, Time now);
-  // Server 0, if it is silent for too long; once.
+  // Returns server 0 if it has been silent for too long. Each process is returned once.
   std::vector<Hung> Check(Time now);
 
  private:
   void Advance(Time now);
-  // Those that the status says are lost.
+  // Returns the processes that are lost according to the status.
   std::vector<Life> Lost(const v1::JobStatus& status);
-  // Of silence, beyond the lease that is over.
+  // The time that a process may be silent after its lease is over.
   Duration patience() const;
 
   const Options options_;
-  // While awake.
+  // The total time for which the launcher was awake.
   Duration awake_{};
   Time last_{};
   bool began_ = false;
-  // 0: none runs, or it was found hung.
+  // The process id of server 0; 0 if it does not run or was found to hang.
   pid_t coordinator_ = 0;
   bool answered_ = false;
-  // Its last answer, or its beginning.
+  // The time of the last answer or of the process's beginning, on the scale of awake_.
   Duration heard_{};
-  // Since when the coordinator says that it is lost.
+  // The times since which the coordinator has reported processes as lost.
   std::map<Life, Duration> lost_;
-  // The newest process that has registered, by index.
+  // The process id of the newest registered process, by server index.
   std::map<uint32_t, pid_t> servers_;
 };
 

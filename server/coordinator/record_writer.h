@@ -17,9 +17,9 @@ namespace leeway {
 // Not thread-safe: one thread uses it, and blocks while the disk works.
 class RecordWriter {
  public:
-  // At most, of the record of a job that has failed: what it failed of may be the same full disk,
-  // and whoever waits is to hear of it. A coordinator started again without that record goes on
-  // from the newest checkpoint, as --resume does.
+  // The longest time for which the record of a failed job is retried. The cause of the failure may
+  // be the same full disk, and waiting processes must learn of the failure. A coordinator restarted
+  // without that record goes on from the newest checkpoint, as --resume does.
   static constexpr Duration kFailedPatience = std::chrono::seconds(5);
 
   // `sink` must outlive the writer. `patience` is how long the write of an awaited record is

@@ -334,7 +334,7 @@ def errors():
         folder = pathlib.Path(name)
         refused(network, runs.USAGE, ["a is there twice"], "a:1,b:1,a:1")
         refused(network, runs.USAGE, ["have 4 workers, and the job has 3", "--set workers.count=4"], "a:2,b:2")
-        refused(network, runs.USAGE, ["'x' is no number of workers"], "a:x,b:2")
+        refused(network, runs.USAGE, ["'x' is not a number of workers"], "a:x,b:2")
         refused(network, runs.USAGE, ["rsh-of-nobody: there is no such program in the PATH"], options=["--ssh", "rsh-of-nobody"])
         refused(network, runs.TEMPORARY, ["c cannot be reached by", "Could not resolve hostname c", "d cannot be"],
                 "a:1,c:1,d:1")

@@ -86,7 +86,7 @@ REFUSED = [
     (["--set", "workers.device=cuda:1"], "workers.device: cuda:1: a pod's only GPU is cuda:0"),
     (["--set", "data.train={type: csv, files: /data/a.csv}"], "the job reads /data/a.csv: a worker's pod reads"),
     (["--file", "x.py"], "--file: the job has no program of its own"),
-    (["--set", "security.tls.mode=none"], "security.tls.mode=none: is none, and the pods have certificates: say --insecure"),
+    (["--set", "security.tls.mode=none"], "security.tls.mode=none: contradicts the pods' certificates: say --insecure"),
     (["--set", "security.tls.mode=mtls", "--insecure"], "security.tls.mode=mtls: with --insecure the pods mount no such file"),
     (["--set", "security.token_file=token", "--insecure"], "security.token_file=token: with --insecure the pods mount no"),
     (["--data", "s3://a"], "--data: "),

@@ -16,7 +16,7 @@ FOLDERS = ["plugin", "proto", "common", "config", "client", "server", "worker", 
 RULES = [
     (r"(?-i:^Of )", "Of the worker.", "begin with the subject: 'The worker's ...'"),
     (r"\bwho(so)?m?ever\b", "Whoever comes is told.", "name the process: 'a server that ...'"),
-    (r"\b(is|are|was|were|be) none\b|\bnone (that|which)\b", "It is none that we know.", "'there is no ...', 'does not ...'"),
+    (r"\b(?<!there )(is|are|was|were|be) none\b|\bnone (that|which)\b", "It is none that we know.", "'there is no ...', 'does not ...'"),
     (r"\b(?<!there )(is|are|was) no [a-z]+\b(?! (longer|more|less|later|earlier|matter))", "'x' is no number", "'is not a ...'"),
     (r"\bso (many|much|often|long)\b(?! (as|that)\b)", "So many bytes at most.", "'at most this number of ...'"),
     (r"\b(to|of|for|from|by|with|than|but|as) who\b|(^|[.;:,(] )[Ww]ho (?![^.;]*\?)(is|are|was|has|have|does|do|did|comes|waits|reads|asks|sends|takes|needs|wants)\b",

@@ -64,7 +64,7 @@ TEST_CASE("A mistyped command is named with the one that was meant, and one that
 
 TEST_CASE("Where no job is, the texts of gRPC are not what is said") {
   for (const char* nowhere : {"nowhere", "/etc/passwd", "127.0.0.1:0"}) {
-    const std::string wanted = std::string("leeway: ") + nowhere + " is no folder and no address";
+    const std::string wanted = std::string("leeway: ") + nowhere + " is not a folder or an address";
     CHECK_THAT(Told(2, {"status", nowhere}), Catch::StartsWith(wanted));
     CHECK_THAT(Told(2, {"resize", nowhere, "--servers", "1"}), Catch::StartsWith(wanted));
   }

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The habits of the folder habits. As one worker, each script gives the results of plain PyTorch, to 1e-5, or is
-refused by name.
+"""Runs the scripts of the folder habits. With one worker, each script must have the results of plain PyTorch, to 1e-5,
+or fail with the expected error.
 
 habits_test.py            without servers, in this process
 habits_test.py jobs       one worker and a server; and two workers, sync, beside one process with twice the batch

@@ -167,7 +167,7 @@ MISUSES = {
                                 + "        with torch.no_grad(): model[4].bias[0] = float('inf')\n"
                                 + LOOP.lstrip("\n"), "NotFinite", NAN),
     "half after join": (JOIN + "    if job.clock == 3: model.half(); model.float()\n" + LOOP.lstrip("\n"), "Misuse",
-                        r"parameter 0\.weight: it is no longer where join put it"),
+                        r"parameter 0\.weight: it no longer uses the memory that join assigned"),
     "other examples": ("job = leeway.join(model, optimizer)\njob.batches(data(639))\n", "InvalidArgument", "639 examples.*640"),
     "two joins": ("leeway.join(model, optimizer)\nother = nn.Linear(2, 2)\n"
                   "leeway.join(other, torch.optim.SGD(other.parameters(), lr=0.1))\n", "Misuse",

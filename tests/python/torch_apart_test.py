@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Several optimizers in a gradient exchange, without servers: what each step exchanges, what it leaves alone, what is refused."""
+"""Several optimizers in a gradient exchange, without servers: what each step exchanges, what it leaves alone, and which
+errors it raises."""
 
 import unittest
 
@@ -13,7 +14,7 @@ import leeway.torch as leeway
 
 
 class Pair(nn.Module):
-    """Two networks, of which the second reads what the first gives; and running statistics."""
+    """Two networks and running statistics. The second network reads the output of the first one."""
 
     def __init__(self):
         super().__init__()
@@ -46,7 +47,7 @@ def in_turn(model, optimizers, given, which=lambda step: (1, 0), after=lambda nu
 
 class Apart(unittest.TestCase):
     def check(self, which=lambda step: (1, 0), make=adams, **options):
-        """Trains as a worker and by plain torch. Gives the job."""
+        """Trains as a worker and in plain torch, and compares the results. Returns the job."""
         worker, alone = Pair(), Pair()
         optimizers = make(worker)
         job = join(worker, optimizers, {"clocks": 6, **options})
@@ -64,7 +65,7 @@ class Apart(unittest.TestCase):
         self.assertEqual(second.count("end"), 1)
 
     def test_one_that_steps_less_often_is_left_out(self):
-        """Its steps are counted by themselves, and its momentum and decay are those of its own steps."""
+        """Only the optimizer's own steps count for its step number, momentum and decay."""
         self.check(lambda step: (1, 0) if step % 3 == 2 else (1,))
         self.check(lambda step: (0,) if step < 3 else (1,))
         self.check(lambda step: (1, 0) if step % 2 else (0, 1), lambda model: [
@@ -85,7 +86,7 @@ class Apart(unittest.TestCase):
         self.assertEqual(len(seen), 8)
 
     def test_gradients_that_came_before_another_step(self):
-        """One backward() for both."""
+        """One backward() computes the gradients for both optimizers."""
         worker, alone = Pair(), Pair()
         for model, job in ((worker, True), (alone, False)):
             optimizers = adams(model, weight_decay=0.1)
@@ -99,7 +100,7 @@ class Apart(unittest.TestCase):
             torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
     def test_an_old_graph_over_new_weights_is_an_error(self):
-        """As in PyTorch."""
+        """The error is the one that PyTorch raises."""
         for joined in (False, True):
             model = Pair()
             optimizers = adams(model)
@@ -115,7 +116,7 @@ class Apart(unittest.TestCase):
                 second.backward()
 
     def test_rates_of_each(self):
-        """A scheduler of one moves its own rate, also between the two steps."""
+        """Each scheduler changes only the rate of its own optimizer, also between the two steps."""
         worker, alone = Pair(), Pair()
         for model, joined in ((worker, True), (alone, False)):
             optimizers = adams(model)
@@ -128,7 +129,8 @@ class Apart(unittest.TestCase):
             torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
     def test_a_parameter_without_a_gradient(self):
-        """Of a list it is left alone, whatever the rule keeps; a gradient of zeros is one."""
+        """An optimizer in a list leaves such a parameter alone, with each rule. A gradient of zeros counts as a
+        gradient."""
         for kind in (lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.1), lambda p: torch.optim.SGD(
                 p, lr=0.1, momentum=0.9, weight_decay=0.1)):
             worker, alone = Pair(), Pair()
@@ -143,7 +145,8 @@ class Apart(unittest.TestCase):
                 torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
     def test_passes_and_counts(self):
-        """A pass has as many clocks as batches, whoever steps; examples are those of the batch."""
+        """A pass has as many clocks as batches, whichever optimizers step. A clock reports the examples of its
+        batch."""
         model = Pair()
         optimizers = adams(model)
         job = join(model, optimizers, {"clocks": 6, "examples": 12})

@@ -42,7 +42,7 @@ def info(**more):
 
 class Batches(unittest.TestCase):
     def test_the_size_of_a_loader_is_not_the_jobs(self):
-        """Rank 0 says so once."""
+        """Rank 0 prints once that the loader's size is not used."""
         for options, said in (({"batch_size": 4}, ""), ({"batch_size": 8}, "batch_size=8, drop_last=False"),
                               ({"batch_size": 4, "drop_last": True}, "batch_size=4, drop_last=True")):
             model = mlp()
@@ -102,7 +102,7 @@ class Batches(unittest.TestCase):
         self.assertEqual(ends, [("end", 1, 4), ("end", 1, 0)] * 4)
 
     def test_local_steps_without_a_batch(self):
-        """Three steps an epoch, the last one without a batch for rank 1; clocks of two steps cross epochs."""
+        """An epoch has three steps, and rank 1 has no batch for the last one. Clocks of two steps cross epochs."""
         x, y = self.numbered(18)
         seen, job = self.rows((x, y), clocks=3, session={"workers": 2, "rank": 1, "exchange": "delta", "steps_per_clock": 2})
         order = BatchOrder(info(workers=2, rank=1, seed=job.info.seed), 18)
@@ -147,7 +147,7 @@ class Batches(unittest.TestCase):
                 self.assertTrue(torch.equal(one, other))
 
     def test_skip_after_backward(self):
-        """Blocks may have left by then."""
+        """A skip after backward() is an error if blocks may have left."""
         def trained(overlap, skipped):
             model = mlp()
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -241,7 +241,7 @@ class Refused(unittest.TestCase):
                 pass
 
     def test_the_same_batches_on_all_workers(self):
-        """The script forgets the line with job.batches: it is refused before anything is trained."""
+        """A script without the line with job.batches gets an error before it trains."""
         for exchange in ({"exchange": "gradient"}, {"exchange": "delta"}):
             model = mlp()
             optimizer = sgd(model)

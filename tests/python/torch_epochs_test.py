@@ -120,7 +120,7 @@ class Epochs(unittest.TestCase):
                 self.assertEqual(rates, [(0, 0.008), (1, 0.004), (0, 0.008), (1, 0.004), (2, 0.002)])
 
     def test_between_two_passes_the_weights_are_there(self):
-        """They are there between passes and not only at the end: for a validation, a file, or a state_dict."""
+        """The weights have arrived between passes, so a script can validate, save a file or call state_dict()."""
         found = []
 
         def after(job, model, epoch):
@@ -164,7 +164,7 @@ class Epochs(unittest.TestCase):
         self.assertEqual(end, others_end)
 
     def test_begins_where_the_job_is(self):
-        """Clocks 4 to 8 of three passes of 3: the rest of pass 1, and pass 2."""
+        """The job has three passes of 3 clocks. Clocks 4 to 8 are the rest of pass 1, and pass 2."""
         seen, job = self.train({"examples": 12, "clocks": 9, "first": 4})
         order = BatchOrder(job.info, 12)
         self.assertEqual(seen, [(step // 3, order.rows(step).tolist()) for step in range(4, 9)])
@@ -175,7 +175,7 @@ class Epochs(unittest.TestCase):
             self.assertEqual([epoch for epoch, _ in seen], epochs)
 
     def test_over_goes_by_passes_too(self):
-        """Wrapped anew in each round; wrapped once before all rounds; wrapped twice; and batch by batch."""
+        """The loader is wrapped again in each round, once before all rounds, or twice, or is read batch by batch."""
         def anew(job, own):
             while True:
                 yield job.over(own)
@@ -207,7 +207,8 @@ class Epochs(unittest.TestCase):
                 self.assertEqual(seen, [(0, 0), (0, 4), (0, 8), (1, 12), (1, 0), (1, 4)])
 
     def test_a_loop_of_its_own(self):
-        """`for epoch in range(2)` around it would count wrong after a restart."""
+        """A loop outside of job.epochs() is an error, because `for epoch in range(2)` would count wrong after a
+        restart."""
         model = mlp()
         job = join(model, torch.optim.SGD(model.parameters(), lr=0.1), {"examples": 12})
         with self.assertRaisesRegex(leeway.Misuse, r"for epoch in job\.epochs\(\).*job\.over\(loader\)"):
@@ -223,7 +224,7 @@ class Epochs(unittest.TestCase):
                     body(job)
 
     def test_a_second_loop(self):
-        """In a round or after the job a second loop would be empty, and what it counts would be 0 of 0."""
+        """A second loop in a round or after the job is an error, because it would be empty."""
         for exchange in ("gradient", "delta"):
             for again in (lambda job, loader: list(loader), lambda job, loader: next(iter(loader)),
                           lambda job, loader: list(job.over(loader)), lambda job, loader: list(job.over([data(4)]))):
@@ -245,8 +246,8 @@ class Epochs(unittest.TestCase):
                 self.assertEqual(job.ended, "finished")
 
     def test_an_empty_loop_that_is_right(self):
-        """The loop of a worker that finds the job over, as after a restart, and that of a rank without a batch in the
-        rest of a pass."""
+        """A loop may be empty if the job is over when the worker joins, as after a restart, or if the rank has no batch
+        in the rest of a pass."""
         model = mlp()
         job = join(model, torch.optim.SGD(model.parameters(), lr=0.1), {"examples": 12, "clocks": 6, "first": 6})
         self.assertEqual(list(job.over([data(4)])), [])
@@ -261,7 +262,7 @@ class Epochs(unittest.TestCase):
             self.assertEqual(bool(stderr.getvalue()), bool(said))
 
     def test_alone_the_same_code(self):
-        """Compared with plain torch, with a scheduler that steps once a pass."""
+        """The results equal those of plain torch, with a scheduler that steps once a pass."""
         def loop(model, epochs, loader):
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)

@@ -67,7 +67,7 @@ class Steps(unittest.TestCase):
         self.assertEqual(len(finals), 9 * 6, "blocks leave early in all clocks but the first")
 
     def test_the_hook_of_newer_torch(self):
-        """torch 2.1 has a hook of its own; here it is built on the older one. The bits are the same."""
+        """Emulates the hook of torch 2.1 with the older hook. The bits of the results are the same."""
         if hasattr(nn.Parameter, "register_post_accumulate_grad_hook"):
             self.skipTest("torch has it")
         kept = []
@@ -104,7 +104,8 @@ class Steps(unittest.TestCase):
                 self.assertTrue(torch.allclose(a, b, rtol=1e-5, atol=1e-6), f"after step {step}: {a} and {b}")
 
     def test_reading_what_is_on_its_way(self):
-        """With overlap="forward" state_dict() waits, even that of a part, and so does wait()."""
+        """With overlap="forward", wait() and state_dict() wait for the weights. A submodule's state_dict() does so,
+        too."""
         for read in (lambda m, job: m.state_dict(), lambda m, job: m[0].state_dict(), lambda m, job: job.wait()):
             def loop(model, optimizer, batches):
                 for batch in batches:
@@ -214,7 +215,7 @@ class Steps(unittest.TestCase):
         return self.check(loop=loop, reference=loop, overlap=overlap)
 
     def test_changes_that_begin_late(self):
-        """It is an error by name; with overlap="none" these changes count."""
+        """The error names the parameter. With overlap="none" these changes count."""
         for change in CHANGES_BY_VALUE:
             for overlap in ("backward", "forward"):
                 with self.subTest(change.__name__, overlap=overlap):
@@ -313,7 +314,7 @@ class Steps(unittest.TestCase):
         close(model, alone)
 
     def test_fewer_backward_than_before(self):
-        """The last accumulation of an epoch is shorter."""
+        """The last step of an epoch accumulates fewer batches."""
         model, alone = mlp(), mlp()
         optimizer, own = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, alone))
         job = join(model, optimizer)
@@ -335,7 +336,8 @@ class Steps(unittest.TestCase):
             optimizer.step()
 
     def test_parameters_without_a_gradient(self):
-        """PyTorch leaves them alone, and so does a rule without state; a rule with momentum or decay is refused."""
+        """A rule without state leaves such parameters alone, as PyTorch does. With momentum or decay they are an
+        error."""
         class Twice(nn.Module):
             def __init__(self):
                 super().__init__()

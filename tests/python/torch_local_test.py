@@ -79,7 +79,7 @@ class Local(unittest.TestCase):
             close(worker, alone, 0)
 
     def test_several_optimizers_without_a_loader(self):
-        """A step ends with the last optimizer, or when one steps again."""
+        """A step of the job ends when the last optimizer has stepped, or when an optimizer steps again."""
         model = mlp()
         first, second = (torch.optim.SGD(part.parameters(), lr=0.1) for part in (model[0], model[2:]))
         job = join(model, [first, second], {"exchange": "delta", "clocks": 5})
@@ -264,7 +264,7 @@ class Evaluations(unittest.TestCase):
             self.assertAlmostEqual(float(loss_of(model, x, y)), losses[-1], places=5)
 
     def test_a_copy_of_a_joined_model_is_a_plain_model(self):
-        """A copy by pickle, torch.save or deepcopy has no part of the job in it."""
+        """A copy by pickle, torch.save or deepcopy contains no part of the job."""
         model = with_norm()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         job = join(model, optimizer)

@@ -24,7 +24,7 @@ class Losses(unittest.TestCase):
         self.assertIs(torch.autograd.backward, OWN, "torch has its own function back")
 
     def losses(self, loop, clocks=3, session=None):
-        """Returns the loss of each clock as the job has it, and as the loop computed it."""
+        """Returns the loss of each clock that the job got, and the loss that the loop computed."""
         model = mlp()
         optimizer = sgd(model)
         job = join(model, optimizer, {"clocks": clocks, **(session or {})})
@@ -89,7 +89,7 @@ class Losses(unittest.TestCase):
         self.same(loop)
 
     def test_said_after_the_step(self):
-        """Then the report is one step late, and the first step reports the loss from which backward() began."""
+        """The loss is reported one step late. The first step reports the loss on which backward() was called."""
         def loop(job, model, optimizer, x, y):
             loss = loss_of(model, x, y)
             loss.backward()
@@ -142,7 +142,7 @@ class Losses(unittest.TestCase):
 
 class Times(unittest.TestCase):
     def test_where_a_step_goes(self):
-        """Measured with a clock that each part advances."""
+        """The test replaces the system's clock by a clock that each part of a step advances."""
         now = [0.0]
 
         class Slow(nn.Module):

@@ -83,7 +83,7 @@ class Optimizers(unittest.TestCase):
         with self.assertRaisesRegex(optimizers.Untranslatable, text):
             optimizers.translate([make(mlp())])
         model = mlp()
-        # The job has no rule of its own: the text ends with what would do.
+        # The job has no rule of its own, so the error ends with what to do.
         with self.assertRaisesRegex(leeway.InvalidArgument, text) as refusal:
             join(model, make(model))
         self.assertNotIn("which optimizer it has", str(refusal.exception))
@@ -152,9 +152,9 @@ class Optimizers(unittest.TestCase):
 
 
 class Steps(unittest.TestCase):
-    """Misuses that are refused while it trains."""
+    """Misuses that are refused while the worker trains."""
 
-    #: As fake sessions have no other rule than SGD.
+    #: The fake session has no other rule than SGD.
     UPDATE = {"update": {"type": "sgd", "learning_rate": 0.1}}
 
     def joined(self, **options):
@@ -168,7 +168,7 @@ class Steps(unittest.TestCase):
         model, optimizer, _ = self.joined()
         model.half()
         model.float()
-        with self.assertRaisesRegex(leeway.Misuse, "0.weight.*no longer where join put it.*before join"):
+        with self.assertRaisesRegex(leeway.Misuse, "0.weight.*no longer uses the memory that join assigned.*before join"):
             step(model, optimizer)
 
     def test_replaced_data(self):
@@ -208,7 +208,7 @@ class Steps(unittest.TestCase):
             step(model, optimizer)
 
     def test_a_remainder_without_a_step(self):
-        """A pass of three batches, and two for each step."""
+        """A pass has three batches, and each step accumulates two."""
         model = mlp()
         optimizer = sgd(model)
         job = join(model, optimizer, {"steps_per_clock": 2, "examples": 12})
@@ -259,8 +259,7 @@ class Steps(unittest.TestCase):
         self.assertIs(optimizer.state, own)
 
     def test_a_state_that_was_left_on_servers(self):
-        """The saved state of an optimizer says so. A job that begins anew does not accept it, nor does a script without
-        a job."""
+        """The saved state of the optimizer has a mark. New jobs and scripts without a job do not accept this state."""
         def adam(model):
             return torch.optim.Adam(model.parameters(), lr=0.01)
 
@@ -341,7 +340,7 @@ class Steps(unittest.TestCase):
         self.assertEqual(told, [0.5])
 
     def test_weights_that_are_put_back(self):
-        """As when a script evaluates with averaged weights. Reading weights is always allowed."""
+        """A script may write other weights to evaluate them, and restore its own. It may read weights at any time."""
         model, optimizer, _ = self.joined()
         state = {name: value.clone() for name, value in model.state_dict().items()}
         for parameter in model.parameters():
@@ -382,8 +381,8 @@ class Steps(unittest.TestCase):
         self.assertLessEqual(max(float(p.abs().max()) for p in model.parameters()), 0.0501)
 
     def test_other_tensors(self):
-        """A replaced parameter, an added or removed layer, another buffer: in every exchange. habits/tensors.py has
-        more."""
+        """A replaced parameter, an added or removed layer and another buffer are errors in every exchange.
+        habits/tensors.py has more cases."""
         def replaced(model):
             model[4].weight = nn.Parameter(torch.zeros(3, 5))
 

@@ -36,8 +36,8 @@ class Kept(unittest.TestCase):
             o, [lr.ConstantLR(o, 0.1, 4), lr.ExponentialLR(o, 0.9)], [4])}
 
     def test_a_scheduler_goes_on(self):
-        """In a life that begins at a checkpoint, in one that goes back to it, and in one that goes back without one,
-        each step has the rate that it has in an undisturbed job."""
+        """Each step has the same rate as in an undisturbed job. The worker begins at a checkpoint, goes back to a
+        checkpoint, or goes back without one."""
         for name, make in self.SCHEDULERS.items():
             for exchange, steps, clocks in (("delta", 2, 6), ("gradient", 1, 12)):
                 options = {"exchange": exchange, "steps_per_clock": steps}
@@ -111,8 +111,8 @@ class Kept(unittest.TestCase):
             self.assertEqual(again, whole)
 
     def test_whether_one_steps_along_is_of_the_state_that_was_loaded(self):
-        """It depends on the loaded state and not on the clock before the load. A checkpoint without this note is of a
-        clock without a step."""
+        """Whether a scheduler steps along depends on the loaded state, and not on the clock before the load. In a
+        checkpoint without this note, the scheduler has not stepped."""
         for load in (lambda schedulers, saved: schedulers.load(saved), lambda schedulers, _: schedulers.load_first()):
             optimizer = torch.optim.SGD(mlp().parameters(), lr=0.1)
             schedulers, scheduler = Schedulers(0, [optimizer]), lr.ExponentialLR(optimizer, 0.5)
@@ -146,7 +146,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(rates, [(0, 0.1)] * 4 + [(1, 0.05)] * 4)
 
     def test_a_scheduler_that_nobody_keeps(self):
-        """It is refused when it sets the first rate, even if it is made after the first step."""
+        """Such a scheduler is refused when it sets its first rate, even if it is made after the first step."""
         for exchange in ("gradient", "delta"):
             for what, make in (("a scheduler", lambda optimizer: lr.StepLR(optimizer, 1)),
                                ("a ReduceLROnPlateau", lambda optimizer: lr.ReduceLROnPlateau(optimizer, patience=0))):
@@ -211,7 +211,7 @@ class Rates(unittest.TestCase):
                 step(model, optimizer)
 
     def test_a_rate_that_comes_too_late(self):
-        """In the first step the rate was there before backward(), so blocks leave with it."""
+        """In the first step the rate was set before backward(), so blocks leave with this rate."""
         model, optimizer, _ = self.joined()
         step(model, optimizer)
         optimizer.zero_grad()

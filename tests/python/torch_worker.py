@@ -53,7 +53,7 @@ def step(model, optimizer, x, y):
 
 
 def alone(name, optimizer_name, steps, batch_size, seed=3, reseed=None):
-    """Plain torch on the batches of a job with these settings and one worker."""
+    """Trains in plain torch on the batches of a job with these settings and one worker."""
     model = make_model(name)
     optimizer = make_optimizer(optimizer_name, model)
     x, y = data()
@@ -85,7 +85,7 @@ def main():
     import leeway.torch as leeway
     name, optimizer_name, folder = sys.argv[1:4]
     rank = int(os.environ["LEEWAY_RANK"])
-    # Each rank has different first weights: those of the servers count.
+    # Each rank has different first weights. The servers' weights replace them.
     model = make_model(name, seed=1 + rank)
     optimizer = make_optimizer(optimizer_name, model)
     job = leeway.join(model, optimizer)

@@ -1,11 +1,12 @@
-"""A PyTorch script as a worker of a Leeway job, by four lines: docs/python.md.
+"""Four added lines make a PyTorch script a worker of a Leeway job (docs/python.md).
 
     import leeway.torch as leeway
     job = leeway.join(model, optimizer)
     loader = job.batches(loader)
     for epoch in job.epochs(5):
 
-zero_grad(), backward() and step() stay as they are. Without a job the script trains alone, as if the lines were absent."""
+The calls of zero_grad(), backward() and step() do not change. Without a job the script trains alone, as if these lines
+were absent."""
 
 from __future__ import annotations
 
@@ -36,12 +37,12 @@ _jobs: "weakref.WeakSet[TorchJob]" = weakref.WeakSet()
 
 
 def load(path: Any) -> dict[str, torch.Tensor]:
-    """The tensors of a safetensors file, for load_state_dict."""
+    """Returns the tensors of a safetensors file, by name, for load_state_dict."""
     return {name: torch.from_numpy(array) for name, array in safetensors.load(path).items()}
 
 
 def first_weights(layout: Layout) -> np.ndarray:
-    """The model's own, as one vector."""
+    """Returns the model's own values at join as one vector, in the order of the layout."""
     flat = np.empty(sum(place.count for place in layout.places.values()), np.float32)
     for name, tensor in {**layout.parameters, **layout.buffers}.items():
         place = layout.places[name]
@@ -50,7 +51,8 @@ def first_weights(layout: Layout) -> np.ndarray:
 
 
 def _check_unjoined(model: nn.Module) -> None:
-    """A model whose job is over may join another one."""
+    """Raises Misuse if a job that is not over has tensors of this model. A model whose job is over may join another
+    job."""
     for job in [job for job in _jobs if job.shares(model)]:
         if job.ended is None:
             raise Misuse("leeway.torch.join: this model, or a part of it, has joined a job already, which is not over: join once, "
@@ -66,7 +68,7 @@ def _open(layout: Layout, translation: Optional[Translation], refusal: Optional[
                                  update_text(translation.update) if translation else None, coordinator, rank,
                                  start_seconds)
     except InvalidArgument as error:
-        # The job has no `update`, and wants the program's.
+        # The job has no `update` and asks this program for one, but the optimizer cannot be translated.
         if refusal is None or "which optimizer it has" not in str(error):
             raise
         raise refusal from error
@@ -77,17 +79,20 @@ def join(model: nn.Module, optimizer: Union[torch.optim.Optimizer, Sequence[torc
          evaluate: Optional[Callable[[nn.Module], Mapping[str, float]]] = None, overlap: str = "backward",
          coordinator: Optional[str] = None, rank: Optional[int] = None, alone: Optional[Alone] = None,
          start_seconds: float = 0.0) -> Union[TorchJob, AloneJob]:
-    """Takes part in a job as a worker, and returns when all others are there. The parameters then are the servers'.
+    """Joins a job as a worker, and returns when all workers have joined. The parameters then have the servers' values.
 
-    evaluate: rank 0 calls it with the model, in eval mode and without gradients, as often as the job says and at the end;
-        it gives a mapping with loss and, if there is one, accuracy. Not called without a job.
-    optimizer: one, or a list of several, which step by themselves, each its own parameters. A step of a list leaves out
-        parameters without a gradient, as PyTorch does, and its gradients leave at step() (docs/python.md, Several optimizers).
-    overlap: what goes on beside the exchange of gradients. "backward": blocks leave as backward() finishes them, and step()
-        returns when the new weights are there. "forward": step() does not wait for them; each module's forward waits for its
-        own, state_dict() for all, and job.wait() does before the script reads them in another way. "none": everything leaves
-        at step().
-    coordinator, rank: by default from the environment. Without a coordinator the script trains alone."""
+    evaluate: a function that rank 0 calls with the model, in eval mode and without gradients, as often as the job
+        specifies and at the end. It returns a mapping with loss and, optionally, accuracy. Without a job it is not
+        called.
+    optimizer: one optimizer, or a list of optimizers that step separately, each with its own parameters. An optimizer
+        from a list leaves parameters without a gradient alone, as in PyTorch, and its gradients leave at step()
+        (docs/python.md, Several optimizers).
+    overlap: what runs while gradients are exchanged. With "backward", blocks leave as backward() finishes them, and
+        step() returns when the new weights have arrived. With "forward", step() does not wait for the new weights: the
+        forward of each module waits for the module's weights, and state_dict() waits for all weights. A script that
+        reads weights in another way calls job.wait() first. With "none", everything leaves at step().
+    coordinator, rank: the coordinator's address and this worker's rank, by default from the environment. Without a
+        coordinator the script trains alone, and join returns an AloneJob."""
     ending.install()
     optimizers, apart = as_list(optimizer), isinstance(optimizer, (list, tuple))
     if overlap not in OVERLAPS:
@@ -118,7 +123,7 @@ def join(model: nn.Module, optimizer: Union[torch.optim.Optimizer, Sequence[torc
 
 
 def _has_stepped(slots: Mapping[str, Any]) -> bool:
-    """Of one parameter. Adagrad makes its slots before any step."""
+    """Returns whether the parameter with these slots has stepped. Adagrad makes its slots before the first step."""
     if slots.get("step") is not None:
         return float(slots["step"]) > 0
     return any(value is not None for value in slots.values())

@@ -1,4 +1,4 @@
-"""A torch script where there is no job: plain torch, bit for bit."""
+"""What join returns to a script without a job. The script computes what plain torch computes, bit for bit."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from .source import Source, by_number
 
 
 class AloneJob:
-    """Has what TorchJob has, and changes nothing: model, optimizer and loader do what they do."""
+    """Has the methods of TorchJob, but changes nothing about the model, the optimizer and the loader."""
 
     def __init__(self, model: nn.Module, alone: Alone) -> None:
         self._model = model
         self.info = Info(seed=alone.seed, batch_size=alone.batch_size)
         self.rank, self.workers = self.info.rank, self.info.workers
-        #: Batches given so far, less one.
+        #: The number of batches returned so far, minus one.
         self.clock = -1
         self.epoch = 0
-        #: Whether epochs() says which pass it is. Else each iteration is the next one.
+        #: Whether a loop over epochs() sets `epoch`. Outside of such a loop each iteration over batches is the next
+        #: pass.
         self._told = False
         self.last_batch = True
         self.ended: Optional[str] = None
 
     def epochs(self, count: int = 1) -> Iterator[int]:
-        """0 to `count`, less one."""
+        """The numbers of the passes: 0 to `count` - 1."""
         self._told = True
         try:
             for self.epoch in range(count):
@@ -42,8 +43,8 @@ class AloneJob:
             self._told = False
 
     def batches(self, dataset: Any, collate: Optional[Callable[[list], Any]] = None, shuffle: bool = True) -> Iterable[Any]:
-        """A DataLoader as it is. Of other datasets, batches of Alone.batch_size, by numbers drawn from Alone.seed. Each
-        iteration is one pass."""
+        """Returns the batches of a dataset; each iteration is one pass. A DataLoader decides on its batches itself.
+        Other datasets are read in batches of Alone.batch_size examples, in an order drawn from Alone.seed."""
         if isinstance(dataset, DataLoader):
             return _Counted(self, dataset)
         dataset = by_number(dataset)
@@ -53,24 +54,24 @@ class AloneJob:
         return _Counted(self, _Passes(self, Source(dataset, collate), BatchOrder(self.info, len(dataset), shuffle)))
 
     def over(self, loader: Iterable[Any]) -> Iterable[Any]:
-        """The loader's batches, once an iteration."""
+        """Returns the loader's batches. Each iteration goes over the loader once."""
         return loader if isinstance(loader, _Counted) else _Counted(self, loader)
 
     def loss(self, value: Any) -> None:
-        """Nobody asks for it here."""
+        """Does nothing, because there is no job that collects the loss."""
 
     def keep(self, scheduler: Any) -> Any:
-        """As it is."""
+        """Returns the scheduler. There are no checkpoints for its state here."""
         return scheduler
 
     def skip(self) -> None:
-        """Nothing counts batches here."""
+        """Does nothing, because there is no clock whose batches are counted."""
 
     def evaluated(self, loss: float, accuracy: Optional[float] = None, examples: int = 0) -> None:
-        """Nobody asks for it here."""
+        """Does nothing, because there is no job that collects evaluations."""
 
     def wait(self) -> None:
-        """Nothing is on its way here."""
+        """Does nothing, because no weights are on their way."""
 
     @contextlib.contextmanager
     def no_send(self) -> Iterator[None]:

@@ -1,8 +1,9 @@
-"""Gradients of several optimizers that step by themselves. What one of them steps is exchanged at its step(), within the clock.
+"""The gradient exchange of several optimizers that step separately: each step() exchanges that optimizer's parameters.
 
-Each has blocks of the model of its own (layout.py). So the clock is a batch, as everywhere: an optimizer's step() hands in its
-gradients, waits for the new weights, and the next one computes with them. Who has not stepped when the clock ends, and a
-parameter without a gradient, is left out of the update, as in PyTorch."""
+Each optimizer has blocks of its own (layout.py), so several exchanges fit into one clock, and a clock is a batch, as in
+other jobs. An optimizer's step() hands in its gradients and waits for the new weights, and the next optimizer computes
+with these weights. The update leaves out the optimizers that have not stepped when the clock ends, and parameters
+without a gradient, as PyTorch does."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ from .layout import Layout, owned
 
 
 class Apart:
-    """Takes the place of Gradients where join got a list. Nothing leaves before step()."""
+    """Replaces Gradients if join got a list of optimizers. Nothing leaves before step()."""
 
-    #: There is no first step that says when blocks may leave; and nothing to hold back within no_send().
+    #: Blocks leave only at step(). So no first step has to learn when they may leave, and no_send() holds nothing back.
     learning = held = False
 
     def __init__(self, layout: Layout, optimizers: Sequence[torch.optim.Optimizer], contribution: Callable[[], torch.Tensor],
@@ -26,7 +27,7 @@ class Apart:
         self._layout, self._optimizers = layout, optimizers
         self._contribution, self._opening = contribution, opening
         self._names = owned(layout, optimizers)
-        #: Those that a backward() has reached since their optimizer's last step.
+        #: The names of the parameters that a backward() has reached since the last step of their optimizer.
         self._fresh: set[str] = set()
         self._handles = [on_gradient(parameter, self._hook(name)) for name, parameter in layout.trained.items()]
 
@@ -37,12 +38,12 @@ class Apart:
         return finished
 
     def remove(self) -> None:
-        """The hooks."""
+        """Removes the hooks."""
         for remove in self._handles:
             remove()
 
     def range_of(self, number: int) -> tuple[int, int]:
-        """The elements of an optimizer: first and count."""
+        """Returns the range of an optimizer's elements in the vector of weights: the first element and the count."""
         places = [self._layout.places[name] for name in self._names[number]]
         return (places[0].first, sum(place.count for place in places)) if places else (0, 0)
 
@@ -50,7 +51,8 @@ class Apart:
         return [self._layout.trained[name] for name in self._names[number]]
 
     def collect(self, number: int) -> set[str]:
-        """At an optimizer's step(): its gradients go into the contribution. Gives the names of the parameters that have one."""
+        """Copies an optimizer's gradients into the contribution, at its step(). Returns the names of the parameters
+        that have a gradient. Raises Misuse if no backward() has reached one of them since the optimizer's last step."""
         names = self._names[number]
         if not self._fresh.intersection(names):
             which = f" of optimizer {number} ({type(self._optimizers[number]).__name__})" if len(self._names) > 1 else ""
@@ -71,11 +73,11 @@ class Apart:
         return self._contribution()[place.first:place.first + place.count].view(place.shape)
 
     def leave_out(self, stepped: set[int]) -> None:
-        """At the clock's end: the others have not stepped."""
+        """Zeroes the contribution of all optimizers but `stepped`, at the clock's end."""
         for number, names in enumerate(self._names):
             for name in names if number not in stepped else ():
                 self._view(name).zero_()
 
     def zero(self) -> None:
-        """A contribution of nothing."""
+        """Zeroes the contribution of all optimizers."""
         self.leave_out(set())

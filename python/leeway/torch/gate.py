@@ -1,8 +1,8 @@
-"""Opens a clock with the forward pass, and waits for weights that are still on their way: a module's own before its forward.
+"""Opens a clock with the forward pass. Before the forward of a module the gate waits for the weights of that module.
 
-By default nothing is on its way then (TorchJob, overlap). Else answers of the servers are written into the parameters while
-the pass before them is computed. Autograd does not see such writes, so a parameter may be used only after its module was
-called in the same clock."""
+By default no weights are on their way when a forward pass begins. With overlap="forward", answers of the servers are
+written into the parameters while the forward pass computes the modules in front of them. Autograd does not see such
+writes, so a script may use a parameter only after a call of its module in the same clock."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from .layout import Layout
 
 
 class Hook:
-    """A hook of a module that has joined. A copy of the module, by deepcopy or pickle, has not: there its place is taken by a
-    function of Python's own that does nothing, so that whoever reads the file needs no Leeway."""
+    """A hook on a module that has joined. A copy of the module, by deepcopy or pickle, has not joined. In the copy a
+    function from Python's standard library that does nothing replaces the hook, so a program without Leeway can read
+    the pickle."""
 
     def __init__(self, function: Callable[..., None]) -> None:
         self._function = function
@@ -30,7 +31,8 @@ class Hook:
 
 
 class _Module:
-    """A module's own parts of the vector, and the last round in which they were waited for."""
+    """The ranges of the vector that a module's own tensors have, and the last round in which the gate waited for
+    them."""
 
     __slots__ = ("round", "ranges", "buffers", "names")
 
@@ -41,7 +43,7 @@ class _Module:
 
 
 def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Neighbours as one: a wait less."""
+    """Joins adjacent ranges into one, because each range costs a wait."""
     merged: list[tuple[int, int]] = []
     for first, count in sorted(ranges):
         if merged and merged[-1][0] + merged[-1][1] == first:
@@ -52,19 +54,20 @@ def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class Gate:
-    """`ready(training)` opens a clock, or settles; `wait` waits for a part of the vector. Buffers are copied from the
-    weights when their module's have arrived: the forward pass changes its own values, not the servers'."""
+    """`ready(training)` opens a clock for a training pass, or waits for all weights for another one. `wait(first,
+    count)` waits for a range of the vector. Buffers are no views of the vector, because the forward pass changes them.
+    The gate copies their values from the vector when the module's ranges have arrived."""
 
     def __init__(self, model: nn.Module, layout: Layout, weights: torch.Tensor, ready: Callable[[bool], None],
                  wait: Callable[[int, int], None]) -> None:
         self._ready, self._wait, self._weights, self._layout = ready, wait, weights, layout
         self.round = 0
-        #: A forward pass has no clock to open; and nothing is on its way.
+        #: Whether a forward pass need not call `ready`, and whether all weights have arrived.
         self._is_open, self.is_settled = False, False
         self._handles: list[Any] = []
         self._modules: list[_Module] = []
         self._of_parameter: dict[str, list[_Module]] = {}
-        # What no call of its module precedes, such as parameters that a parent reads: waited for at once.
+        # Tensors that are used without a call of their module, for example by a parent. open() waits for them at once.
         self._strays = self._entry(set())
         names: Mapping[int, str] = {id(t): n for n, t in {**layout.parameters, **layout.buffers}.items()}
         for module in model.modules():
@@ -90,7 +93,7 @@ class Gate:
         for name in entry.names:
             self._of_parameter.setdefault(name, []).append(entry)
         handle = module.register_forward_pre_hook(Hook(before_forward))
-        # Before others, such as weight_norm's, which read parameters.
+        # This hook runs before other hooks, because some, such as that of weight_norm, read parameters.
         module._forward_pre_hooks.move_to_end(handle.id, last=False)
         self._handles.append(handle)
 
@@ -107,51 +110,52 @@ class Gate:
                 buffer.copy_(weights)
 
     def open(self) -> None:
-        """A clock has begun: nothing has arrived."""
+        """Begins a round for a new clock, in which no weights have arrived yet. Waits for the strays."""
         self.round += 1
         self._is_open, self.is_settled = True, False
         self._arrive(self._strays)
 
     def close(self) -> None:
-        """A clock has ended: the next forward opens another one."""
+        """Ends the clock's round. The next forward pass opens another clock."""
         self.round += 1
         self._is_open = self.is_settled = False
 
     def pause(self) -> None:
-        """The clock has what it needs: the next forward asks again."""
+        """Makes the next forward pass call `ready` again, because the open clock has all its steps."""
         self._is_open = False
 
     def finish(self) -> None:
-        """The job is over, and the final weights are there: a forward pass asks for nothing any more."""
+        """Opens the gate for good: the job is over, and the final weights have arrived. Forward passes no longer call
+        `ready`."""
         self.refresh()
         self._is_open = True
 
     def remove(self) -> None:
-        """The hooks."""
+        """Removes the hooks."""
         for handle in self._handles:
             handle.remove()
 
     def arrive_all(self) -> None:
-        """Waits for what was not waited for in this round."""
+        """Waits for the weights of all modules that no forward of this round has waited for."""
         for entry in self._modules:
             if entry.round != self.round:
                 self._arrive(entry)
         self.is_settled = True
 
     def refresh(self) -> None:
-        """All weights are there: buffers take theirs."""
+        """Copies the values of all buffers from the vector. All weights must have arrived."""
         for entry in (*self._modules, self._strays):
             self._copy_buffers(entry)
             entry.round = self.round
         self.is_settled = True
 
     def has_arrived(self, name: str) -> bool:
-        """Whether the parameter was waited for in this round."""
+        """Returns whether the gate has waited for the parameter in this round."""
         for entry in self._of_parameter[name]:
             if entry.round == self.round:
                 return True
         return name in self._strays.names
 
     def adopt(self, names: set[str]) -> None:
-        """From now on these are waited for when a clock begins."""
+        """Makes these parameters strays: from now on open() waits for them when a clock begins."""
         self._strays = self._entry({*self._strays.names, *names})

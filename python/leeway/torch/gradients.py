@@ -1,10 +1,11 @@
-"""Gradients on their way into the contribution: a hook on each finished gradient copies it, and its block leaves.
+"""Copies gradients into the contribution: a hook runs when a gradient is finished, copies it and lets its block leave.
 
-What is handed in at step() is each parameter's `.grad` as step() finds it, however many backward() calls made it. A block
-may leave before that only if nothing changes the gradient afterwards. So the first step holds all blocks back, and
-counts: how often each gradient is finished, and whether something (a clip, say) touches one after that. If so, all blocks
-are held back in later steps, too. Otherwise they leave with the last count, and step() compares what has left with
-`.grad`. If they differ, it is a typed error, never a wrong sum."""
+The contribution is each parameter's `.grad` at step(), after any number of backward() calls. A block may leave before
+step() only if nothing changes its gradients afterwards. So the first step holds all blocks back, counts how often each
+gradient is finished, and checks whether the script changes one after that, for example by a clip. If it does, later
+steps hold all blocks back, too. Otherwise a gradient leaves when it has been finished that number of times, and step()
+compares the copy that has left with `.grad`. If the two differ, step() raises an error, so the sum is never silently
+wrong."""
 
 from __future__ import annotations
 
@@ -30,22 +31,26 @@ _memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
 
 
 class _Gradient:
-    """Of one trained parameter."""
+    """The gradient of one trained parameter."""
 
     __slots__ = ("place", "parameter", "may_miss", "fired", "expected", "stamp", "gone")
 
     def __init__(self, place: Place, parameter: nn.Parameter, may_miss: bool) -> None:
         self.place, self.parameter = place, parameter
-        #: Zeros do what PyTorch does with a parameter that has no gradient: nothing.
+        #: Whether zeros may replace a missing gradient: the servers' rule then leaves the parameter alone, as PyTorch
+        #: does.
         self.may_miss = may_miss
-        #: How often it was finished in this clock, and how often it is before it leaves; 0: it does not leave early.
+        #: How often the gradient was finished in this clock, and at which of these times it leaves. If `expected` is 0,
+        #: the gradient does not leave before step().
         self.fired, self.expected = 0, 0
-        #: What tells a gradient that was changed or replaced since it was finished.
+        #: The address and the version of the gradient when it was finished. If they differ later, the gradient was
+        #: changed or replaced.
         self.stamp = (0, -1)
         self.gone = False
 
     def is_changed(self, copy: torch.Tensor) -> bool:
-        """Since it was finished, and copied there. A change through `.grad.data` or numpy shows in the values only."""
+        """Returns whether the gradient was changed since it was finished and copied to `copy`. The values are compared
+        as well, because the stamp does not show a change through `.grad.data` or numpy."""
         grad = self.parameter.grad
         return grad is None or _stamp(grad) != self.stamp or not _same_bits(copy, dense(grad))
 
@@ -55,47 +60,53 @@ def _stamp(grad: torch.Tensor) -> tuple[int, int]:
 
 
 def dense(grad: torch.Tensor) -> torch.Tensor:
-    grad = grad.detach()  # It may be made with create_graph.
+    grad = grad.detach()  # With create_graph the gradient has a graph.
     return grad if grad.layout == torch.strided else grad.to_dense()
 
 
 def on_gradient(parameter: torch.Tensor, finished: Callable[[], None]) -> Callable[[], None]:
-    """Calls `finished` whenever backward() has added to the parameter's gradient. Gives what ends that."""
+    """Calls `finished` whenever backward() has added to the parameter's gradient. Returns a function that stops
+    this."""
     if hasattr(parameter, "register_post_accumulate_grad_hook"):
         return parameter.register_post_accumulate_grad_hook(lambda _: finished()).remove
     accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
     handle = accumulator.register_hook(lambda *_: finished())
-    # Autograd forgets an accumulator that nobody holds, and its hooks with it.
+    # The lambda holds the accumulator, because autograd otherwise drops the accumulator and its hooks.
     return lambda _held=accumulator: handle.remove()
 
 
 def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Of float32. Bits, for NaN equals itself here. memcmp takes a sixth of the time of torch.equal."""
+    """Returns whether two float32 tensors have the same bits. Bits are compared because a NaN must equal itself here.
+    memcmp takes a sixth of the time of torch.equal."""
     if other.is_contiguous():
         return _memcmp(one.data_ptr(), other.data_ptr(), 4 * other.numel()) == 0
     return torch.equal(one.view(torch.int32), other.view(torch.int32))
 
 
 class Gradients:
-    """`contribution` gives the clock's memory, as a tensor; `opening` is called before a gradient is taken, `final` when
-    a range is complete. `indifferent`: names of parameters that the servers' rule leaves alone for a gradient of zeros.
-    Hooks run on the thread of autograd, one at a time on a CPU."""
+    """Fills the contribution of a worker whose optimizers step together.
+
+    contribution: returns the clock's contribution, as a tensor.
+    opening: is called with a parameter's name before its gradient is copied.
+    final: is called with the first element and the count of a range that is complete.
+    indifferent: the names of the parameters that the servers' rule leaves alone if their gradient is zero.
+    The hooks run on autograd's thread. On a CPU they run one at a time."""
 
     def __init__(self, layout: Layout, early: bool, indifferent: Container[str], contribution: Callable[[], torch.Tensor],
                  opening: Callable[[str], None], final: Callable[[int, int], None]) -> None:
         self._contribution, self._opening, self._final = contribution, opening, final
         self._gradients = [_Gradient(layout.places[name], p, name in indifferent) for name, p in layout.trained.items()]
         self._early = early
-        #: In the first step.
+        #: Whether the first step is still under way.
         self.learning = True
-        #: Set within no_send().
+        #: Whether blocks are held back. Set within no_send().
         self.held = False
         self._views: dict[int, dict[int, torch.Tensor]] = {}
         self._current: Optional[dict[int, torch.Tensor]] = None
         self._handles = [on_gradient(each.parameter, functools.partial(self._finished, each)) for each in self._gradients]
 
     def remove(self) -> None:
-        """The hooks."""
+        """Removes the hooks."""
         for remove in self._handles:
             remove()
         self._handles.clear()
@@ -118,7 +129,8 @@ class Gradients:
             self._final(gradient.place.first, gradient.place.count)
 
     def _memory(self) -> dict[int, torch.Tensor]:
-        """Views of the clock's contribution by the place's first element; it alternates between few addresses."""
+        """Returns the views of the clock's contribution, by the first element of their places. Views are kept by the
+        address of the contribution, which alternates between a few addresses."""
         if self._current is not None:
             return self._current
         flat = self._contribution()
@@ -139,11 +151,11 @@ class Gradients:
             view.copy_(dense(grad))
 
     def keep_back(self) -> None:
-        """At the first step: nothing leaves before step()."""
+        """Holds all blocks back until step(), in all later steps. Called in the first step."""
         self._early = False
 
     def collect(self) -> None:
-        """At step(): everything that has not left goes into the contribution as it is."""
+        """Copies all gradients that have not left into the contribution, at step()."""
         if not self.some:
             raise Misuse("step() without backward(): no parameter has a new gradient")
         memory = self._memory()
@@ -165,7 +177,7 @@ class Gradients:
         self.forget()
 
     def _learn(self) -> None:
-        """How many backward() calls a step has."""
+        """Ends the first step: sets how often each gradient is finished before it leaves."""
         self.learning = False
         for gradient in self._gradients:
             grad = gradient.parameter.grad
@@ -173,13 +185,13 @@ class Gradients:
             gradient.expected = gradient.fired if may_leave else 0
 
     def forget(self) -> None:
-        """Of the clock that is over."""
+        """Resets the state of the clock that is over."""
         self._current = None
         for gradient in self._gradients:
             gradient.fired, gradient.gone = 0, False
 
     def zero(self) -> None:
-        """A contribution of nothing. What has left is on the servers."""
+        """Zeroes the contribution. Raises Misuse if a gradient has left already, because the servers have it then."""
         for gradient in self._gradients:
             if gradient.gone:
                 raise Misuse(f"parameter {gradient.place.name}: its gradient has left, and job.skip() cannot call it back: skip before "
@@ -190,5 +202,5 @@ class Gradients:
 
     @property
     def some(self) -> bool:
-        """Whether a gradient was finished in this clock."""
+        """Whether backward() has finished a gradient in this clock."""
         return any(gradient.fired for gradient in self._gradients)

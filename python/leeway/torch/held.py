@@ -1,4 +1,5 @@
-"""The optimizer in a gradient exchange: its state is on the servers, and what a script does to it here would be lost."""
+"""Guards the optimizers of a gradient exchange. The servers hold an optimizer's state, so changes to the state in the
+worker would be lost."""
 
 from __future__ import annotations
 
@@ -23,12 +24,13 @@ LOST = ("the optimizer is one whose state was on servers: what it loaded, or was
 
 
 def has_left(optimizers: Iterable[torch.optim.Optimizer]) -> bool:
-    """Whether the state of one of them was left on servers."""
+    """Returns whether the state of at least one of these optimizers was left on the servers of a job."""
     return any(MARK in group for optimizer in optimizers for group in optimizer.param_groups)
 
 
 class _State(collections.defaultdict):
-    """In place of `optimizer.state`: empty, and it stays so. A copy is a plain one."""
+    """Replaces `optimizer.state`. It stays empty, and reading or writing an entry raises Misuse. A copy is a plain
+    empty defaultdict."""
 
     def __init__(self) -> None:
         super().__init__(dict)
@@ -49,12 +51,14 @@ class _State(collections.defaultdict):
 
 
 class Held:
-    """The states of the optimizers of a job whose servers step. `has_state`: the servers' rule keeps one. Then groups are marked,
-    and all copies, pickles and state_dicts of the optimizers with them."""
+    """Holds the optimizers of a job whose servers step, until let_go().
+
+    has_state: whether the servers' rule keeps a state. If so, the param groups get MARK, so that all copies,
+        pickles and state_dicts of the optimizers have it, too."""
 
     def __init__(self, rank: int, optimizers: Iterable[torch.optim.Optimizer], has_state: bool) -> None:
         self._rank, self._has_told = rank, not has_state
-        #: Each, with its own state from before join, and the empty one.
+        #: Each optimizer with its own state from before join and the empty state that replaces it.
         self._held = [(optimizer, optimizer.state, _State()) for optimizer in optimizers]
         for optimizer, _, empty in self._held:
             optimizer.state = empty
@@ -73,7 +77,7 @@ class Held:
         return type(optimizer).state_dict(optimizer, *given, **named)
 
     def check(self) -> None:
-        """At step(): no other state is in its place."""
+        """Raises Misuse if the script has replaced an optimizer's state. Called before a clock begins and at step()."""
         for optimizer, _, empty in self._held:
             if optimizer.state is not empty:
                 raise Misuse(f"rank {self._rank}: {type(optimizer).__name__}.state is another one than at join: {HELD}")

@@ -1,4 +1,4 @@
-"""A torch model as a worker: what leeway.torch.join gives inside a job."""
+"""A torch model as a worker: the object that leeway.torch.join returns inside a job."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from .structure import Structure
 from .weights import Weights
 
 Evaluate = Callable[[nn.Module], Mapping[str, float]]
-#: What goes on beside the exchange of a gradient: nothing, backward(), or the next forward pass, too.
+#: What runs while a gradient is exchanged: nothing, backward(), or backward() and the next forward pass.
 OVERLAPS = ("none", "backward", "forward")
 
 
 class TorchJob(Loop):
-    """Parameters are views of the weights vector. One thread uses it."""
+    """A worker in a job. The trained parameters are views of the vector of weights. One thread uses the object."""
 
     def __init__(self, model: nn.Module, optimizers: list[torch.optim.Optimizer], session: Session, layout: Layout, *,
                  translation: Optional[Translation] = None, refusal: Optional[Untranslatable] = None,
@@ -44,16 +44,17 @@ class TorchJob(Loop):
         self._model, self._optimizers, self._session, self._layout = model, optimizers, session, layout
         self._clocks = Clocks(session)
         self._local = session.info.exchange != "gradient"
-        #: In a gradient exchange: each optimizer's step is exchanged by itself, when it comes.
+        #: True in a gradient exchange in which each step() of an optimizer is an exchange of its own.
         self._apart = apart and not self._local
         self._overlap, self._examples_told, self._keeps_state = "none" if self._apart else overlap, False, False
         self._rates = Rates(session.info.rank, optimizers, translation, why_fixed(session.info.has_schedule, refusal), layout)
         self._early_uses: set[str] = set()
-        #: The numbers of the optimizers that have stepped in the job's step under way.
+        #: The numbers of the optimizers that have stepped in the job's current step.
         self._stepped: set[int] = set()
-        #: What the first closure of that step gave.
+        #: The value that the first closure of the current step returned.
         self._closures_loss: Any = None
-        #: The clock has all its local steps. It ends as the next one begins, with what the script does to weights until then.
+        #: Whether the open clock has all its local steps. It ends when the next clock begins, so that what the script
+        #: does to the weights until then belongs to it.
         self._is_due = False
         self._weights = Weights(session, layout, self._local)
         self._structure = Structure(model, optimizers, layout)
@@ -64,7 +65,7 @@ class TorchJob(Loop):
         self._held = Held(session.info.rank, [] if self._local else optimizers, translation is None or translation.has_state)
         self._own_steps = [optimizer.step for optimizer in optimizers]
         for number, optimizer in enumerate(optimizers):
-            optimizer.step = types.MethodType(self._make_step(number), optimizer)  # Schedulers ask for a bound method.
+            optimizer.step = types.MethodType(self._make_step(number), optimizer)  # Schedulers need a bound method.
         self._state_hooks = [module._register_state_dict_hook(Hook(lambda *_: self.wait())) for module in model.modules()]
         if evaluate is not None:
             self._clocks.evaluate = lambda: self._evaluate(evaluate)
@@ -84,7 +85,8 @@ class TorchJob(Loop):
         return Gradients(self._layout, self._overlap != "none", indifferent, self._contribution, self._opening, self._final)
 
     def _check(self) -> None:
-        """Before a clock begins, and at step(): the model is the job's."""
+        """Raises Misuse if the script has changed what join took over. Called before a clock begins, at step() and
+        after an evaluation."""
         change = self._structure.change()
         if change:
             raise Misuse(f"rank {self.rank}: {change}")
@@ -94,7 +96,7 @@ class TorchJob(Loop):
     # ---- a clock
 
     def _begin(self) -> bool:
-        """Opens a clock, unless one is open. False: the job is over, and the model has its final weights."""
+        """Opens a clock, unless one is open. Returns False if the job is over. The model then has the final weights."""
         self._end_step()
         self._end_due()
         return self._clocks.is_open or self._measures.waiting(self._begin_clock)
@@ -143,8 +145,9 @@ class TorchJob(Loop):
         return super()._open()
 
     def wait(self) -> None:
-        """Returns when nothing is on its way: the weights are those that the next step begins with, or the step under way
-        has begun with. With overlap="forward" a script calls it before it reads them; state_dict() does."""
+        """Returns when no weights are on their way. The model then has the weights with which the next step begins, or
+        the current step has begun. With overlap="forward" a script calls wait() before it reads weights. state_dict()
+        calls wait() itself."""
         self._end_due()
         if self._gate.is_settled or self._clocks.ended is not None:
             return
@@ -155,7 +158,8 @@ class TorchJob(Loop):
         self._gate.refresh()
 
     def _ready(self, training: bool) -> None:
-        """Before a module's forward: opens a clock for a training step; otherwise the weights settle."""
+        """Opens a clock for a training step, or waits for the weights for another pass. Called before a module's
+        forward."""
         self._end_due()
         if self._clocks.is_open:
             return
@@ -170,7 +174,8 @@ class TorchJob(Loop):
         return torch.from_numpy(self._session.contribution())
 
     def _opening(self, name: str) -> None:
-        """Before a gradient is taken."""
+        """Opens a clock if none is open. Called before the gradient of the parameter `name` is copied. Raises Misuse if
+        the forward pass, after the first step, used the parameter without a call of its module."""
         self._measures.touched = True
         if not self._clocks.is_open:
             self._ready(True)
@@ -187,7 +192,7 @@ class TorchJob(Loop):
         self._session.final(first, count)
 
     def _tell(self) -> None:
-        """Before the clock's first block leaves: what goes with each."""
+        """Sets the learning rates and the number of examples of the clock. Called before its first block leaves."""
         self._rates.tell(self._session.rates)
         self._tell_examples()
 
@@ -198,7 +203,8 @@ class TorchJob(Loop):
 
     @contextlib.contextmanager
     def no_send(self) -> Iterator[None]:
-        """Within it, backward() adds to gradients, and no block leaves: for all but the last backward() of a step."""
+        """A context in which backward() adds to gradients, but no block leaves. Use it for all but the last backward()
+        of a step."""
         if self._gradients is None:
             yield
             return
@@ -226,7 +232,8 @@ class TorchJob(Loop):
         return step
 
     def _open_remotely(self, closure: Optional[Callable[[], Any]]) -> Any:
-        """At step(): what the closure gives. A clock is open, and its contribution may be filled."""
+        """Prepares a step(): checks the model, opens a clock and waits until its contribution may be filled. Returns
+        the value of the closure."""
         if self._left:
             raise Misuse(f"rank {self.rank}, clock {self.clock}: step() came after {self._given} of "
                          f"{self._given + len(self._left)} batches (exchange.accumulation): call it when job.last_batch "
@@ -240,11 +247,11 @@ class TorchJob(Loop):
         self._schedulers.check()
         if not self._clocks.is_open:
             self._ready(True)
-        self._gate.arrive_all()  # Until then the contribution may be on its way in the clock before.
+        self._gate.arrive_all()  # Until then the last clock may still send the contribution.
         return loss
 
     def _step_apart(self, number: int, closure: Optional[Callable[[], Any]]) -> Any:
-        """Exchanges this optimizer's tensors. The clock goes on, for those of the others."""
+        """Exchanges the parameters of this optimizer. The clock stays open for the other optimizers."""
         if number in self._stepped:
             self._end_step()
         loss = self._open_remotely(closure)
@@ -263,17 +270,18 @@ class TorchJob(Loop):
         return loss
 
     def _end_apart(self, stepped: set[int]) -> None:
-        """Ends the clock, in which these have stepped."""
+        """Ends the clock. `stepped` has the numbers of the optimizers that have stepped in it."""
         self._gradients.leave_out(stepped)
         if len(stepped) < len(self._optimizers):
-            # The last step has said so. A job that must not exchange parts of a clock hears of it here, in its first clock.
+            # No optimizer updates the elements that have not left. If the job must not exchange parts of a clock, this
+            # call reports the error in the first clock.
             self._rates.tell_part(self._session.rates, ())
         self._weights.hand_in_averaged(self._contribution())
         self._clocks.report.steps = max(1, self._given)
         self._end_clock()
 
     def _step_remotely(self, closure: Optional[Callable[[], Any]]) -> Any:
-        """Sends what has not left. The servers update."""
+        """Sends the gradients that have not left yet, and ends the clock. The servers update the weights."""
         loss = self._open_remotely(closure)
         if self._gradients.learning and self._rates.settles_late():
             self._gradients.keep_back()
@@ -289,7 +297,7 @@ class TorchJob(Loop):
         return loss
 
     def _step_locally(self, number: int, closure: Optional[Callable[[], Any]]) -> Any:
-        """The optimizer's own step, on the weights vector."""
+        """Runs the optimizer's own step on the vector of weights, and returns its result."""
         if number in self._stepped:
             self._end_step()
         self._end_due()
@@ -307,8 +315,8 @@ class TorchJob(Loop):
         return loss
 
     def _end_step(self) -> None:
-        """Ends the job's step, in which all or some of the optimizers have stepped: after the last of them, with the next
-        batch, or before one of them steps again."""
+        """Ends the job's current step, if an optimizer has stepped in it. Called after the last optimizer's step(), at
+        the next batch, and before an optimizer steps again."""
         if not self._stepped:
             return
         stepped, self._stepped = self._stepped, set()
@@ -343,8 +351,8 @@ class TorchJob(Loop):
         self._taken = 0
 
     def skip(self) -> None:
-        """Counts this batch, or with `accumulation` those of the clock, as a step that moves nothing, in place of
-        backward() and step()."""
+        """Counts the batch as a step that changes nothing. Call it instead of backward() and step(). With
+        `accumulation` it skips all batches of the clock."""
         if self._apart and self._stepped:
             raise Misuse(f"rank {self.rank}, clock {self.clock}: an optimizer has stepped with this batch, and job.skip() cannot call "
                          "its step back: skip before the first step()")
@@ -361,13 +369,14 @@ class TorchJob(Loop):
         self._end_clock()
 
     def _lack_batch(self) -> None:
-        """There is no batch for the step, as in the last clock of a pass."""
+        """Skips a step for which this worker has no batch, as in the last clock of a pass. In a gradient
+        exchange kept schedulers still step."""
         self.skip()
         if not self._local and self.ended is None:
             self._schedulers.step_along()
 
     def _end_early(self) -> None:
-        """The clock has no more batches."""
+        """Ends a clock that has no more batches."""
         if not self._local:
             self._lack_batch()
             return
@@ -387,7 +396,7 @@ class TorchJob(Loop):
         finally:
             for module in training:
                 module.training = True
-        self._check()  # It may have tried other weights.
+        self._check()  # The evaluation may have written other weights.
         return found
 
     def _weights_of_clock(self) -> torch.Tensor:
@@ -395,7 +404,7 @@ class TorchJob(Loop):
         return self._weights.vector.clone()
 
     def _begin_again(self, weights: torch.Tensor) -> None:
-        """The clock that is open, with the state and the weights that it began with."""
+        """Begins the open clock again, with these weights and the state that the worker had when the clock began."""
         self._weights.put_back(weights)
         self._gate.refresh()
         self._weights.accept()
@@ -403,24 +412,26 @@ class TorchJob(Loop):
         self._kept.begin_clock()
 
     def keep(self, scheduler: Any) -> Any:
-        """Gives the scheduler back. Its state goes into the job's checkpoints and comes back from them. Keep schedulers in the
-        same order each time."""
+        """Saves the scheduler's state in the job's checkpoints, and restores it from them. Returns the scheduler. Keep
+        the schedulers in the same order each time the script starts."""
         self._schedulers.keep(scheduler)
         return scheduler
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes model.state_dict() as a safetensors file, on rank 0 only. Between two steps, or at the end."""
+        """Writes model.state_dict() to a safetensors file. Only rank 0 writes. Call it between two steps or at the
+        end."""
         if self.rank != 0:
             return
         save_model(path, self._model)
 
     def shares(self, model: nn.Module) -> bool:
-        """Whether the model has tensors of this job."""
+        """Returns whether the model has parameters of this job."""
         own = {id(parameter) for parameter in self._layout.parameters.values()}
         return any(id(parameter) in own for parameter in model.parameters())
 
     def let_go(self) -> None:
-        """After the job's end: the model and the optimizers are the script's again, for another join."""
+        """Removes all hooks, after the job's end. The script may then pass the model and the optimizers to another
+        join."""
         for optimizer, own_step in zip(self._optimizers, self._own_steps):
             optimizer.step = own_step  # type: ignore[method-assign]
         self._held.let_go()

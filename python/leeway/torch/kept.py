@@ -1,4 +1,4 @@
-"""What a worker keeps from clock to clock: it goes into checkpoints, and back with a clock that is undone."""
+"""The state that a worker keeps from clock to clock. Checkpoints save it, and an undone clock restores it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .schedulers import Schedulers
 
 
 class Kept:
-    """The states of kept schedulers, the model's integer buffers and, with local steps, those of the optimizers."""
+    """The states of kept schedulers, the model's integer buffers and, with local steps, the states of the
+    optimizers."""
 
     def __init__(self, model: nn.Module, optimizers: list[torch.optim.Optimizer], layout: Layout, rank: int,
                  local: bool) -> None:
@@ -21,13 +22,13 @@ class Kept:
         self.schedulers = Schedulers(rank, optimizers)
         self._integers = {name: buffer for name, buffer in model.named_buffers()
                           if name not in layout.buffers and not buffer.is_floating_point()}
-        #: When the clock began.
+        #: The integer buffers and the optimizers' states when the clock began.
         self._integers_before: dict[str, torch.Tensor] = {}
         self._slots_before: dict[torch.Tensor, dict[str, Any]] = {}
         self._first = self.save(False)
 
     def begin_clock(self) -> None:
-        """A clock that is broken off counts for nothing."""
+        """Copies the state when a clock begins, so that undo_clock() can restore it."""
         self._integers_before = {name: buffer.clone() for name, buffer in self._integers.items()}
         self.schedulers.begin_clock()
         if self._local:
@@ -45,7 +46,7 @@ class Kept:
             optimizer.state.update({p: slots for p, slots in self._slots_before.items() if p in known})
 
     def go_back(self, one: bool) -> None:
-        """To where the last clock began, or to the start."""
+        """Restores the state at the beginning of the last clock if `one` is true, and otherwise the state at join."""
         if one:
             self.undo_clock()
         else:
@@ -53,7 +54,8 @@ class Kept:
             self.schedulers.load_first()
 
     def save(self, before: bool) -> bytes:
-        """`before`: as it was when the clock began, which was broken off."""
+        """Returns the state for a checkpoint, empty if there is nothing to keep. If `before` is true, the clock was
+        broken off, and its beginning is restored first."""
         if before:
             self.undo_clock()
         if not self._local and not self._integers and not self.schedulers.some:

@@ -1,4 +1,5 @@
-"""A torch model as a schema: which tensors the servers hold, and what is refused."""
+"""Describes a torch model as a schema of the tensors that the servers hold. Raises an error for models that Leeway does
+not train."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from ..schema import Tensor, offsets_of
 
 NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
 EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
-#: Wrappers that move or hide parameters, by the names of their classes.
+#: The class names of wrappers that move or hide parameters, with what to do instead.
 REFUSED = {
     "DataParallel": "start a worker for each device instead: workers.count",
     "DistributedDataParallel": "give the module itself: the exchange takes the place of all-reduce",
@@ -26,7 +27,7 @@ REFUSED = {
 
 @dataclasses.dataclass
 class Place:
-    """Where a parameter or buffer lies in the vector of weights."""
+    """The range of a parameter or buffer in the vector of weights."""
 
     name: str
     first: int
@@ -37,10 +38,10 @@ class Place:
 @dataclasses.dataclass
 class Layout:
     schema: dict[str, Tensor]
-    #: Trained ones, and those that are frozen, by name.
+    #: The trained parameters and all other ones, by name.
     trained: dict[str, nn.Parameter]
     frozen: dict[str, nn.Parameter]
-    #: Running statistics and other floating-point buffers: the servers average them.
+    #: Running statistics and other floating-point buffers. The servers average them.
     buffers: dict[str, torch.Tensor]
     places: dict[str, Place]
 
@@ -74,7 +75,7 @@ def check_model(model: nn.Module) -> None:
 
 
 def _kinds(model: nn.Module) -> dict[int, str]:
-    """By the parameter's id: what factors of the job's update go by."""
+    """Returns the kind of each parameter, by its id. The factors in the job's `update` are set by kind."""
     kinds: dict[int, str] = {}
     for module in model.modules():
         for name, parameter in module._parameters.items():
@@ -101,7 +102,8 @@ def persistent_buffers(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _optimized(optimizers: Sequence[torch.optim.Optimizer], known: set[int]) -> set[int]:
-    """The parameters of all optimizers, by id."""
+    """Returns the ids of the parameters of all optimizers. Raises InvalidArgument if a parameter is not the model's, or
+    if two optimizers have it. `known` has the ids of the model's parameters."""
     found: dict[int, int] = {}
     for which, optimizer in enumerate(optimizers):
         for number, group in enumerate(optimizer.param_groups):
@@ -115,22 +117,25 @@ def _optimized(optimizers: Sequence[torch.optim.Optimizer], known: set[int]) -> 
 
 
 def _apart(trained: dict[str, nn.Parameter], optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, nn.Parameter]:
-    """Those of each optimizer together, so that they have blocks of their own."""
+    """Sorts the trained parameters by optimizer, so that each optimizer can have blocks of its own."""
     owner = {id(parameter): which for which, optimizer in enumerate(optimizers) for group in optimizer.param_groups
              for parameter in group["params"]}
     return dict(sorted(trained.items(), key=lambda item: owner[id(item[1])]))
 
 
 def owned(layout: Layout, optimizers: Sequence[torch.optim.Optimizer]) -> list[list[str]]:
-    """The names of the trained parameters of each optimizer, in the order of the vector."""
+    """Returns the names of the trained parameters of each optimizer, in the order of the vector."""
     ids = [{id(parameter) for group in optimizer.param_groups for parameter in group["params"]} for optimizer in optimizers]
     return [[name for name, parameter in layout.trained.items() if id(parameter) in own] for own in ids]
 
 
 def plan(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer],
          factors: Optional[Mapping[int, tuple[float, float]]] = None) -> Layout:
-    """The layout, in the order of named_parameters(), optimizer by optimizer. `factors`: of learning rate and weight decay, by
-    the parameter's id. A parameter that no optimizer has, or that needs no gradient, is averaged: it keeps its value."""
+    """Returns the layout: the trained parameters by optimizer, in the order of named_parameters(), then all other
+    tensors.
+
+    factors: the factors of learning rate and weight decay, by the parameter's id.
+    A parameter that has no optimizer, or needs no gradient, is averaged, so it keeps its value."""
     check_model(model)
     named = dict(model.named_parameters())
     known = {id(parameter) for parameter in named.values()}
@@ -149,7 +154,7 @@ def plan(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer],
     for name, value in {**frozen, **buffers}.items():
         schema[name] = Tensor(tuple(value.shape), kinds.get(id(value), "norm"), averaged=True)
     if len(optimizers) > 1:
-        # The servers' blocks follow: one that two optimizers had could be exchanged with the later one only.
+        # A block with parameters of two optimizers could leave only at the later step(), so none is shared.
         averaged = [name for name in schema if name not in trained]
         for names in (*owned(Layout(schema, trained, frozen, buffers, {}), optimizers), averaged):
             if names:

@@ -1,4 +1,4 @@
-"""The batches of a torch worker, pass by pass: of a dataset, or of a loader of one's own."""
+"""The batches of a torch worker, pass by pass. They come from a dataset or from the script's own loader."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .measures import Measures
 from .source import Ahead, Source, Tensors, by_number, seed_of
 
 def length_of(batch: Any) -> int:
-    """Examples of a batch: the first side of its first tensor; 0 if nothing says so."""
+    """Returns the number of examples in a batch: the first dimension of its first tensor, or 0 without a tensor."""
     if isinstance(batch, (torch.Tensor, np.ndarray)):
         return int(batch.shape[0]) if batch.ndim else 0
     if isinstance(batch, dict):
@@ -27,7 +27,8 @@ def length_of(batch: Any) -> int:
 
 
 def _own_choice(loader: DataLoader) -> str:
-    """How a loader reads other examples than all of its dataset once a pass, in order or shuffled; empty: it does not."""
+    """Returns an empty string if the loader reads each example of its dataset once a pass, in order or shuffled.
+    Otherwise returns how it differs from that."""
     batches = loader.batch_sampler
     if batches is None:
         return "the loader gives single examples (batch_size=None)"
@@ -46,7 +47,7 @@ def _own_choice(loader: DataLoader) -> str:
 
 
 class Loop(ClockedJob):
-    """Runs over batches, pass by pass, until the job's end. A base of TorchJob, which has clocks and steps."""
+    """Runs over batches, pass by pass, until the job's end. The base class of TorchJob, which adds clocks and steps."""
 
     _measures: Measures
     _begin: Callable[[], bool]
@@ -59,41 +60,43 @@ class Loop(ClockedJob):
     _begin_again: Callable[[torch.Tensor], None]
 
     def __init__(self) -> None:
-        #: Examples of the batches that the step under way has had.
+        #: The number of examples in the batches of the current step.
         self._taken = 0
-        #: Batches that the clock under way has had.
+        #: The number of batches that the loop has returned in the current clock.
         self._given = 0
-        #: Of a gradient exchange, batches that are to come before step().
+        #: The batches that the loop has yet to return before step(). With local steps it has at most one.
         self._left: list[Pick] = []
-        #: Whether the clock has its batches.
+        #: Whether the batches of the current clock are in _left. Used in a gradient exchange only.
         self._dealt = False
-        #: Whether batches have come from batches() or over().
+        #: Whether batches() or over() has returned a batch.
         self._fed = False
         self._epoch = 0
         self._is_last = True
-        #: The pass that epochs() has given, and whether all of its batches have been taken. None: outside of epochs().
+        #: The pass that epochs() has returned, and whether all of its batches have been read. The pass has the
+        #: value None outside of epochs().
         self._pass: Optional[int] = None
         self._passed = False
         #: Whether a loop over batches has begun.
         self._looped = False
-        #: The pass was left because the job went back: the weights of the clock that has begun.
+        #: If the pass ended early because the job went back: the weights of the clock that has begun. Otherwise None.
         self._went_back: Optional[torch.Tensor] = None
-        #: The loader that over() is in, and its batches that are to come.
+        #: The loader that over() reads, and the iterator over its remaining batches.
         self._over: Optional[tuple[Iterable[Any], Iterator[Any]]] = None
 
     @property
     def epoch(self) -> int:
-        """The pass over the data that the batch is of, from 0."""
+        """The number of the pass over the data to which the batch belongs, from 0."""
         return self._epoch
 
     @property
     def last_batch(self) -> bool:
-        """Whether the batch is the last one of its clock: with `accumulation`, step() is due after its backward()."""
+        """Whether the batch is the last one of its clock. With `accumulation`, call step() after the backward() of this
+        batch."""
         return self._is_last
 
     def loss(self, value: Any) -> None:
-        """Tells the job the mean loss of the step's batch, for its curves: a number or a tensor of one, before step(). By
-        itself the job takes what backward() began from."""
+        """Reports the mean loss of the step's batch, for the job's curves. Call it before step(), with a number or a
+        tensor with one element. Without this call the job uses the scalar on which backward() was called."""
         self._measures.told = value.detach() if isinstance(value, torch.Tensor) else value
 
     def _check_fed(self) -> None:
@@ -103,7 +106,8 @@ class Loop(ClockedJob):
                          "reads by job.rank and job.workers, `for batch in job.over(loader)`")
 
     def _open(self) -> bool:
-        """Opens a clock, unless one is open that wants more batches. A batch without a step() would come again."""
+        """Opens a clock, unless an open clock needs more batches. Returns False if the job is over. Raises Misuse if
+        the last batch had no step(), because the job would return that batch again."""
         if self._clocks.is_open:
             local = self.info.exchange != "gradient"
             if self._given > self._clocks.report.steps if local else self._given and self._is_last:
@@ -117,9 +121,9 @@ class Loop(ClockedJob):
         return self._begin()
 
     def epochs(self, count: int = 1) -> Iterator[int]:
-        """The numbers of the passes over the data, until the job's end, as its `stop` says; `count` is for a script that
-        trains alone. A worker that was started again begins at the pass where the job is, and that pass has what is left
-        of it."""
+        """The numbers of the passes over the data, until the job ends. The job's `stop` sets the end; `count` is for a
+        script that trains alone. A restarted worker begins with the job's current pass, and this pass has only the
+        batches that are left."""
         self._say_length(count)
         try:
             while True:
@@ -132,7 +136,8 @@ class Loop(ClockedJob):
                                  "the pass. How much a job trains is its `stop` to say")
                 self._pass, self._passed, self._epoch = epoch, False, epoch
                 yield epoch
-                # What the script does after its pass, such as a scheduler's step, it has done to the state from before that.
+                # After the pass the script has changed, for example by a scheduler's step, the state from before the
+                # job went back. So the clock begins again with the right state.
                 if self._went_back is not None:
                     self._begin_again(self._went_back)
                     self._went_back = None
@@ -147,8 +152,9 @@ class Loop(ClockedJob):
                   file=sys.stderr, flush=True)
 
     def _begin_loop(self) -> None:
-        """Over what batches() or over() gives. One that would have no batch is refused; but a worker that finds the job over has
-        none from the start, and one that finds its pass over lacks them in the pass's first loop."""
+        """Begins a loop over batches() or over(). Raises Misuse if the loop would have no batch because an earlier loop
+        has read them all. A first loop may have no batch: the job may be over when the worker joins, or the pass may
+        have no batches left for this worker."""
         if self.ended is not None and self._looped or self._pass is not None and self._passed:
             what = f"pass {self._pass}" if self.ended is None else "the job"
             raise Misuse(f"rank {self.info.rank}: {what} is over, and another loop over what the job gives has no batch: each round "
@@ -156,7 +162,7 @@ class Loop(ClockedJob):
         self._looped = True
 
     def _stand(self) -> Optional[int]:
-        """The pass of the next batch, whose clock is open then. None: the job is over."""
+        """Opens the clock of the next batch. Returns the pass of that batch, or None if the job is over."""
         info = self.info
         while self._open():
             if self._left:
@@ -170,11 +176,11 @@ class Loop(ClockedJob):
         return None
 
     def _goes_on(self) -> bool:
-        """Whether the pass, or outside of epochs() the job, has more: then a clock is open. After the last clock of a pass
-        the next one is not opened, so that the script finds settled weights."""
+        """Returns whether the pass, or outside of epochs() the job, has more batches. If it has, a clock is open. After
+        the last clock of a pass no clock is opened, so that the script finds settled weights."""
         if self._pass is None:
             return self._open()
-        # The clock ends before the script does what belongs after the pass: what it then does to schedulers counts as well.
+        # The clock ends before the script runs the code after the pass. So that code's changes to schedulers are kept.
         self._end_step()
         self._end_due()
         info = self.info
@@ -190,10 +196,14 @@ class Loop(ClockedJob):
         return False
 
     def batches(self, dataset: Any, collate: Optional[Callable[[list], Any]] = None, shuffle: bool = True) -> "_Batches":
-        """This worker's batches, a function of (seed, clock, rank), or those that the job leases to it (data.assignment).
-        Within epochs() each iteration is one pass; over() goes on to the job's end. `dataset`: one with indices, a tuple of
-        tensors or arrays, or a DataLoader, whose dataset, collate_fn and worker processes are used. Batches are of the
-        job's size."""
+        """Returns this worker's batches, which are a function of (seed, clock, rank), or are leased to it by the job
+        (data.assignment). Within epochs() each iteration is one pass; over() goes on to the job's end. All batches have
+        the size that the job specifies.
+
+        dataset: a dataset with indices, a tuple of tensors or arrays, or a DataLoader. The dataset, the
+            collate_fn and the worker processes of a DataLoader are used.
+        collate: makes a batch from a list of examples.
+        shuffle: whether the examples are shuffled. A DataLoader decides this itself."""
         loader = dataset if isinstance(dataset, DataLoader) else None
         if loader is not None:
             shuffle = self._check_loader(loader)
@@ -207,22 +217,24 @@ class Loop(ClockedJob):
         return _Batches(self, dealer, Source(dataset, collate, ahead))
 
     def _check_loader(self, loader: DataLoader) -> bool:
-        """Whether it shuffles. A sampler of one's own decides what is read: that is for over()."""
+        """Returns whether the loader shuffles. Raises InvalidArgument for a loader with its own sampler. Such a sampler
+        decides which examples are read, so over() is the method for such a loader."""
         why = _own_choice(loader)
         if why:
             raise InvalidArgument(f"job.batches: {why}: wrap the loader itself, `for batch in job.over(loader)`, and sample by "
                                   "job.rank and job.workers; or give the examples as torch.utils.data.Subset")
         size, given = self.info.batch_size, loader.batch_sampler.batch_size
-        # 1 is what a loader has that says nothing.
+        # A loader without a batch_size has 1.
         if self.info.rank == 0 and (given not in (1, size) or loader.drop_last):
             print(f"leeway: job.batches: a batch has the job's {size} examples (data.batch_size), and the last one of a pass is kept; "
                   f"the loader says batch_size={given}, drop_last={loader.drop_last}", file=sys.stderr, flush=True)
         return type(loader.batch_sampler.sampler) is RandomSampler
 
     def over(self, loader: Iterable[Any]) -> "_Over":
-        """Goes over a loader again and again: within epochs() each loop over it goes to the end of the pass, as data.examples
-        says it, and outside to the job's end. A loader of one's own reads by job.rank, and after a restart by job.clock. What
-        job.batches gives is gone over to the job's end."""
+        """Returns the batches of a loader, which is read repeatedly. Within epochs() each loop ends with the pass,
+        whose length data.examples sets. Outside of epochs() a loop ends with the job. The script's own loader must
+        choose its examples by job.rank and, after a restart, by job.clock. A loop over the result of job.batches ends
+        with the job."""
         if self.info.batches_per_epoch and not isinstance(loader, (_Batches, _Over)):
             raise InvalidArgument(f"rank {self.info.rank}: job.over(loader) reads what the loader chooses, and the job leases its "
                                   "batches (data.assignment): take them from job.batches")
@@ -258,7 +270,7 @@ class Loop(ClockedJob):
 
 
 class _Over:
-    """Each loop over it goes on where the one before has ended. next() goes on in a loop of its own."""
+    """The result of over(). Each loop continues where the last one has ended. next() continues in a loop of its own."""
 
     def __init__(self, job: Loop, loader: Iterable[Any]) -> None:
         self._job, self._loader = job, loader
@@ -279,14 +291,15 @@ class _Over:
 
 
 class _Batches:
-    """Each iteration is one pass of job.epochs()."""
+    """The result of batches(). Each iteration is one pass of job.epochs()."""
 
     def __init__(self, job: Loop, dealer: Dealer, source: Source) -> None:
         self._job, self._dealer, self._source = job, dealer, source
 
     def __len__(self) -> int:
-        """What a scheduler counts as the batches of a pass. In a gradient exchange it is the same on all ranks: kept schedulers
-        step also where a worker has no batch. Else this worker's own; where they are leased, those of an equal share."""
+        """The number of batches in a pass, for schedulers. In a gradient exchange it is the same on all ranks, because
+        kept schedulers step also in a worker without a batch. Leased batches count as an equal share for each worker.
+        Otherwise it is the number of this worker's batches."""
         order = self._dealer.order
         alike = self._dealer.ends_early or self._job.info.exchange == "gradient"
         return order.steps_per_epoch if alike else order.own_steps_per_epoch
@@ -314,7 +327,8 @@ class _Batches:
             self._source.close()
 
     def _deal(self) -> None:
-        """What the step, or in a gradient exchange the clock, is to have; nothing if there is no batch for it."""
+        """Fills _left with the batch of the step or, in a gradient exchange, the batches of the clock. If there is no
+        batch, _left stays empty."""
         job = self._job
         step = job.info.step_of(job.clock) + job._clocks.report.steps
         if job.info.exchange != "gradient":

@@ -1,4 +1,4 @@
-"""What a step has measured: its loss, and where its time went."""
+"""Measures the loss and the times of the steps."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from ..session import Report
 
 
 class Measures:
-    """Of one job. The loss of a step is what job.loss() said; else what a closure gave; else the sum of the scalars that
-    backward() began from. Time goes on batches, on waits for the servers, and between a batch and its step() on compute."""
+    """The measurements of one job. The loss of a step is the value that job.loss() reported. Without such a
+    value it is the value that the closure returned, and otherwise the sum of the scalars on which backward() was called.
+    The compute time is the time between a batch and its step(), without the time spent on batches and on
+    waiting for the servers."""
 
     def __init__(self, has_clock: Optional[Callable[[], bool]]) -> None:
-        #: Whether a backward() may be this job's, where no hook of a gradient says so.
+        #: Without hooks on gradients: returns whether a clock is open, so that a backward() may belong to this job.
         self._has_clock = has_clock
-        #: Set by such a hook.
+        #: Whether a hook on a gradient has run since the last backward().
         self.touched = False
-        #: As job.loss() said it.
+        #: The loss that job.loss() reported.
         self.told: Any = None
         self._roots: Optional[float] = None
         self._data = self._compute = self._backward = self._waited = 0.0
-        #: When the compute began that is under way, and what had been waited for before.
+        #: The time when the current compute began, and the total time of waits up to then.
         self._began: Optional[tuple[float, float]] = None
         self._loads = self._waits = False
 
@@ -42,7 +44,7 @@ class Measures:
             self._waits = False
 
     def loading(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Gives a batch. The compute of the one before is over."""
+        """Returns the batch that the function returns. Ends the compute of the previous batch."""
         self._pause()
         began = time.perf_counter()
         batch = function(*arguments)
@@ -68,7 +70,8 @@ class Measures:
                 self._roots = root + (self._roots or 0.0)
 
     def count(self, report: Report, closures: Any, examples: int) -> None:
-        """A step is over."""
+        """Adds the measurements of a step that is over to the report. `closures` is the loss from the step's
+        closure."""
         self._pause()
         loss = next((each for each in (self.told, closures, self._roots) if each is not None), 0.0)
         report.loss_sum += float(loss) * examples
@@ -83,13 +86,13 @@ class Measures:
 
 
 _watching: "weakref.WeakSet[Measures]" = weakref.WeakSet()
-#: Torch's function, and the one in its place.
+#: torch.autograd.backward as torch defines it, and the function that replaces it.
 _own: Optional[Callable[..., Any]] = None
 _wrapper: Optional[Callable[..., Any]] = None
 
 
 def _root_of(tensors: Any, grad_tensors: Any) -> Optional[float]:
-    """The loss, if it is one scalar that gradients are taken of as it is."""
+    """Returns the loss if backward() is called on one scalar without grad_tensors. Otherwise returns None."""
     if not isinstance(tensors, torch.Tensor):
         tensors = tensors[0] if isinstance(tensors, (list, tuple)) and len(tensors) == 1 else None
     given = [grad_tensors] if isinstance(grad_tensors, torch.Tensor) else list(grad_tensors or ())
@@ -99,7 +102,8 @@ def _root_of(tensors: Any, grad_tensors: Any) -> Optional[float]:
 
 
 def watch(measures: Measures) -> None:
-    """torch.autograd.backward, by which Tensor.backward goes, too, tells these measures until unwatch()."""
+    """Makes torch.autograd.backward report to these measures until unwatch(). Tensor.backward calls that function,
+    too."""
     global _own, _wrapper
     _watching.add(measures)
     if _own is not None:
@@ -120,7 +124,7 @@ def watch(measures: Measures) -> None:
 
 
 def unwatch(measures: Measures) -> None:
-    """After the last one torch has its own function back, unless somebody has wrapped it once more."""
+    """Ends watch(). After the last job torch gets its own function back, unless other code has wrapped it again."""
     global _own, _wrapper
     _watching.discard(measures)
     if not _watching and _own is not None and torch.autograd.backward is _wrapper:

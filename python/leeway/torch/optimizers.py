@@ -1,6 +1,7 @@
-"""A torch optimizer as the job's `update`, for gradient exchanges, where the servers update.
+"""Translates a torch optimizer into the job's `update`, for gradient exchanges, in which the servers update.
 
-The formulas are the same on both sides (docs/algorithms.md, Update rules). What has none there is refused by name."""
+Torch and the servers use the same formulas (docs/algorithms.md, Update rules). An optimizer or a setting without a
+formula on the servers is an error that names it."""
 
 from __future__ import annotations
 
@@ -15,15 +16,15 @@ ELSEWHERE = "train with `exchange: {type: delta}` or elastic, where any torch op
 
 
 class Untranslatable(InvalidArgument):
-    """The servers have no such rule."""
+    """The servers have no rule for the script's optimizers."""
 
 
 @dataclasses.dataclass
 class Translation:
     update: dict[str, Any]
-    #: Factors of learning rate and weight decay, by the parameter's id.
+    #: The factors of learning rate and weight decay, by the parameter's id.
     factors: dict[int, tuple[float, float]]
-    #: By group: the rate that the servers have of it. A step may have another one (rates.py).
+    #: The learning rate that the servers use for each group. A step may set another rate (rates.py).
     rates: list[float]
 
     @property
@@ -32,7 +33,8 @@ class Translation:
         return self.update["type"] != "sgd" or bool(self.update.get("momentum"))
 
     def ignores_zeros(self, parameter: torch.Tensor) -> bool:
-        """Whether a gradient of zeros leaves the parameter and what the rule keeps of it as they are."""
+        """Returns whether a gradient of zeros changes neither the parameter nor the state that the rule keeps for
+        it."""
         keeps = self.update["type"] in ("adam", "adamw") or self.update.get("momentum")
         decays = self.update["weight_decay"] * self.factors[id(parameter)][1]
         return not keeps and not decays
@@ -58,7 +60,7 @@ def _adagrad(group: dict) -> dict[str, Any]:
 def _adam(group: dict) -> dict[str, Any]:
     if group["amsgrad"]:
         raise Untranslatable(f"amsgrad has no counterpart on the servers: use amsgrad=False, or {ELSEWHERE}")
-    # Of torch 2.7 and later; with it Adam is AdamW.
+    # Torch 2.7 and later have this setting. If it is true, Adam computes what AdamW computes.
     kind = "adamw" if group.get("decoupled_weight_decay") else "adam"
     return {"type": kind, "beta1": float(group["betas"][0]), "beta2": float(group["betas"][1]),
             "epsilon": float(group["eps"])}
@@ -68,19 +70,20 @@ def _adamw(group: dict) -> dict[str, Any]:
     return {**_adam(group), "type": "adamw"}
 
 
-#: What a rule reads of a group, by optimizer.
+#: The settings of a group that a rule reads, by optimizer.
 READ = {
     torch.optim.SGD: {"dampening", "momentum", "nesterov"},
     torch.optim.Adagrad: {"lr_decay", "eps", "initial_accumulator_value"},
     torch.optim.Adam: {"amsgrad", "betas", "eps", "decoupled_weight_decay"},
     torch.optim.AdamW: {"amsgrad", "betas", "eps", "decoupled_weight_decay"},
 }
-#: In each group of an optimizer whose state is on servers (held.py).
+#: The key that marks the groups of an optimizer whose state is on the servers (held.py).
 MARK = "leeway_state"
-#: Of each group: what translate() reads, names, and how torch computes, which the servers need not know.
+#: The keys that a group of any optimizer may have: settings that translate() reads, names, and settings of how torch
+#: computes, which do not concern the servers.
 COMMON = {"params", "lr", "weight_decay", "maximize", "name", "param_names", "foreach", "fused", "capturable",
           "differentiable", MARK}
-#: What schedulers note there for themselves.
+#: The keys that schedulers add to groups for their own use.
 NOTED = {"initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum"}
 
 RULES: dict[type, Callable[[dict], dict[str, Any]]] = {
@@ -96,7 +99,7 @@ def _name(optimizer: torch.optim.Optimizer) -> str:
 
 
 def as_list(given: Any) -> list[torch.optim.Optimizer]:
-    """One optimizer, or several."""
+    """Returns one optimizer or several as a list. Raises InvalidArgument for anything else."""
     optimizers = list(given) if isinstance(given, (list, tuple)) else [given]
     for optimizer in optimizers:
         if not isinstance(optimizer, torch.optim.Optimizer):
@@ -108,7 +111,10 @@ def as_list(given: Any) -> list[torch.optim.Optimizer]:
 
 
 def translate(optimizers: Sequence[torch.optim.Optimizer], apart: bool = False) -> Translation:
-    """`apart`: they step by themselves, each its own tensors. Raises Untranslatable, with what would do."""
+    """Returns the job's `update` for these optimizers. Raises Untranslatable, with what to do, if the servers
+    have no such rule.
+
+    apart: whether the optimizers step separately, each with its own tensors."""
     updates = [update for optimizer in optimizers for update in _updates(optimizer)]
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     owners = [(which, number) for which, optimizer in enumerate(optimizers) for number in range(len(optimizer.param_groups))]
@@ -129,7 +135,8 @@ def translate(optimizers: Sequence[torch.optim.Optimizer], apart: bool = False) 
 
 
 def _rates(optimizers: Sequence[torch.optim.Optimizer], groups: list[dict]) -> list[float]:
-    """By group, all above 0. What a scheduler from before join makes of the rate is the first step's."""
+    """Returns the learning rate of each group, all above 0. If a scheduler from before join has changed a rate, this is
+    the initial rate, and the first step sets the changed one."""
     rates = [float(group.get("initial_lr", group["lr"])) for group in groups]
     if max(rates) <= 0:
         names = ", ".join(map(_name, optimizers))
@@ -140,7 +147,7 @@ def _rates(optimizers: Sequence[torch.optim.Optimizer], groups: list[dict]) -> l
 
 
 def _updates(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
-    """By group, but for lr and weight decay."""
+    """Returns the rule of each group, without lr and weight decay."""
     groups = optimizer.param_groups
     rule = RULES.get(type(optimizer))
     if rule is None:
@@ -150,7 +157,7 @@ def _updates(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
     if any(group.get("maximize") for group in groups):
         raise Untranslatable(f"maximize has no counterpart on the servers: negate the loss, or {ELSEWHERE}")
     for number, group in enumerate(groups):
-        # A switch that is off is what it was before torch had it.
+        # A switch that is off changes nothing, so a switch of a newer torch is accepted if it is off.
         unknown = [key for key, value in group.items()
                    if key not in COMMON | NOTED | READ[type(optimizer)] and value is not None and value is not False]
         if unknown:

@@ -1,4 +1,5 @@
-"""The learning rates of a gradient exchange. The servers have those of join; each step says what they are multiplied by."""
+"""The learning rates of a gradient exchange. The servers have the rates from join, and each step sends the factors by
+which they multiply these rates."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from .schedulers import CONSTANT, state_of
 
 Factors = tuple[float, ...]
 
-#: What a script and its schedulers may change in a group: it moves no weight but by the rate.
+#: The keys of a group that a script and its schedulers may change. They change no weight, except through the rate.
 FREE = COMMON - {"lr", "weight_decay", "maximize"} | NOTED
 
 RATES_ONLY = f"Schedulers may move lr only (OneCycleLR and CyclicLR with cycle_momentum=False); {ELSEWHERE}"
@@ -27,7 +28,7 @@ def _shown(value: Any) -> str:
 
 
 def why_fixed(has_schedule: bool, refusal: Optional[Untranslatable]) -> Optional[str]:
-    """Why the job's `update` alone says the rate, and what to do about it. None: the script says the rate."""
+    """Returns why only the job's `update` sets the rate, with what to do, or None if the script sets the rate."""
     if refusal is not None:
         return f"The job's `update` says the rate: move it by `update.schedule`. The script's optimizer has no say: {refusal}"
     if has_schedule:
@@ -36,28 +37,28 @@ def why_fixed(has_schedule: bool, refusal: Optional[Untranslatable]) -> Optional
 
 
 def _merged(parts: Iterable[tuple[int, Optional[float]]]) -> Parts:
-    """Neighbours with the same factor as one part."""
+    """Joins adjacent parts that have the same factor into one part."""
     runs = itertools.groupby(parts, lambda part: part[1])
     return [(max(end for end, _ in run), factor) for factor, run in runs]
 
 
 class Rates:
-    """The rates of one rank's optimizers. `fixed` is what why_fixed gives."""
+    """The rates of one rank's optimizers. `fixed` is the result of why_fixed."""
 
     def __init__(self, rank: int, optimizers: Sequence[torch.optim.Optimizer], translation: Optional[Translation],
                  fixed: Optional[str], layout: Layout) -> None:
         self._rank, self._optimizers = rank, optimizers
         self._why_fixed, self._known = fixed, translation.rates if translation and not fixed else None
         number = {id(parameter): number for number, group in enumerate(self._groups) for parameter in group["params"]}
-        #: For each trained tensor: its name, where its elements end, and its group.
+        #: The name, the end of the elements and the group's number of each trained tensor.
         self._ends = [(name, layout.places[name].first + layout.places[name].count, number[id(parameter)])
                       for name, parameter in layout.trained.items()]
         self._first = self._fixed()
         self.begin()
 
     def begin(self) -> None:
-        """A clock has begun."""
-        #: What the rates were when the first gradient came, and what the servers were told.
+        """Resets the rates of the last clock when a clock has begun."""
+        #: The factors when the first gradient was finished, and the factors that were sent to the servers.
         self._seen: Optional[Factors] = None
         self._told: Optional[Factors] = None
 
@@ -66,18 +67,18 @@ class Rates:
         return [group for optimizer in self._optimizers for group in optimizer.param_groups]
 
     def _fixed(self) -> list[dict]:
-        """All that a rule could read."""
+        """Returns the settings of each group that may not change after join."""
         free = FREE if self._known is None else FREE | {"lr"}
         return [{key: state_of(value) for key, value in group.items() if key not in free} for group in self._groups]
 
     def _check_fixed(self) -> None:
-        """What the servers were told at join, and what no step can say."""
+        """Raises InvalidArgument if a setting has changed that the servers got at join, and that no step can send."""
         for number, (old, new) in enumerate(zip(self._first, self._fixed())):
             if old == new:
                 continue
             for name in {**old, **new}:
                 before, now = old.get(name), new.get(name)
-                if before == now or not before and not now:  # None is as good as a switch that is off.
+                if before == now or not before and not now:  # None equals a switch that is off.
                     continue
                 remedy = self._why_fixed if name == "lr" else RATES_ONLY
                 raise InvalidArgument(f"rank {self._rank}: the optimizer has changed since join: {name} of param group {number} is "
@@ -94,15 +95,15 @@ class Rates:
         return tuple(float(group["lr"]) / known for group, known in zip(self._groups, self._known))
 
     def see(self) -> None:
-        """Before a gradient of the first step."""
+        """Notes the rates before a gradient of the first step is copied."""
         self._seen = self._seen or self._now()
 
     def settles_late(self) -> bool:
-        """At the first step: whether the script sets the rate between backward() and step()."""
+        """Returns whether the script has changed the rate between backward() and step(). Called at the first step()."""
         return self._seen is not None and self._seen != self._now()
 
     def check(self) -> None:
-        """At step(): the numbers of the groups can be the step's."""
+        """Raises an error if the step cannot use the settings of the groups. Called at step()."""
         self._check_fixed()
         if self._told is not None and self._told != self._now():
             raise Misuse(f"rank {self._rank}: the learning rate has changed since backward(). In the first step it was set "
@@ -110,7 +111,7 @@ class Rates:
                          "overlap=\"none\"")
 
     def tell(self, rates: Callable[[Parts], None]) -> None:
-        """Before the clock's first block leaves."""
+        """Sends the factors by calling `rates`. Called before the clock's first block leaves."""
         if self._told is not None:
             return
         self._told = self._now()
@@ -118,7 +119,8 @@ class Rates:
             rates(self._parts(self._told))
 
     def tell_part(self, rates: Callable[[Parts], None], updated: Container[str]) -> None:
-        """Before the elements of one of several optimizers leave: which tensors its step updates, and by which rate."""
+        """Sends which tensors a step of one of several optimizers updates, and with which rate. Called before the
+        elements of that optimizer leave. `updated` has the names of these tensors."""
         now = self._now()
         rates(_merged((end, (now[number] if now else 1.0) if name in updated else None) for name, end, number in self._ends))
 

@@ -1,7 +1,7 @@
-"""Schedulers, whose states go into the job's checkpoints.
+"""Schedulers whose states go into the job's checkpoints.
 
-A scheduler's state is its numbers, as JSON. What it is made with, such as functions, comes from the script, which makes
-each scheduler anew."""
+The saved state of a scheduler is its numbers, as JSON. Other parts of it, such as functions, come from the script,
+which makes each scheduler again after a restart."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ..errors import InvalidArgument, Misuse
 
 CONSTANT = object()
 
-#: On a step() that a scheduler looks after: whether the optimizer has stepped before it.
+#: The attributes by which a scheduler marks a step() that it has wrapped, to learn whether the optimizer has stepped.
 STEP_MARKS = ("_with_counter", "_wrapped_by_lr_sched")
 
 
 def count_step(optimizer: torch.optim.Optimizer) -> None:
-    """Marks that an optimizer has stepped, whose own step is not called. A scheduler from before join looks at these marks: older
-    torch at one, newer torch at the other."""
+    """Marks an optimizer as stepped, because its own step is not called. A scheduler from before join reads one of
+    these marks: an older torch reads the first one, a newer torch the second one."""
     if hasattr(optimizer, "_step_count"):
         optimizer._step_count += 1
     optimizer._opt_called = True
 
 
 def state_of(value: Any) -> Any:
-    """As JSON has it; CONSTANT for what the script makes."""
+    """Returns the value as JSON can hold it, or CONSTANT if only the script can make it."""
     if isinstance(value, np.generic) or isinstance(value, torch.Tensor) and value.numel() == 1:
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -44,7 +44,7 @@ def state_of(value: Any) -> Any:
 
 
 def merged(fresh: Any, saved: Any) -> Any:
-    """What was saved, in the shape of a fresh scheduler's state."""
+    """Returns the saved state with the types of a new scheduler's state, and with the parts that were not saved."""
     if isinstance(fresh, dict) and isinstance(saved, dict):
         return {**fresh, **{key: merged(fresh.get(key), part) for key, part in saved.items()}}
     if isinstance(fresh, (list, tuple)) and isinstance(saved, list) and len(fresh) == len(saved):
@@ -53,32 +53,34 @@ def merged(fresh: Any, saved: Any) -> Any:
 
 
 class Schedulers:
-    """The schedulers that one rank keeps. They set the rates of its optimizers."""
+    """The schedulers that one rank keeps. They set the rates of the rank's optimizers."""
 
     def __init__(self, rank: int, optimizers: Sequence[torch.optim.Optimizer]) -> None:
         self._rank, self._optimizers = rank, optimizers
         self._kept: list[Any] = []
-        #: The rates at the last search for a scheduler that sets them, and how many more searches there may be.
+        #: The rates at the last search for a scheduler that is not kept, and the number of searches that are left.
         self._looked_at: list[float] = []
         self._looks = 2
-        #: As the clock began: the states, the groups' numbers, and whether each had stepped in the clock before.
+        #: The states and the groups' numbers when the clock began, and whether each scheduler stepped in the clock
+        #: before.
         self._before: list[dict] = []
         self._rates_before: list[dict] = []
         self._stepped: list[bool] = []
-        #: If a state was loaded since then: whether each had stepped in the clock before that state.
+        #: If a state was loaded since the clock began: whether each scheduler stepped in the clock before that state.
         self._loaded: Optional[list[bool]] = None
-        #: Why the schedulers cannot have the right state.
+        #: The reason why the schedulers cannot have the right state, or None.
         self._lost: Optional[str] = None
-        #: The states and rates with which they were kept.
+        #: The states and the groups' numbers when the schedulers were kept.
         self._first: list[dict] = []
         self._first_rates: list[dict] = []
-        #: States of a checkpoint for schedulers that the script has not made yet, and the rates that go with them.
+        #: The states from a checkpoint for schedulers that the script has not kept yet, and the groups' numbers with
+        #: them.
         self._waiting: list[dict] = []
         self._rates: list[dict] = []
 
     @property
     def _groups(self) -> list[dict]:
-        """As they are now: load_state_dict makes new ones."""
+        """The current param groups. They are not stored, because load_state_dict replaces them."""
         return [group for optimizer in self._optimizers for group in optimizer.param_groups]
 
     def keep(self, scheduler: Any) -> None:
@@ -95,14 +97,15 @@ class Schedulers:
         return bool(self._kept)
 
     def begin_late(self, clock: int) -> None:
-        """This worker begins in the middle of the job, and there is no state for it."""
+        """Notes that this worker begins in the middle of the job without a state."""
         self._lost = (f"rank {self._rank} goes on at clock {clock}, and no checkpoint has the state of its scheduler: its rates "
                       "would be those of the first clocks. Give the job `checkpoint: {every: ...}`. What ended this worker's life "
                       f"before is further up in its log (logs/worker-{self._rank}.log in the run's folder)")
 
     def check(self) -> None:
-        """At a step. A scheduler that is not kept would begin anew after a restart. All of torch's leave a mark on the groups
-        but ReduceLROnPlateau: that one is searched for at the first step and after the first change of a rate."""
+        """Raises Misuse if a scheduler is not kept, because it would begin again after a restart. Called at each step.
+        All of torch's schedulers except ReduceLROnPlateau leave a mark on the groups. A ReduceLROnPlateau is searched
+        for at the first step and after the first change of a rate."""
         if self._kept:
             if self._lost:
                 raise InvalidArgument(self._lost)
@@ -125,14 +128,15 @@ class Schedulers:
         self._before, self._rates_before = now, self.rates()
 
     def undo_clock(self) -> None:
-        """Their states are again those with which the clock began."""
+        """Restores the states and rates that the schedulers had when the clock began."""
         self._load(self._before, self._stepped, self._rates_before)
 
     def _have_stepped(self, now: list[dict]) -> list[bool]:
         return [old != new for old, new in zip(self._before, now)] if self._loaded is None else self._loaded
 
     def step_along(self) -> None:
-        """In a clock for which this worker has no batch, the others' schedulers step as in the clock before."""
+        """Steps the schedulers that stepped in the clock before. Called in a clock for which this worker has no batch,
+        so that all ranks keep the same rates."""
         for scheduler, stepped in zip(self._kept, self._stepped):
             if stepped and not isinstance(scheduler, ReduceLROnPlateau):
                 scheduler.step()
@@ -144,13 +148,14 @@ class Schedulers:
         return [{"class": type(each).__name__, "state": state_of(each.state_dict())} for each in self._kept]
 
     def checkpoint(self) -> list[dict]:
-        """The same, with what the next clock asks of the one before."""
+        """Returns what save() returns, with whether each scheduler stepped in the last clock, which step_along()
+        needs."""
         now = self.save()
         stepped = self._have_stepped(now)
         return [{**each, "stepped": number < len(stepped) and stepped[number]} for number, each in enumerate(now)]
 
     def rates(self) -> list[dict]:
-        """All numbers of the groups."""
+        """Returns all settings of the groups, without the parameters."""
         return [{key: value for key, value in group.items() if key != "params"} for group in self._groups]
 
     def load_first(self) -> None:
@@ -158,7 +163,7 @@ class Schedulers:
             self._load(self._first, [False] * len(self._first), self._first_rates)
 
     def load(self, checkpoint: list[dict]) -> None:
-        """The groups have the numbers that go with it."""
+        """Loads the states of a checkpoint. The groups must have the numbers of that checkpoint already."""
         self._load(checkpoint, [each.get("stepped", False) for each in checkpoint], self.rates())
 
     def _load(self, saved: list[dict], stepped: list[bool], rates: list[dict]) -> None:
@@ -174,6 +179,6 @@ class Schedulers:
             raise InvalidArgument(f"rank {self._rank}: the checkpoint's state is of the scheduler {saved['class']!r}, and this "
                                   f"is {type(scheduler).__name__}: keep the schedulers in the same order as before")
         scheduler.load_state_dict(merged(scheduler.state_dict(), saved["state"]))
-        # A new scheduler has set its first rate.
+        # A new scheduler has set its first rate, so the saved rates are set again.
         for group, rates in zip(self._groups, self._rates):
             group.update(rates)

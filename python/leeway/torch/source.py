@@ -1,4 +1,4 @@
-"""Batches of a dataset by number, read ahead by a loader's worker processes."""
+"""Reads the batches of a dataset by number. A loader's worker processes read ahead."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MASK = (1 << 64) - 1
 
 
 def seed_of(seed: int, rank: int, step: int) -> int:
-    """Of the random numbers in a step: other masks of dropout on each rank, the same after a restart. Steele, Lea and Flood
-    2014, the mix of splitmix64."""
+    """Returns the seed of the random numbers in a step. Each rank gets other dropout masks, and a restarted worker gets
+    the same ones again. The mixing function is splitmix64 of Steele, Lea and Flood 2014."""
     mixed = (seed * 0xD1342543DE82EF95 + rank * 0x9E3779B97F4A7C15 + step + 1) * 0x9E3779B97F4A7C15 & MASK
     mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & MASK
     mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & MASK
@@ -27,14 +27,14 @@ def seed_of(seed: int, rank: int, step: int) -> int:
 
 
 def seed_generators(seed: int) -> None:
-    """Those that a process has one of: Python's, numpy's and torch's."""
+    """Seeds the global random generators of Python, numpy and torch."""
     random.seed(seed)
     np.random.seed([seed & 0xFFFFFFFF, seed >> 32])
     torch.default_generator.manual_seed(seed)
 
 
 class Tensors:
-    """Batches of tensors or arrays with as many rows, without a call for each example."""
+    """Tensors or arrays with the same number of rows. A batch is read without a call for each example."""
 
     def __init__(self, arrays: Sequence[Any]) -> None:
         self._tensors = [array if isinstance(array, torch.Tensor) else torch.as_tensor(np.asarray(array))
@@ -52,21 +52,21 @@ class Tensors:
 
 
 def by_number(dataset: Any) -> Any:
-    """A tuple of tensors or arrays as one dataset; any other dataset as it is."""
+    """Returns a tuple of tensors or arrays as one dataset, and any other dataset unchanged."""
     if isinstance(dataset, (tuple, list)) and dataset and all(hasattr(part, "shape") for part in dataset):
         return Tensors(dataset)
     return dataset
 
 
 class _Batch(NamedTuple):
-    """What a loader's process is to read, and what it seeds its generators with before."""
+    """The rows that a loader's process reads, and the seed that it sets before."""
 
     seed: int
     rows: list[int]
 
 
 class _Seeded:
-    """A dataset of batches, over one of examples. It may go to another process."""
+    """Presents a dataset of examples as a dataset of batches. It may be sent to another process."""
 
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
@@ -79,7 +79,7 @@ class _Seeded:
 
 
 class _Collate:
-    """A loader's own, of the one list that a batch is; of no batch it makes nothing."""
+    """Calls a loader's own collate_fn with the list of examples that is the batch. Without a batch it returns None."""
 
     def __init__(self, collate: Callable[[list], Any]) -> None:
         self._collate = collate
@@ -89,7 +89,7 @@ class _Collate:
 
 
 class _Start:
-    """A loader's own worker_init_fn, which finds the script's dataset in get_worker_info()."""
+    """Calls a loader's own worker_init_fn, after it has put the script's dataset into get_worker_info()."""
 
     def __init__(self, own: Optional[Callable[[int], None]]) -> None:
         self._own = own
@@ -102,21 +102,21 @@ class _Start:
 
 
 class Ahead:
-    """Reads batches by a DataLoader, whose workers have those that come next. What comes next is a guess: a batch that
-    nobody asks for any more is read in vain."""
+    """Reads batches through a DataLoader, whose worker processes read ahead. The next batches are a guess, so a batch
+    that is not needed after all is dropped."""
 
     def __init__(self, dealer: Dealer, loader: DataLoader, info: Info) -> None:
         self._dealer, self._like, self._info = dealer, loader, info
         self._most = loader.prefetch_factor * loader.num_workers if loader.num_workers else 0
         self._wanted = -1
-        #: What the workers have, in order; None is a batch of nothing.
+        #: The numbers of the batches that the worker processes read, in order. None is an empty batch.
         self._under_way: collections.deque[Optional[int]] = collections.deque()
-        #: What came before it was asked for.
+        #: The batches that have arrived but are not needed yet, by number.
         self._ready: dict[int, Any] = {}
         self._batches: Optional[Iterator[Any]] = None
 
     def __iter__(self) -> Iterator[list[_Batch]]:
-        """The loader's batch sampler. It never ends."""
+        """Acts as the loader's batch sampler, without an end."""
         while True:
             expected = [self._wanted, *self._dealer.after(self._wanted, self._most)]
             number = next((each for each in expected if each not in self._under_way and each not in self._ready), None)
@@ -140,8 +140,8 @@ class Ahead:
         return batch
 
     def close(self) -> None:
-        """Ends the loader's processes. Collected as garbage, in its cycle with this sampler, a loader would wait five seconds
-        for each of them."""
+        """Ends the loader's processes. The loader and this sampler refer to each other. If the garbage collector ended
+        the loader, it would wait five seconds for each process."""
         self._batches = None
 
     def _loader(self) -> DataLoader:
@@ -156,8 +156,8 @@ class Ahead:
 
 
 class Source:
-    """Gives the examples of a batch: through a loader, if there is one. What is random in them is the batch's, wherever they
-    are read."""
+    """Returns the examples of a batch, through a loader if there is one. Random numbers in the examples depend on the
+    batch only, and not on the process that reads them."""
 
     def __init__(self, data: Any, collate: Optional[Callable], ahead: Optional[Ahead] = None) -> None:
         self._data, self._collate, self._ahead = data, collate or default_collate, ahead
@@ -170,12 +170,13 @@ class Source:
         return self._ahead.batch(pick.number)
 
     def close(self) -> None:
-        """There is no batch any more."""
+        """Ends the reading ahead, when no more batches are needed."""
         if self._ahead is not None:
             self._ahead.close()
 
     def seeded_batch(self, pick: Pick, seed: int) -> Any:
-        """And then what is random in the step is the batch's."""
+        """Returns a batch, and seeds the random generators, so that the random numbers in the step depend on the batch
+        only."""
         if self._ahead is None and not isinstance(self._data, Tensors):
             seed_generators(seed)
         batch = self.batch(pick)

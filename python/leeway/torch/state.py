@@ -1,8 +1,9 @@
-"""What a torch worker keeps between clocks, as tensors: the local optimizer's state and the model's own buffers.
+"""The state that a torch worker keeps between clocks: the local optimizers' states and the model's own buffers.
 
-It is a safetensors file, never a pickle. Its tensors are `optimizer/PARAMETER/KEY`, those of lists `list/PARAMETER/KEY/INDEX`,
-and `buffer/NAME`. Its metadata have `format`, the `class` of the optimizers, with commas, and, as JSON, the numbers of their
-param groups and of the schedulers, and the lengths of the lists."""
+It is a safetensors file, never a pickle. The names of its tensors are `optimizer/PARAMETER/KEY`, `buffer/NAME` and, for
+the elements of lists, `list/PARAMETER/KEY/INDEX`. The metadata are `format`, the `class` of the optimizers, separated
+by commas, and as JSON the numbers of their param groups (`groups`), the states of the schedulers (`schedulers`) and the
+lengths of the lists (`lists`)."""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ def _array(name: str, key: str, value: Any) -> np.ndarray:
 
 def save(optimizers: Sequence[torch.optim.Optimizer], names: Mapping[int, str],
          buffers: Mapping[str, torch.Tensor], schedulers: Sequence[dict] = ()) -> bytes:
-    """`names` of the parameters, by id; no optimizer where they have no state. Values that are neither tensors nor numbers,
-    nor lists of such, are refused by name."""
+    """Returns the state as the bytes of a safetensors file. `names` has the names of the parameters, by id. Raises
+    InvalidArgument for a value that is not a tensor, a number or a list of these."""
     tensors: dict[str, np.ndarray] = {f"buffer/{name}": buffer.detach().numpy() for name, buffer in buffers.items()}
     lengths: dict[str, int] = {}
     for parameter, state in (item for optimizer in optimizers for item in optimizer.state.items()):
@@ -62,8 +63,10 @@ def save(optimizers: Sequence[torch.optim.Optimizer], names: Mapping[int, str],
 
 def load(data: bytes, optimizers: Sequence[torch.optim.Optimizer], parameters: Mapping[str, nn.Parameter],
          buffers: Mapping[str, torch.Tensor], local: bool = True) -> list:
-    """Gives the states of schedulers. Raises InvalidArgument if the state is another optimizer's or model's. `local`: the
-    optimizers step here, and have states."""
+    """Loads the state into the optimizers and buffers, and returns the states of the schedulers. Raises InvalidArgument
+    if the state belongs to another optimizer or model.
+
+    local: whether the optimizers step in this worker, and so have states."""
     tensors, metadata = safetensors.loads(data)
     if metadata.get("format") != FORMAT or metadata.get("class") not in ("", _class_of(optimizers)):
         raise InvalidArgument(f"the checkpoint's state is of the optimizer {metadata.get('class')!r}, and this is "

@@ -1,7 +1,7 @@
-"""Whether the model and its optimizers still have the tensors that they had at join.
+"""Checks whether the model and its optimizers still have the tensors that they had at join.
 
-The hooks, the vector of weights and the servers know those, and no others. A new head, a pruned layer or a parameter that
-is given to an optimizer later would train in this worker alone, without a word."""
+The hooks, the vector of weights and the servers have only these tensors. Without the check, a new head, a pruned layer
+or a parameter that is added to an optimizer later would silently train in this worker alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ STAGES = ("A job trains the tensors that it has at join: other ones are another 
 
 
 def _places(model: nn.Module) -> tuple[list[tuple[dict, int]], list[tuple[dict, str, Any]]]:
-    """Where modules keep tensors and children: how many, and which. Some modules replace their counters in each pass."""
+    """Returns each dict in which a module keeps tensors or children, with its size, and the entries of all these dicts.
+    Integer tensors are left out of the entries, because some modules replace their counters in each pass."""
     kept = [place for module in model.modules() for place in (module._parameters, module._buffers, module._modules)]
     held = [(place, name, value) for place in kept for name, value in place.items()
             if not isinstance(value, torch.Tensor) or value.is_floating_point()]
@@ -37,7 +38,8 @@ class Structure:
                 for group in optimizer.param_groups]
 
     def change(self) -> Optional[str]:
-        """What has changed since join, in words, with what to do."""
+        """Returns an error text that says what has changed since join and what to do, or None if nothing has
+        changed."""
         if self._groups != self._grouped():
             return ("the optimizer has other parameters than at join (add_param_group, say), and the servers do not train them. "
                     + STAGES)
@@ -48,7 +50,8 @@ class Structure:
         return self._moved()
 
     def _other_tensors(self) -> Optional[str]:
-        """Some module has another thing than at join; that counts if it is a tensor that the job has."""
+        """Returns an error text if a tensor of the job was replaced, removed or added since join, or None. Other
+        changes of the modules are allowed."""
         now = {**dict(self._model.named_parameters()), **dict(persistent_buffers(self._model))}
         before = {**self._layout.parameters, **self._layout.buffers}
         for name, tensor in before.items():
@@ -64,8 +67,8 @@ class Structure:
     def _moved(self) -> Optional[str]:
         for name, parameter, address in self._addresses:
             if parameter.data_ptr() != address or parameter.dtype != torch.float32:
-                return (f"parameter {name}: it is no longer where join put it (it is {parameter.dtype} on {parameter.device}): "
-                        "model.to(), .half() and new tensors in place of `.data` go before join")
+                return (f"parameter {name}: it no longer uses the memory that join assigned (it is {parameter.dtype} on "
+                        f"{parameter.device}): call model.to() or .half(), or assign to `.data`, before join")
         for name, parameter in self._still:
             if parameter.requires_grad:
                 return f"parameter {name}: it was frozen at join and needs gradients now. " + STAGES

@@ -1,4 +1,4 @@
-"""The tensors of a joined model, and the vector of the job that has their values."""
+"""The tensors of a joined model, and the job's vector of weights, which holds their values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .writes import Writes
 
 
 class Weights:
-    """Trained parameters are views of the vector. Frozen ones and buffers stay the model's own, and are handed in as they
-    are. `local`: the trained values are the worker's to change."""
+    """Trained parameters are views of the vector. Frozen parameters and buffers keep their own memory, and their values
+    are copied into each contribution. `local`: whether the worker may change the trained values."""
 
     def __init__(self, session: Session, layout: Layout, local: bool) -> None:
         self._session, self._layout = session, layout
@@ -28,7 +28,7 @@ class Weights:
         return self.vector[place.first:place.first + place.count].view(place.shape)
 
     def _take(self) -> None:
-        """Once: every tensor begins with the servers' values."""
+        """Gives every tensor the servers' values, at join."""
         self._session.settle()
         with torch.no_grad():
             for name, parameter in self._layout.trained.items():
@@ -37,7 +37,7 @@ class Weights:
                 tensor.copy_(self._view(name))
 
     def put_back(self, vector: torch.Tensor) -> None:
-        """The clock that is open begins again with these values."""
+        """Writes these values into the model, because the open clock begins again with them."""
         self.vector.copy_(vector)
         with torch.no_grad():
             for name, parameter in self._layout.frozen.items():
@@ -50,18 +50,19 @@ class Weights:
                 vector[place.first:place.first + place.count].view(place.shape).copy_(tensor)
 
     def count_writes(self, parameters: Iterable[nn.Parameter]) -> None:
-        """The servers have updated these. Autograd hears of it as of an optimizer's step, so that a graph from before it that
-        needs their old values is an error in backward(), as in PyTorch."""
+        """Counts the servers' update of these parameters as a write, as after an optimizer's step. If an older graph
+        needs the old values, its backward() then raises an error, as in PyTorch."""
         for parameter in parameters:
-            parameter.detach().view(-1)[:0].zero_()  # It has the parameter's count of writes.
+            parameter.detach().view(-1)[:0].zero_()  # An empty view, which shares the parameter's count of writes.
         self._writes.accept()
 
     def accept(self) -> None:
-        """What was written so far is known."""
+        """Accepts all writes so far, so that check() does not report them."""
         self._writes.accept()
 
     def check(self, clock_is_open: bool) -> None:
-        """Values that were put back, as after an evaluation with others, count for nothing."""
+        """Raises Misuse if the script has changed a parameter that it may not change. Values that the script has
+        restored, for example after an evaluation with other weights, are no change."""
         written = self._writes.names()
         if written:
             self._check_written(written, clock_is_open)
@@ -84,7 +85,8 @@ class Weights:
                 raise Misuse(f"rank {rank}, parameter {name}: the script has changed it (load_state_dict, a clamp, or an "
                              "optimizer that join did not get, say), and in a gradient exchange the weights are the servers'. Load weights before join. To "
                              "change them while training, train with `exchange: {type: delta}`, where they are the worker's. "
-                             "Values that are put back are no change, if the forward passes between are under torch.no_grad()")
+                             "A script may change values and restore them if the forward passes in between run under "
+                             "torch.no_grad()")
 
     def close(self) -> None:
         self._writes.close()

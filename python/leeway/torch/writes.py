@@ -1,9 +1,9 @@
-"""Notices what a script writes into parameters that are not the worker's to change.
+"""Detects a script's writes into parameters that the worker may not change.
 
-Torch counts in-place changes of a tensor (`_version`), and those of load_state_dict are such. The client's writes go to the
-memory and are not counted. What `.data` gives has a count of its own, and lives for one statement as a rule. So of a
-watched parameter `.data` gives the same tensor each time, and its count is looked at, too. Nothing is compared: that would
-cost a pass over the memory in each step."""
+Torch counts the in-place changes of a tensor in `_version`, including those by load_state_dict. The client writes into
+the memory directly, so torch does not count its writes. The tensor that `.data` returns has a count of its own, and
+usually lives for one statement only. So `.data` of a watched parameter returns the same tensor each time, and the count
+of that tensor is checked, too. Values are not compared, because that would cost a pass over the memory in each step."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import torch
 from torch import nn
 
 _DATA = torch._C._TensorBase.data
-#: By the parameter's id: it, and what its `.data` gives.
+#: The watched parameters and the tensors that their `.data` returns, by the parameter's id.
 _kept: dict[int, tuple["weakref.ref[nn.Parameter]", torch.Tensor]] = {}
 
 
 class _Data:
-    """In place of nn.Parameter.data, for all parameters: only those in _kept differ."""
+    """Replaces nn.Parameter.data for all parameters. Only the parameters in _kept behave differently."""
 
     def __get__(self, parameter: Optional[nn.Parameter], owner: Any = None) -> Any:
         if parameter is None:
@@ -30,7 +30,7 @@ class _Data:
     def __set__(self, parameter: nn.Parameter, value: torch.Tensor) -> None:
         kept = _kept.get(id(parameter))
         if kept is not None and kept[1] is not value:
-            del _kept[id(parameter)]  # It lies elsewhere now.
+            del _kept[id(parameter)]  # The parameter has other memory now.
         _DATA.__set__(parameter, value)
 
 
@@ -47,11 +47,11 @@ class Writes:
         return [(parameter._version, data._version, parameter.data_ptr()) for _, parameter, data in self._watched]
 
     def accept(self) -> None:
-        """What was written so far is known."""
+        """Accepts all writes so far, so that names() does not report them."""
         self._known = self._now()
 
     def names(self) -> list[str]:
-        """Of the parameters that were written into since then."""
+        """Returns the names of the parameters that were written since the last accept()."""
         now = self._now()
         if now == self._known:
             return []

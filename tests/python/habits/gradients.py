@@ -1,4 +1,4 @@
-"""Gradients, and the optimizers that take them."""
+"""Gradients, and the optimizers that use them."""
 
 import torch
 from torch import nn

@@ -60,7 +60,8 @@ def five_steps_of_the_critic(run):
 @row(two=True)
 @row("delta")
 def three_steps_of_the_critic(run):
-    """The generator's steps are fewer, and Adam counts them by itself. Both have weight decay."""
+    """The generator steps less often than the critic, and its Adam counts only its own steps.
+    Only the generator has weight decay."""
     gan = Gan()
     first, second = (torch.optim.Adam(network.parameters(), lr=0.01, betas=(0.5, 0.9), weight_decay=decay)
                      for network, decay in ((gan.generator, 0.1), (gan.critic, 0)))
@@ -80,7 +81,7 @@ def three_steps_of_the_critic(run):
 @row(two=True)
 @row("delta")
 def three_optimizers_with_schedulers(run):
-    """Their order is not that of the model."""
+    """The list of the optimizers is not in the order of the model's layers."""
     model = network(widths=(6, 8, 8, 3))
     kinds = [torch.optim.AdamW(model[number].parameters(), lr=rate, weight_decay=0.1)
              for number, rate in ((2, 0.01), (4, 0.003), (0, 0.02))]
@@ -100,7 +101,8 @@ def three_optimizers_with_schedulers(run):
 @row(two=True)
 @row("delta")
 def deterministic_policy_gradient(run):
-    """The actor learns by the critic's new weights, and zero_grad() drops what the critic gets of that."""
+    """The actor learns with the critic's new weights. zero_grad() drops the gradients that the critic gets from
+    this."""
     model = nn.ModuleDict({"actor": network(1, (6, 8, 2)), "critic": network(2, (8, 8, 1))})
     actor = torch.optim.Adam(model["actor"].parameters(), lr=0.003)
     critic = torch.optim.Adam(model["critic"].parameters(), lr=0.01, weight_decay=0.01)

@@ -73,7 +73,7 @@ def a_rate_for_each_layer(run):
 @row(two=True)
 @row("delta")
 def a_scheduler_from_before_join(run):
-    """Its first rate is 0."""
+    """The first rate of the scheduler is 0."""
     model = network()
     optimizer = sgd(model.parameters())
     scheduler = schedulers.LambdaLR(optimizer, lambda step: min(1, step / 5))
@@ -98,7 +98,7 @@ def a_rate_that_follows_the_loss(run):
 @row(two=True)
 @row("delta")
 def a_rate_of_the_scripts_own(run):
-    """Set before each forward pass (nanoGPT)."""
+    """The script sets the rate before each forward pass, as nanoGPT does."""
     model = network()
     optimizer = sgd(model.parameters())
     job = run.join(model, optimizer)
@@ -113,7 +113,7 @@ def a_rate_of_the_scripts_own(run):
 
 @row(two=True)
 def a_rate_set_before_the_step(run):
-    """Between backward() and step()."""
+    """The script sets the rate between backward() and step()."""
     model, numbers = network(), itertools.count(2)
     optimizer = sgd(model.parameters())
     return trained(run, model, optimizer, between=lambda: optimizer.param_groups[0].update(lr=0.1 / next(numbers)))

@@ -27,7 +27,7 @@ def sgd(parameters, **options):
 
 
 def train(model, optimizer, batches, after=lambda: None, loss=F.cross_entropy, between=lambda: None):
-    """`between` is called between backward() and step()."""
+    """Trains on the batches. `between` is called between backward() and step()."""
     for x, y in batches:
         optimizer.zero_grad()
         loss(model(x), y).backward()

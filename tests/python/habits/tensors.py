@@ -1,4 +1,4 @@
-"""Tensors other than at join, and parameters without a gradient."""
+"""Tensors that change after join, and parameters without a gradient."""
 
 import functools
 
@@ -67,7 +67,7 @@ def pruned_before(run):
 @row(stages=2)
 @row("delta", stages=2)
 def fine_tuning_in_two_stages(run):
-    """First a new head on a frozen body, then all of it at a smaller rate."""
+    """Trains a new head on a frozen body, and then the whole model at a smaller rate."""
     body = network(widths=(6, 8, 8))
     body.requires_grad_(False)
     model = nn.Sequential(body, nn.Linear(8, 3))

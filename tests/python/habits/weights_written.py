@@ -61,7 +61,7 @@ def decay_by_hand(run):
 @row(refused=CHANGED)
 @row("delta")
 def lookahead(run):
-    """Zhang, Lucas, Hinton and Ba 2019: every fifth step goes half the way back to slow weights."""
+    """Every fifth step goes half of the way back to slow weights (Zhang, Lucas, Hinton and Ba 2019)."""
     model = network()
     optimizer = sgd(model.parameters())
     job = run.join(model, optimizer)
@@ -78,7 +78,7 @@ def lookahead(run):
 @row(refused=CHANGED)
 @row("delta")
 def sharpness_aware(run):
-    """Foret et al. 2021: the gradient is taken where the nearby loss is worst."""
+    """The gradient is computed at the nearby weights with the largest loss (Foret et al. 2021)."""
     model = network()
     optimizer = sgd(model.parameters())
     job = run.join(model, optimizer)
@@ -99,8 +99,8 @@ def sharpness_aware(run):
     return weights(model)
 
 
-@row(refused="no longer where join put it")
-@row("delta", refused="no longer where join put it")
+@row(refused="no longer uses the memory that join assigned")
+@row("delta", refused="no longer uses the memory that join assigned")
 def from_a_vector(run):
     model = network()
 
