@@ -169,10 +169,6 @@ absl::Status CheckSecurity(const PlacedJob& placed, const KubernetesRun& run) {
 absl::Status TakeKeys(const KubernetesOptions& options, const PlacedJob& placed,
                       KubernetesRun& run) {
   if (options.secrets.has_value()) {
-    if (options.secrets->empty()) {
-      return absl::InvalidArgumentError(
-          "--secrets: is empty; say --insecure for a run in plain text");
-    }
     run.secrets = *options.secrets;
   } else if (options.insecure) {
     run.secrets.clear();

@@ -81,7 +81,7 @@ REFUSED = [
     (["--run-dir", "s3://a", "--store-secret", "keys"], "--run-dir: "),
     (["--run-dir", "s3://runs/a"], "--store-secret: required with an object store"),
     (["--name", "first-server"], "--name first-server: objects of a run first would have this name"),
-    (["--secrets", ""], "--secrets: is empty; say --insecure"),
+    (["--secrets", ""], "--secrets: the value is empty"),
     (["--set", "transport.type=shm"], "transport.type: pods share no memory"),
     (["--set", "workers.device=cuda:1"], "workers.device: cuda:1: a pod's only GPU is cuda:0"),
     (["--set", "data.train={type: csv, files: /data/a.csv}"], "the job reads /data/a.csv: a worker's pod reads"),

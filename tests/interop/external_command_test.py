@@ -83,7 +83,7 @@ def trains(runs):
         has(runs.log(rank), "threads 3\n", "rate 0.2\n")
     brought = [event["message"] for event in runs.events() if event["event"] == "update_brought"]
     assert len(brought) == 1, brought
-    has(brought[0], "{type: sgd, momentum: 0.5, weight_decay: 0.0001, learning_rate: 0.2}, by worker ")
+    has(brought[0], "{type: sgd, momentum: 0.5, weight_decay: 0.0001, learning_rate: 0.2}, brought by worker ")
     job = (runs.run_dir / "job.yaml").read_text()
     has(job, "model: {type: external}\n", "data: {batch_size: 64, type: external, examples: 3823}\n")
     assert "update" not in job, job

@@ -64,7 +64,7 @@ def data_plane_attacks(attacker):
             (BAD, "payload: 0 values, the block has 256", attacker.header(), b""),
             (BAD, "payload: 255 values", attacker.header(), whole[4:]),
             (BAD, "payload: 257 values", attacker.header(), whole + b"\0\0\0\0"),
-            (BAD, "payload: 1023 bytes are not whole float32", attacker.header(), whole[1:]),
+            (BAD, "payload: 1023 bytes are not a whole number of float32 values", attacker.header(), whole[1:]),
             (BAD, "value 0 (dense_1/weight[0] of the model) is not finite", attacker.header(),
              attacker.payload(i0=np.nan)),
             (BAD, "value 255 (dense_1/weight[255] of the model) is not finite", attacker.header(),

@@ -99,7 +99,7 @@ class Join(unittest.TestCase):
                 (INVALID_ARGUMENT, "'w' has an invalid kind", {"tensors": tensors_of(b"w", kind=4)}),
                 (INVALID_ARGUMENT, "another tensor has the same name", {"tensors": tensors_of(b"w", b"w"), "tensor_count": 2}),
                 (INVALID_ARGUMENT, "put trained tensors first", {"tensors": behind, "tensor_count": 2}),
-                (INVALID_ARGUMENT, "0 values, the tensors have 1500 elements", {"initial": None}),
+                (INVALID_ARGUMENT, "0 values, but the tensors have 1500 elements", {"initial": None}),
                 (INVALID_ARGUMENT, "not YAML", {"update": b"{type"})):
             with self.subTest(text):
                 job = ctypes.c_void_p(1)
@@ -221,7 +221,7 @@ class Calls(unittest.TestCase):
         for _ in range(2):
             program.works("leave", FINISHED, None, 20)
         for name, arguments in {"begin": (1, None), "settle": (1,), "final": (0, 1)}.items():
-            program.gives(MISUSE, "this is after it has left", name, *arguments)
+            program.gives(MISUSE, "not after it has left", name, *arguments)
         self.ends_by(0)
 
     def test_final_twice(self):

@@ -60,7 +60,7 @@ MODELS = {
         "model.layers.0.residual.shortcut.1", "window size 9"),
     "branches of different heights": (
         pictures("{concat: {branches: [{layers: [{relu: {}}]}, {layers: [{max_pool: {}}]}]}}", DENSE),
-        "model.layers.0", "branch 1 gives 4 x 4 x 3", "must be the same"),
+        "model.layers.0", "branch 1 computes 4 x 4 x 3", "must be the same"),
     "one branch": (pictures("{concat: {branches: [{layers: [{relu: {}}]}]}}", DENSE),
                    "model.layers.0.concat.branches", "at least 2"),
     "a repeat that shrinks until nothing is left": (pictures("{repeat: {times: 4, layers: [{max_pool: {}}]}}", DENSE),
