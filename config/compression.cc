@@ -10,7 +10,6 @@
 #include "common/suggestion.h"
 #include "config/external.h"
 #include "config/model/layer_tree.h"
-#include "config/schema.h"
 
 namespace leeway {
 namespace {

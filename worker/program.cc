@@ -10,7 +10,6 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include "common/address.h"
 #include "common/command_line/command_line.h"
 #include "common/command_line/environment_place.h"
 #include "common/command_line/security_flags.h"

@@ -24,7 +24,6 @@
 #include "worker/data/sources/job_files.h"
 #include "worker/data/sources/test_data.h"
 #include "worker/data/sources/training_data.h"
-#include "worker/device/make_backend.h"
 #include "worker/device/rank_device.h"
 #include "worker/model/model.h"
 #include "worker/trainer.h"

@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "bench/raw/axpy.h"
 #include "common/buffer.h"
-#include "common/status.h"
 
 namespace leeway {
 namespace {

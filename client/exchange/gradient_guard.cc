@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/exchange/finite.h"
 

@@ -1,6 +1,5 @@
 #include "client/transport/queue_driver.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "common/clock.h"

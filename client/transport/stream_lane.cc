@@ -9,7 +9,6 @@
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
-#include "common/rpc/grpc_status.h"
 #include "common/rpc/local_sockets.h"
 #include "common/status.h"
 #include "common/wire/frame_head.h"

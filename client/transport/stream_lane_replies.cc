@@ -10,12 +10,10 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <spdlog/spdlog.h>
 
-#include "absl/strings/str_cat.h"
 #include "client/transport/stream_lane.h"
 #include "common/printable.h"
 #include "common/retry_hint.h"
 #include "common/status.h"
-#include "common/wire/frame_head.h"
 
 namespace leeway {
 namespace {

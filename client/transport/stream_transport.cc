@@ -14,7 +14,6 @@
 #include "absl/strings/str_join.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/grpc_status.h"
-#include "common/rpc/host.h"
 #include "common/rpc/queue_event.h"
 #include "leeway/v1/parameter_server.grpc.pb.h"
 

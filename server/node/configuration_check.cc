@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/blocks.h"
@@ -16,8 +15,8 @@
 #include "config/length.h"
 #include "config/rules.h"
 #include "config/shards.h"
-#include "server/checkpoint/checkpoint_dir.h"
 #include "server/coordinator/core/schema.h"
+#include "server/core/checkpoint_names.h"
 
 namespace leeway {
 namespace {

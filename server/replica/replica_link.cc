@@ -11,7 +11,6 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "common/rpc/channel.h"
-#include "common/rpc/grpc_status.h"
 #include "common/rpc/local_sockets.h"
 #include "common/rpc/queue_event.h"
 #include "common/wire/wire.h"

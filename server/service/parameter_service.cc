@@ -4,11 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
 #include "absl/strings/str_cat.h"
-#include "common/counted.h"
-#include "common/rpc/grpc_status.h"
 #include "common/service/unary_call.h"
 #include "common/status.h"
 #include "common/wire/wire.h"

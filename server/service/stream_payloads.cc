@@ -1,8 +1,6 @@
 // Finds the payloads of a stream's requests: in its frames, or in memory that the peer has offered.
-#include <algorithm>
 #include <functional>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/channel.h"

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/job_key.h"
-#include "common/status.h"
 #include "worker/data/examples.h"
 
 namespace leeway {

@@ -13,7 +13,6 @@
 #include "worker/data/csv_columns.h"
 #include "worker/data/csv_fields.h"
 #include "worker/data/labels.h"
-#include "worker/data/limits.h"
 #include "worker/data/text.h"
 
 namespace leeway {

@@ -4,8 +4,6 @@
 
 #include <sys/mman.h>
 
-#include "common/status.h"
-
 namespace leeway {
 
 absl::StatusOr<FileContent> FileContent::Map(int descriptor, size_t size, const std::string& path) {

@@ -9,7 +9,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "common/job_key.h"
 #include "common/plugins/guarded.h"
 #include "common/status.h"
 #include "worker/layers/limits.h"

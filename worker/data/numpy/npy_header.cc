@@ -6,7 +6,6 @@
 
 #include "absl/strings/numbers.h"
 #include "common/status.h"
-#include "worker/data/limits.h"
 #include "worker/data/text.h"
 
 namespace leeway {
