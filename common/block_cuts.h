@@ -1,5 +1,4 @@
-// Where a model's tensors ask for a block of their own (coordinator.proto,
-// TensorSpec.begins_block).
+// The cuts for which a model's schema asks (coordinator.proto, TensorSpec.begins_block).
 #pragma once
 
 #include "common/blocks.h"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -163,7 +162,7 @@ class GradientSteps : public StepExchange {
 
   const v1::ModelSchema& schema() const { return context().registration.schema(); }
 
-  // What is left out of a block would leave with the rest of it by the residual, and get lost.
+  // A residual of skipped elements would be sent with the rest of their block, and so be lost.
   absl::Status CheckSkips(const ContributionRates& rates) const {
     const bool skips =
         rates != nullptr &&

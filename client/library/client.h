@@ -117,9 +117,9 @@ typedef struct leeway_join_options {
   const char* update;
   /* How many seconds to look for server 0. 0 means 120. */
   double start_seconds;
-  /* Tensors, by their place in `tensors`, rising, with which a block begins: what is before one and
-   * what is behind can then be final and waited for apart, within a clock. None as a rule. Gradient
-   * exchanges only; others do not look at it. */
+  /* The tensors with which a block begins, by their place in `tensors`, rising. The elements before
+   * and after such a tensor's beginning can be final and waited for separately within a clock.
+   * Usually there are none. For gradient exchanges only; others ignore it. */
   const size_t* begins_block;
   size_t begins_block_count;
 } leeway_join_options;

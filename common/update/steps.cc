@@ -1,7 +1,7 @@
-// Counts the updates of each element beside any rule (job.proto, Update.steps_by_element), so that
-// a contribution may leave out a part of a block (RatePart.skip): a rule's step number is then that
-// of the element, as PyTorch counts the steps of each parameter. Float32, as PyTorch's: from 2^24
-// on the number stays, where a bias correction has long been 1.
+// Counts the updates of each element for any rule (job.proto, Update.steps_by_element), so that a
+// contribution may skip a part of a block (RatePart.skip). The rule's step number is then that of
+// the element, as PyTorch counts the steps of each parameter. The count is a float32, as PyTorch's
+// is. It stops at 2^24, where a bias correction has long been 1.
 #include <algorithm>
 #include <utility>
 

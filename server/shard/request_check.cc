@@ -31,7 +31,7 @@ struct RateDifference {
   // The parts of the two lists at this element.
   UpdatePart one, other;
 
-  // In words, of two workers, and of the element by its name.
+  // Returns the message about two workers. `name` is the element's name.
   std::string Text(uint32_t first, uint32_t second, absl::string_view name) const {
     if (one.skip != other.skip) {
       return absl::StrCat("workers ", first, " and ", second, " update different tensors: worker ",
@@ -48,7 +48,7 @@ struct RateDifference {
   }
 };
 
-// What a part does, but for where it ends. The rate of one that is skipped is nothing.
+// Returns whether the parts have the same effect on an element. The rate of a skipped part has none.
 bool Alike(const UpdatePart& one, const UpdatePart& other) {
   return one.skip == other.skip && (one.skip || one.rate == other.rate);
 }

@@ -28,10 +28,10 @@ struct Contribution {
   // Whether another worker's contribution already includes this one (workers.per_host: combine). If
   // true, this contribution has no values and is not added up.
   bool combined = false;
-  // What the learning rate is multiplied by, of the block's trained elements, and which of them it
-  // does not update; none: 1, and all.
+  // In parts that cover the block's trained elements: the factor of the learning rate, and whether
+  // the elements are skipped. If empty, the factor is 1 and no element is skipped.
   std::vector<UpdatePart> rates = {};
-  // It updates no element of the block, and came without values.
+  // Whether the contribution skips the whole block. If true, it has no values.
   bool skips_block = false;
 
   bool has_values() const { return !combined && !skips_block; }
@@ -40,9 +40,8 @@ struct Contribution {
 // Thread-safe. All errors are INVALID_ARGUMENT and name the worker, the block and the clock.
 class RequestCheck {
  public:
-  // `store` outlives it. `combines`: contributions may be part of another one.
-  // `has_rate`: the job's updates have a learning rate. (Whether parts of them may be skipped, the
-  // store's rule says.)
+  // `store` outlives it. `combines`: contributions may be part of another one. `has_rate`: the
+  // job's updates have a learning rate. The store says whether parts of a block may be skipped.
   RequestCheck(const BlockStore& store, uint32_t workers, v1::ModelSchema schema,
                bool combines = false, bool has_rate = true)
       : store_(store),
@@ -64,9 +63,9 @@ class RequestCheck {
   // The same for a contribution that may be part of another one and then has no values.
   absl::StatusOr<Contribution> OpenContribution(const v1::ExchangeHeader& header,
                                                 FloatPayload payload) const;
-  // What a set that is applied as one aggregate multiplies the learning rate by, and what it does
-  // not update: what each that moves something says. The error names two that differ. It is a view
-  // of `contributions`.
+  // Returns the rates of a set that is applied as one aggregate, as a view of `contributions`. All
+  // contributions with examples must have the same rates; the error names two workers whose rates
+  // differ.
   absl::StatusOr<std::span<const UpdatePart>> CommonRates(
       uint32_t block, std::span<const Contribution> contributions) const;
   // Returns an error if a value is not finite. Reads all values.
@@ -79,7 +78,7 @@ class RequestCheck {
  private:
   std::string Element(uint32_t block, size_t index) const;
   absl::StatusOr<std::vector<UpdatePart>> Rates(const v1::ExchangeHeader& header) const;
-  // The same of one with rates and no payload, which may leave the whole block out.
+  // The same for a contribution with rates and no payload, which may skip the whole block.
   absl::StatusOr<Contribution> OpenSkipping(const v1::ExchangeHeader& header,
                                             FloatPayload payload) const;
 

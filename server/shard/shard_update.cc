@@ -1,6 +1,5 @@
 // A shard's update of a block, from the decision to the next version.
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "common/update/combine.h"
@@ -68,8 +67,8 @@ Shard::Outbox Shard::Run(Slot& slot, Running running) {
   const auto rates = check_.CommonRates(slot.block, running.contributions);
   if (!rates.ok()) return RejectAll(slot, std::move(running), rates.status());
   const ContributionWeights weights = Weights(running.contributions);
-  // No example is behind it, everybody says that another has it, or leaves the block out: nothing
-  // changes.
+  // No value changes if no contribution has examples and values. Each one may be part of another
+  // one, or skip the block.
   const bool skip =
       !elastic_ && std::all_of(weights.begin(), weights.end(),
                                [](const ContributionWeight& w) { return w.trained == 0.0f; });

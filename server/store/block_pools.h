@@ -1,4 +1,5 @@
-// Memory for the values of a model's blocks: all are of one size, but for the last before each cut.
+// Memory for the values of a model's blocks: all have one size, except the last block before each
+// cut and before the end.
 #pragma once
 
 #include <cstdint>

@@ -125,8 +125,8 @@ class BlockStore {
   // computes, both without the caller's lock. The block does not change before Commit. Run returns
   // false if the result is not finite (common/update/apply.h); the write must then be dropped.
   BlockWrite Begin(uint32_t block) const;
-  // `rates`: what the step's learning rate is multiplied by in the trained elements, and which of
-  // them stay as they are; none: 1.
+  // `rates` has the factors of the step's learning rate, and says which trained elements are
+  // skipped. If it is empty, the factor is 1 and no element is skipped.
   bool Run(uint32_t block, const BlockWrite& write,
            std::span<const FloatPayload* const> contributions,
            std::span<const ContributionWeight> weights, const UpdateStep& step,
