@@ -1,5 +1,4 @@
 // Payloads in every encoding: as a stranger's bytes, and as floats that our own codecs encode.
-#include <bit>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -7,16 +6,14 @@
 #include "common/codec/codec.h"
 #include "common/codec/encoded.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/same_bits.h"
 
 namespace leeway::codec {
 namespace {
 
 constexpr uint32_t kCountMax = 1200;
 
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
-}
+using testing::SameBits;
 
 // Opens the bytes in pieces of `piece` bytes (0: one piece), each in memory of its own, so that
 // reading beyond a piece is found.

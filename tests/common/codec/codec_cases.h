@@ -10,6 +10,7 @@
 #include "common/codec/codec.h"
 #include "common/codec/encoded.h"
 #include "common/philox.h"
+#include "tests/same_bits.h"
 
 namespace leeway::testing {
 
@@ -76,11 +77,6 @@ inline std::vector<uint8_t> Encode(const Codec& codec, std::span<const float> va
   std::vector<uint8_t> bytes(codec.MaxBytes(values.size()));
   bytes.resize(codec.Encode(values, residual, bytes));
   return bytes;
-}
-
-inline bool SameBits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
 }  // namespace leeway::testing

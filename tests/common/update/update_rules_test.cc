@@ -1,5 +1,4 @@
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -9,9 +8,12 @@
 #include "common/update/rule.h"
 #include "leeway/v1/job.pb.h"
 #include "tests/catch.h"
+#include "tests/same_bits.h"
 
 namespace leeway::update_rules {
 namespace {
+
+using testing::SameBits;
 
 constexpr float kRate = 0.05f;
 
@@ -142,10 +144,6 @@ std::vector<float> Draw(size_t count, uint64_t key) {
   std::vector<float> values(count);
   for (float& value : values) value = static_cast<float>(stream.Normal());
   return values;
-}
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 // Compares eight steps of some elements with their formula.

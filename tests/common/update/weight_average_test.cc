@@ -1,7 +1,6 @@
 // The moving average of the weights, against its formula in double.
 #include <cmath>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -1,9 +1,8 @@
 // A library's convolutions of any shape, compared with the same in double.
 #include "worker/compute/onednn/cpu_library.h"
 
-#include <cstring>
-
 #include "common/buffer.h"
+#include "tests/same_bits.h"
 #include "tests/skip.h"
 #include "tests/worker/model/reference.h"
 #include "tests/worker/model/support.h"
@@ -106,10 +105,6 @@ void CheckAgainstDouble(const Problem& problem, const Results& results) {
   CHECK(RelativeError(results.y, expected_y) < kTolerance);
   CHECK(RelativeError(results.dweight, dweight) < kTolerance);
   CHECK(RelativeError(results.dx, expected.x) < kTolerance);
-}
-
-bool SameBits(const Floats& a, const Floats& b) {
-  return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 TEST_CASE(

@@ -1,11 +1,11 @@
 // Layers that are computed again in the backward pass: less memory, and the same bits.
-#include <cstring>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "config/model/layer_tree.h"
 #include "config/model/named_models.h"
+#include "tests/same_bits.h"
 #include "tests/worker/model/random_tree.h"
 #include "tests/worker/model/support.h"
 #include "worker/model/train_observer.h"
@@ -81,10 +81,6 @@ std::vector<float> Trained(Model& model, const Data& data) {
   losses.push_back(static_cast<float>(model.Evaluate(BatchOf(data, 9), newest)->loss_sum));
   newest.insert(newest.end(), losses.begin(), losses.end());
   return newest;
-}
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 TEST_CASE("a tree with layers that are computed again has the bits of one without") {
