@@ -1,7 +1,6 @@
 #include "common/machine.h"
 
 #include <algorithm>
-#include <fstream>
 #include <thread>
 
 #include <sched.h>

@@ -2,7 +2,6 @@
 #include <string>
 
 #include "config/job.h"
-#include "config/validate.h"
 #include "tests/catch.h"
 #include "tests/config/bad_job.h"
 #include "tests/config/sample_job.h"

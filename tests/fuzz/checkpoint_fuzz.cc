@@ -2,7 +2,6 @@
 // checksum covers, and this file writes the checksums, so that the readers behind them are reached.
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <vector>
 

@@ -1,6 +1,5 @@
 // MANIFEST.json and coordinator.json. The line with the digest is added here, unless the first byte
 // says otherwise: behind a wrong digest nothing is read.
-#include <filesystem>
 #include <fstream>
 
 #include "common/files/sha256.h"

@@ -1,7 +1,6 @@
 // Safetensors files of other programs. The header's length is written here, unless the first byte
 // says otherwise, so that the bytes behind it are reached.
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <vector>
 

@@ -4,7 +4,6 @@
 #include <future>
 #include <set>
 #include <span>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
@@ -17,13 +16,11 @@
 #include "bench/exchange_report.h"
 #include "bench/raw/raw_transfer.h"
 #include "bench/transport_bench.h"
-#include "bench/transport_report.h"
 #include "common/files/files.h"
 #include "common/process/process.h"
 #include "common/process/process_usage.h"
 #include "config/job.h"
 #include "launcher/commands/command_support.h"
-#include "launcher/commands/commands.h"
 #include "launcher/doctor/job_exchange.h"
 #include "launcher/doctor/peer.h"
 #include "tests/catch.h"

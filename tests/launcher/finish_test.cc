@@ -1,7 +1,6 @@
 // What a run leaves behind and what is reported about it, even if it was started more than once.
 #include "launcher/commands/finish.h"
 
-#include "absl/strings/str_cat.h"
 #include "common/exit_code.h"
 #include "common/files/files.h"
 #include "config/job.h"

@@ -2,9 +2,6 @@
 // reads the file.
 #include "launcher/inspect/inspect.h"
 
-#include <cstring>
-
-#include "absl/strings/str_replace.h"
 #include "config/job.h"
 #include "launcher/inspect/array_pairs.h"
 #include "launcher/inspect/statistics.h"

@@ -1,7 +1,6 @@
 #include "launcher/supervision/supervisor.h"
 
 #include <chrono>
-#include <ctime>
 #include <filesystem>
 
 #include "common/exit_code.h"

@@ -1,7 +1,6 @@
 #include "tests/sim/exhaustive.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <unordered_set>
 #include <utility>

@@ -1,7 +1,5 @@
 #include "tests/sim/host.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 
 namespace leeway::sim {

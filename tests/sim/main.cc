@@ -1,6 +1,5 @@
 // leeway_sim: runs many schedules of a simulated job, or prints one of them line by line.
 #include <cstdio>
-#include <ctime>
 #include <map>
 #include <string>
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace leeway::sim {

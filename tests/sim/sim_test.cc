@@ -1,6 +1,5 @@
 // Runs a few thousand schedules each time; leeway_sim runs a million (README.md). For each promise
 // there is also a driver that breaks it, and the simulator must find that bug.
-#include <string>
 
 #include "tests/catch.h"
 #include "tests/sim/exhaustive.h"

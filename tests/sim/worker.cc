@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "tests/sim/values.h"
 
 namespace leeway::sim {

@@ -1,7 +1,5 @@
 #include "tests/sim/world.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 
 namespace leeway::sim {

@@ -10,7 +10,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "common/rpc/grpc_status.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
 #include "leeway/v1/parameter_server.pb.h"
 #include "tests/whole/job_rig.h"

@@ -18,7 +18,6 @@
 #include <CLI/CLI.hpp>
 #include <sys/resource.h>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/base/bench_job.h"
 #include "bench/base/bench_process.h"

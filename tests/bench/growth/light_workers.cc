@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <thread>
-#include <utility>
 
 #include "common/rpc/channel.h"
 #include "common/status.h"

@@ -1,5 +1,4 @@
 // A client whose payloads are compressed.
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>

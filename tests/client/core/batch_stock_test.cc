@@ -1,7 +1,5 @@
 #include "client/core/batch_stock.h"
 
-#include <optional>
-#include <utility>
 #include <vector>
 
 #include "tests/catch.h"

@@ -1,7 +1,6 @@
 // What happens to a gradient that is not finite, or too long.
 #include "client/exchange/gradient_guard.h"
 
-#include <cmath>
 #include <limits>
 #include <vector>
 

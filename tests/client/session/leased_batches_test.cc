@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "common/interval_set.h"

@@ -5,7 +5,6 @@
 #include <future>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <string>
 
 #include "client/calls/parameter_client.h"

@@ -1,6 +1,5 @@
 // The bytes of each encoding, and its arithmetic against references in double.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "absl/strings/escaping.h"

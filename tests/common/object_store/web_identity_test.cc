@@ -2,7 +2,6 @@
 
 #include <map>
 
-#include "absl/strings/match.h"
 #include "tests/catch.h"
 #include "tests/common/object_store/fake_transport.h"
 

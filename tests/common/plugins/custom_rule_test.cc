@@ -1,5 +1,4 @@
 // A plugin's update rule, as servers and workers use it.
-#include <cmath>
 #include <limits>
 #include <vector>
 

@@ -1,5 +1,4 @@
 // A plugin whose layers, losses and rules misbehave, as their option `fault` says.
-#include <cmath>
 #include <string>
 
 #include "leeway/plugin.h"

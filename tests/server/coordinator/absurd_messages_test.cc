@@ -1,13 +1,11 @@
 // Sends every message to the coordinator, with each field missing or absurd. A refused message must
 // have changed nothing. The messages that are accepted are listed here.
-#include <cmath>
 #include <functional>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_join.h"
 #include "server/coordinator/metrics_log.h"
 #include "tests/absurd.h"
 #include "tests/catch.h"

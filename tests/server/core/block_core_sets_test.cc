@@ -1,4 +1,3 @@
-#include <vector>
 
 #include "server/core/block_core.h"
 #include "tests/catch.h"

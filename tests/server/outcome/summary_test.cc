@@ -1,7 +1,5 @@
 #include "server/outcome/summary.h"
 
-#include <cmath>
-
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.h"

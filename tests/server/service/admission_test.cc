@@ -2,7 +2,6 @@
 #include "server/shard/admission.h"
 
 #include <memory>
-#include <optional>
 
 #include "server/service/byte_budget.h"
 #include "tests/catch.h"

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>

@@ -1,7 +1,6 @@
 // A shard of a job that compresses: encoded contributions, and encoded answers.
 #include <cmath>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "common/codec/codec.h"

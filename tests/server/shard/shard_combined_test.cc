@@ -1,5 +1,4 @@
 // Workers of one host that combine their contributions, as a shard sees them.
-#include <cmath>
 #include <limits>
 
 #include "tests/catch.h"

@@ -1,11 +1,9 @@
 // Values that are not finite: the update itself finds them, their senders are told, and the block
 // keeps no trace.
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 

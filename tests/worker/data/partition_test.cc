@@ -1,7 +1,6 @@
 #include "worker/data/partition.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include "common/philox.h"

@@ -12,7 +12,6 @@
 #include "tests/worker/data/pictures/picture_files.h"
 #include "worker/data/data_folder.h"
 #include "worker/data/sources/job_files.h"
-#include "worker/data/sources/test_data.h"
 #include "worker/data/sources/training_data.h"
 
 namespace leeway::stored_data {

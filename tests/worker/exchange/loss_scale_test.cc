@@ -1,7 +1,6 @@
 // fp16: steps that overflow are left out and counted, and halve the loss scale, which the next life
 // takes over.
 #include <cmath>
-#include <limits>
 
 #include "tests/catch.h"
 #include "tests/worker/exchange/exchange_rig.h"

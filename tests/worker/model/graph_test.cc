@@ -2,10 +2,8 @@
 #include "worker/model/graph.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "common/job_key.h"
 #include "tests/worker/model/random_tree.h"
 #include "tests/worker/model/support.h"
 #include "worker/compute/eigen/eigen_backend.h"

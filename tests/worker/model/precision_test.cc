@@ -5,7 +5,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <set>
 
 #include "tests/worker/model/reference.h"
 #include "tests/worker/model/support.h"

@@ -1,7 +1,6 @@
 // Models of tokens: a label at each position, weights that two layers share, and attention.
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "config/model/named_models.h"
 #include "tests/worker/model/support.h"
 

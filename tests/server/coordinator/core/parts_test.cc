@@ -1,5 +1,4 @@
 // The schema's checks, and the lines of metrics.jsonl.
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

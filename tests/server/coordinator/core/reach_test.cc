@@ -1,7 +1,6 @@
 // No process is told of a server that it cannot reach: the process that comes last is refused, and
 // told what to do.
 #include <string>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "tests/catch.h"

@@ -1,5 +1,4 @@
 // NumPy arrays, as numpy.save and numpy.savez write them.
-#include <bit>
 #include <cmath>
 #include <cstring>
 

@@ -1,5 +1,4 @@
 // Tokenizers' files, and the tokens that they make of texts.
-#include "worker/data/text/byte_pair_files.h"
 
 #include "absl/strings/str_replace.h"
 #include "tests/worker/data/data_test_util.h"
