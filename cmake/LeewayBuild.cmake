@@ -119,7 +119,7 @@ endfunction()
 # leeway_program(NAME SOURCES main.cc DEPENDS x y): build/*/bin/NAME, installed.
 function(leeway_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES} $<TARGET_OBJECTS:leeway_processor_check>)
+  add_executable(${name} ${ARG_SOURCES} $<TARGET_OBJECTS:leeway_before_libraries>)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})
   install(TARGETS ${name} RUNTIME DESTINATION bin)

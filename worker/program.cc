@@ -18,7 +18,7 @@
 #include "common/log.h"
 #include "common/loopback.h"
 #include "common/memory.h"
-#include "common/process_start.h"
+#include "common/process/this_process.h"
 #include "common/protocol.h"
 #include "common/room.h"
 #include "common/rpc/channel.h"

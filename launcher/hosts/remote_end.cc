@@ -22,7 +22,7 @@
 #include "common/files/private_files.h"
 #include "common/files/temporary_folder.h"
 #include "common/process/process.h"
-#include "common/process_start.h"
+#include "common/process/this_process.h"
 #include "common/protocol.h"
 #include "common/security/key_folder.h"
 #include "common/status.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
-#include "common/process_start.h"
+#include "common/process/this_process.h"
 
 namespace leeway {
 

@@ -23,7 +23,7 @@
 #include "common/log.h"
 #include "common/loopback.h"
 #include "common/memory.h"
-#include "common/process_start.h"
+#include "common/process/this_process.h"
 #include "common/protocol.h"
 #include "common/retry_hint.h"
 #include "common/room.h"
@@ -192,7 +192,7 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& sign
                    SettingsOf(flags.security, flags.server.job.security(), EndOfCalls::kAnswers));
   const absl::Status open = CheckMayListen(flags.server.listen, security.tls, flags.insecure);
   if (!open.ok()) {
-    // Which advice fits follows from where the name leads.
+    // The advice about certificates fits only a host that is known.
     RETURN_IF_ERROR(Annotate(CheckHostIsKnown(flags.server.listen), "--listen"));
     return open;
   }

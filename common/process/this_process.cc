@@ -1,4 +1,4 @@
-#include "common/process_start.h"
+#include "common/process/this_process.h"
 
 #include <csignal>
 
