@@ -11,7 +11,7 @@
 #include "common/rpc/channel.h"
 #include "tests/catch.h"
 
-namespace leeway {
+namespace leeway::ended_job {
 namespace {
 
 constexpr uint64_t kJob = 7;
@@ -83,4 +83,4 @@ TEST_CASE("after the end a worker of another or a failed job is refused, not rel
 }
 
 }  // namespace
-}  // namespace leeway
+}  // namespace leeway::ended_job
