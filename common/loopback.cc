@@ -14,7 +14,7 @@
 namespace leeway {
 namespace {
 
-// A connection of a machine with itself needs no time but the scheduler's.
+// The time limit for a connection. A connection within one machine waits for the scheduler only.
 constexpr int kConnectMsMax = 2000;
 
 struct Loopback {
@@ -38,7 +38,7 @@ Loopback Six() {
   return loopback;
 }
 
-// A socket bound to any of its ports; below 0: errno says why not.
+// Returns a socket bound to any port of the address, or a negative descriptor and sets errno.
 Descriptor BoundTo(const Loopback& loopback) {
   Descriptor bound(
       socket(loopback.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -49,7 +49,7 @@ Descriptor BoundTo(const Loopback& loopback) {
   return Descriptor(-1);
 }
 
-// What keeps a connection to it from being made; 0: nothing.
+// Returns the errno of a connection to the address, or 0 if the connection works.
 int ErrorOfConnecting(Loopback loopback) {
   const Descriptor listening = BoundTo(loopback);
   auto* const address = reinterpret_cast<sockaddr*>(&loopback.address);
@@ -79,7 +79,7 @@ absl::Status CheckLoopback(const std::string& address) {
   const bool six = parts->host.find(':') != std::string::npos;
   const int error = ErrorOfConnecting(six ? Six() : Four());
   if (error == 0) return absl::OkStatus();
-  // Its name may mean the other kind of address.
+  // A name such as localhost may stand for an address of IPv6 only.
   const bool is_name = !ReachOfNumber(parts->host).has_value();
   if (is_name && ErrorOfConnecting(Six()) == 0) return absl::OkStatus();
   return absl::UnavailableError(

@@ -1,8 +1,8 @@
-// Standard input, output and error that are closed become /dev/null in every program. Else the next
-// file or socket would have such a number, and whatever is printed would go there.
+// Opens /dev/null in place of a standard input, output or error that is closed, in every program.
+// Otherwise the next file or socket would get its number, and whatever is printed would go there.
 //
-// Before the libraries are initialised, which open files by then (gRPC's has an eventfd), and so
-// before what a sanitizer needs: by system calls alone.
+// This runs before the libraries are initialised, because they open files then (gRPC an eventfd). It
+// also runs before the sanitizers are ready, so it uses system calls only.
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@ namespace {
 
 [[gnu::no_sanitize("address", "thread", "undefined")]] void OpenStandardFiles(int, char**, char**) {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number) {
-    // The lowest free number is the one looked at: those below it are open.
+    // openat uses the lowest free number. That is `number`, because those below it are open.
     const bool closed = syscall(SYS_fcntl, number, F_GETFD) < 0;
     if (closed && syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR) < 0) return;
   }

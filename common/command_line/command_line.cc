@@ -79,7 +79,7 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
 
 constexpr char kEmpty[] = "the value is empty: give one, or leave it out";
 
-// Before what an option checks by itself.
+// Makes every option refuse an empty value, before the option's own checks.
 void RefuseEmptyValues(CLI::App& app) {
   const auto check = [](const std::string& text) {
     return std::string(text.empty() ? kEmpty : "");
@@ -90,7 +90,8 @@ void RefuseEmptyValues(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands({})) RefuseEmptyValues(*command);
 }
 
-// In place of the value of --name= the library would take the next argument.
+// Returns the error for an argument such as --name=, or "" if there is none. CLI11 would take the
+// next argument as the value.
 std::string EmptyAssignment(int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
     const absl::string_view argument = argv[i];

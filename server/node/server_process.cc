@@ -51,9 +51,9 @@ size_t QuotaOf(uint64_t bytes) { return std::min(bytes, MachineMemoryBytes() / 2
 constexpr std::chrono::seconds kAskAtMost(1);
 // The time limit for asking how the job ended, once a server has learned that the job is over.
 constexpr std::chrono::seconds kHowAtMost(3);
-// How long a server 0 stays whose predecessor was killed between the job's end and its summary. Most
-// workers know the outcome then; a worker that still waits to leave asks again within this time,
-// even if a name has to be resolved again.
+// How long server 0 stays if its predecessor was killed between the job's end and its summary. Most
+// workers have heard the outcome by then. A worker that still waits to leave asks again within this
+// time, even if it has to resolve a name again.
 constexpr Duration kLeaversWithin = std::chrono::seconds(30);
 // The time limit for asking whether other servers hold this server's shards, and the pause before
 // asking again.
