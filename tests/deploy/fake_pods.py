@@ -5,6 +5,7 @@ and restarts of a cluster (fake_cluster.py). Jobs train to their end, undisturbe
 
     tests/deploy/fake_pods.py CASE                as ctest runs them; as root
     tests/deploy/fake_pods.py seeds [--runs N] [--first SEED] [--job digits|mnist]    random trouble
+    tests/deploy/fake_pods.py scenes [--runs N] [--first SEED]    what people do with runs, at random moments
 """
 
 import argparse
@@ -304,8 +305,8 @@ def wait_less(objects):
 
 
 def last_second():
-    """A pod is evicted while the job ends. Its next life hears how. A server that finds no server 0 any more reads it in the
-    run folder, after --start-seconds. A server 0 writes the summary in its next life, and tells the workers that wait."""
+    """A pod is evicted while the job ends. Its next life hears how. A server that no longer finds server 0 reads it
+    in the run folder, after --start-seconds. A server 0 writes the summary in its next life, and tells the workers that wait."""
     with cluster_of("jobset", tls=False, sets=slow(15, epochs=3), change=wait_less) as cluster:
         cluster.wait_for_clock(3 * STEPS - random.randint(0, 6))
         began = time.monotonic()
@@ -360,27 +361,55 @@ def late_names():
         runs.check(took < 45, f"the job took {took:.1f} s")
 
 
-def seeds(options):
-    """Random trouble in random shapes; prints one line for each run."""
-    failures = 0
+# ---- random rounds
+
+def draw_trouble(_, options):
+    """Random trouble in a random shape."""
+    shape = random.choice(("jobset", "statefulset"))
+    known = [*TROUBLES.items(), *(STATEFUL.items() if shape == "statefulset" else ()),
+             ("roll-certificates", roll_certificates)]
+    drawn = random.choices(known, k=random.randint(2, 4))
+    sets = slow(15 if options.job == "digits" else 1)
+    return (f"{shape}, {', '.join(name for name, _ in drawn)}",
+            lambda: disturbed(shape, [trouble for _, trouble in drawn], options.job, sets))
+
+
+def draw_scene(seed, _):
+    """What people do with runs, in turn; the seed draws the moments and the pods."""
+    scene = SCENES[seed % len(SCENES)]
+    return scene, CASES[scene]
+
+
+def outcome(play):
+    """Returns the outcome of one round, as a sentence."""
+    began = time.monotonic()
+    try:
+        play()
+    except runs.Failed as failure:
+        return f"FAILED: {failure}"
+    except SystemExit as left:
+        if left.code != runs.SKIPPED:
+            raise
+        return "skipped"
+    return f"passed in {time.monotonic() - began:.1f} s"
+
+
+def rounds(options):
+    """Prints a line for the beginning and the end of each round."""
+    failed = []
     for seed in range(options.first, options.first + options.runs):
         random.seed(seed)
-        shape = random.choice(("jobset", "statefulset"))
-        known = [*TROUBLES.items(), *(STATEFUL.items() if shape == "statefulset" else ()),
-                 ("roll-certificates", roll_certificates)]
-        drawn = random.choices(known, k=random.randint(2, 4))
-        print(f"seed {seed}: {shape}, {', '.join(name for name, _ in drawn)}", flush=True)
-        began = time.monotonic()
-        try:
-            disturbed(shape, [trouble for _, trouble in drawn], options.job, slow(15 if options.job == "digits" else 1))
-            print(f"seed {seed}: passed in {time.monotonic() - began:.1f} s", flush=True)
-        except runs.Failed as failure:
-            failures += 1
-            print(f"seed {seed}: FAILED: {failure}", flush=True)
-    print(f"{options.runs} runs, {failures} failed")
-    return 1 if failures else 0
+        title, play = DRAWS[options.draw](seed, options)
+        print(f"seed {seed}: {title}", flush=True)
+        ended = outcome(play)
+        failed += [seed] if ended.startswith("FAILED") else []
+        print(f"seed {seed}: {ended}", flush=True)
+    print(f"{options.runs} rounds, {len(failed)} failed: {failed}")
+    return 1 if failed else 0
 
 
+DRAWS = {"seeds": draw_trouble, "scenes": draw_scene}
+SCENES = ("two-runs", "again", "paused", "preempted", "last-second", "program")
 CASES = {f"trains-{shape}": lambda shape=shape: trains(shape) for shape in manifests.SHAPES}
 CASES |= {f"mnist-{shape}": lambda shape=shape: trains(shape, "mnist") for shape in ("jobset", "statefulset")}
 CASES |= {f"{shape}-{name}": lambda shape=shape, trouble=trouble: disturbed(shape, [trouble])
@@ -388,22 +417,23 @@ CASES |= {f"{shape}-{name}": lambda shape=shape, trouble=trouble: disturbed(shap
           for name, trouble in [*TROUBLES.items(), ("roll-certificates", roll_certificates)]}
 CASES |= {name: lambda trouble=trouble: disturbed("statefulset", [trouble]) for name, trouble in STATEFUL.items()}
 CASES |= {"misconfigured": misconfigured, "stopped": stopped, "watched": watched, "late-names": late_names,
-          "again": again, "paused": paused, "longer": longer, "preempted": preempted, "last-second": last_second, "two-runs": two_runs, "program": program}
+          "again": again, "paused": paused, "longer": longer, "preempted": preempted, "last-second": last_second,
+          "two-runs": two_runs, "program": program}
 
 
 def main():
     # The remaining processes are ended then, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(SIGTERMED))
     fake_cluster.enter_node()
-    if sys.argv[1] != "seeds":
+    if sys.argv[1] not in DRAWS:
         CASES[sys.argv[1]]()
         return 0
     parser = argparse.ArgumentParser()
-    parser.add_argument("seeds")
+    parser.add_argument("draw", choices=DRAWS)
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--job", choices=DATA, default="digits")
-    return seeds(parser.parse_args())
+    return rounds(parser.parse_args())
 
 
 if __name__ == "__main__":
