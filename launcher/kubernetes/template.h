@@ -16,7 +16,7 @@ using TemplateValues = std::map<std::string, std::string, std::less<>>;
 //   ${name}      within a line: is replaced by the text
 //   @name        a line of its own: is replaced by the lines of the text, each indented like this
 //                line; by nothing if the text is empty
-// @if a !b     the lines up to the next @end stay if a is not empty and b is; conditions nest
+//   @if a !b     the lines up to the next @end stay if a is not empty and b is; conditions nest
 // Returns INTERNAL, with the line's number, if a name is unknown or an @if has no @end.
 absl::StatusOr<std::string> FillTemplate(absl::string_view text, const TemplateValues& values);
 
