@@ -5,6 +5,7 @@ prints for one.
     tests/deploy/stored_pods.py CASE              as ctest runs them; as root
 """
 
+import contextlib
 import pathlib
 import signal
 import sys
@@ -27,7 +28,7 @@ SETS = ["stop.epochs=4", "checkpoint={every: {epochs: 1}, keep: 2}", "workers.em
 
 
 class Run(InStore):
-    """What the store has of a run: as much as a fake cluster asks for."""
+    """A run in the store, for a fake cluster."""
 
     def __init__(self, store, name):
         self.store, self.name = store, f"runs/{name}"
@@ -48,21 +49,22 @@ class Cluster(fake_cluster.Cluster):
         return Run(self.store, name)
 
 
-def open_store(folder):
-    """On the node's address, where pods reach it; the data are below `data`."""
-    store = Store(folder, fake_cluster.NODE)
+@contextlib.contextmanager
+def opened_store():
+    """A store at the node's address, where pods reach it. The data is below `data`."""
     try:
-        store.__enter__()
+        with tempfile.TemporaryDirectory() as folder, Store(folder, fake_cluster.NODE) as store:
+            for name in FILES:
+                content = (runs.data_with(name) / name).read_bytes()
+                status, _, said = store.forward("PUT", f"/{BUCKET}/data/{name}", {}, content)
+                runs.check(status == 200, f"{name} is in the store {said[:100]!r}")
+            yield store
     except Missing as why:
         fake_cluster.skip(why)
-    for name in FILES:
-        status, _, said = store.forward("PUT", f"/{BUCKET}/data/{name}", {}, (runs.data_with(name) / name).read_bytes())
-        runs.check(status == 200, f"{name} is in the store {said[:100]!r}")
-    return store
 
 
 def cluster_of(store, **values):
-    """A run with that store; `values` are other ones for its Secret."""
+    """A run in the store. `values` replace values of its Secret."""
     objects = manifests.render(
         manifests.DIGITS, "--name", "leeway", *manifests.flags_of("jobset", []), "--store-secret", "store",
         "--run-dir", f"s3://{BUCKET}/runs", "--data", f"s3://{BUCKET}/data", "--server-memory", "512Mi", "--worker-memory",
@@ -73,36 +75,37 @@ def cluster_of(store, **values):
 
 
 def outage():
-    """A server is killed, and its next life joins while the store fails: it is waited for, and the bits are those of a
-    folder."""
-    with tempfile.TemporaryDirectory() as folder:
-        store = open_store(folder)
-        with cluster_of(store) as cluster:
-            cluster.wait_for(lambda: cluster.run.manifests(), "the first checkpoint")
-            until = time.monotonic() + OUTAGE_SECONDS
-            store.fault = lambda _: Status(503, "SlowDown") if time.monotonic() < until else None
-            cluster.kill(cluster.find("server", 1))
-            failed = len(store.requests)
-            summary = cluster.finish(120)
-            runs.check(len(store.requests) > failed and time.monotonic() > until, "the store has failed for a while")
-            codes = {code for pod in cluster.pods for code in pod.codes}
-            runs.check(codes == {0, fake_pods.KILLED}, f"exit codes {codes}")
-        here = references.undisturbed(manifests.DIGITS, SETS, runs.data_with(FILES[0]))["weights_sha256"]
-        runs.check(summary["weights_sha256"] == here, f"the bits of a folder: {here[:16]}")
-        store.__exit__()
+    """A server is killed, and its next life joins while the store fails. The run waits for the store, and its bits are
+    those of a run in a folder."""
+    refused = []
+    with opened_store() as store, cluster_of(store) as cluster:
+        cluster.wait_for(lambda: cluster.run.manifests(), "the first checkpoint")
+        until = time.monotonic() + OUTAGE_SECONDS
+
+        def fault(request):
+            if time.monotonic() < until:
+                refused.append(request)
+                return Status(503, "SlowDown")
+            return None
+
+        store.fault = fault
+        cluster.kill(cluster.find("server", 1))
+        summary = cluster.finish(120)
+        runs.check(refused and time.monotonic() > until, f"the store has refused {len(refused)} requests")
+        codes = {code for pod in cluster.pods for code in pod.codes}
+        runs.check(codes == {0, fake_pods.KILLED}, f"exit codes {codes}")
+    here = references.undisturbed(manifests.DIGITS, SETS, runs.data_with(FILES[0]))["weights_sha256"]
+    runs.check(summary["weights_sha256"] == here, f"the bits of a folder: {here[:16]}")
 
 
 def wrong_keys():
     """The run ends at once, and the log of server 0 says what the store has refused, and where."""
-    with tempfile.TemporaryDirectory() as folder:
-        store = open_store(folder)
-        with cluster_of(store, AWS_SECRET_ACCESS_KEY="another-secret") as cluster:
-            why, codes = fake_pods.ended(cluster, 60)
-            runs.check("exited with 2" in why and cluster.lives("server", 0) <= 1, f"{why}: {codes}")
-            said = "".join(pod.said() for pod in cluster.pods)
-            runs.check("SignatureDoesNotMatch" in said and f"s3://{BUCKET}/" in said, "the log names the store's refusal")
-            runs.check("another-secret" not in said, "and not the secret")
-        store.__exit__()
+    with opened_store() as store, cluster_of(store, AWS_SECRET_ACCESS_KEY="another-secret") as cluster:
+        why, codes = fake_pods.ended(cluster, 60)
+        runs.check("exited with 2" in why and cluster.lives("server", 0) <= 1, f"{why}: {codes}")
+        said = "".join(pod.said() for pod in cluster.pods)
+        runs.check("SignatureDoesNotMatch" in said and f"s3://{BUCKET}/" in said, "the log names the store's refusal")
+        runs.check("another-secret" not in said, "and not the secret")
 
 
 CASES = {"outage": outage, "wrong-keys": wrong_keys}
