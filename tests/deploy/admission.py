@@ -33,7 +33,7 @@ def kind_of(owner):
 
 
 def kinds_of(owner):
-    """Under which the table has rules for it."""
+    """Returns the kinds under which the table has rules for the owner."""
     return [kind_of(owner), *(["Queued"] if QUEUE in owner["metadata"].get("labels", {}) else [])]
 
 

@@ -126,7 +126,7 @@ class JobSet:
             job.stop()
 
     def suspend(self):
-        """As Kueue preempts it: all pods are deleted at once. What has ended stays so."""
+        """Suspends as Kueue does when it preempts: all pods are deleted at once. Jobs that have ended stay so."""
         self.cluster.say(f"{self.owner['metadata']['name']} is suspended")
         self.suspended = True
         self.stop()

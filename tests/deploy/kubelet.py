@@ -10,8 +10,7 @@ import subprocess
 import sys
 import time
 
-# This process starts others while it probes, and they exec at once: gRPC need not care for them, and aborts at times when
-# it does.
+# This process starts others while it probes. They exec at once, so gRPC needs no fork support, which sometimes aborts.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 import grpc  # noqa: E402
 

@@ -172,7 +172,7 @@ def check_flags(found):
 
 
 def span(versions):
-    """Of `0.8.2` and the like: "0.8 to 0.12"; none of them is left out."""
+    """Turns versions such as `0.8.2` into "0.8 to 0.12", and checks that no minor version between is missing."""
     minor = [tuple(map(int, version.split(".")[:2])) for version in versions]
     runs.check(minor == [(minor[0][0], number) for number in range(minor[0][1], minor[-1][1] + 1)], f"all of {minor}")
     return f"{minor[0][0]}.{minor[0][1]} to {minor[-1][0]}.{minor[-1][1]}"

@@ -4,8 +4,8 @@
 //
 // The request is {sets: {name: [objects]}, releases: {name: {files, lacks}}}; the answer is {name: [[release, sentence]]} on
 // standard output, where the release of what Kubernetes itself has is empty. PACKAGES is the folder whose node_modules
-// are used. A release's files are CustomResourceDefinitions, or gzip of them. `lacks` has by kind what it has not of them:
-// fields, and words of enumerations.
+// are used. A release's files are CustomResourceDefinitions, or gzip of them. `lacks` is {kind: names} of the fields and enum
+// words in these files that the release does not have.
 import fs from 'node:fs';
 import path from 'node:path';
 import zlib from 'node:zlib';
@@ -93,7 +93,7 @@ function strict(schema) {
   return made;
 }
 
-// Takes out of a schema what a release has not, and out of `left` what was found.
+// Removes from a schema the names that a release lacks, and from `left` the names that were found.
 function takeOut(schema, names, left) {
   if (schema === null || typeof schema !== 'object') return;
   for (const name of names) {
