@@ -32,6 +32,12 @@ struct RetryLimits {
   Duration hint_max = std::chrono::seconds(5);
 };
 
+// Returns the limits of a call that gives up `total` after its first attempt. Messages call this
+// limit `name`.
+inline RetryLimits Within(Duration total, const char* name) {
+  return {.total = total, .total_name = name};
+}
+
 struct RetryDecision {
   // If OK, send the call again after `delay`. Otherwise the error is final.
   absl::Status error;

@@ -19,13 +19,6 @@ absl::Status MayPass(const absl::Status& error) {
 
 }  // namespace
 
-RetryLimits Within(Duration total, const char* name) {
-  RetryLimits limits;
-  limits.total = total;
-  limits.total_name = name;
-  return limits;
-}
-
 std::chrono::system_clock::time_point After(Duration delay) {
   return std::chrono::system_clock::now() +
          std::chrono::duration_cast<std::chrono::system_clock::duration>(delay);

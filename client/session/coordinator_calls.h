@@ -19,10 +19,6 @@
 
 namespace leeway {
 
-// Returns the limits of a call that gives up `total` after its first attempt. Messages call this
-// limit `name`.
-RetryLimits Within(Duration total, const char* name);
-
 // Returns the time `delay` from now, as the deadline of an attempt.
 std::chrono::system_clock::time_point After(Duration delay);
 

@@ -41,7 +41,7 @@ CoordinatorSession::CoordinatorSession(std::shared_ptr<grpc::Channel> channel, O
                                   .nonce = options_.nonce,
                                   .sleep = options_.sleep,
                                   .now = options_.now}),
-      heartbeats_(calls_) {}
+      heartbeats_(calls_, life_) {}
 
 absl::Status CoordinatorSession::Call(
     const std::string& what, const std::function<grpc::Status(grpc::ClientContext&)>& attempt,
@@ -121,7 +121,7 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::Register(
                    SendRegister(Filled(std::move(request)), "registering",
                                 Within(limit, "limits.start_seconds")));
   life_ = SessionLife::Of(reply, limit);
-  heartbeats_.Begin(life_, reply.epoch());
+  heartbeats_.Begin(reply.epoch());
   return reply;
 }
 

@@ -16,13 +16,12 @@ constexpr Duration kHeartbeatAttempt = std::chrono::seconds(5);
 
 }  // namespace
 
-Heartbeats::Heartbeats(CoordinatorCalls& calls) : calls_(calls), others_heard_(calls) {}
+Heartbeats::Heartbeats(CoordinatorCalls& calls, const SessionLife& life)
+    : calls_(calls), life_(life), others_heard_(calls, life) {}
 
 Heartbeats::~Heartbeats() { End(); }
 
-void Heartbeats::Begin(const SessionLife& life, uint64_t epoch) {
-  life_ = life;
-  others_heard_.Begin(life);
+void Heartbeats::Begin(uint64_t epoch) {
   MutexLock lock(mutex_);
   heard_.epoch = epoch;
 }

@@ -44,14 +44,14 @@ class Heartbeats {
 
   static constexpr Duration kBeatsApart = std::chrono::milliseconds(50);
 
-  // `calls` outlives it.
-  explicit Heartbeats(CoordinatorCalls& calls);
+  // Both arguments must outlive the heartbeats. `life` is set before Begin().
+  Heartbeats(CoordinatorCalls& calls, const SessionLife& life);
   // Ends the heartbeats without telling the coordinator, which then considers the rank lost.
   ~Heartbeats();
 
   // Call this when the worker has registered. `epoch` is the epoch of the placement in the answer
   // to the registration.
-  void Begin(const SessionLife& life, uint64_t epoch);
+  void Begin(uint64_t epoch);
   // Starts the thread, which sends one heartbeat in each period `every`. Call it once.
   void Start(Duration every, Listener listener);
   // Sends the next heartbeat early, no sooner than kBeatsApart after the last one. This distance
@@ -89,8 +89,7 @@ class Heartbeats {
   void TakeReply(const v1::HeartbeatReply& reply);
 
   CoordinatorCalls& calls_;
-  // Constant after Begin().
-  SessionLife life_;
+  const SessionLife& life_;
   // Constant after Start().
   Duration every_{};
   Listener listener_;

@@ -16,10 +16,9 @@ namespace leeway {
 // thread calls Look(); any thread may call Lately().
 class OthersHeard {
  public:
-  // `calls` outlives it.
-  explicit OthersHeard(CoordinatorCalls& calls) : calls_(calls) {}
+  // Both arguments must outlive it.
+  OthersHeard(CoordinatorCalls& calls, const SessionLife& life) : calls_(calls), life_(life) {}
 
-  void Begin(const SessionLife& life) { life_ = life; }
   // Call this regularly with what the worker waits for, or with an empty string if it does not
   // wait.
   void Look(const std::string& what);
@@ -31,8 +30,7 @@ class OthersHeard {
   bool Ask();
 
   CoordinatorCalls& calls_;
-  // Constant after Begin().
-  SessionLife life_;
+  const SessionLife& life_;
   // The time since which the worker waits, and the time at which it last asked.
   std::optional<Time> waits_since_;
   Time asked_{};

@@ -1,7 +1,6 @@
 // One life of a worker in its job, from the coordinator's answer to its registration.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
@@ -49,10 +48,8 @@ struct SessionLife {
   // coordinator that is being restarted.
   RetryLimits Patience() const {
     constexpr Duration kPatienceMin = std::chrono::seconds(60);
-    RetryLimits limits;
-    limits.total = std::max(start_limit, kPatienceMin);
-    limits.total_name = limits.total == start_limit ? "limits.start_seconds" : "the shortest limit";
-    return limits;
+    return start_limit >= kPatienceMin ? Within(start_limit, "limits.start_seconds")
+                                       : Within(kPatienceMin, "the shortest limit");
   }
 };
 
