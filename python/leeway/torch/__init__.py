@@ -44,9 +44,9 @@ def load(path: Any) -> dict[str, torch.Tensor]:
 def first_weights(layout: Layout) -> np.ndarray:
     """Returns the model's own values at join as one vector, in the order of the layout."""
     flat = np.empty(sum(place.count for place in layout.places.values()), np.float32)
-    for name, tensor in {**layout.parameters, **layout.buffers}.items():
-        place = layout.places[name]
-        flat[place.first:place.first + place.count] = tensor.detach().to(torch.float32).reshape(-1).numpy()
+    with torch.no_grad():
+        for name, tensor in {**layout.parameters, **layout.buffers}.items():
+            layout.places[name].of(torch.from_numpy(flat)).copy_(tensor)
     return flat
 
 

@@ -12,7 +12,7 @@ from typing import Callable, Sequence
 import torch
 
 from ..errors import Misuse
-from .gradients import dense, on_gradient
+from .gradients import on_gradient, put
 from .layout import Layout, owned
 
 
@@ -26,7 +26,7 @@ class Apart:
                  opening: Callable[[str], None]) -> None:
         self._layout, self._optimizers = layout, optimizers
         self._contribution, self._opening = contribution, opening
-        self._names = owned(layout, optimizers)
+        self._names = owned(layout.trained, optimizers)
         #: The names of the parameters that a backward() has reached since the last step of their optimizer.
         self._fresh: set[str] = set()
         self._handles = [on_gradient(parameter, self._hook(name)) for name, parameter in layout.trained.items()]
@@ -58,19 +58,13 @@ class Apart:
             which = f" of optimizer {number} ({type(self._optimizers[number]).__name__})" if len(self._names) > 1 else ""
             raise Misuse(f"step() without backward(): no parameter{which} has a new gradient")
         self._fresh.difference_update(names)
-        return {name for name in names if self._copy(name)}
-
-    def _copy(self, name: str) -> bool:
-        grad, view = self._layout.trained[name].grad, self._view(name)
-        if grad is None:
-            view.zero_()
-        else:
-            view.copy_(dense(grad))
-        return grad is not None
+        gradients = {name: self._layout.trained[name].grad for name in names}
+        for name, grad in gradients.items():
+            put(self._view(name), grad)
+        return {name for name, grad in gradients.items() if grad is not None}
 
     def _view(self, name: str) -> torch.Tensor:
-        place = self._layout.places[name]
-        return self._contribution()[place.first:place.first + place.count].view(place.shape)
+        return self._layout.places[name].of(self._contribution())
 
     def leave_out(self, stepped: set[int]) -> None:
         """Zeroes the contribution of all optimizers but `stepped`, at the clock's end."""

@@ -78,7 +78,7 @@ class Gate:
 
     def _entry(self, names: set[str]) -> _Module:
         places = [place for name, place in self._layout.places.items() if name in names]
-        buffers = [(self._layout.buffers[p.name], self._weights[p.first:p.first + p.count].view(p.shape))
+        buffers = [(self._layout.buffers[p.name], p.of(self._weights))
                    for p in places if p.name in self._layout.buffers]
         return _Module(_merged([(p.first, p.count) for p in places]), buffers, [p.name for p in places])
 

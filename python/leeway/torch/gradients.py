@@ -52,16 +52,24 @@ class _Gradient:
         """Returns whether the gradient was changed since it was finished and copied to `copy`. The values are compared
         as well, because the stamp does not show a change through `.grad.data` or numpy."""
         grad = self.parameter.grad
-        return grad is None or _stamp(grad) != self.stamp or not _same_bits(copy, dense(grad))
+        return grad is None or _stamp(grad) != self.stamp or not _same_bits(copy, _dense(grad))
 
 
 def _stamp(grad: torch.Tensor) -> tuple[int, int]:
     return grad.data_ptr() if grad.layout == torch.strided else 0, grad._version
 
 
-def dense(grad: torch.Tensor) -> torch.Tensor:
+def _dense(grad: torch.Tensor) -> torch.Tensor:
     grad = grad.detach()  # With create_graph the gradient has a graph.
     return grad if grad.layout == torch.strided else grad.to_dense()
+
+
+def put(view: torch.Tensor, grad: Optional[torch.Tensor]) -> None:
+    """Copies a gradient into its part of the contribution. A missing one becomes zeros."""
+    if grad is None:
+        view.zero_()
+    else:
+        view.copy_(_dense(grad))
 
 
 def on_gradient(parameter: torch.Tensor, finished: Callable[[], None]) -> Callable[[], None]:
@@ -122,9 +130,9 @@ class Gradients:
         grad = gradient.parameter.grad
         gradient.stamp = _stamp(grad)
         if self.learning:
-            self._copy(self._memory()[gradient.place.first], grad)
+            put(self._memory()[gradient.place.first], grad)
         elif gradient.fired == gradient.expected and not self.held:
-            self._copy(self._memory()[gradient.place.first], grad)
+            put(self._memory()[gradient.place.first], grad)
             gradient.gone = True
             self._final(gradient.place.first, gradient.place.count)
 
@@ -137,18 +145,9 @@ class Gradients:
         address = flat.data_ptr()
         views = self._views.get(address)
         if views is None:
-            views = self._views[address] = {
-                g.place.first: flat[g.place.first:g.place.first + g.place.count].view(g.place.shape)
-                for g in self._gradients}
+            views = self._views[address] = {each.place.first: each.place.of(flat) for each in self._gradients}
         self._current = views
         return views
-
-    @staticmethod
-    def _copy(view: torch.Tensor, grad: Optional[torch.Tensor]) -> None:
-        if grad is None:
-            view.zero_()
-        else:
-            view.copy_(dense(grad))
 
     def keep_back(self) -> None:
         """Holds all blocks back until step(), in all later steps. Called in the first step."""
@@ -171,7 +170,7 @@ class Gradients:
                 raise Misuse(MISSING.format(gradient.place.name))
             if self.learning and gradient.fired and gradient.is_changed(view):
                 self.keep_back()
-            self._copy(view, grad)
+            put(view, grad)
         if self.learning:
             self._learn()
         self.forget()

@@ -34,6 +34,10 @@ class Place:
     count: int
     shape: tuple[int, ...]
 
+    def of(self, vector: torch.Tensor) -> torch.Tensor:
+        """Returns this range of the vector, as a view in the tensor's shape."""
+        return vector[self.first:self.first + self.count].view(self.shape)
+
 
 @dataclasses.dataclass
 class Layout:
@@ -48,6 +52,10 @@ class Layout:
     @property
     def parameters(self) -> dict[str, nn.Parameter]:
         return {**self.trained, **self.frozen}
+
+    @property
+    def averaged(self) -> dict[str, torch.Tensor]:
+        return {**self.frozen, **self.buffers}
 
 
 def _refuse(text: str) -> None:
@@ -116,17 +124,10 @@ def _optimized(optimizers: Sequence[torch.optim.Optimizer], known: set[int]) -> 
     return set(found)
 
 
-def _apart(trained: dict[str, nn.Parameter], optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, nn.Parameter]:
-    """Sorts the trained parameters by optimizer, so that each optimizer can have blocks of its own."""
-    owner = {id(parameter): which for which, optimizer in enumerate(optimizers) for group in optimizer.param_groups
-             for parameter in group["params"]}
-    return dict(sorted(trained.items(), key=lambda item: owner[id(item[1])]))
-
-
-def owned(layout: Layout, optimizers: Sequence[torch.optim.Optimizer]) -> list[list[str]]:
-    """Returns the names of the trained parameters of each optimizer, in the order of the vector."""
+def owned(trained: Mapping[str, nn.Parameter], optimizers: Sequence[torch.optim.Optimizer]) -> list[list[str]]:
+    """Returns the names of these parameters by optimizer, each list in their order."""
     ids = [{id(parameter) for group in optimizer.param_groups for parameter in group["params"]} for optimizer in optimizers]
-    return [[name for name, parameter in layout.trained.items() if id(parameter) in own] for own in ids]
+    return [[name for name, parameter in trained.items() if id(parameter) in own] for own in ids]
 
 
 def plan(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer],
@@ -140,7 +141,8 @@ def plan(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer],
     named = dict(model.named_parameters())
     known = {id(parameter) for parameter in named.values()}
     optimized = _optimized(optimizers, known)
-    trained = _apart({n: p for n, p in named.items() if p.requires_grad and id(p) in optimized}, optimizers)
+    parts = owned({n: p for n, p in named.items() if p.requires_grad and id(p) in optimized}, optimizers)
+    trained = {name: named[name] for names in parts for name in names}
     frozen = {n: p for n, p in named.items() if n not in trained}
     buffers = dict(persistent_buffers(model))
     if not trained:
@@ -155,8 +157,7 @@ def plan(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer],
         schema[name] = Tensor(tuple(value.shape), kinds.get(id(value), "norm"), averaged=True)
     if len(optimizers) > 1:
         # A block with parameters of two optimizers could leave only at the later step(), so none is shared.
-        averaged = [name for name in schema if name not in trained]
-        for names in (*owned(Layout(schema, trained, frozen, buffers, {}), optimizers), averaged):
+        for names in (*parts, [*frozen, *buffers]):
             if names:
                 schema[names[0]] = dataclasses.replace(schema[names[0]], begins_block=True)
     places = {name: Place(name, first, count, schema[name].shape)

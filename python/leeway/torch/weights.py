@@ -24,8 +24,7 @@ class Weights:
         self._writes = Writes(layout.frozen if local else layout.parameters)
 
     def _view(self, name: str) -> torch.Tensor:
-        place = self._layout.places[name]
-        return self.vector[place.first:place.first + place.count].view(place.shape)
+        return self._layout.places[name].of(self.vector)
 
     def _take(self) -> None:
         """Gives every tensor the servers' values, at join."""
@@ -33,7 +32,7 @@ class Weights:
         with torch.no_grad():
             for name, parameter in self._layout.trained.items():
                 parameter.data = self._view(name)
-            for name, tensor in {**self._layout.frozen, **self._layout.buffers}.items():
+            for name, tensor in self._layout.averaged.items():
                 tensor.copy_(self._view(name))
 
     def put_back(self, vector: torch.Tensor) -> None:
@@ -45,9 +44,8 @@ class Weights:
 
     def hand_in_averaged(self, vector: torch.Tensor) -> None:
         with torch.no_grad():
-            for name, tensor in {**self._layout.frozen, **self._layout.buffers}.items():
-                place = self._layout.places[name]
-                vector[place.first:place.first + place.count].view(place.shape).copy_(tensor)
+            for name, tensor in self._layout.averaged.items():
+                self._layout.places[name].of(vector).copy_(tensor)
 
     def count_writes(self, parameters: Iterable[nn.Parameter]) -> None:
         """Counts the servers' update of these parameters as a write, as after an optimizer's step. If an older graph
@@ -71,7 +69,6 @@ class Weights:
     def _check_written(self, names: list[str], clock_is_open: bool) -> None:
         servers, rank = None, self._session.info.rank
         for name in names:
-            place = self._layout.places[name]
             if name in self._layout.frozen:
                 if not torch.equal(self._layout.frozen[name], self._view(name)):
                     raise Misuse(f"rank {rank}, parameter {name}: it has moved, and no optimizer that was given to join "
@@ -80,8 +77,7 @@ class Weights:
                 continue
             if servers is None and not clock_is_open:
                 servers = torch.from_numpy(self._session.read_again())
-            if servers is None or not torch.equal(servers[place.first:place.first + place.count],
-                                                  self.vector[place.first:place.first + place.count]):
+            if servers is None or not torch.equal(self._layout.places[name].of(servers), self._view(name)):
                 raise Misuse(f"rank {rank}, parameter {name}: the script has changed it (load_state_dict, a clamp, or an "
                              "optimizer that join did not get, say), and in a gradient exchange the weights are the servers'. Load weights before join. To "
                              "change them while training, train with `exchange: {type: delta}`, where they are the worker's. "
