@@ -11,7 +11,7 @@ from typing import Any, Iterable
 import torch
 
 from ..errors import Misuse
-from .optimizers import ELSEWHERE, MARK
+from .optimizers import ELSEWHERE, MARK, groups_of
 
 HELD = (f"the optimizer's state is on the servers, and what a script does to it counts for nothing. To begin a moment anew, or to "
         f"read or load one while it trains, {ELSEWHERE}; a job that was stopped goes on with its own (leeway train --resume)")
@@ -25,7 +25,7 @@ LOST = ("the optimizer is one whose state was on servers: what it loaded, or was
 
 def has_left(optimizers: Iterable[torch.optim.Optimizer]) -> bool:
     """Returns whether the state of at least one of these optimizers was left on the servers of a job."""
-    return any(MARK in group for optimizer in optimizers for group in optimizer.param_groups)
+    return any(MARK in group for group in groups_of(optimizers))
 
 
 class _State(collections.defaultdict):

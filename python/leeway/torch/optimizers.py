@@ -6,7 +6,7 @@ formula on the servers is an error that names it."""
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterable, Sequence
 
 import torch
 
@@ -98,6 +98,12 @@ def _name(optimizer: torch.optim.Optimizer) -> str:
     return f"{type(optimizer).__module__}.{type(optimizer).__qualname__}"
 
 
+def groups_of(optimizers: Iterable[torch.optim.Optimizer]) -> list[dict[str, Any]]:
+    """Returns the param groups of all these optimizers. Read them anew each time, because load_state_dict replaces
+    them."""
+    return [group for optimizer in optimizers for group in optimizer.param_groups]
+
+
 def as_list(given: Any) -> list[torch.optim.Optimizer]:
     """Returns one optimizer or several as a list. Raises InvalidArgument for anything else."""
     optimizers = list(given) if isinstance(given, (list, tuple)) else [given]
@@ -116,7 +122,7 @@ def translate(optimizers: Sequence[torch.optim.Optimizer], apart: bool = False) 
 
     apart: whether the optimizers step separately, each with its own tensors."""
     updates = [update for optimizer in optimizers for update in _updates(optimizer)]
-    groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+    groups = groups_of(optimizers)
     owners = [(which, number) for which, optimizer in enumerate(optimizers) for number in range(len(optimizer.param_groups))]
     for (which, number), update in zip(owners, updates):
         differ = [key for key in {**update, **updates[0]} if update.get(key) != updates[0].get(key)]

@@ -12,7 +12,7 @@ import torch
 from ..errors import InvalidArgument, Misuse
 from ..session import Parts
 from .layout import Layout
-from .optimizers import COMMON, ELSEWHERE, NOTED, Translation, Untranslatable
+from .optimizers import COMMON, ELSEWHERE, NOTED, Translation, Untranslatable, groups_of
 from .schedulers import CONSTANT, state_of
 
 Factors = tuple[float, ...]
@@ -49,7 +49,8 @@ class Rates:
                  fixed: Optional[str], layout: Layout) -> None:
         self._rank, self._optimizers = rank, optimizers
         self._why_fixed, self._known = fixed, translation.rates if translation and not fixed else None
-        number = {id(parameter): number for number, group in enumerate(self._groups) for parameter in group["params"]}
+        number = {id(parameter): number for number, group in enumerate(groups_of(optimizers))
+                  for parameter in group["params"]}
         #: The name, the end of the elements and the group's number of each trained tensor.
         self._ends = [(name, layout.places[name].first + layout.places[name].count, number[id(parameter)])
                       for name, parameter in layout.trained.items()]
@@ -62,14 +63,11 @@ class Rates:
         self._seen: Optional[Factors] = None
         self._told: Optional[Factors] = None
 
-    @property
-    def _groups(self) -> list[dict]:
-        return [group for optimizer in self._optimizers for group in optimizer.param_groups]
-
     def _fixed(self) -> list[dict]:
         """Returns the settings of each group that may not change after join."""
         free = FREE if self._known is None else FREE | {"lr"}
-        return [{key: state_of(value) for key, value in group.items() if key not in free} for group in self._groups]
+        return [{key: state_of(value) for key, value in group.items() if key not in free}
+                for group in groups_of(self._optimizers)]
 
     def _check_fixed(self) -> None:
         """Raises InvalidArgument if a setting has changed that the servers got at join, and that no step can send."""
@@ -88,11 +86,11 @@ class Rates:
     def _now(self) -> Factors:
         if self._known is None:
             return ()
-        for number, group in enumerate(self._groups):
+        for number, group in enumerate(groups_of(self._optimizers)):
             if not 0 <= float(group["lr"]) < math.inf:
                 raise InvalidArgument(f"rank {self._rank}: lr of param group {number} is {float(group['lr'])}; set a finite "
                                       "value of at least 0")
-        return tuple(float(group["lr"]) / known for group, known in zip(self._groups, self._known))
+        return tuple(float(group["lr"]) / known for group, known in zip(groups_of(self._optimizers), self._known))
 
     def see(self) -> None:
         """Notes the rates before a gradient of the first step is copied."""

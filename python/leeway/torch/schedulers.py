@@ -13,6 +13,7 @@ import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ..errors import InvalidArgument, Misuse
+from .optimizers import groups_of
 
 CONSTANT = object()
 
@@ -78,11 +79,6 @@ class Schedulers:
         self._waiting: list[dict] = []
         self._rates: list[dict] = []
 
-    @property
-    def _groups(self) -> list[dict]:
-        """The current param groups. They are not stored, because load_state_dict replaces them."""
-        return [group for optimizer in self._optimizers for group in optimizer.param_groups]
-
     def keep(self, scheduler: Any) -> None:
         if not hasattr(scheduler, "state_dict") or not hasattr(scheduler, "load_state_dict"):
             raise InvalidArgument(f"job.keep: {type(scheduler).__name__} has no state_dict and load_state_dict: give a scheduler "
@@ -110,9 +106,9 @@ class Schedulers:
             if self._lost:
                 raise InvalidArgument(self._lost)
             return
-        if any("initial_lr" in group for group in self._groups):
+        if any("initial_lr" in group for group in groups_of(self._optimizers)):
             self._refuse("a scheduler")
-        rates = [float(group["lr"]) for group in self._groups]
+        rates = [float(group["lr"]) for group in groups_of(self._optimizers)]
         if self._looks and rates != self._looked_at:
             self._looked_at, self._looks = rates, self._looks - 1
             if any(issubclass(type(each), ReduceLROnPlateau) and each.optimizer in self._optimizers for each in gc.get_objects()):
@@ -156,7 +152,7 @@ class Schedulers:
 
     def rates(self) -> list[dict]:
         """Returns all settings of the groups, without the parameters."""
-        return [{key: value for key, value in group.items() if key != "params"} for group in self._groups]
+        return [{key: value for key, value in group.items() if key != "params"} for group in groups_of(self._optimizers)]
 
     def load_first(self) -> None:
         if self._kept:
@@ -168,7 +164,7 @@ class Schedulers:
 
     def _load(self, saved: list[dict], stepped: list[bool], rates: list[dict]) -> None:
         self._loaded, self._rates = stepped, rates
-        for group, numbers in zip(self._groups, self._rates):
+        for group, numbers in zip(groups_of(self._optimizers), self._rates):
             group.update(numbers)
         for scheduler, state in zip(self._kept, saved):
             self._load_one(scheduler, state)
@@ -180,5 +176,5 @@ class Schedulers:
                                   f"is {type(scheduler).__name__}: keep the schedulers in the same order as before")
         scheduler.load_state_dict(merged(scheduler.state_dict(), saved["state"]))
         # A new scheduler has set its first rate, so the saved rates are set again.
-        for group, rates in zip(self._groups, self._rates):
+        for group, rates in zip(groups_of(self._optimizers), self._rates):
             group.update(rates)

@@ -16,6 +16,7 @@ from torch import nn
 
 from .. import safetensors
 from ..errors import InvalidArgument
+from .optimizers import groups_of
 
 FORMAT = "leeway.torch state 1"
 
@@ -27,10 +28,6 @@ def _numbers(group: Mapping[str, Any]) -> dict[str, Any]:
 
 def _class_of(optimizers: Sequence[torch.optim.Optimizer]) -> str:
     return ",".join(type(optimizer).__name__ for optimizer in optimizers)
-
-
-def _groups_of(optimizers: Sequence[torch.optim.Optimizer]) -> list[dict[str, Any]]:
-    return [group for optimizer in optimizers for group in optimizer.param_groups]
 
 
 def _array(name: str, key: str, value: Any) -> np.ndarray:
@@ -55,7 +52,7 @@ def save(optimizers: Sequence[torch.optim.Optimizer], names: Mapping[int, str],
                                 for index, element in enumerate(value) if element is not None})
             elif value is not None:
                 tensors[f"optimizer/{name}/{key}"] = _array(name, key, value)
-    groups = [_numbers(group) for group in _groups_of(optimizers)]
+    groups = [_numbers(group) for group in groups_of(optimizers)]
     metadata = {"format": FORMAT, "class": _class_of(optimizers), "groups": json.dumps(groups), "lists": json.dumps(lengths),
                 "schedulers": json.dumps(list(schedulers))}
     return safetensors.dumps(tensors, metadata)
@@ -92,7 +89,7 @@ def load(data: bytes, optimizers: Sequence[torch.optim.Optimizer], parameters: M
             owner, _, key = rest.rpartition("/")
             _load_slot(owner, key, value, owners, parameters)
     groups = json.loads(metadata.get("groups", "[]"))
-    for group, numbers in zip(_groups_of(optimizers), groups):
+    for group, numbers in zip(groups_of(optimizers), groups):
         group.update({key: tuple(v) if isinstance(v, list) else v for key, v in numbers.items() if key in group})
     return json.loads(metadata.get("schedulers", "[]"))
 

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from .layout import Layout, persistent_buffers
+from .optimizers import groups_of
 
 STAGES = ("A job trains the tensors that it has at join: other ones are another job's, which the script joins after this one "
           "has ended (docs/python.md, Stages)")
@@ -34,8 +35,7 @@ class Structure:
         self._still = [(name, p) for name, p in layout.frozen.items() if not p.requires_grad]
 
     def _grouped(self) -> list[list[int]]:
-        return [[id(parameter) for parameter in group["params"]] for optimizer in self._optimizers
-                for group in optimizer.param_groups]
+        return [[id(parameter) for parameter in group["params"]] for group in groups_of(self._optimizers)]
 
     def change(self) -> Optional[str]:
         """Returns an error text that says what has changed since join and what to do, or None if nothing has
