@@ -130,11 +130,9 @@ def _has_stepped(slots: Mapping[str, Any]) -> bool:
 
 
 def _check_for_gradients(optimizers: list[torch.optim.Optimizer], refusal: Optional[Untranslatable]) -> None:
-    if refusal is not None and len(optimizers) > 1:
+    if refusal is not None and (len(optimizers) > 1 or isinstance(optimizers[0], torch.optim.LBFGS)):
         raise refusal
     for optimizer in optimizers:
-        if isinstance(optimizer, torch.optim.LBFGS):
-            raise refusal or InvalidArgument("LBFGS does not go with a gradient exchange")
         if any(map(_has_stepped, optimizer.state.values())):
             raise InvalidArgument(f"the optimizer {type(optimizer).__name__} has a state already, and the servers begin without "
                                   "one: resume the job itself (leeway train --resume), or train with `exchange: {type: delta}`")
