@@ -183,7 +183,7 @@ class Apart(unittest.TestCase):
             for x, y in given:
                 F.mse_loss(model.first(x), model.first(x).detach() + 1).backward()
                 optimizers[1].step()
-        self.refused("step.. without backward..: no parameter of optimizer 1 .Adam. has a new gradient", body=without_backward)
+        self.refused("step.. without backward..: no parameter of optimizer 1 .Adam. has a new gradient. Call backward.*leave", body=without_backward)
 
         def skips_late(model, optimizers, given):
             for x, y in given:

@@ -47,13 +47,13 @@ class Join(unittest.TestCase):
         model = mlp()
         optimizer = sgd(model)
         model.requires_grad_(False)
-        self.refused("no parameter is trained", model, optimizer)
+        self.refused("no parameter is trained.*needs a gradient", model, optimizer)
 
     def test_two_optimizers(self):
         model = mlp()
         halves = [torch.optim.SGD(part.parameters(), lr=0.1, momentum=momentum) for part, momentum in ((model[0], 0), (model[2:], 0.9))]
         self.refused("group 0 of optimizer 1 .SGD. differs from optimizer 0 .SGD. in momentum, nesterov.*delta", model, halves)
-        self.refused(r"parameter 0 of the optimizer's group 0.*another optimizer's, too", model, [sgd(model), *halves])
+        self.refused(r"parameter 0 of the optimizer's group 0.*another optimizer's, too: give each", model, [sgd(model), *halves])
         self.refused("is empty, or has one twice", model, [halves[0]] * 2)
         self.refused("is empty, or has one twice", model, [])
         self.refused("the optimizer is a Linear.*or a list", model, [halves[0], model[0]])

@@ -56,7 +56,8 @@ class Apart:
         names = self._names[number]
         if not self._fresh.intersection(names):
             which = f" of optimizer {number} ({type(self._optimizers[number]).__name__})" if len(self._names) > 1 else ""
-            raise Misuse(f"step() without backward(): no parameter{which} has a new gradient")
+            raise Misuse(f"step() without backward(): no parameter{which} has a new gradient. Call backward() first, or leave "
+                         "this step() out")
         self._fresh.difference_update(names)
         gradients = {name: self._layout.trained[name].grad for name in names}
         for name, grad in gradients.items():

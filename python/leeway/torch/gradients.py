@@ -156,7 +156,8 @@ class Gradients:
     def collect(self) -> None:
         """Copies all gradients that have not left into the contribution, at step()."""
         if not self.some:
-            raise Misuse("step() without backward(): no parameter has a new gradient")
+            raise Misuse("step() without backward(): no parameter has a new gradient. Call backward() first; to leave a "
+                         "batch out, call job.skip() instead of both")
         memory = self._memory()
         for gradient in self._gradients:
             view, grad = memory[gradient.place.first], gradient.parameter.grad

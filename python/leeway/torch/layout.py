@@ -120,7 +120,7 @@ def _optimized(optimizers: Sequence[torch.optim.Optimizer], known: set[int]) -> 
                 if id(parameter) not in known:
                     _refuse(f"{what} is not the model's: make the optimizer of model.parameters()")
                 if found.setdefault(id(parameter), which) != which:
-                    _refuse(f"{what} is another optimizer's, too: each parameter is one optimizer's")
+                    _refuse(f"{what} is another optimizer's, too: give each parameter to one optimizer")
     return set(found)
 
 
@@ -146,7 +146,8 @@ def plan(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer],
     frozen = {n: p for n, p in named.items() if n not in trained}
     buffers = dict(persistent_buffers(model))
     if not trained:
-        _refuse("no parameter is trained: each is frozen, or no optimizer has it")
+        _refuse("no parameter is trained: each is frozen, or no optimizer has it. Give the optimizer at "
+                "least one parameter of the model that needs a gradient")
     kinds = _kinds(model)
     schema = {}
     for name, parameter in trained.items():

@@ -264,8 +264,8 @@ class Loop(ClockedJob):
                 some = True
                 yield batch
             if not some:
-                raise InvalidArgument(f"job.over: the loader gave no batch in pass {passes - first}: a generator can be gone "
-                                      "over only once; give a loader, or a list")
+                raise InvalidArgument(f"job.over: the loader gave no batch in pass {passes - first}: a generator can be "
+                                      "read only once; give a loader, or a list")
             passes += 1
 
 

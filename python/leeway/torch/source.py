@@ -41,7 +41,8 @@ class Tensors:
                          for array in arrays]
         rows = [len(tensor) if tensor.ndim else 0 for tensor in self._tensors]
         if len(set(rows)) > 1:
-            raise InvalidArgument(f"job.batches: the tensors have {', '.join(map(str, rows))} rows; as many in each")
+            raise InvalidArgument(f"job.batches: the tensors have {', '.join(map(str, rows))} rows: give tensors "
+                                  "that all have the same number")
 
     def __len__(self) -> int:
         return len(self._tensors[0])

@@ -19,6 +19,7 @@ from ..errors import InvalidArgument
 from .optimizers import groups_of
 
 FORMAT = "leeway.torch state 1"
+ANOTHER = "Resume with the model and the optimizers that the checkpoint was made with, or start a new run"
 
 
 def _numbers(group: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,7 +68,7 @@ def load(data: bytes, optimizers: Sequence[torch.optim.Optimizer], parameters: M
     tensors, metadata = safetensors.loads(data)
     if metadata.get("format") != FORMAT or metadata.get("class") not in ("", _class_of(optimizers)):
         raise InvalidArgument(f"the checkpoint's state is of the optimizer {metadata.get('class')!r}, and this is "
-                              f"{_class_of(optimizers)}")
+                              f"{_class_of(optimizers)}. {ANOTHER}")
     for optimizer in optimizers if local else ():
         optimizer.state.clear()
     owners = {id(parameter): optimizer for optimizer in optimizers for group in optimizer.param_groups
@@ -97,7 +98,8 @@ def load(data: bytes, optimizers: Sequence[torch.optim.Optimizer], parameters: M
 def _load_buffer(name: str, value: np.ndarray, buffers: Mapping[str, torch.Tensor]) -> None:
     buffer = buffers.get(name)
     if buffer is None or tuple(buffer.shape) != value.shape:
-        raise InvalidArgument(f"the checkpoint's state has a buffer {name} of the shape {value.shape}; the model does not")
+        raise InvalidArgument(f"the checkpoint's state has a buffer {name} of the shape {value.shape}, and the "
+                              f"model does not. {ANOTHER}")
     with torch.no_grad():
         buffer.copy_(torch.from_numpy(value))
 
@@ -106,7 +108,7 @@ def _owner(name: str, owners: Mapping[int, torch.optim.Optimizer],
            parameters: Mapping[str, nn.Parameter]) -> torch.optim.Optimizer:
     optimizer = owners.get(id(parameters.get(name)))
     if optimizer is None:
-        raise InvalidArgument(f"the checkpoint's state is of a parameter {name}, which no optimizer has")
+        raise InvalidArgument(f"the checkpoint's state is of a parameter {name}, which no optimizer has. {ANOTHER}")
     return optimizer
 
 
@@ -118,6 +120,6 @@ def _load_slot(name: str, key: str, value: np.ndarray, owners: Mapping[int, torc
                parameters: Mapping[str, nn.Parameter]) -> None:
     optimizer, parameter = _owner(name, owners, parameters), parameters[name]
     if value.ndim and value.shape != tuple(parameter.shape) and not isinstance(optimizer, torch.optim.LBFGS):
-        raise InvalidArgument(f"the checkpoint's state has {key} of {name} with the shape {value.shape}; the model does "
-                              "not")
+        raise InvalidArgument(f"the checkpoint's state has {key} of {name} with the shape {value.shape}, and the "
+                              f"model does not. {ANOTHER}")
     optimizer.state[parameter][key] = _value(value)
