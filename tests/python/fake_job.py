@@ -68,3 +68,34 @@ def close(one, other, tolerance=1e-5):
     for (name, a), b in zip(one.state_dict().items(), other.state_dict().values()):
         scale = max(1e-3, float(b.abs().max()))
         assert torch.allclose(a.float(), b.float(), rtol=tolerance, atol=tolerance * scale), (name, a, b)
+
+
+def batches_of(examples):
+    x, y = data(examples)
+    return list(zip(x.split(4), y.split(4)))
+
+
+def seeded(build):
+    def make():
+        torch.manual_seed(3)
+        return build()
+    return make
+
+
+def left_early(job):
+    """The ranges that left before step()."""
+    return [entry for entry in job._session.log if entry[0] == "final"]
+
+
+def compare(make=mlp, options=None, loop=plain, reference=plain, shape=None, overlap="backward"):
+    """Trains ten clocks twice on the same batches, as a worker and in plain torch. Returns the worker's job."""
+    options = options or {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}
+    batches = [(x.view(4, *(shape or (6,))), y) for x, y in batches_of(40)]
+    alone, worker = make(), make()
+    reference(alone, sgd(alone, **options), batches)
+    optimizer = sgd(worker, **options)
+    job = join(worker, optimizer, {"clocks": 10}, overlap=overlap)
+    loop(worker, optimizer, job.over(batches))
+    assert job.ended == "finished", job.ended
+    close(worker, alone)
+    return job
