@@ -107,6 +107,9 @@ def without_servers():
         name, worst = differs(found, script(Run(exchange)))
         if not worst <= TOLERANCE:
             failures.append(f"{what}: {name} differs by {worst:.1e}")
+    count = len({script for script, *_ in habits.ROWS})
+    if f" {count} habits of PyTorch scripts" not in (pathlib.Path(__file__).parents[2] / "docs/python.md").read_text():
+        failures.append(f"docs/python.md: the number of habits is {count}")
     print(*failures, sep="\n")
     print(f"{len(habits.ROWS) - len(failures)} of {len(habits.ROWS)} rows hold")
     return 1 if failures else 0

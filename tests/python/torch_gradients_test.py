@@ -237,10 +237,8 @@ class Gradients(unittest.TestCase):
             def forward(self, x):
                 return self.out(self.table((x.abs() * 3).long().clamp(max=6)).mean(1))
 
-        make = seeded(Bag)
-        job = compare(make, {"lr": 0.1})
-        finals = left_early(job)
-        self.assertEqual(len(finals), 9 * 2, "the table's gradient leaves at step()")
+        job = compare(seeded(Bag), {"lr": 0.1})
+        self.assertEqual(len(left_early(job)), 9 * 2, "the table's gradient leaves at step()")
 
     def test_parameters_without_a_gradient(self):
         """A rule without state leaves such parameters alone, as PyTorch does. With momentum or decay they are an

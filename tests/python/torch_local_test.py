@@ -202,8 +202,12 @@ class Local(unittest.TestCase):
         plain(model, optimizer, job.over([data(4)]))
         saved = job._session.saved[-1]
         other = mlp()
-        with self.assertRaisesRegex(leeway.InvalidArgument, "'AdamW', and this is SGD"):
+        with self.assertRaisesRegex(leeway.InvalidArgument, "'AdamW', and this is SGD. Resume with the model"):
             join(other, torch.optim.SGD(other.parameters(), lr=0.1), {**options, "state": saved})
+        for width, text in ((4, r"exp_avg of 0.weight with the shape \(5, 6\)"), (5, "parameter 2.weight, which no optimizer")):
+            other = nn.Sequential(nn.Linear(6, width))
+            with self.assertRaisesRegex(leeway.InvalidArgument, f"{text}.*Resume with the model"):
+                join(other, torch.optim.AdamW(other.parameters()), {**options, "state": saved})
 
 
 class Buffers(unittest.TestCase):
