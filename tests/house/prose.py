@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Words of comments and error texts that a machine can see are not native English.
+"""Finds words in comments and error texts that a native writer would not use, as far as a machine can see them.
 
 Usage: prose.py REPOSITORY [FOLDER...]; prints each as file:line: text and exits 1 if there is any.
 With --self-test it checks that each rule finds a line that breaks it, and that none finds right English.
