@@ -41,7 +41,9 @@ std::span<const uint8_t> BytesIn(const std::string& text) {
 }  // namespace
 
 Duration RequestDeadline(uint64_t bytes) {
-  return kEmptyRequestDeadline + std::chrono::seconds(bytes / kBytesASecond);
+  // About eight years. A store may report any size, and a Duration holds 292 years.
+  constexpr uint64_t kSecondsMax = 1 << 28;
+  return kEmptyRequestDeadline + std::chrono::seconds(std::min(bytes / kBytesASecond, kSecondsMax));
 }
 
 // One request.

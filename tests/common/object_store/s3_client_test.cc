@@ -31,6 +31,10 @@ struct Rig {
   std::unique_ptr<S3Client> client;
 };
 
+TEST_CASE("the deadline of a request grows with its bytes, also for an absurd size") {
+  CHECK(RequestDeadline(uint64_t{1} << 60) > RequestDeadline(uint64_t{1} << 30));
+}
+
 TEST_CASE("a request carries checksums of its body, the session token and deadlines") {
   Rig rig;
   rig.script.Answer(200);
