@@ -16,7 +16,7 @@
 //   ReportDone, SaveState
 //
 // The worker's trainer (worker/trainer.h) contains such a loop; so does the library for other
-// languages (client/library).
+// languages (library).
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@
 #include "client/calls/contribution_memory.h"
 #include "client/calls/host_group.h"
 #include "client/calls/parameter_client.h"
-#include "client/exchange/clock_exchange.h"
-#include "client/exchange/clock_span.h"
+#include "client/participant/clock_exchange.h"
+#include "client/participant/clock_span.h"
 #include "client/participant/stop_gate.h"
 #include "client/session/coordinator_session.h"
 #include "client/session/leased_batches.h"

@@ -10,9 +10,9 @@
 #include <span>
 #include <string>
 
-#include "client/library/job.h"
 #include "common/exit_code.h"
 #include "common/status.h"
+#include "library/job.h"
 
 namespace {
 

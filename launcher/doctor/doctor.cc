@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "bench/raw/raw_socket.h"
-#include "client/exchange/gradient_guard.h"
 #include "common/blocks.h"
 #include "common/clock.h"
 #include "common/codec/choose.h"
 #include "common/status.h"
 #include "config/length.h"
 #include "config/shards.h"
+#include "exchange/gradient_guard.h"
 #include "launcher/doctor/job_exchange.h"
 #include "launcher/doctor/traffic.h"
 

@@ -11,7 +11,7 @@ import re
 import sys
 import tempfile
 
-PRODUCT = ["plugin", "proto/leeway", "common", "config", "client", "server", "worker", "bench", "launcher", "python/leeway"]
+PRODUCT = ["plugin", "proto/leeway", "common", "config", "client", "exchange", "library", "server", "worker", "bench", "launcher", "python/leeway"]
 SOURCE = {".h", ".cc", ".cu", ".proto", ".py"}
 FIELD = re.compile(r"^\s+(?:optional |repeated )?(?:map<[\w., ]+>|[\w.]+) \w+ = \d+(?: \[.*)?;")
 ENUM = re.compile(r"^\s*enum \w+ \{")
@@ -20,7 +20,7 @@ COMMAND = re.compile(r"\bapp\.add_subcommand\(")
 
 LIMITS = {
     "lines of the product": 110735,
-    "lines of the tests": 100933,
+    "lines of the tests": 100940,
     "types in the product": 995,
     "keys of a job": 333,
     "commands": 17,

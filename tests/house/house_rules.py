@@ -24,6 +24,8 @@ MAY_INCLUDE = {
     "client/transport": ["proto", "common"],
     "client/calls": ["proto", "common", "client/core", "client/transport"],
     "client/session": ["proto", "common", "client/core", "client/transport", "client/calls"],
+    "exchange": ["proto", "config", "common", "client"],
+    "library": ["proto", "config", "common", "client", "exchange"],
     "server": ["proto", "config", "common"],
     "server/core": ["common"],
     "server/store": ["common"],
@@ -31,21 +33,21 @@ MAY_INCLUDE = {
     "server/checkpoint": ["proto", "common", "server/core"],
     "server/coordinator": ["proto", "config", "common", "server/checkpoint"],
     "server/coordinator/core": ["proto", "config", "common", "server/core"],
-    "worker": ["proto", "config", "common", "client"],
+    "worker": ["proto", "config", "common", "client", "exchange"],
     "worker/data": ["proto", "common"],
     "worker/compute": ["proto", "common", "worker/data"],
     # No protobuf: a GPU module is loaded into programs that have a protobuf of their own.
     "worker/device/cuda": ["common", "worker/compute", "worker/data"],
     "worker/device/cuda/module": ["common", "worker/compute", "worker/data", "worker/device"],
     "worker/layers": ["proto", "common", "worker/compute", "worker/data"],
-    "bench": ["proto", "config", "common", "client", "server"],
-    "launcher": ["proto", "config", "common", "client", "server", "worker", "bench"],
+    "bench": ["proto", "config", "common", "client", "exchange", "library", "server"],
+    "launcher": ["proto", "config", "common", "client", "exchange", "library", "server", "worker", "bench"],
 }
 
 # gRPC appears in these folders only; a subfolder counts as another folder.
 GRPC_IN = {
     "common/rpc", "common/service", "common/wire", "client", "client/transport", "client/calls", "client/session",
-    "client/library", "server/service", "server/replica", "server/node",
+    "library", "server/service", "server/replica", "server/node",
     "server/coordinator", "worker", "bench", "bench/base", "launcher/supervision",
 }
 GRPC = re.compile(r'#include [<"](grpc|grpcpp)/|#include ".*\.grpc\.pb\.h"')
@@ -81,7 +83,7 @@ BUILT_BY = {"tests/bench/peers/pslite_bench.cc": "tests/bench/peers/pslite.py",
             "plugin/example/example.cc": "tests/training/plugins.py"}
 
 SOURCE = {".cc", ".h"}
-TOP = ["plugin", "common", "config", "client", "server", "worker", "bench", "launcher", "tests"]
+TOP = ["plugin", "common", "config", "client", "exchange", "library", "server", "worker", "bench", "launcher", "tests"]
 
 
 def folder_rule(path):

@@ -24,7 +24,7 @@ def run(*command, **options):
 
 def declared():
     """Returns the functions that the header declares."""
-    header = (ROOT / "client/library/client.h").read_text(encoding="utf-8")
+    header = (ROOT / "library/client.h").read_text(encoding="utf-8")
     return set(re.findall(r"^[a-z][\w *]*?\b(leeway_\w+)\(", header, re.M))
 
 

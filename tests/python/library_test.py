@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Calls libleeway-client.so in the wrong order and with wrong arguments: the result is a code and a text, and the job
-goes on as if the call had not been made. client/library/client.h says what each function returns."""
+goes on as if the call had not been made. library/client.h says what each function returns."""
 
 import ctypes
 import unittest

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "client/exchange/final_blocks.h"
-#include "client/exchange/gradient_guard.h"
 #include "common/buffer.h"
 #include "common/loss_scale.h"
 #include "common/status.h"
+#include "exchange/final_blocks.h"
+#include "exchange/gradient_guard.h"
 
 namespace leeway {
 namespace {

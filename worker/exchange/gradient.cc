@@ -26,7 +26,7 @@
 // (BringDown).
 //
 // With workers.per_host: combine, other workers of this host take part in steps 1 and 2
-// (client/exchange/open_exchange.h). Run then returns when this worker has handed in its part, or
+// (exchange/open_exchange.h). Run then returns when this worker has handed in its part, or
 // has sent the sum for the group.
 //
 // If the job says what to do with a gradient that is not finite or too long (gradient_guard.h), no
@@ -41,13 +41,13 @@
 #include <utility>
 #include <vector>
 
-#include "client/exchange/final_blocks.h"
-#include "client/exchange/gradient_guard.h"
-#include "client/exchange/open_exchange.h"
 #include "common/buffer.h"
 #include "common/status.h"
 #include "common/update/averaging.h"
 #include "common/update/schedule.h"
+#include "exchange/final_blocks.h"
+#include "exchange/gradient_guard.h"
+#include "exchange/open_exchange.h"
 #include "worker/exchange/device_encoder.h"
 #include "worker/exchange/exchanges.h"
 #include "worker/exchange/gradient_scale.h"

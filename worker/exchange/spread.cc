@@ -32,9 +32,9 @@
 #include <utility>
 #include <vector>
 
-#include "client/exchange/open_exchange.h"
 #include "common/buffer.h"
 #include "common/status.h"
+#include "exchange/open_exchange.h"
 #include "worker/compute/flat_vector.h"
 #include "worker/exchange/exchanges.h"
 #include "worker/exchange/local_training.h"

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/exchange/final_blocks.h"
-#include "client/exchange/open_exchange.h"
 #include "common/loss_scale.h"
 #include "common/status.h"
+#include "exchange/final_blocks.h"
+#include "exchange/open_exchange.h"
 #include "worker/exchange/device_encoder.h"
 
 namespace leeway {

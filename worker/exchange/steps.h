@@ -8,9 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "client/calls/block_range.h"
-#include "client/exchange/finite.h"
-#include "client/exchange/read_weights.h"
 #include "common/buffer.h"
+#include "exchange/finite.h"
+#include "exchange/read_weights.h"
 #include "worker/compute/flat_vector.h"
 #include "worker/exchange/exchange.h"
 

@@ -1,0 +1,81 @@
+// Registers another program's worker in its job, and registers it again after the job has gone back
+// to a checkpoint.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <grpcpp/channel.h>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/participant/participant.h"
+#include "client/session/call_breaker.h"
+#include "client/session/coordinator_session.h"
+#include "common/buffer.h"
+#include "common/mutex.h"
+#include "exchange/step_exchange.h"
+#include "leeway/v1/coordinator.pb.h"
+#include "library/job.h"
+
+namespace leeway {
+
+// One registration. The participant is destroyed before the exchange, because the participant's
+// client uses the exchange's vectors.
+struct Registration {
+  Registration(std::shared_ptr<grpc::Channel> channel, CoordinatorSession::Options options)
+      : session(std::move(channel), std::move(options)) {}
+
+  CoordinatorSession session;
+  v1::RegisterWorkerReply reply;
+  std::unique_ptr<StepExchange> exchange;
+  std::unique_ptr<Participant> participant;
+};
+
+class Registrar {
+ public:
+  // Returns INVALID_ARGUMENT if an option or an environment variable is invalid.
+  static absl::StatusOr<std::unique_ptr<Registrar>> Make(JobOptions options);
+
+  // Registers, attaches, and begins the exchange with `weights`, which the first call allocates.
+  // Registers again if the job has gone back to a checkpoint meanwhile. If an earlier life has done
+  // all the work, the result has no participant. If the job is over, the result has no job, either.
+  absl::StatusOr<std::unique_ptr<Registration>> Register(FloatBuffer& weights);
+
+  // Any thread may call these. Waiting returns what the newest registration waits for. Cancel
+  // breaks off this and every later registration.
+  std::string Waiting() const EXCLUDES(mutex_);
+  void Cancel() EXCLUDES(mutex_);
+  // Forgets the newest registration. Call this before it is destroyed.
+  void Forget() EXCLUDES(mutex_);
+
+ private:
+  Registrar(JobOptions options, uint64_t nonce) : options_(std::move(options)), nonce_(nonce) {}
+
+  CoordinatorSession::Options Process();
+  // Fetches the job, and makes the request for a registration from it.
+  absl::Status FetchJob();
+  absl::StatusOr<std::unique_ptr<Registration>> RegisterOnce();
+  // Returns a registration without a participant, for a job that is over.
+  std::unique_ptr<Registration> JobIsOver(FloatBuffer& weights);
+  absl::Status Open(Registration& registration, FloatBuffer& weights);
+
+  JobOptions options_;
+  v1::ModelSchema schema_;
+  std::optional<v1::Update> update_;
+  const uint64_t nonce_;
+  std::shared_ptr<grpc::Channel> channel_;
+  // The request for a registration. Absent until the job is known.
+  std::optional<v1::RegisterWorkerRequest> request_;
+  double start_limit_ = 0;
+  // The coordinator's answer to the latest registration.
+  v1::RegisterWorkerReply before_;
+  CallBreaker breaker_;
+  mutable Mutex mutex_;
+  Participant* newest_ GUARDED_BY(mutex_) = nullptr;
+};
+
+}  // namespace leeway

@@ -1,0 +1,43 @@
+#include "library/slow_call.h"
+
+#include <chrono>
+#include <latch>
+
+#include "tests/catch.h"
+
+namespace leeway::slow_call {
+namespace {
+
+TEST_CASE("a slow call is waited for no longer than the caller likes") {
+  std::latch go(1);
+  SlowCall call;
+  CHECK(!call.pending());
+  call.Start([&] {
+    go.wait();
+    return absl::UnavailableError("late");
+  });
+  CHECK(call.pending());
+  const auto not_yet = call.Await(std::chrono::steady_clock::now());
+  REQUIRE(not_yet.ok());
+  CHECK(!*not_yet);
+  go.count_down();
+  CHECK(absl::IsUnavailable(call.Await(Time::max()).status()));
+  CHECK(!call.pending());
+  call.Start([] { return absl::OkStatus(); });
+  CHECK(*call.Await(Time::max()));
+}
+
+TEST_CASE("a slow call ends before what it refers to") {
+  std::latch done(1);
+  {
+    SlowCall call;
+    call.Start([&] {
+      done.count_down();
+      return absl::OkStatus();
+    });
+  }
+  CHECK(done.try_wait());
+}
+
+}  // namespace
+}  // namespace leeway::slow_call
