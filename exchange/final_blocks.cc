@@ -4,18 +4,6 @@
 
 namespace leeway {
 
-BlockRange BlocksOf(const BlockLayout& layout, const ElementRange& elements) {
-  if (elements.count == 0) return {};
-  const uint32_t first = layout.BlockOf(elements.offset);
-  const uint32_t last = layout.BlockOf(elements.end() - 1);
-  return {first, last - first + 1};
-}
-
-ElementRange ElementsOf(const BlockLayout& layout, const BlockRange& blocks) {
-  const uint64_t first = layout.Range(blocks.first).offset;
-  return {first, layout.Range(blocks.first + blocks.count - 1).end() - first};
-}
-
 FinalBlocks::FinalBlocks(const BlockLayout& layout) : layout_(layout), missing_(layout.blocks()) {
   Reset();
 }

@@ -32,9 +32,4 @@ class FinalBlocks {
   uint32_t missing_blocks_ = 0;
 };
 
-// Returns the blocks that hold some of the elements.
-BlockRange BlocksOf(const BlockLayout& layout, const ElementRange& elements);
-// Returns the elements of `blocks`, which has at least one block.
-ElementRange ElementsOf(const BlockLayout& layout, const BlockRange& blocks);
-
 }  // namespace leeway

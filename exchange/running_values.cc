@@ -2,10 +2,10 @@
 
 namespace leeway {
 
-RunningValues::RunningValues(const v1::RegisterWorkerReply& registration)
-    : averaged_(AveragedElementsOf(registration.schema())),
-      batches_{static_cast<double>(registration.job().data().batch_size()), registration.length()} {
-}
+RunningValues::RunningValues(const v1::TrainingJob& job, const v1::ModelSchema& schema,
+                             const v1::JobLength& length)
+    : averaged_(AveragedElementsOf(schema)),
+      batches_{static_cast<double>(job.data().batch_size()), length} {}
 
 void RunningValues::MakeMeans(const ElementRange& range, uint64_t examples,
                               std::span<const float> before, std::span<float> values) const {

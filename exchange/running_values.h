@@ -9,12 +9,14 @@
 #include "common/update/averaging.h"
 #include "common/update/clock_batches.h"
 #include "leeway/v1/coordinator.pb.h"
+#include "leeway/v1/job.pb.h"
 
 namespace leeway {
 
 class RunningValues {
  public:
-  explicit RunningValues(const v1::RegisterWorkerReply& registration);
+  RunningValues(const v1::TrainingJob& job, const v1::ModelSchema& schema,
+                const v1::JobLength& length);
 
   // Replaces the running values in `range` of `values`, which is a whole contribution. The new
   // values are the means over the batches' own values: before + (value - before) / share. The

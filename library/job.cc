@@ -85,7 +85,7 @@ class JoinedJob final : public Job {
   absl::StatusOr<bool> Wait(uint64_t first, uint64_t count, Time deadline) override {
     RETURN_IF_ERROR(Expect(Phase::kRunning, "Wait"));
     RETURN_IF_ERROR(CheckRange(first, count));
-    return InClock([&] { return life_->exchange->Wait({first, count}, deadline); });
+    return InClock([&] { return life_->exchange->Wait({{{first, count}}}, deadline); });
   }
 
   absl::StatusOr<bool> NextBatch(Time deadline, std::optional<uint64_t>& batch) override {
@@ -123,7 +123,7 @@ class JoinedJob final : public Job {
     RETURN_IF_ERROR(Expect(Phase::kRunning, "Final"));
     RETURN_IF_ERROR(CheckRange(first, count));
     return InClock([&]() -> absl::StatusOr<bool> {
-             RETURN_IF_ERROR(life_->exchange->Final({first, count}));
+             RETURN_IF_ERROR(life_->exchange->Final({{{first, count}}}, false));
              return true;
            })
         .status();
@@ -136,7 +136,14 @@ class JoinedJob final : public Job {
                      InClock([&] { return life_->exchange->End(measures.examples, deadline); }));
     if (!ended) return false;
     // If the others completed the clock meanwhile, it counts for nothing.
-    if (detour_.ok()) life_->participant->Advance(MetricsFrom(measures, *life_->exchange));
+    if (detour_.ok()) {
+      const Exchange& exchange = *life_->exchange;
+      if (exchange.left_out()) {
+        spdlog::warn("clock {}: left out of the update (exchange.on_bad_gradient): {}", clock(),
+                     exchange.why());
+      }
+      life_->participant->Advance(MetricsFrom(measures, exchange));
+    }
     phase_ = Phase::kBetween;
     state_.clear();
     return true;

@@ -65,7 +65,7 @@ absl::StatusOr<ContributionRates> RatesFrom(std::span<const JobRate> rates, uint
   return parts;
 }
 
-v1::StepMetrics MetricsFrom(const ClockMeasures& measures, const StepExchange& exchange) {
+v1::StepMetrics MetricsFrom(const ClockMeasures& measures, const Exchange& exchange) {
   v1::StepMetrics metrics;
   metrics.set_steps(measures.steps);
   metrics.set_examples(measures.examples);

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/update/rule.h"
-#include "exchange/step_exchange.h"
+#include "exchange/exchange.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "library/job.h"
 
@@ -23,6 +23,6 @@ inline constexpr size_t kRatesMax = 16'384;
 // trained elements, or if a factor is negative or not finite.
 absl::StatusOr<ContributionRates> RatesFrom(std::span<const JobRate> rates, uint64_t trained);
 // Returns the metrics of the clock that `exchange` has ended last.
-v1::StepMetrics MetricsFrom(const ClockMeasures& measures, const StepExchange& exchange);
+v1::StepMetrics MetricsFrom(const ClockMeasures& measures, const Exchange& exchange);
 
 }  // namespace leeway

@@ -110,10 +110,14 @@ absl::Status Registrar::Open(Registration& registration, FloatBuffer& weights) {
       ParticipantContext{.registration = registration.reply, .session = registration.session});
   Participant& participant = *registration.participant;
   RETURN_IF_ERROR(participant.Open());
-  ASSIGN_OR_RETURN(registration.exchange, MakeStepExchange({.registration = registration.reply,
-                                                            .client = participant.client(),
-                                                            .listener = participant,
-                                                            .weights = weights.span()}));
+  registration.carrier = MakeServerCarrier(participant.client(), participant.group());
+  ASSIGN_OR_RETURN(registration.exchange, MakeExchange({.job = registration.reply.job(),
+                                                        .schema = registration.reply.schema(),
+                                                        .length = registration.reply.length(),
+                                                        .carrier = *registration.carrier,
+                                                        .listener = participant,
+                                                        .weights = weights.span(),
+                                                        .program = true}));
   participant.Start(*registration.exchange, [this]() -> absl::StatusOr<FloatBuffer> {
     if (options_.initial.empty()) {
       return absl::InvalidArgumentError(

@@ -17,7 +17,8 @@
 #include "client/session/coordinator_session.h"
 #include "common/buffer.h"
 #include "common/mutex.h"
-#include "exchange/step_exchange.h"
+#include "exchange/carriers/host_group_carrier.h"
+#include "exchange/exchange.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "library/job.h"
 
@@ -31,7 +32,8 @@ struct Registration {
 
   CoordinatorSession session;
   v1::RegisterWorkerReply reply;
-  std::unique_ptr<StepExchange> exchange;
+  std::unique_ptr<Carrier> carrier;
+  std::unique_ptr<Exchange> exchange;
   std::unique_ptr<Participant> participant;
 };
 

@@ -13,8 +13,8 @@
 #include "worker/batch_prefetcher.h"
 #include "worker/data/sources/training_data.h"
 #include "worker/emulation.h"
-#include "worker/exchange/step_runner.h"
 #include "worker/model/model.h"
+#include "worker/training/step_runner.h"
 
 namespace leeway {
 

@@ -11,6 +11,7 @@
 #include "common/plugins/label_loss.h"
 #include "common/status.h"
 #include "config/length.h"
+#include "exchange/carriers/host_group_carrier.h"
 #include "worker/evaluate.h"
 #include "worker/formats/model_file.h"
 
@@ -96,22 +97,22 @@ absl::Status Trainer::Open() {
   steps_ = std::make_unique<LocalSteps>(job_, registration_.rank(), registration_.length(),
                                         context_.data, participant_.leases(), context_.model,
                                         context_.sleep);
-  RETURN_IF_ERROR(OpenExchange());
-  participant_.Start(*exchange_, [this] { return InitialWeights(); });
+  RETURN_IF_ERROR(OpenRunner());
+  participant_.Start(runner_->exchange(), [this] { return InitialWeights(); });
   return absl::OkStatus();
 }
 
-absl::Status Trainer::OpenExchange() {
-  auto made = MakeExchange(
+absl::Status Trainer::OpenRunner() {
+  carrier_ = MakeServerCarrier(participant_.client(), participant_.group());
+  auto made = MakeClockRunner(
       {.job = job_,
        .schema = registration_.schema(),
        .length = registration_.length(),
        .rank = registration_.rank(),
-       .client = participant_.client(),
+       .carrier = *carrier_,
        .backend = context_.model.backend(),
        .steps = *steps_,
        .listener = participant_,
-       .group = participant_.group(),
        .loss_scales = {registration_.loss_scales().begin(), registration_.loss_scales().end()},
        .report_loss_scale = [this](const v1::LossScale& scale) {
          return context_.session.ReportLossScale(scale);
@@ -124,7 +125,7 @@ absl::Status Trainer::OpenExchange() {
                      "; `leeway plan` shows the memory of each"));
   }
   RETURN_IF_ERROR(made.status());
-  exchange_ = *std::move(made);
+  runner_ = *std::move(made);
   return absl::OkStatus();
 }
 
@@ -155,7 +156,7 @@ absl::StatusOr<bool> Trainer::RunClocks() {
     if (!done) return true;
   }
   ASSIGN_OR_RETURN(const bool read,
-                   participant_.UnlessStopped([this] { return exchange_->ReadLatest(); }));
+                   participant_.UnlessStopped([this] { return runner_->exchange().ReadLatest(); }));
   return !read;
 }
 
@@ -189,14 +190,14 @@ absl::Status Trainer::RunClock() {
   if (Over()) return absl::OkStatus();
   // If the next exchange may not begin, its contribution need not be computed.
   if (!participant_.IsOpen()) {
-    RETURN_IF_ERROR(exchange_->Settle());
+    RETURN_IF_ERROR(runner_->exchange().Settle());
     return participant_.OnBegin(participant_.clock());
   }
   const ClockSpan span = participant_.NextSpan();
-  ASSIGN_OR_RETURN(const ClockReport report, exchange_->Run(span));
+  ASSIGN_OR_RETURN(const ClockReport report, runner_->Run(span));
   LogLeftOut(registration_.rank(), span.clock, report);
   participant_.Advance(MetricsOf(report));
-  if (Over() || participant_.NearlyMadeAll()) RETURN_IF_ERROR(exchange_->Settle());
+  if (Over() || participant_.NearlyMadeAll()) RETURN_IF_ERROR(runner_->exchange().Settle());
   RETURN_IF_ERROR(participant_.SaveAtCut());
   return EvaluateWhenDue();
 }
@@ -206,7 +207,7 @@ absl::Status Trainer::EvaluateWhenDue() {
   if (evaluate_every_ == 0 || !evaluates_ || Over()) return absl::OkStatus();
   // If the clock of an evaluation was skipped, the evaluation is made at the next clock.
   if (participant_.clock() / evaluate_every_ <= evaluated_) return absl::OkStatus();
-  RETURN_IF_ERROR(exchange_->Settle());
+  RETURN_IF_ERROR(runner_->exchange().Settle());
   evaluated_ = participant_.clock() / evaluate_every_;
   ASSIGN_OR_RETURN(const v1::EvaluationMetrics metrics, Evaluate());
   if (job_.evaluation().has_early_stop()) return context_.session.ReportNow(metrics);
@@ -215,7 +216,7 @@ absl::Status Trainer::EvaluateWhenDue() {
 }
 
 absl::StatusOr<v1::EvaluationMetrics> Trainer::Evaluate() {
-  std::span<const float> weights = exchange_->weights();
+  std::span<const float> weights = runner_->weights();
   if (job_.evaluation().weights() == v1::EVALUATED_WEIGHTS_AVERAGE) {
     average_.resize(weights.size());
     RETURN_IF_ERROR(

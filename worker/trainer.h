@@ -17,9 +17,9 @@
 #include "leeway/v1/coordinator.pb.h"
 #include "worker/data/dataset.h"
 #include "worker/data/sources/training_data.h"
-#include "worker/exchange/exchange.h"
 #include "worker/local_steps.h"
 #include "worker/model/model.h"
+#include "worker/training/clock_runner.h"
 
 namespace leeway {
 
@@ -65,7 +65,7 @@ class Trainer {
 
  private:
   absl::Status Open();
-  absl::Status OpenExchange();
+  absl::Status OpenRunner();
   absl::Status Attach();
   // Returns the weights that this worker sends to the servers if they have none.
   absl::StatusOr<FloatBuffer> InitialWeights();
@@ -91,10 +91,11 @@ class Trainer {
   // the last clock.
   const uint64_t evaluate_every_;
 
-  // These three fields are constant after Open(). The participant must be destroyed first, so it is
+  // These four fields are constant after Open(). The participant must be destroyed first, so it is
   // declared last.
   std::unique_ptr<LocalSteps> steps_;
-  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<Carrier> carrier_;
+  std::unique_ptr<ClockRunner> runner_;
   Participant participant_;
   // The average of the weights, for evaluation.weights: average.
   std::vector<float> average_;

@@ -20,7 +20,7 @@ inline constexpr uint64_t kResiduals = 2;
 absl::StatusOr<uint64_t> ServerSlots(const v1::TrainingJob& job);
 
 // Returns the number of vectors of the model's size that a worker has. These are the vectors of its
-// exchange (worker/exchange) and the residuals of compressed contributions. With local steps there
+// exchange (worker/training) and the residuals of compressed contributions. With local steps there
 // are also the optimizer's slots, once in use and once as the last clock left them.
 // `steps_per_clock` includes accumulated batches.
 absl::StatusOr<uint64_t> VectorsOfWorker(const v1::TrainingJob& job, uint64_t steps_per_clock,

@@ -27,8 +27,8 @@
 #include "launcher/commands/model_table.h"
 #include "launcher/doctor/traffic.h"
 #include "worker/device/job_precision.h"
-#include "worker/exchange/device_encoder.h"
 #include "worker/model/model.h"
+#include "worker/training/device_encoder.h"
 
 namespace leeway {
 namespace {

@@ -28,8 +28,8 @@
 #include "common/philox.h"
 #include "config/model/named_models.h"
 #include "worker/device/make_backend.h"
-#include "worker/exchange/local_optimizer.h"
 #include "worker/model/model.h"
+#include "worker/training/local_optimizer.h"
 
 namespace leeway {
 namespace {

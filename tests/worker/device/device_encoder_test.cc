@@ -1,5 +1,5 @@
 // The device encodes the same bytes, and keeps the same residual, as the client would.
-#include "worker/exchange/device_encoder.h"
+#include "worker/training/device_encoder.h"
 
 #include <algorithm>
 #include <cstring>

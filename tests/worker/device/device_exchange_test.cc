@@ -14,8 +14,9 @@
 #include "tests/worker/device/fake_device.h"
 #include "tests/worker/device/seeds.h"
 #include "tests/worker/model/support.h"
-#include "worker/exchange/exchange.h"
-#include "worker/exchange/spread_plan.h"
+#include "tests/worker/training/driven.h"
+#include "worker/training/clock_runner.h"
+#include "worker/training/spread_plan.h"
 
 namespace leeway::testing::device_exchange {
 namespace {
@@ -209,22 +210,24 @@ class Run {
 
  private:
   absl::Status Clocks(uint64_t begin, uint64_t end, Outcome& outcome) {
-    auto made = MakeExchange({.job = job_,
-                              .schema = model_->schema(),
-                              .length = length_,
-                              .client = *client_,
-                              .backend = backend_,
-                              .steps = steps_,
-                              .listener = listener_,
-                              .bus_part = 2 * kBlockElements,
-                              .loss_scales = scales_,
-                              .report_loss_scale = [this](const v1::LossScale& scale) {
-                                scales_.push_back(scale);
-                                return absl::OkStatus();
-                              }});
+    auto made = testing::Driven::Make(*client_, [&](Carrier& carrier) -> RunnerContext {
+      return {.job = job_,
+              .schema = model_->schema(),
+              .length = length_,
+              .carrier = carrier,
+              .backend = backend_,
+              .steps = steps_,
+              .listener = listener_,
+              .bus_part = 2 * kBlockElements,
+              .loss_scales = scales_,
+              .report_loss_scale = [this](const v1::LossScale& scale) {
+                scales_.push_back(scale);
+                return absl::OkStatus();
+              }};
+    });
     if (!made.ok()) return made.status();
     // A call that was broken off may still use the exchange's vectors.
-    Exchange& exchange = *exchanges_.emplace_back(*std::move(made));
+    testing::Driven& exchange = *exchanges_.emplace_back(*std::move(made));
     if (!outcome.state.empty()) RETURN_IF_ERROR(exchange.LoadState(outcome.state));
     RETURN_IF_ERROR(exchange.Begin(begin).status());
     for (uint64_t clock = begin; clock < end; ++clock) {
@@ -249,7 +252,7 @@ class Run {
   InTurn listener_;
   std::vector<v1::LossScale> scales_;
   std::shared_ptr<FakeModel> servers_;
-  std::vector<std::unique_ptr<Exchange>> exchanges_;
+  std::vector<std::unique_ptr<testing::Driven>> exchanges_;
   std::unique_ptr<ParameterClient> client_;
 };
 

@@ -1,0 +1,103 @@
+// With whom a worker exchanges. An exchange decides what is sent and when; a carrier brings a
+// clock's contribution to the others, block by block, and brings back the weights that follow.
+//
+// In each clock:
+//
+//   Renew                 before the contribution changes
+//   Begin
+//   Contribute            for each block once, in any order
+//   Finish                after the last block
+//   Await, AwaitAll       until the weights are there
+//   End                   or Abandon
+//
+// The servers are one carrier (server_carrier.h), the workers of one host another
+// (host_group_carrier.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/calls/block_range.h"
+#include "client/participant/clock_exchange.h"
+#include "common/blocks.h"
+#include "common/buffer.h"
+#include "common/clock.h"
+#include "common/codec/plan.h"
+#include "common/update/rule.h"
+
+namespace leeway {
+
+class ContributionEncoder;
+
+// Vectors are whole, and outlive the calls that they are given to. Functions with a deadline return
+// nothing or false if the deadline came first; the same call, made again, goes on with what is in
+// progress. Not thread-safe.
+class Carrier {
+ public:
+  virtual ~Carrier() = default;
+
+  virtual const BlockLayout& layout() const = 0;
+  // Makes a zeroed vector for contributions, in memory that the others can read where possible.
+  virtual FloatBuffer MakeVector() = 0;
+
+  // Reads the weights that a worker may see when it starts `clock`, and returns their version.
+  // After ALREADY_EXISTS nothing is written to `weights` any more.
+  virtual absl::StatusOr<std::optional<uint64_t>> Read(uint64_t clock, std::span<float> weights,
+                                                       Time deadline) = 0;
+  // Reads the current weights, without waiting for anybody.
+  virtual absl::Status ReadLatest(std::span<float> weights) = 0;
+
+  // Call this when the previous exchange is over, before the contribution vector changes.
+  virtual void Renew() {}
+  // Begins the exchange of `clock`. The previous exchange is over.
+  virtual void Begin(uint64_t clock) = 0;
+  // Sends these blocks of a contribution that is made of `examples`, with the factors `rates` of
+  // its learning rate. The answer overwrites the blocks in `weights`. The carrier may write sums
+  // into `contribution`.
+  virtual void Contribute(BlockRange blocks, uint64_t examples, const ContributionRates& rates,
+                          std::span<float> contribution, std::span<float> weights) = 0;
+  // Returns when every block has left, or the error for which one cannot.
+  virtual absl::Status Finish() = 0;
+  // Waits until those blocks are answered that hold some of these elements and were contributed.
+  virtual absl::StatusOr<bool> Await(std::span<const ElementRange> elements, Time deadline) = 0;
+  virtual absl::StatusOr<bool> AwaitAll(Time deadline) = 0;
+  // Notes what has come meanwhile. Without this the end of an exchange would not be noticed until
+  // the next wait.
+  virtual void Poll() {}
+  // Gives up the exchange and reads in progress. Returns when none of their calls is in progress
+  // any more.
+  virtual void Abandon() = 0;
+  // Ends the exchange, when all blocks are contributed and answered. Returns its measurements.
+  virtual ExchangeReport End() = 0;
+
+  // Returns true after Begin(), until End() or Abandon().
+  virtual bool under_way() const = 0;
+  // The clock of the latest exchange.
+  virtual uint64_t clock() const = 0;
+
+  // The residual is what the encoding of contributions has lost so far, as in
+  // client/calls/parameter_client.h. A carrier that encodes nothing keeps none.
+  virtual bool keeps_residual() const { return false; }
+  virtual absl::Status ReadResidual(uint64_t clock, std::span<float> residual) const {
+    return absl::OkStatus();
+  }
+  virtual absl::Status SetResidual(std::span<const float> residual) { return absl::OkStatus(); }
+  virtual void UndoResidual(uint64_t clock) {}
+  // How contributions are encoded. Null if they are not encoded.
+  virtual const CodecPlan* codec_plan() const { return nullptr; }
+  // Makes `encoder`, which outlives the carrier's calls, encode contributions and keep the residual.
+  virtual void EncodeBy(ContributionEncoder& encoder) {}
+};
+
+// Reads the weights with which a worker begins `clock`, and returns their version.
+inline absl::StatusOr<uint64_t> ReadWeights(Carrier& carrier, uint64_t clock,
+                                            std::span<float> weights) {
+  const auto version = carrier.Read(clock, weights, Time::max());
+  if (!version.ok()) return version.status();
+  return version->value();
+}
+
+}  // namespace leeway

@@ -1,0 +1,57 @@
+#include "exchange/exchange.h"
+
+#include <algorithm>
+
+#include "common/status.h"
+#include "exchange/state_fit.h"
+
+namespace leeway {
+namespace {
+
+const char* NameOf(const v1::Exchange& exchange) {
+  return exchange.has_elastic() ? "elastic" : exchange.has_delta() ? "delta" : "gradient";
+}
+
+}  // namespace
+
+KeptState Exchange::EmptyState() const {
+  StateNames names{.exchange = NameOf(context_.job.exchange()),
+                   .residual = carrier().keeps_residual()};
+  if (keeps_weights()) names.own = {"weights"};
+  KeptState state = KeptState::Zeros(std::move(names), context_.schema.total());
+  if (context_.program) state.program = "";
+  return state;
+}
+
+absl::StatusOr<std::string> Exchange::SaveState() const {
+  KeptState state = EmptyState();
+  if (state.vectors.empty() && !context_.program) return std::string();
+  if (keeps_weights()) {
+    std::copy(context_.weights.begin(), context_.weights.end(), state.vectors[0].data());
+  }
+  if (state.names.residual) {
+    // The contribution of a clock in progress is not in the state yet.
+    const uint64_t clock =
+        carrier().under_way() ? carrier().clock() : std::numeric_limits<uint64_t>::max();
+    RETURN_IF_ERROR(carrier().ReadResidual(clock, state.vectors.back().span()));
+  }
+  if (context_.program) state.program = kept_;
+  return SerializeState(state);
+}
+
+absl::Status Exchange::LoadState(const std::string& bytes) {
+  KeptState state = EmptyState();
+  if (state.vectors.empty() && !context_.program) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool own, TakeUpState(bytes, context_.schema.total(), state));
+  loaded_weights_ = keeps_weights() && own;
+  if (loaded_weights_) {
+    std::copy_n(state.vectors[0].data(), context_.weights.size(), context_.weights.data());
+  }
+  if (state.names.residual) {
+    RETURN_IF_ERROR(carrier().SetResidual(state.vectors.back().span()));
+  }
+  loaded_ = std::move(state.program);
+  return absl::OkStatus();
+}
+
+}  // namespace leeway

@@ -1,0 +1,142 @@
+// What a worker sends in each clock, and how often: the first of the three knobs. The caller
+// computes the steps and drives the exchange with them. Leeway's own worker does so
+// (worker/training), and another program through the library (library/job.h). A carrier says with
+// whom a worker exchanges.
+//
+// Each kind of exchange is one file. Only make.cc lists them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/participant/clock_exchange.h"
+#include "common/blocks.h"
+#include "common/clock.h"
+#include "common/update/rule.h"
+#include "exchange/carriers/carrier.h"
+#include "exchange/kept_state.h"
+#include "leeway/v1/coordinator.pb.h"
+#include "leeway/v1/job.pb.h"
+
+namespace leeway {
+
+// References outlive the exchange.
+struct ExchangeContext {
+  const v1::TrainingJob& job;
+  const v1::ModelSchema& schema;
+  const v1::JobLength& length;
+  Carrier& carrier;
+  ExchangeListener& listener;
+  // The worker's weights, the whole vector. In a gradient exchange they hold the others' weights,
+  // and only the exchange writes to them. In a delta or elastic exchange the worker trains them.
+  std::span<float> weights;
+  // Whether another program computes. The averaged elements of its contributions hold running
+  // values, as other frameworks keep them, and not the means of the clock's batches
+  // (common/update/averaging.h). Its state has bytes of its own.
+  bool program = false;
+  // Whether the caller may leave a clock out (LeaveOut), so that no block may leave before End.
+  bool may_leave_out = false;
+};
+
+// Functions with a deadline return false if the deadline came first; the same call, made again,
+// goes on with what is in progress. Functions return the errors of the listener and the carrier, and
+// OUT_OF_RANGE, naming the tensor, for values that are not finite. Not thread-safe.
+class Exchange : public ClockExchange {
+ public:
+  explicit Exchange(const ExchangeContext& context) : context_(context) {}
+
+  // The whole contribution vector, which the caller fills while a clock runs. Empty if the exchange
+  // makes the contribution from the weights. Into averaged elements the caller writes the worker's
+  // own values.
+  virtual std::span<float> contribution() = 0;
+
+  // Begins a clock, with the weights that Begin or the previous clock has left.
+  virtual void StartClock(uint64_t clock) = 0;
+  // Waits for the weights of these elements.
+  virtual absl::StatusOr<bool> Wait(std::span<const ElementRange> elements, Time deadline) = 0;
+  // Sets the number of this clock's examples, for blocks that are sent before End. Without this
+  // call, those blocks have the weight of one batch's examples.
+  virtual void SetExamples(uint64_t examples) = 0;
+  // Sets the factors of the learning rate in this clock's update. Returns UNIMPLEMENTED if some
+  // elements are already final, or if the servers do not use a worker's rates.
+  virtual absl::Status SetRates(ContributionRates rates) {
+    return absl::UnimplementedError(
+        "in a delta or elastic exchange the learning rate is the worker's own");
+  }
+  // Completes the previous exchange, and begins that of the clock. Without this call the clock's
+  // first block does so.
+  virtual absl::StatusOr<bool> Open(Time deadline) { return true; }
+  virtual bool open() const { return false; }
+  // Declares that these elements of the contribution are final, and sends the blocks that are
+  // complete now. If `known_finite` is true, the caller has checked them. Returns INVALID_ARGUMENT
+  // for elements that were already final. Returns UNIMPLEMENTED if the exchange makes the
+  // contribution.
+  virtual absl::Status Final(std::span<const ElementRange> elements, bool known_finite) = 0;
+  // Leaves the clock's contribution out of the update, for this reason. Call it before End, and
+  // only with ExchangeContext::may_leave_out or if the job leaves bad gradients out.
+  virtual void LeaveOut(std::string why) {}
+  // Ends the clock, whose remaining elements are final now. `examples` (0 is legal) counts if no
+  // block was sent before. A gradient exchange does not wait for answers. An exchange of weights
+  // waits for them before the next step.
+  virtual absl::StatusOr<bool> End(uint64_t examples, Time deadline) = 0;
+  // Waits until nothing is in progress.
+  virtual absl::StatusOr<bool> SettleUntil(Time deadline) = 0;
+  // Reads the weights with which the next clock begins again. Call it between two clocks. After
+  // false, make the same call again, with the same memory. Returns UNIMPLEMENTED if the weights are
+  // the worker's own.
+  virtual absl::StatusOr<bool> ReadAgain(std::span<float> into, Time deadline) {
+    return absl::UnimplementedError("the weights of a delta or elastic exchange are the worker's");
+  }
+  // Whether the last clock's contribution was left out or clipped (exchange.on_bad_gradient), and
+  // why.
+  virtual bool left_out() const { return false; }
+  virtual bool clipped() const { return false; }
+  virtual std::string why() const { return ""; }
+
+  absl::Status Settle() override { return SettleUntil(Time::max()).status(); }
+  bool Abandon() override {
+    context_.carrier.Abandon();
+    return true;
+  }
+  void Drop(uint64_t clock) override {
+    if (context_.carrier.keeps_residual()) context_.carrier.UndoResidual(clock);
+  }
+
+  // Keep sets the program's part of the state that is saved next. TakeLoaded returns, once, the
+  // program's part of the state that was loaded last.
+  void Keep(std::string bytes) { kept_ = std::move(bytes); }
+  std::optional<std::string> TakeLoaded() { return std::exchange(loaded_, std::nullopt); }
+  // The state has the form of kept_state.h. It is empty if there is nothing to keep.
+  absl::StatusOr<std::string> SaveState() const override;
+  absl::Status LoadState(const std::string& bytes) override;
+
+ protected:
+  const ExchangeContext& context() const { return context_; }
+  Carrier& carrier() const { return context_.carrier; }
+  // Returns true if the worker's weights are its own, and part of its state.
+  virtual bool keeps_weights() const { return false; }
+  // Returns true, once, if the weights come from a loaded state. Begin then keeps those weights.
+  bool TakeLoadedWeights() { return std::exchange(loaded_weights_, false); }
+
+ private:
+  // Returns a state of zeros, with room for what this exchange keeps.
+  KeptState EmptyState() const;
+
+  const ExchangeContext context_;
+  std::string kept_;
+  std::optional<std::string> loaded_;
+  bool loaded_weights_ = false;
+};
+
+// Returns UNIMPLEMENTED for an exchange that only Leeway's own workers know.
+absl::StatusOr<std::unique_ptr<Exchange>> MakeExchange(const ExchangeContext& context);
+
+}  // namespace leeway

@@ -1,0 +1,121 @@
+// Exchanges the weights that another program's steps have trained: delta and elastic exchanges
+// (worker/training/delta.cc and elastic.cc do the same for Leeway's own steps).
+
+#include <algorithm>
+
+#include "common/buffer.h"
+#include "common/status.h"
+#include "exchange/exchanges.h"
+#include "exchange/finite.h"
+#include "exchange/running_values.h"
+
+namespace leeway {
+namespace {
+
+class WeightExchange : public Exchange {
+ public:
+  explicit WeightExchange(const ExchangeContext& context)
+      : Exchange(context),
+        exchange_(context.job.exchange()),
+        running_(context.job, context.schema, context.length),
+        answer_(context.weights.size()),
+        contribution_(context.carrier.MakeVector()) {}
+
+  // Empty, because the exchange makes the contribution from the weights.
+  std::span<float> contribution() override { return {}; }
+
+  absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
+    ASSIGN_OR_RETURN(const uint64_t version, ReadWeights(carrier(), clock, answer_.span()));
+    // An elastic worker goes on from its own weights, if it has them.
+    if (!TakeLoadedWeights()) std::copy_n(answer_.data(), answer_.size(), context().weights.data());
+    return version;
+  }
+
+  void StartClock(uint64_t clock) override {
+    clock_ = clock;
+    sent_ = false;
+  }
+  absl::StatusOr<bool> Wait(std::span<const ElementRange>, Time) override { return true; }
+  void SetExamples(uint64_t) override {}
+  absl::Status Final(std::span<const ElementRange>, bool) override {
+    return absl::UnimplementedError(
+        "the job's exchange is not a gradient exchange: Leeway makes the contribution from the "
+        "weights");
+  }
+
+  absl::StatusOr<bool> End(uint64_t examples, Time deadline) override {
+    if (!sent_) RETURN_IF_ERROR(Send(examples));
+    sent_ = true;
+    ASSIGN_OR_RETURN(const bool answered, carrier().AwaitAll(deadline));
+    if (!answered) return false;
+    context().listener.OnComplete(carrier().End());
+    TakeAnswer();
+    return true;
+  }
+
+  absl::StatusOr<bool> SettleUntil(Time) override { return true; }
+
+  absl::Status ReadLatest() override {
+    RETURN_IF_ERROR(carrier().ReadLatest(answer_.span()));
+    std::copy_n(answer_.data(), answer_.size(), context().weights.data());
+    return absl::OkStatus();
+  }
+
+ private:
+  bool keeps_weights() const override { return exchange_.has_elastic(); }
+
+  absl::Status Send(uint64_t examples) {
+    const v1::ModelSchema& schema = context().schema;
+    const char* what = exchange_.has_elastic() ? "the local weight" : "the change";
+    MakeContribution(examples);
+    RETURN_IF_ERROR(CheckFinite(schema, what, 0, contribution_.span()));
+    RETURN_IF_ERROR(context().listener.OnBegin(clock_));
+    carrier().Begin(clock_);
+    carrier().Contribute({0, carrier().layout().blocks()}, examples, nullptr, contribution_.span(),
+                         answer_.span());
+    return carrier().Finish();
+  }
+
+  void MakeContribution(uint64_t examples) {
+    const std::span<const float> local = context().weights;
+    if (exchange_.has_elastic()) {
+      std::copy(local.begin(), local.end(), contribution_.data());
+      return;
+    }
+    const uint64_t trained = context().schema.trained();
+    const float* start = answer_.data();
+    float* change = contribution_.data();
+    for (uint64_t i = 0; i < trained; ++i) change[i] = start[i] - local[i];
+    std::copy(local.begin() + static_cast<std::ptrdiff_t>(trained), local.end(), change + trained);
+    running_.MakeMeans({0, local.size()}, examples, answer_.span(), contribution_.span());
+  }
+
+  // An elastic worker's weights move towards the centre as it was before its contribution.
+  void TakeAnswer() {
+    float* local = context().weights.data();
+    if (!exchange_.has_elastic()) {
+      std::copy_n(answer_.data(), answer_.size(), local);
+      return;
+    }
+    const auto alpha = static_cast<float>(exchange_.elastic().alpha());
+    const float* centre = answer_.data();
+    for (uint64_t i = 0; i < answer_.size(); ++i) local[i] -= alpha * (local[i] - centre[i]);
+  }
+
+  const v1::Exchange& exchange_;
+  const RunningValues running_;
+  // The servers' latest answer: the weights from which a delta starts, or an elastic worker's
+  // centre.
+  FloatBuffer answer_;
+  FloatBuffer contribution_;
+  uint64_t clock_ = 0;
+  bool sent_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> MakeWeightExchange(const ExchangeContext& context) {
+  return std::make_unique<WeightExchange>(context);
+}
+
+}  // namespace leeway

@@ -1,0 +1,43 @@
+// What the runners have in common whose worker takes steps of its own and exchanges the weights.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+
+#include "worker/compute/flat_vector.h"
+#include "worker/training/clock_runner.h"
+#include "worker/training/local_training.h"
+
+namespace leeway {
+
+// The runner is its own exchange: nothing is in progress between two clocks.
+class LocalRunner : public ClockRunner, protected ClockExchange {
+ public:
+  LocalRunner(const RunnerContext& context, LocalTraining training)
+      : context_(context), training_(std::move(training)) {}
+
+  ClockExchange& exchange() final { return *this; }
+  std::span<const float> weights() const final { return answered().host(); }
+
+  absl::Status ReadLatest() final { return context_.carrier.ReadLatest(answered().host()); }
+  absl::StatusOr<std::string> SaveState() const final { return training_.Save(); }
+  absl::Status LoadState(const std::string& bytes) final { return training_.Load(bytes); }
+
+ protected:
+  // What the others answered last.
+  virtual const FlatVector& answered() const = 0;
+  FlatVector& answered() {
+    return const_cast<FlatVector&>(static_cast<const LocalRunner*>(this)->answered());
+  }
+  const RunnerContext& context() const { return context_; }
+  Backend& backend() const { return context_.backend; }
+  LocalTraining& training() { return training_; }
+  const LocalTraining& training() const { return training_; }
+
+ private:
+  const RunnerContext context_;
+  LocalTraining training_;
+};
+
+}  // namespace leeway
