@@ -330,7 +330,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<UpdateRule> rule,
         std::shared_ptr<const CodecPlan> codecs, CutListener* cuts);
 
-  uint32_t IndexOf(uint32_t block) const { return block / store_.layout().servers(); }
+  uint32_t IndexOf(uint32_t block) const { return block / store_.layout().shards(); }
   Slot& SlotOf(uint32_t block) { return *slots_[IndexOf(block)]; }
   Outbox Act(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
   // Returns the answer to a request that comes after Close().
