@@ -18,9 +18,9 @@ uint64_t RoundUp(uint64_t a, uint64_t unit) { return CeilDivide(a, unit) * unit;
 
 }  // namespace
 
-BlockLayout::BlockLayout(uint64_t total, uint32_t servers, uint64_t block_elements,
+BlockLayout::BlockLayout(uint64_t total, uint32_t shards, uint64_t block_elements,
                          const BlockCuts& cuts)
-    : total_(total), servers_(servers), block_elements_(block_elements) {
+    : total_(total), shards_(shards), block_elements_(block_elements) {
   uint64_t offset = 0;
   const auto add = [&](uint64_t end) {
     stretches_.push_back({offset, end, blocks_});
@@ -31,21 +31,21 @@ BlockLayout::BlockLayout(uint64_t total, uint32_t servers, uint64_t block_elemen
   add(total);
 }
 
-BlockLayout BlockLayout::ForModel(uint64_t total, uint32_t servers, uint64_t block_bytes,
+BlockLayout BlockLayout::ForModel(uint64_t total, uint32_t shards, uint64_t block_bytes,
                                   const BlockCuts& cuts) {
   const uint64_t most = std::max<uint64_t>(block_bytes / sizeof(float), kElementsAlign);
   const uint64_t wanted = most - most % (most < kGroupElements ? kElementsAlign : kGroupElements);
-  const uint64_t share = RoundUp(CeilDivide(total, servers), kGroupElements);
+  const uint64_t share = RoundUp(CeilDivide(total, shards), kGroupElements);
   const uint64_t fewest = CeilDivide(total, std::numeric_limits<uint32_t>::max());
   const uint64_t elements = std::max(std::min(wanted, share), RoundUp(fewest, kElementsAlign));
-  return BlockLayout(total, servers, elements, cuts);
+  return BlockLayout(total, shards, elements, cuts);
 }
 
-absl::StatusOr<BlockLayout> BlockLayout::FromWire(uint64_t total, uint32_t servers,
+absl::StatusOr<BlockLayout> BlockLayout::FromWire(uint64_t total, uint32_t shards,
                                                   uint64_t block_elements, const BlockCuts& cuts) {
-  if (total == 0 || servers == 0 || block_elements == 0) {
+  if (total == 0 || shards == 0 || block_elements == 0) {
     return absl::InvalidArgumentError(absl::StrCat("block layout: total ", total, ", servers ",
-                                                   servers, " and block_elements ", block_elements,
+                                                   shards, " and block_elements ", block_elements,
                                                    " must all be positive"));
   }
   uint64_t before = 0;
@@ -66,7 +66,7 @@ absl::StatusOr<BlockLayout> BlockLayout::FromWire(uint64_t total, uint32_t serve
                                                    " is more than the ", kBlockElementsMax,
                                                    " (64 MiB) that a message may carry"));
   }
-  return BlockLayout(total, servers, block_elements, cuts);
+  return BlockLayout(total, shards, block_elements, cuts);
 }
 
 ElementRange BlockLayout::Range(uint32_t block) const {
@@ -86,16 +86,16 @@ uint32_t BlockLayout::BlockOf(uint64_t element) const {
   return stretch.first_block + static_cast<uint32_t>((element - stretch.offset) / block_elements_);
 }
 
-uint32_t BlockLayout::BlocksOn(uint32_t server) const {
-  return server < blocks_ ? (blocks_ - server - 1) / servers_ + 1 : 0;
+uint32_t BlockLayout::BlocksOn(uint32_t shard) const {
+  return shard < blocks_ ? (blocks_ - shard - 1) / shards_ + 1 : 0;
 }
 
-uint64_t BlockLayout::ElementsOn(uint32_t server) const {
-  uint64_t elements = BlocksOn(server) * block_elements_;
+uint64_t BlockLayout::ElementsOn(uint32_t shard) const {
+  uint64_t elements = BlocksOn(shard) * block_elements_;
   // Subtracts what the blocks shortened by a cut or by the end lack.
   for (const Stretch& stretch : stretches_) {
     const uint32_t last = BlockOf(stretch.end - 1);
-    if (ServerOf(last) == server) elements -= block_elements_ - Range(last).count;
+    if (ShardOf(last) == shard) elements -= block_elements_ - Range(last).count;
   }
   return elements;
 }

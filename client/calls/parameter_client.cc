@@ -70,7 +70,7 @@ ParameterClient::ParameterClient(const ParameterClientOptions& options, BlockLay
     : options_(options),
       layout_(std::move(layout)),
       codecs_(layout_, options.codecs, options.weights_stay),
-      queue_(std::move(transport), layout_.servers(), QueueOptions(options)),
+      queue_(std::move(transport), layout_.shards(), QueueOptions(options)),
       servers_(options.servers) {}
 
 ParameterClient::~ParameterClient() = default;
@@ -87,7 +87,7 @@ void ParameterClient::MoveServers(const std::vector<ServerEndpoint>& servers) {
 FloatBuffer ParameterClient::MakeVector() { return queue_.transport().MakeVector(layout_.total()); }
 
 absl::StatusOr<ParameterClient::Attachment> ParameterClient::Attach() {
-  auto operation = std::make_shared<AttachOperation>(IdentityOf(options_), layout_.servers());
+  auto operation = std::make_shared<AttachOperation>(IdentityOf(options_), layout_.shards());
   RETURN_IF_ERROR(queue_.Wait(queue_.Start(operation), Time::max()));
   const Attachment attachment{operation->clock(), operation->needs_initialize(),
                               operation->counted()};

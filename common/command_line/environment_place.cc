@@ -42,7 +42,8 @@ class Reader {
     return EnvironmentPlace{.rank = rank};
   }
 
-  // https://www.tensorflow.org/guide/distributed_training, "TF_CONFIG".
+  // https://www.tensorflow.org/guide/distributed_training, "TF_CONFIG". Kubeflow's training operator
+  // writes it in pkg/controller.v1/tensorflow/tensorflow.go.
   absl::StatusOr<EnvironmentPlace> TfConfig() const {
     const std::string text = Text("TF_CONFIG");
     if (text.empty()) return EnvironmentPlace();
@@ -66,31 +67,6 @@ class Reader {
       ASSIGN_OR_RETURN(place.own_address, AddressOf(cluster, "ps", *place.rank));
     } else if (!chief) {
       *place.rank += CountOf(cluster, "chief") + CountOf(cluster, "master");
-    }
-    return place;
-  }
-
-  // ps-lite, docs "Environment Variables to Start PS-Lite".
-  absl::StatusOr<EnvironmentPlace> Dmlc() const {
-    const std::string role = Text("DMLC_ROLE");
-    if (role.empty()) return EnvironmentPlace();
-    const bool scheduler = role == "scheduler";
-    RETURN_IF_ERROR(CheckRole("DMLC_ROLE", scheduler ? "server" : role, "server", "worker"));
-    EnvironmentPlace place;
-    const std::string host = Text("DMLC_PS_ROOT_URI"), port = Text("DMLC_PS_ROOT_PORT");
-    if (!host.empty() && !port.empty()) {
-      place.coordinator = absl::StrCat(host, ":", port);
-      RETURN_IF_ERROR(
-          Annotate(CheckAddressToReach(place.coordinator), "DMLC_PS_ROOT_URI, DMLC_PS_ROOT_PORT"));
-    }
-    if (scheduler) {
-      place.rank = 0;
-      place.own_address = place.coordinator;
-    } else if (program_ == PlaceRole::kServer) {
-      ASSIGN_OR_RETURN(place.rank, Number("DMLC_SERVER_ID"));
-      if (place.rank) ++*place.rank;
-    } else {
-      ASSIGN_OR_RETURN(place.rank, Number("DMLC_WORKER_ID"));
     }
     return place;
   }
@@ -163,17 +139,12 @@ absl::StatusOr<EnvironmentPlace> PlaceFromEnvironment(PlaceRole program,
     ASSIGN_OR_RETURN(const EnvironmentPlace more, reader.Index("JOB_COMPLETION_INDEX"));
     Complete(place, more);
   }
-  const auto knows_all = [&] { return place.rank && !place.coordinator.empty(); };
-  if (!knows_all()) {
+  if (!place.rank || place.coordinator.empty()) {
     ASSIGN_OR_RETURN(const EnvironmentPlace more, reader.TfConfig());
     Complete(place, more);
   }
   if (!place.rank) {
     ASSIGN_OR_RETURN(const EnvironmentPlace more, reader.Index("VC_TASK_INDEX"));
-    Complete(place, more);
-  }
-  if (!knows_all()) {
-    ASSIGN_OR_RETURN(const EnvironmentPlace more, reader.Dmlc());
     Complete(place, more);
   }
   if (!place.rank && program == PlaceRole::kWorker) {

@@ -29,9 +29,6 @@ enum class PlaceRole { kServer, kWorker };
 //   TF_CONFIG                       Kubeflow's TFJob and others: `ps` are the servers; the workers
 //                                   with type `chief` or `master` have the first ranks
 //   VC_TASK_INDEX                   Volcano
-//   DMLC_ROLE, DMLC_WORKER_ID, DMLC_SERVER_ID, DMLC_PS_ROOT_URI, DMLC_PS_ROOT_PORT
-//                                   MXNet, BytePS, ps-lite: their scheduler, whose address all
-//                                   processes know, is server 0; their server i is server i + 1
 //   RANK                            torchrun; workers only
 //
 // Returns INVALID_ARGUMENT, naming the variable, if a value is not valid or if the role in it is

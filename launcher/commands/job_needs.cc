@@ -56,7 +56,7 @@ std::vector<ServerShare> SharesOf(const v1::TrainingJob& job, const BlockLayout&
   const uint32_t servers = job.servers().count();
   std::vector<ServerShare> shares(servers);
   for (uint32_t block = 0; block < layout.blocks(); ++block) {
-    const uint32_t server = layout.ServerOf(block) % servers;
+    const uint32_t server = layout.ShardOf(block) % servers;
     const uint64_t elements = layout.Range(block).count;
     ++shares[server].blocks;
     shares[server].elements += elements;

@@ -85,8 +85,8 @@ absl::StatusOr<uint64_t> PrintShards(const v1::TrainingJob& job, const BlockLayo
       codecs.compresses_weights() ? ", and what compressed answers need" : "";
   std::cout << "\nShards: " << Counted(layout.blocks(), "block") << " of "
             << Mebi(layout.block_elements())
-            << (layout.servers() > shares.size()
-                    ? absl::StrCat(" in ", Counted(layout.servers(), "shard"))
+            << (layout.shards() > shares.size()
+                    ? absl::StrCat(" in ", Counted(layout.shards(), "shard"))
                     : "")
             << " on " << Counted(shares.size(), "server")
             << "; memory is two versions of the weights and " << slots

@@ -37,8 +37,6 @@ def has_coordinator(environment: Mapping[str, str] = os.environ) -> bool:
     each train alone."""
     if environment.get("LEEWAY_COORDINATOR") or _servers_of_tensorflow(environment.get("TF_CONFIG", "")):
         return True
-    if environment.get("DMLC_ROLE") and environment.get("DMLC_PS_ROOT_URI") and environment.get("DMLC_PS_ROOT_PORT"):
-        return True
     if environment.get("LEEWAY_RANK"):
         raise InvalidArgument("LEEWAY_RANK is set, but LEEWAY_COORDINATOR is not: set it to HOST:PORT of server 0")
     if environment.get("WORLD_SIZE", "1") not in ("", "1"):

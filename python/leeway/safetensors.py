@@ -1,7 +1,10 @@
 """Reads and writes safetensors files: https://github.com/huggingface/safetensors, format of version 0.3 and later.
 
 A file is 8 bytes with the length of the header (little endian), the header as JSON, and the values. A file with any
-invalid part is refused. The reader never allocates more memory than the file's own size justifies."""
+invalid part is refused. The reader never allocates more memory than the file's own size justifies.
+
+Leeway's reader in C++ does not replace this one: it reads finite floats of files, while states of optimizers are bytes
+with integers and truth values, and files must be readable where libleeway-client.so is not installed."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ absl::StatusOr<v1::SavedShard> CutWriter::Write(uint64_t cut, std::vector<HeldBl
   contents.job_id = options_.job_id;
   contents.clock = cut;
   contents.index = options_.server;
-  contents.servers = options_.layout.ServersWithBlocks();
+  contents.servers = options_.layout.ShardsWithBlocks();
   for (const HeldBlock& held : blocks) {
     contents.blocks.push_back(ContentsOf(held, options_.layout, options_.slot_names));
   }

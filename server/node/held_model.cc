@@ -85,7 +85,7 @@ HeldModel::HeldModel(Options options, const BlockLayout& layout,
       memory_(MakeVersionMemory(layout, options_.job.servers().replicas(), slot_names_.size())) {}
 
 HeldModel::~HeldModel() {
-  for (uint32_t shard = 0; shard < layout_.servers(); ++shard) GiveUp(shard);
+  for (uint32_t shard = 0; shard < layout_.shards(); ++shard) GiveUp(shard);
 }
 
 bool HeldModel::Is(const v1::ConfigureRequest& configuration) const {
@@ -95,7 +95,7 @@ bool HeldModel::Is(const v1::ConfigureRequest& configuration) const {
 absl::Status HeldModel::CheckFollows(const v1::ConfigureRequest& configuration) const {
   RETURN_IF_ERROR(leeway::CheckFollows(configuration_, configuration));
   if (configuration.generation() != generation() || configuration.load()) return absl::OkStatus();
-  for (uint32_t shard = 0; shard < layout_.servers(); ++shard) {
+  for (uint32_t shard = 0; shard < layout_.shards(); ++shard) {
     const bool owns =
         configuration.placement().shards(static_cast<int>(shard)).owner() == options_.server;
     if (!owns || owned_.contains(shard)) continue;
@@ -111,11 +111,11 @@ absl::Status HeldModel::CheckFollows(const v1::ConfigureRequest& configuration) 
 
 absl::Status HeldModel::Place(const v1::ConfigureRequest& configuration) {
   const v1::Placement& placement = configuration.placement();
-  if (placement.shards_size() != static_cast<int>(layout_.servers())) {
+  if (placement.shards_size() != static_cast<int>(layout_.shards())) {
     return absl::InvalidArgumentError(absl::StrCat("placement: it has ", placement.shards_size(),
-                                                   " shards; the job has ", layout_.servers()));
+                                                   " shards; the job has ", layout_.shards()));
   }
-  for (uint32_t shard = 0; shard < layout_.servers(); ++shard) {
+  for (uint32_t shard = 0; shard < layout_.shards(); ++shard) {
     const v1::ShardPlace& place = placement.shards(static_cast<int>(shard));
     if (place.owner() == options_.server) {
       RETURN_IF_ERROR(Own(shard, configuration));
@@ -262,9 +262,9 @@ ShardTable::Holdings HeldModel::holdings() const {
   ShardTable::Holdings holdings;
   holdings.job = options_.job_id;
   holdings.generation = generation();
-  holdings.shards.resize(layout_.servers());
+  holdings.shards.resize(layout_.shards());
   for (const auto& [number, owned] : owned_) holdings.shards[number] = owned.shard;
-  holdings.replicas.resize(layout_.servers());
+  holdings.replicas.resize(layout_.shards());
   for (const auto& [number, store] : replicas_) holdings.replicas[number] = store;
   holdings.memory = memory_;
   return holdings;
@@ -279,9 +279,9 @@ std::vector<HeldModel::Replicated> HeldModel::replicated() const {
 }
 
 absl::StatusOr<v1::SavedShard> HeldModel::Save(uint32_t shard, uint64_t clock) {
-  if (shard >= layout_.servers()) {
+  if (shard >= layout_.shards()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("shard: ", shard, "; the job has ", Counted(layout_.servers(), "shard")));
+        absl::StrCat("shard: ", shard, "; the job has ", Counted(layout_.shards(), "shard")));
   }
   const auto owned = owned_.find(shard);
   if (owned == owned_.end()) {

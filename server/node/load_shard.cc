@@ -65,7 +65,7 @@ absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job
                      " values, the job's model has ", layout.total()));
   }
   const bool keeps_clocks = KeepsClocks(reader.manifest(), job, length);
-  for (uint32_t block = store.server(); block < layout.blocks(); block += layout.servers()) {
+  for (uint32_t block = store.server(); block < layout.blocks(); block += layout.shards()) {
     const ElementRange range = layout.Range(block);
     BlockValues values;
     const auto has = [&reader](std::string_view key) {

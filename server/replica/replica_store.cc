@@ -14,7 +14,7 @@ ReplicaStore::ReplicaStore(const Options& options)
   for (uint32_t i = 0; i < blocks; ++i) {
     slots_.push_back(std::make_unique<Slot>());
     MutexLock lock(slots_.back()->mutex);
-    slots_.back()->block.block = options.shard + i * options.layout.servers();
+    slots_.back()->block.block = options.shard + i * options.layout.shards();
   }
 }
 
@@ -42,7 +42,7 @@ absl::Status ReplicaStore::Check(const std::string& what, uint32_t block,
                                  const v1::ReplicatedBlock& replicated,
                                  const FloatPayload& payload) const {
   const bool mine = block < options_.layout.blocks() &&
-                    options_.layout.ServerOf(block) == options_.shard &&
+                    options_.layout.ShardOf(block) == options_.shard &&
                     replicated.since_epoch() == options_.since_epoch;
   if (!mine) {
     return absl::FailedPreconditionError(absl::StrCat(

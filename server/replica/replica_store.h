@@ -72,7 +72,7 @@ class ReplicaStore {
     bool closed GUARDED_BY(mutex) = false;
     Block block GUARDED_BY(mutex);
   };
-  Slot& SlotOf(uint32_t block) { return *slots_[block / options_.layout.servers()]; }
+  Slot& SlotOf(uint32_t block) { return *slots_[block / options_.layout.shards()]; }
   struct State {
     BlockValues values;
     SharedFloats previous;

@@ -96,7 +96,7 @@ absl::Status RequestCheck::WrongNames(const v1::ExchangeHeader& header) const {
   }
   if (!store_.Has(header.block())) {
     return Wrong(header, "header.block",
-                 absl::StrCat("belongs to shard ", store_.layout().ServerOf(header.block()),
+                 absl::StrCat("belongs to shard ", store_.layout().ShardOf(header.block()),
                               ", but this is shard ", store_.server()));
   }
   return Wrong(header, "header.rank", absl::StrCat("the job has ", Counted(workers_, "worker")));

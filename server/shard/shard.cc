@@ -94,7 +94,7 @@ Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<
       check_(store_, workers_, options.schema, combines_, !elastic_),
       admission_(layout.BlocksOn(options.server)) {
   const ConsistencyRules rules = RulesOf(options);
-  for (uint32_t block = options.server; block < layout.blocks(); block += layout.servers()) {
+  for (uint32_t block = options.server; block < layout.blocks(); block += layout.shards()) {
     slots_.push_back(std::make_unique<Slot>(block, rules));
   }
 }

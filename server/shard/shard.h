@@ -12,8 +12,9 @@
 // contribution as it arrives, and the last one starts the update.
 //
 // The walk follows this last contribution of a clock for one block. Its worker has sent it on a
-// stream, as a PushPull request, which asks for the next version in return. One thread makes all
-// fifteen calls. Nothing copies the values: the update reads them where the network left them.
+// stream, as a PushPull request, which asks for the next version in return
+// (client/calls/parameter_client.h has the worker's walk). One thread makes all fifteen calls.
+// Nothing copies the values: the update reads them where the network left them.
 //
 //   The request comes in.
 //    1. StreamSession::OnRead       gets a frame from the network, with one or more requests.
@@ -26,7 +27,8 @@
 //    6. FramePayload::Take          finds the request's payload in the frame.
 //
 //   The shard decides.
-//    7. Shard::Contribute           calls 8, takes the block's lock, and calls 9 and 10 under it.
+//    7. Shard::Contribute           calls 8, takes the block's lock, calls 9 and 10 under it, and
+//                                   then 11.
 //    8. RequestCheck::OpenContribution
 //                                   checks block, rank, and number of values.
 //    9. BlockCore::OnContribution   accepts the contribution and, because the clock's set is now
@@ -34,8 +36,8 @@
 //                                   a duplicate, refuses, or lets the request wait.
 //   10. Shard::Act                  prepares what was decided: the contributions for the update,
 //                                   and the answers that may leave now.
-//   11. Shard::Finish               runs without the lock. It sends those answers and starts the
-//                                   update.
+//   11. Shard::Finish               runs without the lock. It sends those answers (14) and calls
+//                                   12 for the update.
 //
 //   The update makes the next version.
 //   12. Shard::Run                  computes the weight of each contribution, gets memory for the
@@ -43,11 +45,12 @@
 //   13. BlockStore::Run             adds up the contributions in rank order and applies the update
 //                                   rule, from the received memory into the next version.
 //       Then Shard::Run takes the lock. BlockStore::Commit makes the next version the current one,
-//       and BlockCore::OnApplied decides which waiting requests it answers. Act and Finish run once
-//       more.
+//       and BlockCore::OnApplied decides which waiting requests it answers. Steps 10 and 11 run
+//       once more, with these answers.
 //
 //   The answers go out.
-//   14. StreamSession::Answer       is called for the request of each worker of the clock.
+//   14. StreamSession::Answer       runs as the callback (`done`) of each answered request, here of
+//                                   one request from each worker.
 //   15. UnreadAnswers::Add          puts a reference to the version into the worker's next frame.
 //
 // Other cases:
@@ -59,12 +62,12 @@
 //   memory budget is used up, and the first request of a stream (both in 5).
 // - The walk also leaves out the functions that a step calls for its decisions and arithmetic: the
 //   core's rules, the weights of an update, the update rule itself, the choice of memory.
-//  Step 13 also finds values that are not finite. A NaN or infinity in a contribution makes the
-// next version not finite, and the update notices this without a pass of its own
-// (common/update/apply.h). The shard drops that version. RejectNotFinite searches the
-// contributions, refuses those that are not finite, and keeps the others. If all contributions are
-// finite, the update itself overflows, and no single contribution is the cause. All contributions
-// are then refused, because the same set would overflow again.
+// - Step 13 also finds values that are not finite. A NaN or infinity in a contribution makes the
+//   next version not finite, and the update notices this without a pass of its own
+//   (common/update/apply.h). The shard drops that version. RejectNotFinite searches the
+//   contributions, refuses those that are not finite, and keeps the others. If all contributions
+//   are finite, the update itself overflows, and no single contribution is the cause. All
+//   contributions are then refused, because the same set would overflow again.
 #pragma once
 
 #include <atomic>
@@ -327,7 +330,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<UpdateRule> rule,
         std::shared_ptr<const CodecPlan> codecs, CutListener* cuts);
 
-  uint32_t IndexOf(uint32_t block) const { return block / store_.layout().servers(); }
+  uint32_t IndexOf(uint32_t block) const { return block / store_.layout().shards(); }
   Slot& SlotOf(uint32_t block) { return *slots_[IndexOf(block)]; }
   Outbox Act(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
   // Returns the answer to a request that comes after Close().

@@ -55,7 +55,7 @@ BlockStore::BlockStore(const BlockLayout& layout, uint32_t server, std::unique_p
 }
 
 bool BlockStore::Has(uint32_t block) const {
-  return block < layout_.blocks() && layout_.ServerOf(block) == server_;
+  return block < layout_.blocks() && layout_.ShardOf(block) == server_;
 }
 
 SharedFloats BlockStore::Allocate(uint32_t block) const { return pools_.Weights(block); }

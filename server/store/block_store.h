@@ -143,8 +143,8 @@ class BlockStore {
     BlockSlots slots;
   };
 
-  Block& At(uint32_t block) { return blocks_[block / layout_.servers()]; }
-  const Block& At(uint32_t block) const { return blocks_[block / layout_.servers()]; }
+  Block& At(uint32_t block) { return blocks_[block / layout_.shards()]; }
+  const Block& At(uint32_t block) const { return blocks_[block / layout_.shards()]; }
 
   const BlockLayout layout_;
   const uint32_t server_;

@@ -16,7 +16,7 @@ namespace {
 void CheckLayout(const BlockLayout& layout, uint64_t total, uint32_t servers,
                  const BlockCuts& cuts = {}) {
   REQUIRE(layout.total() == total);
-  REQUIRE(layout.servers() == servers);
+  REQUIRE(layout.shards() == servers);
   std::vector<uint32_t> blocks(servers);
   std::vector<uint64_t> elements(servers);
   uint64_t end = 0;
@@ -28,8 +28,8 @@ void CheckLayout(const BlockLayout& layout, uint64_t total, uint32_t servers,
     end = range.end();
     const bool before_cut = std::count(cuts.begin(), cuts.end(), end) > 0;
     if (!before_cut && end < total) REQUIRE(range.count == layout.block_elements());
-    blocks[layout.ServerOf(block)] += 1;
-    elements[layout.ServerOf(block)] += range.count;
+    blocks[layout.ShardOf(block)] += 1;
+    elements[layout.ShardOf(block)] += range.count;
   }
   REQUIRE(end == total);
   for (uint32_t server = 0; server < servers; ++server) {
@@ -111,7 +111,7 @@ TEST_CASE("a small model is cut finer, so that every server has some") {
 
 TEST_CASE("a server without a block is legal") {
   // There are three servers, but only two groups.
-  CHECK(BlockLayout::ForModel(300, 3, 1 << 20).ServersWithBlocks() == 2);
+  CHECK(BlockLayout::ForModel(300, 3, 1 << 20).ShardsWithBlocks() == 2);
   const BlockLayout layout = BlockLayout::ForModel(10, 4, 1 << 20);
   REQUIRE(layout.blocks() == 1);
   REQUIRE(layout.BlocksOn(3) == 0);

@@ -17,11 +17,12 @@ absl::StatusOr<EnvironmentPlace> PlaceIn(PlaceRole program, const Variables& var
   });
 }
 
+// As genTFConfigJSONStr of Kubeflow's training operator 1.x (tensorflow.go) writes it.
 std::string TfConfig(const std::string& type, const std::string& index,
                      const std::string& cluster = R"("ps":["ps-0:2222","ps-1:2223"],)"
                                                   R"("chief":["c:1"],"worker":["w-0:1","w-1:1"])") {
   return R"({"cluster":{)" + cluster + R"(},"task":{"type":")" + type + R"(","index":)" + index +
-         "}}";
+         R"(},"environment":"cloud"})";
 }
 
 struct Case {
@@ -34,9 +35,6 @@ struct Case {
 };
 
 constexpr PlaceRole kServer = PlaceRole::kServer, kWorker = PlaceRole::kWorker;
-
-const Variables kScheduler = {
-    {"DMLC_ROLE", "scheduler"}, {"DMLC_PS_ROOT_URI", "10.0.0.1"}, {"DMLC_PS_ROOT_PORT", "9000"}};
 
 const Case kCases[] = {
     {"nothing", kWorker, {}, {}, "", ""},
@@ -91,17 +89,6 @@ const Case kCases[] = {
      "p:1",
      ""},
     {"Volcano", kServer, {{"VC_TASK_INDEX", "1"}}, 1, "", ""},
-    {"DMLC, scheduler", kServer, kScheduler, 0, "10.0.0.1:9000", "10.0.0.1:9000"},
-    {"DMLC, server",
-     kServer,
-     {{"DMLC_ROLE", "server"},
-      {"DMLC_SERVER_ID", "0"},
-      {"DMLC_PS_ROOT_URI", "h"},
-      {"DMLC_PS_ROOT_PORT", "1"}},
-     1,
-     "h:1",
-     ""},
-    {"DMLC, worker", kWorker, {{"DMLC_ROLE", "worker"}, {"DMLC_WORKER_ID", "4"}}, 4, "", ""},
     {"torchrun", kWorker, {{"RANK", "6"}, {"WORLD_SIZE", "8"}}, 6, "", ""},
     {"torchrun knows no servers", kServer, {{"RANK", "6"}}, {}, "", ""},
 };
@@ -129,9 +116,6 @@ const Mistake kMistakes[] = {
     {kWorker, {{"LEEWAY_RANK", "one\n"}}, "LEEWAY_RANK: 'one\\n'"},
     {kWorker, {{"LEEWAY_COORDINATOR", "host"}}, "LEEWAY_COORDINATOR"},
     {kServer, {{"LEEWAY_ADVERTISE", "host:0"}}, "LEEWAY_ADVERTISE"},
-    {kWorker,
-     {{"DMLC_ROLE", "worker"}, {"DMLC_PS_ROOT_URI", "h"}, {"DMLC_PS_ROOT_PORT", "x"}},
-     "DMLC_PS_ROOT_PORT"},
     {kServer, {{"LEEWAY_ROLE", "worker"}}, "LEEWAY_ROLE: makes this process a 'worker'"},
     {kWorker, {{"LEEWAY_ROLE", "ps"}}, "LEEWAY_ROLE"},
     {kWorker, {{"JOB_COMPLETION_INDEX", "1.5"}}, "JOB_COMPLETION_INDEX"},
@@ -151,8 +135,6 @@ const Mistake kMistakes[] = {
     {kServer, {{"TF_CONFIG", TfConfig("ps", "2")}}, "cluster.ps[2]: is missing"},
     {kServer, {{"TF_CONFIG", TfConfig("worker", "0")}}, "makes this process a 'worker'"},
     {kWorker, {{"TF_CONFIG", TfConfig("evaluator", "0")}}, "makes this process a 'evaluator'"},
-    {kWorker, kScheduler, "DMLC_ROLE: makes this process a 'server'"},
-    {kServer, {{"DMLC_ROLE", "server"}, {"DMLC_SERVER_ID", "x"}}, "DMLC_SERVER_ID"},
 };
 
 TEST_CASE("what an orchestrator says wrongly is named") {

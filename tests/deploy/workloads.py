@@ -59,18 +59,18 @@ class Group:
             labels |= {"batch.kubernetes.io/job-name": self.name, "job-name": self.name}
             if self.spec.get("completionMode") == "Indexed":
                 labels["batch.kubernetes.io/job-completion-index"] = str(index)
-                injected = [("JOB_COMPLETION_INDEX", str(index))]
+                injected = [("JOB_COMPLETION_INDEX", str(index))]  # kubernetes, job/indexed_job_utils.go
         else:
             name = host
             if self.kind == "StatefulSet":
                 labels |= {"apps.kubernetes.io/pod-index": str(index), "statefulset.kubernetes.io/pod-name": name}
             if self.kind == "Task":
                 labels |= {"volcano.sh/task-index": str(index)}
-                injected = [("VK_TASK_INDEX", str(index)), ("VC_TASK_INDEX", str(index))]
+                injected = [("VK_TASK_INDEX", str(index)), ("VC_TASK_INDEX", str(index))]  # volcano, plugins/env/env.go
             if self.kind == "Replica":
                 labels["training.kubeflow.org/replica-index"] = str(index)
                 config = {"cluster": self.config, "task": {"type": self.role, "index": index}, "environment": "cloud"}
-                injected = [("TF_CONFIG", json.dumps(config))]
+                injected = [("TF_CONFIG", json.dumps(config))]  # training-operator 1.x, tensorflow/tensorflow.go
         return Pod(name, spec.get("hostname", host), spec.get("subdomain") or self.subdomain, labels,
                    meta.get("annotations", {}), spec, index, injected)
 

@@ -61,7 +61,7 @@ class World {
 
   bool IsMine(const Message& message) const {
     const uint32_t block = message.header.block();
-    return block < options_.layout.blocks() && options_.layout.ServerOf(block) == options_.shard &&
+    return block < options_.layout.blocks() && options_.layout.ShardOf(block) == options_.shard &&
            message.replicated.since_epoch() == kSinceEpoch;
   }
 

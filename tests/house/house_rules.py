@@ -11,38 +11,11 @@ import pathlib
 import re
 import sys
 
-# A folder may include itself and the folders listed here. The longest matching prefix applies.
-MAY_INCLUDE = {
-    # Users compile it with foreign code: it includes only the standard library.
-    "plugin": [],
-    "common": ["proto", "plugin"],
-    "common/text": ["common"],
-    "common/process": ["common"],
-    "config": ["proto", "plugin", "common"],
-    "client": ["proto", "config", "common"],
-    "client/core": ["proto", "common"],
-    "client/transport": ["proto", "common"],
-    "client/calls": ["proto", "common", "client/core", "client/transport"],
-    "client/session": ["proto", "common", "client/core", "client/transport", "client/calls"],
-    "exchange": ["proto", "config", "common", "client"],
-    "library": ["proto", "config", "common", "client", "exchange"],
-    "server": ["proto", "config", "common"],
-    "server/core": ["common"],
-    "server/store": ["common"],
-    "server/shard": ["proto", "config", "common", "server/core", "server/store"],
-    "server/checkpoint": ["proto", "common", "server/core"],
-    "server/coordinator": ["proto", "config", "common", "server/checkpoint"],
-    "server/coordinator/core": ["proto", "config", "common", "server/core"],
-    "worker": ["proto", "config", "common", "client", "exchange"],
-    "worker/data": ["proto", "common"],
-    "worker/compute": ["proto", "common", "worker/data"],
-    # No protobuf: a GPU module is loaded into programs that have a protobuf of their own.
-    "worker/device/cuda": ["common", "worker/compute", "worker/data"],
-    "worker/device/cuda/module": ["common", "worker/compute", "worker/data", "worker/device"],
-    "worker/layers": ["proto", "common", "worker/compute", "worker/data"],
-    "bench": ["proto", "config", "common", "client", "exchange", "library", "server"],
-    "launcher": ["proto", "config", "common", "client", "exchange", "library", "server", "worker", "bench"],
-}
+# A row for each folder with C++: what it may include. The file says how a row is written.
+TABLE = pathlib.Path(__file__).with_name("includes.txt")
+ROWS = {folder: entries.split() for folder, _, entries in (
+    line.partition(":") for line in TABLE.read_text().splitlines() if line and not line.startswith("#"))}
+TOP = ["tests", *sorted({folder.split("/")[0] for folder in ROWS})]
 
 # gRPC appears in these folders only; a subfolder counts as another folder.
 GRPC_IN = {
@@ -82,43 +55,55 @@ LINES_MAX = 500
 BUILT_BY = {"tests/bench/peers/pslite_bench.cc": "tests/bench/peers/pslite.py",
             "plugin/example/example.cc": "tests/training/plugins.py"}
 
-SOURCE = {".cc", ".h"}
-TOP = ["plugin", "common", "config", "client", "exchange", "library", "server", "worker", "bench", "launcher", "tests"]
+SOURCE = {".cc", ".h", ".c", ".cu"}
+# Headers that an installation has elsewhere than the repository.
+INSTALLED = {"leeway/client.h": "library", "leeway/plugin.h": "plugin/leeway"}
 
 
-def folder_rule(path):
-    """Returns the longest key of MAY_INCLUDE that is a prefix of the path's folder."""
-    best = ""
-    for key in MAY_INCLUDE:
-        if (path == key or path.startswith(key + "/")) and len(key) > len(best):
-            best = key
-    return best
+def covers(entry, folder):
+    """Returns whether an entry of a row allows a folder."""
+    return f"{folder}/".startswith(entry[:-3]) if entry.endswith("/...") else folder == entry
 
 
-def included_area(include):
-    """Returns the part of the repository that an include names; '' for libraries."""
-    if include.startswith("leeway/v1/"):
+def included_folder(include):
+    """Returns the folder of the repository that an include names; '' for libraries."""
+    if include.endswith(".pb.h"):
         return "proto"
-    top = include.split("/")[0]
-    return include.rsplit("/", 1)[0] if top in TOP else ""
+    folder = INSTALLED.get(include) or include.rpartition("/")[0]
+    return folder if folder.split("/")[0] in TOP else ""
 
 
-def check_include(path, include):
-    rule = folder_rule(path)
-    area = included_area(include)
-    if not rule or not area or path.startswith("tests/"):
-        return None
-    allowed = MAY_INCLUDE[rule] + [rule]
-    if any(area == a or area.startswith(a + "/") for a in allowed):
-        return None
-    return f"{rule} may include {', '.join(allowed)}, not {area}"
+def includes(text):
+    """Returns (number of the line, folder of the repository) for each include of a file."""
+    found = ((number, re.match(r'#include "([^"]+)"', line)) for number, line in enumerate(text.splitlines(), 1))
+    return [(number, included_folder(match.group(1))) for number, match in found if match]
+
+
+def check_includes(sources):
+    """Checks the includes of the product's files against TABLE. Each folder needs a row, and each entry an include."""
+    used = {}
+    for path, text in sources:
+        folder = path.rpartition("/")[0]
+        if folder not in ROWS:
+            yield f"{path}:1: {folder} has no row in {TABLE.name}, which says what each folder may include"
+            continue
+        used.setdefault(folder, set())
+        for number, included in includes(text):
+            allowing = {entry for entry in ROWS[folder] if covers(entry, included)}
+            used[folder] |= allowing
+            if included not in ("", folder) and not allowing:
+                yield f"{path}:{number}: {folder} may include {' '.join(ROWS[folder]) or 'nothing'}, not {included}"
+    for folder, entries in ROWS.items():
+        if folder not in used:
+            yield f"{TABLE.name}: {folder} has a row, but no C++"
+        elif unused := [entry for entry in entries if entry not in used[folder]]:
+            yield f"{TABLE.name}: {folder} includes nothing of {' '.join(unused)}"
+    if list(ROWS) != sorted(ROWS):
+        yield f"{TABLE.name}: the rows are not sorted"
 
 
 def check_line(path, line):
     """Returns what is wrong with one line of a source file."""
-    found = re.match(r'#include "([^"]+)"', line)
-    if found and (wrong := check_include(path, found.group(1))):
-        yield wrong
     product = not path.startswith("tests/")
     folder = path.rpartition("/")[0]
     if product and GRPC.search(line) and folder not in GRPC_IN:
@@ -177,10 +162,10 @@ def folder_graph(sources):
     """Returns {folder: {folder that it includes: the include, as file:line}} of the product's folders."""
     graph = collections.defaultdict(dict)
     for path, text in sources:
-        for number, line in enumerate(text.splitlines(), 1):
-            found = re.match(r'#include "([^"]+)/[^"/]+"', line)
-            if found and found.group(1).split("/")[0] in TOP and found.group(1) != path.rpartition("/")[0]:
-                graph[path.rpartition("/")[0]].setdefault(found.group(1), f"{path}:{number}")
+        folder = path.rpartition("/")[0]
+        for number, included in includes(text):
+            if included not in ("", "proto", folder):
+                graph[folder].setdefault(included, f"{path}:{number}")
     return graph
 
 
@@ -203,30 +188,47 @@ def check_cycles(sources):
                 yield f"{where}: {folder} includes {other}, from which one comes back to it"
 
 
-def product_sources(root):
-    return [(source.relative_to(root).as_posix(), source.read_text()) for top in TOP if top != "tests"
-            for source in sorted((root / top).rglob("*")) if source.suffix in SOURCE]
+def sources_of(root):
+    """Returns (path, text) of each source file. Folders of builds and hidden folders are not looked at."""
+    tops = sorted(top for top in root.iterdir() if top.is_dir() and top.name != "build" and top.name[0] != ".")
+    return [(source.relative_to(root).as_posix(), source.read_text()) for top in tops
+            for source in sorted(top.rglob("*")) if source.suffix in SOURCE]
 
 
 def check_repository(root):
-    for top in TOP:
-        for source in sorted((root / top).rglob("*")):
-            if source.suffix in SOURCE:
-                yield from check_text(source.relative_to(root).as_posix(), source.read_text())
+    sources = sources_of(root)
+    product = [(path, text) for path, text in sources if not path.startswith("tests/")]
+    for path, text in sources:
+        yield from check_text(path, text)
+    yield from check_includes(product)
     yield from check_built(root)
-    yield from check_cycles(product_sources(root))
+    yield from check_cycles(product)
+
+
+def missed_includes():
+    """Returns what check_includes does not find, or finds without a reason."""
+    def found(path, include):
+        lines = check_includes([(path, f'#include "{include}"\n')])
+        return any(line.startswith(f"{path}:1:") for line in lines)
+
+    bad = [("server/shard/shard.cc", "worker/trainer.h"), ("worker/trainer.cc", "server/shard/shard.h"),
+           ("common/a.cc", "config/job.h"), ("common/text/a.cc", "common/status.h"),
+           ("server/core/a.cc", "common/rpc/channel.h"), ("plugin/leeway/a.cc", "common/status.h"), ("config/a.cc", "worker/trainer.h"),
+           ("worker/device/cuda/a.cc", "leeway/v1/job.pb.h"), ("examples/c/a.c", "leeway/plugin.h"),
+           ("server/unlisted/a.cc", "vector"), ("unlisted/a.cc", "vector")]
+    fine = [("server/shard/shard.cc", "common/mutex.h"), ("server/shard/shard.cc", "server/shard/shard.h"),
+            ("launcher/commands/a.cc", "worker/trainer.h"), ("examples/c/a.c", "leeway/client.h"),
+            ("config/model/a.cc", "absl/status/status.h")]
+    lines = list(check_includes([("server/core/a.cc", "")]))
+    unneeded = [f"{TABLE.name}: server/core includes nothing of common", f"{TABLE.name}: bench has a row, but no C++"]
+    return ([pair for pair in bad if not found(*pair)] + [pair for pair in fine if found(*pair)] +
+            [line for line in unneeded if line not in lines])
 
 
 def self_test():
     bad = {
-        "server/shard/shard.cc": '#include "worker/trainer.h"',
-        "worker/trainer.cc": '#include "server/shard/shard.h"',
-        "common/a.cc": '#include "config/job.h"',
-        "plugin/leeway/a.cc": '#include "common/status.h"',
-        "config/a.cc": '#include "worker/trainer.h"',
         "worker/layers/a.cc": '#include <grpcpp/grpcpp.h>',
         "worker/device/a.cc": "#include <cuda_runtime_api.h>",
-        "worker/device/cuda/a.cc": '#include "leeway/v1/job.pb.h"',
         "worker/device/cuda/kernels/a.h": "#pragma once\nRun<<<1, 2>>>(x);",
         "server/core/a.cc": "#include <thread>",
         "server/coordinator/core/a.cc": '#include "common/files/files.h"',
@@ -239,9 +241,8 @@ def self_test():
         "server/b.cc": 'absl::StrCat("a job with ", shards, " shards");',
     }
     missed = [path for path, text in bad.items() if not list(check_text(path, text + "\n"))]
-    fine = {"server/shard/shard.cc": '#include "common/mutex.h"', "launcher/a.cc": '#include "worker/trainer.h"',
-            "worker/device/cuda/module/a.cc": "#include <cuda_runtime_api.h>"}
-    wrong = [path for path, text in fine.items() if list(check_text(path, text + "\n"))]
+    wrong = list(check_text("worker/device/cuda/module/a.cc", "#include <cuda_runtime_api.h>\n"))
+    missed += missed_includes()
     ring = [("server/a/x.h", '#include "server/b/y.h"'), ("server/b/y.h", '#include "server/c/z.h"'),
             ("server/c/z.h", '#include "server/a/x.h"')]
     missed += [] if len(list(check_cycles(ring))) == 3 else ["a cycle of three folders"]

@@ -196,7 +196,6 @@ class Misuse(unittest.TestCase):
     def test_places(self):
         self.assertTrue(has_coordinator({"LEEWAY_COORDINATOR": "a:1"}))
         self.assertTrue(has_coordinator({"TF_CONFIG": json.dumps({"cluster": {"ps": ["a:1"]}})}))
-        self.assertTrue(has_coordinator({"DMLC_ROLE": "worker", "DMLC_PS_ROOT_URI": "a", "DMLC_PS_ROOT_PORT": "1"}))
         for nothing in ({}, {"TF_CONFIG": "{"}, {"TF_CONFIG": "[]"}, {"WORLD_SIZE": "1"}):
             self.assertFalse(has_coordinator(nothing))
 

@@ -404,9 +404,25 @@ def last_words():
         check("its last line: RuntimeError: mat1 and mat2 shapes cannot be multiplied" in told.group(0), told.group(0))
 
 
+def torchrun():
+    """The processes that torchrun starts find their ranks in its RANK, also if rank 1 comes first."""
+    need_torch()
+    with job_of(job_yaml()) as job:
+        (job.folder / "script.py").write_text(
+            "import os, time\ntime.sleep(2 * (os.environ['RANK'] == '0'))\n" + FAILING.replace("clock == 9", "False") +
+            "print('rank', os.environ['RANK'], job.rank, job.ended)\n")
+        # On Python 3.11 torch 1.13 starts nothing without redirects.
+        command = "-m torch.distributed.run --nproc_per_node=2 --redirects=1 --tee=1 script.py".split()
+        said = subprocess.run([sys.executable, *command], env={**os.environ, "LEEWAY_COORDINATOR": job.coordinator},
+                              cwd=job.folder, capture_output=True, text=True, timeout=120, check=False)
+        ends = sorted(re.findall(r"rank \d \d \w+", said.stdout))
+        check(ends == ["rank 0 0 finished", "rank 1 1 finished"], f"torchrun's two processes: {ends or said.stderr}")
+        job.wait()
+
+
 CASES = {case.__name__.replace("_", "-"): case
          for case in (batches, accumulation, evaluation, schedulers, misuses, interrupts, two_models, imports, launcher,
-                      last_words)}
+                      last_words, torchrun)}
 
 if __name__ == "__main__":
     main(CASES)

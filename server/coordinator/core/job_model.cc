@@ -167,7 +167,7 @@ uint64_t JobModel::BlockStateBytes() const {
 }
 
 uint32_t JobModel::ShardsWithBlocks() const {
-  return LayoutOf(*schema_, facts_).ServersWithBlocks();
+  return LayoutOf(*schema_, facts_).ShardsWithBlocks();
 }
 
 uint64_t JobModel::LargestClock(bool by_batches) const {

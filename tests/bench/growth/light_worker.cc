@@ -217,7 +217,7 @@ void LightWorker::SendAll() {
   missing_ = layout_->blocks();
   for (uint32_t block = 0; block < layout_->blocks(); ++block) {
     const ElementRange range = layout_->Range(block);
-    links_[layout_->ServerOf(block)]->Add(
+    links_[layout_->ShardOf(block)]->Add(
         RequestFor(block), std::span(all_->values()).subspan(range.offset, range.count));
   }
   for (const auto& link : links_) link->Flush();
@@ -243,7 +243,7 @@ void LightWorker::OnReply(const v1::StreamReply& reply) {
     ++repeated_;
     const auto block = static_cast<uint32_t>(reply.id());
     const ElementRange range = layout_->Range(block);
-    Link& link = *links_[layout_->ServerOf(block)];
+    Link& link = *links_[layout_->ShardOf(block)];
     link.Add(RequestFor(block), std::span(all_->values()).subspan(range.offset, range.count));
     return link.Flush();
   }
