@@ -2,6 +2,8 @@
 // is covered automatically.
 #pragma once
 
+#include <algorithm>
+#include <cctype>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -202,6 +204,13 @@ class AbsurdMaker {
 
 inline std::vector<Absurd> Absurdities(const google::protobuf::Message& valid) {
   return AbsurdMaker(valid).Make();
+}
+
+// Whether a terminal can show the text of a refusal: it is short, and has no control characters.
+inline bool IsShowable(const std::string& text) {
+  return text.size() < 1100 && std::ranges::none_of(text, [](unsigned char c) {
+           return std::iscntrl(c) && c != '\n' && c != '\t';
+         });
 }
 
 }  // namespace leeway::testing

@@ -9,7 +9,6 @@ runs its streams in a different order.
 
 import argparse
 import os
-import sys
 
 import kills
 from kills import runs
@@ -85,7 +84,4 @@ def seeds(arguments):
 CASES = {**{name: lambda name=name: killed(name) for name in JOBS}, "mistaken": mistaken}
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["seeds"]:
-        seeds(sys.argv[2:])
-    else:
-        runs.main(CASES)
+    runs.main(CASES, seeds=seeds)

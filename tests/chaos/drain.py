@@ -170,26 +170,18 @@ CASES = {
 
 
 def random_runs(arguments):
-    told = 0
-    for seed in range(arguments.seed, arguments.seed + arguments.runs):
-        told += in_the_ledger(arguments.mode, arguments.replicas, seed, struck=arguments.kills).told
-    print(f"{arguments.runs} runs, {told} contributions told: none lost, none twice")
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", choices=[*CASES, "random"])
+    parser = argparse.ArgumentParser(prog="drain.py random")
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--mode", default="async", choices=("sync", "bounded", "async"))
     parser.add_argument("--replicas", type=int, default=2)
     parser.add_argument("--kills", action="store_true")
-    arguments = parser.parse_args()
-    if arguments.case == "random":
-        random_runs(arguments)
-    else:
-        CASES[arguments.case]()
+    options = parser.parse_args(arguments)
+    told = 0
+    for seed in range(options.seed, options.seed + options.runs):
+        told += in_the_ledger(options.mode, options.replicas, seed, struck=options.kills).told
+    print(f"{options.runs} runs, {told} contributions told: none lost, none twice")
 
 
 if __name__ == "__main__":
-    runs.ends_with(main)
+    runs.main(CASES, random=random_runs)

@@ -457,7 +457,4 @@ def random_runs(arguments):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["random"]:
-        random_runs(sys.argv[2:])
-    else:
-        runs.main(CASES)
+    runs.main(CASES, random=random_runs)

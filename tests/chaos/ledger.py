@@ -17,7 +17,6 @@ import json
 import pathlib
 import random
 import signal
-import sys
 import time
 
 from cluster import Cluster, runs
@@ -274,11 +273,4 @@ def random_runs(arguments):
 
 
 if __name__ == "__main__":
-    try:
-        if sys.argv[1:2] == ["random"]:
-            random_runs(sys.argv[2:])
-        else:
-            runs.main(CASES)
-    except runs.Failed as failure:
-        print(f"FAILED: {failure}")
-        sys.exit(1)
+    runs.main(CASES, random=random_runs)

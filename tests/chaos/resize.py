@@ -14,7 +14,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 
 import kills
@@ -262,11 +261,4 @@ def random_runs(arguments):
 
 
 if __name__ == "__main__":
-    try:
-        if sys.argv[1:2] == ["random"]:
-            random_runs(sys.argv[2:])
-        else:
-            runs.main(CASES)
-    except runs.Failed as failure:
-        print(f"FAILED: {failure}")
-        sys.exit(1)
+    runs.main(CASES, random=random_runs)

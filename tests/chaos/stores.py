@@ -11,7 +11,6 @@ import argparse
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -304,20 +303,16 @@ def faults(count, first=0):
                f"{count - first} runs, {reached} of them disturbed, in {time.monotonic() - begun:.0f} s")
 
 
-CASES = {"by-hand": by_hand, "refused": refused, "temporary": temporary, "not-given": not_given, "faults": lambda: faults(8),
+def some_faults(arguments):
+    parser = argparse.ArgumentParser(prog="stores.py faults")
+    parser.add_argument("--runs", type=int, default=8)
+    parser.add_argument("--first", type=int, default=0)
+    options = parser.parse_args(arguments)
+    faults(options.runs, options.first)
+
+
+CASES = {"by-hand": by_hand, "refused": refused, "temporary": temporary, "not-given": not_given,
          "few-faults": lambda: faults(3)}
 
-
-def main():
-    if sys.argv[1:2] == ["faults"] and len(sys.argv) > 2:
-        parser = argparse.ArgumentParser()
-        parser.add_argument("case")
-        parser.add_argument("--runs", type=int, required=True)
-        parser.add_argument("--first", type=int, default=0)
-        options = parser.parse_args()
-        CASES["faults"] = lambda: faults(options.runs, options.first)
-    runs.main(CASES)
-
-
 if __name__ == "__main__":
-    main()
+    runs.main(CASES, faults=some_faults)

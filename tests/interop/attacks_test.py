@@ -16,13 +16,13 @@ import os
 import pathlib
 import re
 import resource
-import signal
 import socket
 import subprocess
 import tempfile
 import time
 
 import servers  # puts the stubs on the path
+from servers import leeway
 import grpc
 
 from leeway.v1 import coordinator_pb2 as control
@@ -30,27 +30,12 @@ from leeway.v1 import coordinator_pb2_grpc as control_grpc
 from leeway.v1 import options_pb2 as contract
 from leeway.v1 import parameter_server_pb2 as data
 
-JOB = """
-apiVersion: leeway/v1
-kind: TrainingJob
-metadata: {name: attacked, seed: 3}
-model:
-  layers: [{flatten: {}}, {dense: {units: 32}}, {relu: {}}, {dense: {units: 10}}]
-  loss: softmax_cross_entropy
-data:
-  train: {type: csv, files: optdigits/optdigits.tra}
-  batch_size: 32
-  normalize: {mean: 0, std: 16}
+JOB = servers.ENDLESS + """
 exchange: {type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 0.1, momentum: 0.9}}
-consistency: {mode: sync}
 update: {type: sgd, learning_rate: 1}
 servers: {count: 2, block_bytes: 1024}
-workers: {count: 2, emulate: {step_milliseconds: STEP}}
-stop: {epochs: 3000}
-checkpoint: {every: {clocks: 50}}
 limits: {lease_seconds: 20}
 """
-STOPPED = 4  # common/exit_code.h
 FILES = {"Coordinator": control.DESCRIPTOR, "ShardControl": control.DESCRIPTOR, "ParameterServer": data.DESCRIPTOR}
 ROLES = {"server": 1, "worker": 2, "launcher": 3, "status": 4}
 HANDSHAKE_SECONDS = 20  # common/rpc/channel.cc
@@ -62,10 +47,6 @@ DENIED, UNAUTHENTICATED = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNA
 NO_WAY = grpc.StatusCode.UNAVAILABLE
 
 refused = collections.Counter()
-
-
-def leeway(*arguments):
-    subprocess.run([str(servers.BIN / "leeway"), *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
 
 
 def expired(folder, keys):
@@ -80,42 +61,19 @@ def expired(folder, keys):
     (folder / "ca.crt").write_bytes((keys / "ca.crt").read_bytes())
 
 
-class Job:
+class Job(servers.Programs):
     """A job that is started by hand, as on a cluster."""
 
     def __init__(self, folder, keys):
-        self.folder, self.keys, self.run_dir = folder, keys, folder / "run"
-        self.processes = {}
-        (folder / "job.yaml").write_text(JOB.replace("STEP", "100"))
+        super().__init__(folder, JOB.replace("STEP", "100"))
+        self.keys = keys
+        for index in 0, 1:
+            self.start_server(index, *self.secrets("server"))
+        for rank in 0, 1:
+            self.start_worker(rank, *self.secrets(f"worker-{rank}"))
 
     def secrets(self, name):
         return ["--tls-dir", str(self.keys / name), "--token-file", str(self.keys / "token")]
-
-    def start(self, *more, worker=()):
-        self.processes["server 0"], first = servers.start_server(
-            self.folder, 0, "--job", str(self.folder / "job.yaml"), "--run-dir", str(self.run_dir), *more,
-            *self.secrets("server"))
-        self.processes["server 1"], second = servers.start_server(
-            self.folder, 1, "--coordinator", first, *self.secrets("server"))
-        self.addresses = [first, second]
-        for rank in 0, 1:
-            self.processes[f"worker {rank}"] = subprocess.Popen(
-                [str(servers.BIN / "leeway-worker"), "--coordinator", first, "--rank", str(rank), "--data",
-                 str(servers.SOURCE / "data"), "--log-file", str(self.folder / f"worker-{rank}.log"),
-                 *self.secrets(f"worker-{rank}"), *worker])
-
-    def end(self, code):
-        codes = {name: process.wait(120) for name, process in self.processes.items()}
-        assert set(codes.values()) == {code}, codes
-
-    def stop(self):
-        self.processes["server 0"].send_signal(signal.SIGINT)
-        self.end(STOPPED)
-
-    def memory(self):
-        """Returns the largest memory of each server so far."""
-        return [int(re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{self.processes[f'server {i}'].pid}/status")
-                              .read_text()).group(1)) << 10 for i in (0, 1)]
 
     def log(self, index):
         return (self.folder / f"server-{index}.log").read_text(errors="replace")
@@ -170,7 +128,7 @@ def strangers(job, token, folder):
     mixed.mkdir()
     for name, source in ("ca.crt", job.keys), ("tls.crt", folder / "foreign/server"), ("tls.key", folder / "foreign/server"):
         (mixed / name).write_bytes((source / name).read_bytes())
-    for index, address in enumerate(job.addresses):
+    for index, address in job.addresses.items():
         for who, secret in (("no certificate", credentials(job.keys / "server", own=False)),
                             ("another authority's certificate", credentials(mixed)),
                             ("a certificate of yesterday", credentials(folder / "expired")),
@@ -186,7 +144,7 @@ def strangers(job, token, folder):
 
 def roles(job, token):
     """Calls every method in every role that may not call it, and in those that may, but without the right token."""
-    for index, address in enumerate(job.addresses):
+    for index, address in job.addresses.items():
         served = [m for m in methods() if index == 0 or "Coordinator" not in m[0]]
         for role, number in ROLES.items():
             secret = credentials(job.keys / role)
@@ -300,7 +258,7 @@ def address_of(text):
 
 def slow_handshakes(job):
     """A client sends one byte of a handshake and then nothing: the server hangs up by itself."""
-    ends = [socket.create_connection(address_of(a)) for a in job.addresses for _ in range(20)]
+    ends = [socket.create_connection(address_of(a)) for a in job.addresses.values() for _ in range(20)]
     for end in ends:
         end.send(b"\x16")
         end.settimeout(HANDSHAKE_SECONDS + 15)
@@ -358,24 +316,13 @@ def lines_once(job):
     assert lines and max(lines.values()) == 1, lines.most_common(3)
 
 
-def digest(folder):
-    words = (folder / "summary.json").read_text()
-    return re.search(r'"weights_sha256": *"(\w+)"', words).group(1)
-
-
-def clock_of(job):
-    return int(re.search(r'"clock": *(\d+)', (job.run_dir / "summary.json").read_text()).group(1))
-
-
 def main(connections, patient=True):
     with tempfile.TemporaryDirectory(prefix="leeway-attacks-") as name:
         folder = pathlib.Path(name)
         keys = folder / "keys"
         leeway("certificates", keys, "--ranks", "2")
         token = (keys / "token").read_text().strip()
-        job = Job(folder, keys)
-        job.start()
-        try:
+        with Job(folder, keys) as job:
             time.sleep(1)
             strangers(job, token, folder)
             status = ranks(job, token)
@@ -385,23 +332,12 @@ def main(connections, patient=True):
             if patient:
                 slow_handshakes(job)
             crowd(job, connections)
-            memory = job.memory()
-            job.stop()
+            memory = max(job.memory(index) for index in (0, 1))
+            clock, attacked = job.stop()
             lines_once(job)
-        except BaseException:
-            for log in sorted(folder.glob("*.log")):
-                print(f"--- {log.name}\n{log.read_text(errors='replace')[-3000:]}")
-            raise
-        finally:
-            for process in job.processes.values():
-                process.kill()
-        clock = clock_of(job)
-        attacked = digest(job.run_dir)
-        leeway("train", folder / "job.yaml", "--run-dir", folder / "quiet", "--data", servers.SOURCE / "data", "--set",
-               f"stop={{clocks: {clock}}}", "--set", "workers.emulate={}")
-        assert digest(folder / "quiet") == attacked, "the attacks have changed the weights"
-        assert max(memory) < MEMORY_MAX, memory
-        print(f"{clock} clocks, the bits of an undisturbed run; memory at most {max(memory) >> 20} MiB")
+        assert job.undisturbed(clock) == attacked, "the attacks have changed the weights"
+        assert memory < MEMORY_MAX, memory
+        print(f"{clock} clocks, the bits of an undisturbed run; memory at most {memory >> 20} MiB")
         print("refused: " + ", ".join(f"{what} {count}" for what, count in refused.items()))
 
 

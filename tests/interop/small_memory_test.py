@@ -74,15 +74,8 @@ def main(tls, seconds):
         if group is None:
             print("SKIPPED: no control group can be made that bounds memory")
             sys.exit(SKIPPED)
-        job = strangers_test.Job(pathlib.Path(name), 20, tls, control_group.inside(group))
-        try:
+        with strangers_test.Job(pathlib.Path(name), 20, tls, control_group.inside(group)) as job:
             attacked(job, group, seconds)
-        except BaseException:
-            print((job.folder / "server-0.log").read_text(errors="replace")[-3000:])
-            raise
-        finally:
-            for process in job.processes.values():
-                process.kill()
 
 
 if __name__ == "__main__":

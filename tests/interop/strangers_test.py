@@ -13,38 +13,21 @@ import json
 import os
 import pathlib
 import re
-import signal
 import socket
 import ssl
 import struct
-import subprocess
 import tempfile
 import threading
 import time
 
 import servers
 
-JOB = """
-apiVersion: leeway/v1
-kind: TrainingJob
-metadata: {name: strangers, seed: 3}
-model:
-  layers: [{flatten: {}}, {dense: {units: 32}}, {relu: {}}, {dense: {units: 10}}]
-  loss: softmax_cross_entropy
-data:
-  train: {type: csv, files: optdigits/optdigits.tra}
-  batch_size: 32
-  normalize: {mean: 0, std: 16}
+JOB = servers.ENDLESS + """
 exchange: {type: gradient}
-consistency: {mode: sync}
 update: {type: sgd, learning_rate: 0.1, momentum: 0.9}
 servers: {count: 2, block_bytes: 1024, replicas: 2}
-workers: {count: 2, emulate: {step_milliseconds: STEP}}
-stop: {clocks: 1000000}
-checkpoint: {every: {clocks: 50}}
 limits: {lease_seconds: 5}
 """
-STOPPED = 4  # common/exit_code.h
 MEMORY_MAX = 256 << 20
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST, SETTINGS, PING, WINDOW, CONTINUATION = 0, 1, 3, 4, 6, 8, 9
@@ -153,29 +136,23 @@ def believing_all():
     return context
 
 
-class Job:
+class Job(servers.Programs):
     def __init__(self, folder, step, tls, around=contextlib.nullcontext()):
         """`around`: the context in which server 0 is started."""
-        self.folder, self.run_dir, self.processes = folder, folder / "run", {}
+        super().__init__(folder, JOB.replace("STEP", str(step)))
         self.tls = believing_all() if tls else None
-        (folder / "job.yaml").write_text(JOB.replace("STEP", str(step)))
-        subprocess.run([str(servers.BIN / "leeway"), "certificates", str(folder / "keys")], check=True,
-                       stdout=subprocess.DEVNULL)
+        servers.leeway("certificates", folder / "keys")
         server, worker = (["--token-file", str(folder / "keys/token")] + (
             ["--tls", "tls", "--tls-dir", str(folder / "keys" / role)] if tls else []) for role in ("server", "worker"))
         with socket.socket() as end:
             end.bind(("127.0.0.1", 0))
             self.health = end.getsockname()
         with around:
-            self.processes["server 0"], self.first = servers.start_server(
-                folder, 0, "--job", str(folder / "job.yaml"), "--run-dir", str(self.run_dir), "--health",
-                f"127.0.0.1:{self.health[1]}", *server)
-        self.processes["server 1"], _ = servers.start_server(folder, 1, "--coordinator", self.first, *server)
+            self.start_server(0, "--health", f"127.0.0.1:{self.health[1]}", *server)
+        self.start_server(1, *server)
         for rank in 0, 1:
-            self.processes[f"worker {rank}"] = subprocess.Popen(
-                [str(servers.BIN / "leeway-worker"), "--coordinator", self.first, "--rank", str(rank), "--data",
-                 str(servers.SOURCE / "data"), "--log-file", str(folder / f"worker-{rank}.log"), *worker])
-        host, port = self.first.rsplit(":", 1)
+            self.start_worker(rank, *worker)
+        host, port = self.coordinator.rsplit(":", 1)
         self.address = host, int(port)
 
     def clock(self):
@@ -198,21 +175,6 @@ class Job:
         lines = (self.run_dir / "metrics.jsonl").read_text().splitlines()
         return [json.loads(line)["event"] for line in lines if line.endswith("}")]
 
-    def memory(self):
-        """Returns server 0's largest memory so far."""
-        status = pathlib.Path(f"/proc/{self.processes['server 0'].pid}/status").read_text()
-        return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) << 10
-
-    def stop(self):
-        self.processes["server 0"].send_signal(signal.SIGINT)
-        codes = {name: process.wait(120) for name, process in self.processes.items()}
-        assert set(codes.values()) == {STOPPED}, codes
-
-
-def digest(folder):
-    words = json.loads((folder / "summary.json").read_text())
-    return words["weights_sha256"], words["clock"]
-
 
 def attack(job, kind, port, size, seconds, quiet):
     before = job.clock()
@@ -232,10 +194,8 @@ def attack(job, kind, port, size, seconds, quiet):
 
 def main(seconds, quick, tls):
     with tempfile.TemporaryDirectory(prefix="leeway-strangers-") as name:
-        folder = pathlib.Path(name)
-        job = Job(folder, 20, tls)
         shares = {}
-        try:
+        with Job(pathlib.Path(name), 20, tls) as job:
             job.wait_for_clock(20)
             quiet = job.pace(3 if quick else 10)
             attacks = [(kind, port, size) for kind in KINDS for port in ("main", "health") for size in (1, 8)]
@@ -243,19 +203,8 @@ def main(seconds, quick, tls):
                 attacks = [("a header that does not end", "main", 1), ("messages of 70 MiB", "main", 8), ("idle", "health", 8)]
             for each in attacks:
                 shares[each] = attack(job, *each, seconds, quiet)
-            job.stop()
-        except BaseException:
-            for log in sorted(folder.glob("*.log")):
-                print(f"--- {log.name}\n{log.read_text(errors='replace')[-2000:]}")
-            raise
-        finally:
-            for process in job.processes.values():
-                process.kill()
-        attacked, clock = digest(job.run_dir)
-        subprocess.run([str(servers.BIN / "leeway"), "train", str(folder / "job.yaml"), "--run-dir", str(folder / "quiet"),
-                        "--data", str(servers.SOURCE / "data"), "--set", f"stop={{clocks: {clock}}}", "--set",
-                        "workers.emulate={}"], check=True, stdout=subprocess.DEVNULL)
-        assert digest(folder / "quiet")[0] == attacked, "the attacks have changed the weights"
+            clock, attacked = job.stop()
+        assert job.undisturbed(clock) == attacked, "the attacks have changed the weights"
         worst = min(shares, key=shares.get)
         print(f"{len(shares)} attacks, {clock} clocks: never back, the bits of an undisturbed run; the least pace "
               f"{shares[worst]:.2f} ({', '.join(map(str, worst))})")

@@ -115,19 +115,6 @@ class Apart(unittest.TestCase):
             with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
                 second.backward()
 
-    def test_rates_of_each(self):
-        """Each scheduler changes only the rate of its own optimizer, also between the two steps."""
-        worker, alone = Pair(), Pair()
-        for model, joined in ((worker, True), (alone, False)):
-            optimizers = adams(model)
-            job = join(model, optimizers, {"clocks": 6}) if joined else None
-            kept = [torch.optim.lr_scheduler.ExponentialLR(optimizer, factor) for optimizer, factor in zip(optimizers, (0.5, 0.8))]
-            if job:
-                kept = [job.keep(scheduler) for scheduler in kept]
-            in_turn(model, optimizers, job.over(batches()) if job else batches(), after=lambda number: kept[number].step())
-        for found, expected in zip(worker.parameters(), alone.parameters()):
-            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
-
     def test_a_parameter_without_a_gradient(self):
         """An optimizer in a list leaves such a parameter alone, with each rule. A gradient of zeros counts as a
         gradient."""

@@ -70,9 +70,7 @@ class Batches(unittest.TestCase):
         seen = []
         for x, y in job.over(job.batches(dataset, **options)):
             seen.append(x[:, 0].int().tolist())
-            optimizer.zero_grad()
-            loss_of(model, x, y).backward()
-            optimizer.step()
+            plain(model, optimizer, [(x, y)])
         self.assertEqual(job.ended, "finished")
         with self.assertRaisesRegex(leeway.Misuse, "the job is over"):
             list(job.over(job.batches(dataset, **options)))

@@ -6,7 +6,7 @@ import io
 import itertools
 import unittest
 
-from fake_job import close, data, join, loss_of, mlp
+from fake_job import close, data, join, loss_of, mlp, plain
 
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -20,12 +20,6 @@ def numbered(count):
     x, y = data(count)
     x[:, 0] = torch.arange(count)
     return x, y
-
-
-def step(model, optimizer, batch):
-    optimizer.zero_grad()
-    loss_of(model, *batch).backward()
-    optimizer.step()
 
 
 class Epochs(unittest.TestCase):
@@ -70,10 +64,7 @@ class Epochs(unittest.TestCase):
         rates = []
         for _ in job.epochs():
             rates.append(optimizer.param_groups[0]["lr"])
-            for a, b in loader:
-                optimizer.zero_grad()
-                loss_of(model, a, b).backward()
-                optimizer.step()
+            plain(model, optimizer, loader)
             scheduler.step()
         return rates, job._session
 
@@ -109,10 +100,7 @@ class Epochs(unittest.TestCase):
                     rates.append((epoch, optimizer.param_groups[0]["lr"]))
                     for known, found in zip(kept or (), everything()):
                         self.assertTrue(torch.equal(known, found))
-                    for a, b in loader:
-                        optimizer.zero_grad()
-                        loss_of(model, a, b).backward()
-                        optimizer.step()
+                    plain(model, optimizer, loader)
                     kept = everything() if job.clock == 0 else None
                     if kept:
                         spoil()
@@ -151,9 +139,7 @@ class Epochs(unittest.TestCase):
         for _ in job.epochs():
             for a, b in loader:
                 rates[job.clock] = optimizer.param_groups[0]["lr"]
-                optimizer.zero_grad()
-                loss_of(model, a, b).backward()
-                optimizer.step()
+                plain(model, optimizer, [(a, b)])
                 scheduler.step()
         return rates, optimizer.param_groups[0]["lr"]
 
@@ -202,7 +188,7 @@ class Epochs(unittest.TestCase):
                 for epoch, loader in zip(job.epochs(), rounds(job, [(x[i:i + 4], y[i:i + 4]) for i in range(0, 16, 4)])):
                     for batch in loader:
                         seen.append((epoch, int(batch[0][0, 0])))
-                        step(model, optimizer, batch)
+                        plain(model, optimizer, [batch])
                 # The loader's own passes are longer than the job's, and no part of a pass is left out.
                 self.assertEqual(seen, [(0, 0), (0, 4), (0, 8), (1, 12), (1, 0), (1, 4)])
 
@@ -239,7 +225,7 @@ class Epochs(unittest.TestCase):
                     refusals.append(text)
                 for epoch in job.epochs():
                     for batch in loader:
-                        step(model, optimizer, batch)
+                        plain(model, optimizer, [batch])
                     refused(f"pass {epoch}" if epoch == 0 else "pass 1|the job")
                 refused("the job")
                 self.assertEqual(len(refusals), 3)
@@ -270,18 +256,16 @@ class Epochs(unittest.TestCase):
             torch.manual_seed(1)
             for epoch in epochs:
                 for x, y in loader:
-                    optimizer.zero_grad()
-                    loss_of(model, x, y).backward()
-                    optimizer.step()
+                    plain(model, optimizer, [(x, y)])
                     numbers.append(epoch)
                 scheduler.step()
             return numbers, optimizer.param_groups[0]["lr"]
         loader = DataLoader(TensorDataset(*data(12)), batch_size=4, shuffle=True)
-        plain, model = mlp(), mlp()
+        alone, model = mlp(), mlp()
         job = leeway.join(model, torch.optim.SGD(model.parameters(), lr=0.1))
-        found = loop(plain, range(3), loader), loop(model, job.epochs(3), job.batches(loader))
+        found = loop(alone, range(3), loader), loop(model, job.epochs(3), job.batches(loader))
         self.assertEqual(*found)
-        close(model, plain, 0)
+        close(model, alone, 0)
         tuples = job.batches(data(12))
         self.assertEqual(len(tuples), 1)
         self.assertEqual([job.epoch for _ in job.epochs(2) for _ in tuples], [0, 1])

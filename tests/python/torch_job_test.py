@@ -4,7 +4,7 @@
 import unittest
 from unittest import mock
 
-from fake_job import batches_of, close, compare, data, join, left_early, loss_of, mlp, plain, seeded, sgd
+from fake_job import close, compare, data, join, left_early, loss_of, mlp, plain, seeded, sgd
 
 import torch
 from torch import nn
@@ -104,17 +104,6 @@ class Steps(unittest.TestCase):
         for overlap in ("forward", "backward"):
             compare(seeded(Parent), overlap=overlap)
 
-    def test_attention(self):
-        class Attends(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.attention, self.out = nn.MultiheadAttention(6, 2, batch_first=True), nn.Linear(6, 3)
-
-            def forward(self, x):
-                return self.out(self.attention(x, x, x)[0].mean(1))
-
-        compare(seeded(Attends), shape=(1, 6))
-
     def test_tied_weights(self):
         class Tied(nn.Module):
             def __init__(self):
@@ -127,20 +116,6 @@ class Steps(unittest.TestCase):
 
         job = compare(seeded(Tied))
         self.assertNotIn("two.weight", job._layout.schema)
-
-    def test_weight_norm_and_parametrizations(self):
-        def make():
-            torch.manual_seed(3)
-            return nn.Sequential(nn.utils.weight_norm(nn.Linear(6, 5)), nn.utils.parametrizations.orthogonal(nn.Linear(5, 5)),
-                                 nn.Linear(5, 3))
-        compare(make, {"lr": 0.1})
-
-    def test_channels_last(self):
-        def make():
-            torch.manual_seed(3)
-            model = nn.Sequential(nn.Conv2d(6, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(4, 3))
-            return model.to(memory_format=torch.channels_last)
-        compare(make, shape=(6, 1, 1))
 
     def test_batch_norm(self):
         def make():
@@ -157,26 +132,6 @@ class Steps(unittest.TestCase):
             return model
         job = compare(make)
         self.assertTrue(job._layout.schema["0.weight"].averaged)
-
-    def test_parameters_that_the_optimizer_does_not_have(self):
-        model, alone = mlp(), mlp()
-        optimizer, own = (torch.optim.SGD(m[2:].parameters(), lr=0.1) for m in (model, alone))
-        job = join(model, optimizer, {"clocks": 5})
-        plain(model, optimizer, job.over([data(4)]))
-        plain(alone, own, [data(4)] * 5)
-        close(model, alone)
-
-    def test_groups(self):
-        def groups(model):
-            return [{"params": [p for p in model.parameters() if p.ndim > 1], "weight_decay": 0.1},
-                    {"params": [p for p in model.parameters() if p.ndim < 2], "lr": 0.02}]
-        batches = batches_of(40)
-        alone, worker = mlp(), mlp()
-        plain(alone, torch.optim.SGD(groups(alone), lr=0.1), batches)
-        optimizer = torch.optim.SGD(groups(worker), lr=0.1)
-        job = join(worker, optimizer, {"clocks": 10})
-        plain(worker, optimizer, job.over(batches))
-        close(worker, alone)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pickle
 import tempfile
 import unittest
 
-from fake_job import close, data, join, loss_of, mlp, plain
+from fake_job import batches_of, close, data, join, loss_of, mlp, plain
 
 import torch
 from torch import nn
@@ -24,8 +24,7 @@ class Local(unittest.TestCase):
     def test_any_optimizer_steps_in_the_worker(self):
         for make in (torch.optim.AdamW, torch.optim.RMSprop, lambda p, lr: torch.optim.Adam(p, lr=lr, amsgrad=True)):
             alone, worker = with_norm(), with_norm()
-            x, y = data(48)
-            batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 48, 4)]
+            batches = batches_of(48)
             plain(alone, make(alone.parameters(), lr=0.01), batches)
             optimizer = make(worker.parameters(), lr=0.01)
             job = join(worker, optimizer, {"exchange": "delta", "steps_per_clock": 4, "clocks": 3})
@@ -65,8 +64,7 @@ class Local(unittest.TestCase):
                 first.step()
                 if number % 3 == 0:
                     second.step()
-        x, y = data(48)
-        batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 48, 4)]
+        batches = batches_of(48)
         for exchange in ("delta", "elastic"):
             alone, worker = with_norm(), with_norm()
             made = [(torch.optim.Adam(m[0].parameters(), lr=0.01), torch.optim.RMSprop(m[1:].parameters(), lr=0.01))
@@ -93,24 +91,21 @@ class Local(unittest.TestCase):
         self.assertEqual(clocks, [(0, False), (0, True), (1, False), (2, False), (2, True), (3, False), (3, True)])
 
     def test_state_goes_round(self):
-        def train(model, optimizer, batches):
-            plain(model, optimizer, batches)
-        x, y = data(48)
-        batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 48, 4)]
+        batches = batches_of(48)
         for make in (lambda p: torch.optim.AdamW(p, lr=0.01), lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
                      lambda p: torch.optim.Adagrad(p, lr=0.1)):
             whole, first, second = with_norm(), with_norm(), with_norm()
-            train(whole, make(whole.parameters()), batches)
+            plain(whole, make(whole.parameters()), batches)
             options = {"exchange": "delta", "steps_per_clock": 4, "state": b""}
             optimizer = make(first.parameters())
             job = join(first, optimizer, {**options, "clocks": 2})
-            train(first, optimizer, job.over(batches[:8]))
+            plain(first, optimizer, job.over(batches[:8]))
             saved = job._session.saved[-1]
             self.assertNotIn(b"pickle", saved)
             second.load_state_dict({n: v for n, v in first.state_dict().items() if "tracked" not in n}, strict=False)
             optimizer = make(second.parameters())
             job = join(second, optimizer, {**options, "clocks": 1, "state": saved})
-            train(second, optimizer, job.over(batches[8:]))
+            plain(second, optimizer, job.over(batches[8:]))
             close(second, whole, 0)
             self.assertEqual(int(second[1].num_batches_tracked), 12)
 
@@ -149,8 +144,7 @@ class Local(unittest.TestCase):
                 loss_of(model, x, y).backward()
                 for optimizer in optimizers:
                     optimizer.step()
-        x, y = data(32)
-        batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 32, 4)]
+        batches = batches_of(32)
         whole, first, second = with_norm(), with_norm(), with_norm()
         train(whole, make(whole), batches)
         options = {"exchange": "delta", "steps_per_clock": 2, "clocks": 2, "state": b""}
@@ -167,8 +161,7 @@ class Local(unittest.TestCase):
             join(third, torch.optim.SGD(third.parameters(), lr=0.1), {**options, "state": job._session.saved[-1]})
 
     def test_a_clock_that_is_broken_off_leaves_no_state(self):
-        x, y = data(48)
-        batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 48, 4)]
+        batches = batches_of(48)
         saved = []
         for options in ({"clocks": 2}, {"clocks": 5, "stop_in": 2}):
             model = with_norm()
@@ -180,8 +173,7 @@ class Local(unittest.TestCase):
         self.assertEqual(saved[0][1], saved[1][1])
 
     def test_going_back_loads_the_checkpoint(self):
-        x, y = data(48)
-        batches = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 48, 4)]
+        batches = batches_of(48)
         model = mlp()
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
         job = join(model, optimizer, {"exchange": "delta", "steps_per_clock": 1, "clocks": 6, "state": b"", "jump": (3, 2)})

@@ -4,7 +4,7 @@
 import unittest
 from unittest import mock
 
-from fake_job import data, join, loss_of, mlp
+from fake_job import data, join, loss_of, mlp, plain
 
 import torch
 from torch import nn
@@ -171,9 +171,7 @@ class Times(unittest.TestCase):
                     wait(*place)
                 job._session.wait = slowly
                 for x, y in job.over(job.batches(Dataset())):
-                    optimizer.zero_grad()
-                    loss_of(model, x, y).backward()
-                    optimizer.step()
+                    plain(model, optimizer, [(x, y)])
                     now[0] += 1000  # The time between a step and the next batch belongs to no step.
             for report in job._session.reports:
                 self.assertEqual((report.data_seconds, report.forward_seconds, report.backward_seconds), (1, 3, 5))

@@ -12,7 +12,6 @@ The product refuses no combination of these, so all are tested.
 """
 
 import itertools
-import sys
 import tempfile
 import time
 from collections import namedtuple
@@ -182,7 +181,4 @@ HARDEST = [Case("gradient", "async", 4, "batch_norm", "adam"), Case("delta", "bo
 CASES = {"hardest": lambda: hold_all(HARDEST, Matrix()), "pairs": lambda: hold_all(covering(), Matrix()), "whole": whole, "statistics": statistics}
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["list"]:
-        print("\n".join(map(name, covering())))
-    else:
-        runs.main(CASES)
+    runs.main({**CASES, "list": lambda: print("\n".join(map(name, covering())))})

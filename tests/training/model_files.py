@@ -13,6 +13,7 @@ import tempfile
 import numpy
 
 import runs
+from torch_models import read_model
 
 # For outputs of about 1; both sides compute in float32.
 TOLERANCE = 1e-4
@@ -64,15 +65,6 @@ def write_safetensors(path, tensors):
         values += blob
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + values)
-
-
-def read_safetensors(path):
-    blob = path.read_bytes()
-    length = struct.unpack("<Q", blob[:8])[0]
-    header = json.loads(blob[8:8 + length])
-    header.pop("__metadata__", None)
-    return {name: numpy.frombuffer(blob[8 + length:][slice(*tensor["data_offsets"])], "<f4").reshape(tensor["shape"]).copy()
-            for name, tensor in header.items()}
 
 
 def randomize(torch, module):
@@ -154,7 +146,7 @@ def round_trip(name):
     ours = world.folder / "ours.safetensors"
     leeway("export", run.dir, "--format", "pytorch", "-o", ours, "--data", world.folder)
     loaded = world.make().eval()
-    loaded.load_state_dict({key: world.torch.tensor(value) for key, value in read_safetensors(ours).items()}, strict=True)
+    loaded.load_state_dict({key: world.torch.tensor(value) for key, value in read_model(ours).items()}, strict=True)
     world.check_outputs("loaded by PyTorch", world.outputs(loaded), world.outputs(world.module))
     world.check_loss("read again", world.module, run.dir, "--model", ours)
     world.check_loss("Leeway's own", world.module, run.dir, "--model", run.dir / "model.safetensors")

@@ -13,7 +13,7 @@ import numpy
 import model_files
 import onnx_values
 import runs
-from torch_models import EXAMPLES, Characters
+from torch_models import EXAMPLES, Characters, read_model
 
 VOCABULARY = 30
 
@@ -121,7 +121,7 @@ class World:
                        .replace(SOFTMAX, self.loss))
         first = self.train(job, "first")
         start = self.folder / "drawn.safetensors"
-        model_files.write_safetensors(start, drawn(model_files.read_safetensors(first.dir / "model.safetensors")))
+        model_files.write_safetensors(start, drawn(read_model(first.dir / "model.safetensors")))
         self.run = self.train(job, "run", f"model.initial={start.name}")
 
     def train(self, job, name, *sets):
@@ -181,7 +181,7 @@ def same_scores(name):
     path = world.exported("onnx", "model.onnx")
     model = onnx_values.Model(onnx_package(), path)
     check_shapes(model, world.x)
-    check_weights(model, model_files.read_safetensors(world.exported("pytorch", "torch.safetensors")))
+    check_weights(model, read_model(world.exported("pytorch", "torch.safetensors")))
     scores = model.scores(world.x)
     alone = numpy.concatenate([model.scores(world.x[i:i + 1]) for i in range(len(world.x))])
     runs.check(numpy.allclose(scores, alone, rtol=0, atol=1e-12), "each example alone has the same scores")

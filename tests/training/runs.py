@@ -331,11 +331,11 @@ def ends_with(test):
         sys.exit(1)
 
 
-def main(cases):
-    """Runs the case named on the command line."""
+def main(cases, **with_options):
+    """Runs the case named on the command line. One of `with_options` gets the other words there."""
     name = sys.argv[1]
     own_network.enter()
 
     def test():
-        cases[name]()
+        with_options[name](sys.argv[2:]) if name in with_options else cases[name]()
     ends_with(test)

@@ -101,9 +101,10 @@ def dropout_and_batch_norm(run):
 
 
 @row()
-def spectral_norm(run):
+def normalized_weights(run):
     torch.manual_seed(1)
-    model = nn.Sequential(nn.utils.spectral_norm(nn.Linear(6, 8)), nn.Tanh(), nn.utils.weight_norm(nn.Linear(8, 3)))
+    model = nn.Sequential(nn.utils.spectral_norm(nn.Linear(6, 8)), nn.Tanh(), nn.utils.parametrizations.orthogonal(nn.Linear(8, 8)),
+                          nn.Tanh(), nn.utils.weight_norm(nn.Linear(8, 3)))
     return trained(run, model)
 
 
