@@ -11,7 +11,7 @@ import re
 import sys
 import tempfile
 
-PRODUCT = ["plugin", "proto/leeway", "common", "config", "client", "server", "worker", "bench", "launcher", "python/leeway"]
+PRODUCT = ["plugin", "proto/leeway", "common", "config", "run", "client", "server", "worker", "bench", "launcher", "python/leeway"]
 SOURCE = {".h", ".cc", ".cu", ".proto", ".py"}
 FIELD = re.compile(r"^\s+(?:optional |repeated )?(?:map<[\w., ]+>|[\w.]+) \w+ = \d+(?: \[.*)?;")
 ENUM = re.compile(r"^\s*enum \w+ \{")

@@ -19,18 +19,22 @@ MAY_INCLUDE = {
     "common/text": ["common"],
     "common/process": ["common"],
     "config": ["proto", "plugin", "common"],
+    # Server 0 and the launcher share what stands on the files of a checkpoint; a worker has the core.
+    "run": ["proto", "config", "common", "server/checkpoint"],
+    "run/core": ["proto", "common"],
     "client": ["proto", "config", "common"],
     "client/core": ["proto", "common"],
     "client/transport": ["proto", "common"],
     "client/calls": ["proto", "common", "client/core", "client/transport"],
-    "client/session": ["proto", "common", "client/core", "client/transport", "client/calls"],
+    "client/session": ["proto", "common", "run/core", "client/core", "client/transport", "client/calls"],
     "server": ["proto", "config", "common"],
     "server/core": ["common"],
     "server/store": ["common"],
     "server/shard": ["proto", "config", "common", "server/core", "server/store"],
     "server/checkpoint": ["proto", "common", "server/core"],
-    "server/coordinator": ["proto", "config", "common", "server/checkpoint"],
-    "server/coordinator/core": ["proto", "config", "common", "server/core"],
+    "server/coordinator": ["proto", "config", "common", "run", "server/checkpoint"],
+    "server/coordinator/core": ["proto", "config", "common", "run/core", "server/core"],
+    "server/node": ["proto", "config", "common", "run", "server"],
     "worker": ["proto", "config", "common", "client"],
     "worker/data": ["proto", "common"],
     "worker/compute": ["proto", "common", "worker/data"],
@@ -39,7 +43,7 @@ MAY_INCLUDE = {
     "worker/device/cuda/module": ["common", "worker/compute", "worker/data", "worker/device"],
     "worker/layers": ["proto", "common", "worker/compute", "worker/data"],
     "bench": ["proto", "config", "common", "client", "server"],
-    "launcher": ["proto", "config", "common", "client", "server", "worker", "bench"],
+    "launcher": ["proto", "config", "common", "run", "client", "server", "worker", "bench"],
 }
 
 # gRPC appears in these folders only; a subfolder counts as another folder.
@@ -81,7 +85,7 @@ BUILT_BY = {"tests/bench/peers/pslite_bench.cc": "tests/bench/peers/pslite.py",
             "plugin/example/example.cc": "tests/training/plugins.py"}
 
 SOURCE = {".cc", ".h"}
-TOP = ["plugin", "common", "config", "client", "server", "worker", "bench", "launcher", "tests"]
+TOP = ["plugin", "common", "config", "run", "client", "server", "worker", "bench", "launcher", "tests"]
 
 
 def folder_rule(path):
@@ -226,6 +230,9 @@ def self_test():
         "worker/device/a.cc": "#include <cuda_runtime_api.h>",
         "worker/device/cuda/a.cc": '#include "leeway/v1/job.pb.h"',
         "worker/device/cuda/kernels/a.h": "#pragma once\nRun<<<1, 2>>>(x);",
+        "run/a.cc": '#include "server/node/server_node.h"',
+        "run/core/a.cc": '#include "run/summary.h"',
+        "server/service/a.cc": '#include "run/summary.h"',
         "server/core/a.cc": "#include <thread>",
         "server/coordinator/core/a.cc": '#include "common/files/files.h"',
         "client/core/a.cc": "#include <grpcpp/grpcpp.h>",
