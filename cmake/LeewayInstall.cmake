@@ -4,15 +4,17 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # The client and what it stands on.
-set(client_targets leeway_proto leeway_common leeway_transport leeway_arithmetic leeway_config leeway_client leeway_exchange leeway_job)
+set(client_targets leeway_proto leeway_common leeway_run_core leeway_transport leeway_arithmetic leeway_config leeway_client leeway_exchange leeway_job)
 set_target_properties(leeway_client PROPERTIES EXPORT_NAME client)
 set_target_properties(leeway_job PROPERTIES EXPORT_NAME job)
 install(TARGETS ${client_targets} EXPORT leeway ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/leeway)
 install(EXPORT leeway NAMESPACE leeway:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/leeway)
-foreach(folder client common config exchange library plugin)
+foreach(folder client common config exchange library plugin run)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/leeway
     FILES_MATCHING PATTERN "*.h")
 endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/run/core DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/leeway/run
+  FILES_MATCHING PATTERN "*.h")
 # What plugins are compiled with: #include "leeway/plugin.h".
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/plugin/leeway DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/plugin/example DESTINATION share/leeway/plugin)

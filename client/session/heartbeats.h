@@ -12,13 +12,13 @@
 
 #include "absl/status/status.h"
 #include "client/session/coordinator_calls.h"
-#include "client/session/metrics_queue.h"
 #include "client/session/others_heard.h"
 #include "client/session/session_life.h"
 #include "client/transport/transport.h"
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "leeway/v1/coordinator.pb.h"
+#include "run/core/metrics_queue.h"
 
 namespace leeway {
 

@@ -25,8 +25,8 @@
 #include "common/storage/storage.h"
 #include "common/suggestion.h"
 #include "launcher/commands/data_check.h"
-#include "launcher/commands/run_folder.h"
-#include "server/outcome/stored_job.h"
+#include "run/run_folder.h"
+#include "run/stored_job.h"
 
 namespace leeway {
 namespace {

@@ -11,8 +11,8 @@
 #include "launcher/commands/commands.h"
 #include "launcher/commands/model_json.h"
 #include "launcher/commands/test_result.h"
-#include "server/outcome/run_files.h"
-#include "server/outcome/trained_model.h"
+#include "run/run_files.h"
+#include "run/trained_model.h"
 
 namespace leeway {
 namespace {

@@ -13,7 +13,7 @@
 #include "launcher/commands/commands.h"
 #include "launcher/commands/model_json.h"
 #include "launcher/commands/run_model.h"
-#include "server/outcome/trained_model.h"
+#include "run/trained_model.h"
 #include "worker/formats/model_file.h"
 #include "worker/onnx/onnx_model.h"
 

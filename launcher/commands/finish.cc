@@ -13,18 +13,16 @@
 #include "config/external.h"
 #include "config/job.h"
 #include "launcher/commands/learning.h"
-#include "launcher/commands/run_folder.h"
 #include "launcher/commands/test_result.h"
 #include "launcher/report/curves_svg.h"
 #include "launcher/report/report_html.h"
 #include "launcher/supervision/worsening.h"
+#include "run/outcome.h"
+#include "run/run_folder.h"
 #include "server/checkpoint/coordinator_record.h"
-#include "server/outcome/run_outcome.h"
 
 namespace leeway {
 namespace {
-
-constexpr uint64_t kSummaryBytesMax = 16 << 20;
 
 std::string UpdateName(const v1::Update& update) {
   switch (update.type_case()) {
@@ -279,12 +277,6 @@ int ExitCodeOf(const RunSummary& summary, const std::optional<v1::CoordinatorRec
   }
   if (summary.state != "stopped") return failure;
   return summary.clock.has_value() ? kExitStopped : kExitTemporary;
-}
-
-absl::StatusOr<RunSummary> ReadSummary(const std::string& run_dir) {
-  const std::string file = run_dir + "/" + kSummaryFile;
-  ASSIGN_OR_RETURN(const std::string json, ReadStored(file, kSummaryBytesMax));
-  return ParseSummary(json, file);
 }
 
 absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& given,

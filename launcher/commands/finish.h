@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "launcher/commands/run_folder.h"
 #include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/job.pb.h"
-#include "server/outcome/history.h"
-#include "server/outcome/summary.h"
+#include "run/history.h"
+#include "run/run_folder.h"
+#include "run/summary.h"
 
 namespace leeway {
 
@@ -42,9 +42,6 @@ RunSummary FinishRun(const FinishInput& input);
 // run whose coordinator has not recorded whether the failure is permanent.
 int ExitCodeOf(const RunSummary& summary, const std::optional<v1::CoordinatorRecord>& end,
                int failure);
-
-// Reads the run's summary.json. Returns NOT_FOUND if the run has no summary yet.
-absl::StatusOr<RunSummary> ReadSummary(const std::string& run_dir);
 
 // Writes curves.svg and report.html again from the files in the run folder.
 absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& job,

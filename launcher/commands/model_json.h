@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"
-#include "server/outcome/trained_model.h"
+#include "run/trained_model.h"
 
 namespace leeway {
 

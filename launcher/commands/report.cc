@@ -7,9 +7,9 @@
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/finish.h"
-#include "launcher/commands/run_folder.h"
-#include "server/outcome/run_outcome.h"
-#include "server/outcome/stored_job.h"
+#include "run/outcome.h"
+#include "run/run_folder.h"
+#include "run/stored_job.h"
 
 namespace leeway {
 namespace {

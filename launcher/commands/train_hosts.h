@@ -12,10 +12,10 @@
 #include "common/environment.h"
 #include "common/process/process.h"
 #include "common/security/settings.h"
-#include "launcher/commands/run_folder.h"
 #include "launcher/commands/run_keys.h"
 #include "launcher/hosts/ssh_hosts.h"
 #include "leeway/v1/job.pb.h"
+#include "run/run_folder.h"
 
 namespace leeway {
 

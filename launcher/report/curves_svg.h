@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "server/outcome/history.h"
+#include "run/history.h"
 
 namespace leeway {
 

@@ -157,7 +157,7 @@ std::string Checkpoints(const ReportInput& input) {
   std::string html =
       "<section class=\"card\"><h2>Checkpoints</h2><table>\n<tr><th>clock</th><th>size</th>"
       "<th class=\"left\">folder</th></tr>\n";
-  for (const ReportInput::Checkpoint& checkpoint : input.checkpoints) {
+  for (const RunFolder::Checkpoint& checkpoint : input.checkpoints) {
     absl::StrAppend(&html, "<tr>", Cell(Thousands(checkpoint.clock)), Cell(Bytes(checkpoint.bytes)),
                     "<td class=\"left\"><code>", EscapeMarkup(checkpoint.path),
                     "</code></td></tr>\n");

@@ -1,12 +1,12 @@
 // Writes report.html, which shows a run on one page for a person to read.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "server/outcome/history.h"
-#include "server/outcome/summary.h"
+#include "run/history.h"
+#include "run/run_folder.h"
+#include "run/summary.h"
 
 namespace leeway {
 
@@ -15,13 +15,7 @@ struct ReportInput {
   RunHistory history;
   // The line below the title: "bounded staleness 3, gradient exchange, sgd".
   std::string algorithm;
-  struct Checkpoint {
-    uint64_t clock = 0;
-    uint64_t bytes = 0;
-    // Relative to the run folder.
-    std::string path;
-  };
-  std::vector<Checkpoint> checkpoints;
+  std::vector<RunFolder::Checkpoint> checkpoints;
   std::string job_yaml;
   // The picture that CurvesSvg draws.
   std::string curves_svg;

@@ -18,7 +18,7 @@
 // - Each server has two threads here. One calls the server, and the other notices when the server's
 //   process ends.
 // The classes behind these threads are in due_commands.h, server_links.h, record_writer.h and
-// run_files.h.
+// run_writer.h.
 #pragma once
 
 #include <functional>
@@ -37,7 +37,7 @@
 #include "server/coordinator/core/coordinator_core.h"
 #include "server/coordinator/due_commands.h"
 #include "server/coordinator/record_writer.h"
-#include "server/coordinator/run_files.h"
+#include "server/coordinator/run_writer.h"
 #include "server/coordinator/server_links.h"
 
 namespace leeway {
@@ -123,7 +123,7 @@ class CoordinatorHost {
   // The host's own thread alone uses these.
   ServerLinks links_;
   RecordWriter records_;
-  RunFiles files_;
+  RunWriter files_;
   std::thread thread_;
 };
 

@@ -37,9 +37,9 @@
 #include "common/utf8.h"
 #include "config/external.h"
 #include "config/job.h"
+#include "run/stored_job.h"
 #include "server/node/server_process.h"
 #include "server/node/signals.h"
-#include "server/outcome/stored_job.h"
 
 namespace leeway {
 namespace {

@@ -9,10 +9,10 @@
 #include "common/status.h"
 #include "common/storage/storage.h"
 #include "config/job.h"
+#include "run/history.h"
+#include "run/run_files.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/manifest.h"
-#include "server/outcome/history.h"
-#include "server/outcome/run_files.h"
 
 namespace leeway {
 

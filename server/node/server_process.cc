@@ -27,6 +27,8 @@
 #include "common/storage/storage.h"
 #include "config/job.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
+#include "run/outcome.h"
+#include "run/run_files.h"
 #include "server/checkpoint/coordinator_record.h"
 #include "server/coordinator/run_folder_sink.h"
 #include "server/node/ended_job.h"
@@ -34,8 +36,6 @@
 #include "server/node/listening.h"
 #include "server/node/run_lock.h"
 #include "server/node/run_start.h"
-#include "server/outcome/run_files.h"
-#include "server/outcome/run_outcome.h"
 
 namespace leeway {
 namespace {

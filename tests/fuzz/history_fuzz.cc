@@ -1,7 +1,7 @@
 // A run's metrics.jsonl, from reading it as `leeway report` does to the page.
 #include "launcher/report/curves_svg.h"
 #include "launcher/report/report_html.h"
-#include "server/outcome/history.h"
+#include "run/history.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace leeway::history {

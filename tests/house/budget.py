@@ -11,7 +11,7 @@ import re
 import sys
 import tempfile
 
-PRODUCT = ["plugin", "proto/leeway", "common", "config", "client", "exchange", "library", "server", "worker", "bench", "launcher", "python/leeway"]
+PRODUCT = ["plugin", "proto/leeway", "common", "config", "run", "client", "exchange", "library", "server", "worker", "bench", "launcher", "python/leeway"]
 SOURCE = {".h", ".cc", ".cu", ".proto", ".py"}
 FIELD = re.compile(r"^\s+(?:optional |repeated )?(?:map<[\w., ]+>|[\w.]+) \w+ = \d+(?: \[.*)?;")
 ENUM = re.compile(r"^\s*enum \w+ \{")
@@ -21,7 +21,7 @@ COMMAND = re.compile(r"\bapp\.add_subcommand\(")
 LIMITS = {
     "lines of the product": 110735,
     "lines of the tests": 100940,
-    "types in the product": 995,
+    "types in the product": 996,
     "keys of a job": 333,
     "commands": 17,
 }

@@ -10,7 +10,7 @@
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/data_check.h"
-#include "launcher/commands/run_folder.h"
+#include "run/run_folder.h"
 #include "server/checkpoint/manifest.h"
 #include "tests/catch.h"
 #include "tests/temp_folder.h"

@@ -6,7 +6,7 @@
 #include "config/job.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/run_folder.h"
+#include "run/run_folder.h"
 #include "tests/catch.h"
 #include "tests/sample_run.h"
 #include "tests/temp_folder.h"

@@ -15,13 +15,14 @@ import time
 UNITS = {
     "server/core": [("core_test", None), ("coordinator_test", None), ("server_test", "server/shard")],
     "server/coordinator/core": [("coordinator_test", None)],
+    "run/core": [("run_test", "run/core")],
     "common/update": [("common_test", "common/update"), ("common_test", "common/plugins"), ("server_test", "server/shard")],
 }
 WORLDS = [[], ["--mode", "sync"], ["--mode", "bounded"], ["--mode", "async"], ["--whole"], ["--replicas"], ["--sets"],
           ["--sets", "--replicas"], ["--resizes"], ["--resizes", "--sets", "--replicas"]]
 BOOKS = ["server/coordinator/core"]
 # The libraries of those folders.
-APART = ["leeway_core", "leeway_coordinator_core", "leeway_arithmetic"]
+APART = ["leeway_core", "leeway_run_core", "leeway_coordinator_core", "leeway_arithmetic"]
 TESTS_OF = {"committed_set_book": "committed_sets", "arrival_history": "straggler_grace"}
 SIMULATED = ["server/core", "server/coordinator/core"]
 MEMORY_MAX = 6 << 30  # a mutant may ask for memory without end

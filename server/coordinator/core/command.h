@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "common/clock.h"
 #include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/coordinator.pb.h"
+#include "run/core/records.h"
 
 namespace leeway {
 
@@ -97,36 +97,7 @@ struct ShutdownServers {
   v1::JobState outcome = v1::JOB_STARTING;
 };
 
-// The remaining commands are for the log and metrics.jsonl.
-struct StepRecord {
-  uint32_t rank = 0;
-  v1::StepMetrics metrics;
-};
-struct EvaluationRecord {
-  uint32_t rank = 0;
-  v1::EvaluationMetrics metrics;
-};
-// What a clock consists of since the job was last started. After a restart the job may have other
-// workers and exchanges.
-struct ClockShape {
-  uint32_t workers = 0;
-  uint64_t steps_per_clock = 0;
-  bool sync = false;
-};
-struct Event {
-  // The kind: job_started, worker_registered, worker_lost and so on; metrics_log.h lists them.
-  std::string name = {};
-  std::optional<uint32_t> rank = {};
-  std::optional<uint32_t> server = {};
-  std::optional<uint64_t> incarnation = {};
-  std::optional<uint64_t> clock = {};
-  // Finished, stopped or failed.
-  std::string state = {};
-  std::string message = {};
-  // Only in job_started.
-  std::optional<ClockShape> shape = {};
-};
-
+// StepRecord, EvaluationRecord and Event (run/core/records.h) are for the log and metrics.jsonl.
 using Command =
     std::variant<ConnectServer, DisconnectServer, ConfigureServer, SetLive, CommitSet, SaveAll,
                  WriteRecord, WriteManifest, ShutdownServers, StepRecord, EvaluationRecord, Event>;

@@ -7,7 +7,7 @@
 #include "common/counted.h"
 #include "common/printable.h"
 #include "common/status.h"
-#include "server/coordinator/core/metrics_check.h"
+#include "run/core/metrics_check.h"
 
 namespace leeway {
 namespace {

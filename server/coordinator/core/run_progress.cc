@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "common/merge_metrics.h"
 #include "common/printable.h"
+#include "run/core/merge_metrics.h"
 
 namespace leeway {
 

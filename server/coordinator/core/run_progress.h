@@ -1,5 +1,5 @@
 // Records how far the run is, according to the workers' heartbeats: each rank's progress
-// (progress.h), and the evaluations. Owns these. The core must report here each heartbeat, and when
+// (run/core/rank_progress.h), and the evaluations. Owns these. The core must report here each heartbeat, and when
 // the job goes back.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 #include "common/clock.h"
 #include "leeway/v1/coordinator.pb.h"
+#include "run/core/rank_progress.h"
 #include "server/coordinator/core/commands.h"
-#include "server/coordinator/core/progress.h"
 
 namespace leeway {
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/match.h"
-#include "server/coordinator/metrics_log.h"
+#include "run/metrics_log.h"
 #include "tests/absurd.h"
 #include "tests/catch.h"
 #include "tests/server/coordinator/core/scenario.h"

@@ -1,0 +1,79 @@
+#include "run/core/rank_progress.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace leeway {
+namespace {
+
+constexpr Duration kRateWindow = std::chrono::seconds(8);
+
+}  // namespace
+
+bool RankProgress::Record(const v1::StepMetrics& metrics, Time now) {
+  if (metrics.clock() <= last_.clock()) return false;
+  const v1::StepMetrics& told =
+      metrics.examples() > 0 && metrics.has_train_loss() ? metrics : last_;
+  const auto loss = told.has_train_loss() ? std::optional(told.train_loss()) : std::nullopt;
+  last_ = metrics;
+  last_.clear_train_loss();
+  if (loss) last_.set_train_loss(*loss);
+  dropped_steps_ += metrics.dropped_steps();
+  dropped_examples_ += metrics.dropped_examples();
+  skipped_contributions_ += metrics.skipped_contributions();
+  clipped_contributions_ += metrics.clipped_contributions();
+  examples_ += metrics.examples();
+  steps_ += metrics.steps();
+  max_staleness_ = std::max(max_staleness_, metrics.staleness());
+  if (!recent_.empty() && recent_.back().at == now) {
+    recent_.back().examples += metrics.examples();
+  } else {
+    recent_.push_back({now, metrics.examples()});
+  }
+  // One arrival from before the window stays, because it marks the beginning of the window's first
+  // interval.
+  while (recent_.size() > 1 && now - recent_[1].at > kRateWindow) recent_.pop_front();
+  return true;
+}
+
+bool RankProgress::Record(const v1::EvaluationMetrics& metrics) {
+  if (evaluated_ && metrics.clock() <= last_evaluation_) return false;
+  evaluated_ = true;
+  last_evaluation_ = metrics.clock();
+  return true;
+}
+
+void RankProgress::GoBack(uint64_t clock) {
+  last_.set_clock(std::min(last_.clock(), clock));
+  last_evaluation_ = std::min(last_evaluation_, clock);
+}
+
+double RankProgress::Rate(Time now) const {
+  uint64_t examples = 0;
+  for (size_t i = 1; i < recent_.size(); ++i) examples += recent_[i].examples;
+  if (examples == 0 || now - recent_.back().at > kRateWindow) return 0;
+  return static_cast<double>(examples) / Seconds(recent_.back().at - recent_.front().at);
+}
+
+void RankProgress::Fill(Time now, v1::WorkerStatus& status) const {
+  status.set_epoch(last_.epoch());
+  status.set_samples_per_second(Rate(now));
+  if (last_.has_train_loss()) status.set_train_loss(last_.train_loss());
+  status.set_staleness(last_.staleness());
+  status.set_waiting(waiting_);
+  status.set_examples(examples_);
+  status.set_steps(steps_);
+  status.set_dropped_steps(dropped_steps_);
+  status.set_dropped_examples(dropped_examples_);
+  status.set_skipped_contributions(skipped_contributions_);
+  status.set_clipped_contributions(clipped_contributions_);
+  const double waited = last_.wait_seconds();
+  const double all = last_.data_seconds() + last_.compute_seconds() + waited;
+  if (all > 0) status.set_wait_share(waited / all);
+  if (const double exchange = last_.exchange_seconds(); exchange > 0) {
+    status.set_hidden_share(std::clamp(1 - waited / exchange, 0.0, 1.0));
+  }
+}
+
+}  // namespace leeway

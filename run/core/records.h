@@ -1,0 +1,42 @@
+// What a run tells about itself, each of which becomes a line of metrics.jsonl (run/metrics_log.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+// The metrics of one rank.
+struct StepRecord {
+  uint32_t rank = 0;
+  v1::StepMetrics metrics;
+};
+struct EvaluationRecord {
+  uint32_t rank = 0;
+  v1::EvaluationMetrics metrics;
+};
+// What a clock consists of since the job was last started. After a restart the job may have other
+// workers and exchanges.
+struct ClockShape {
+  uint32_t workers = 0;
+  uint64_t steps_per_clock = 0;
+  bool sync = false;
+};
+struct Event {
+  // The kind: job_started, worker_registered, worker_lost and so on; run/metrics_log.h lists them.
+  std::string name = {};
+  std::optional<uint32_t> rank = {};
+  std::optional<uint32_t> server = {};
+  std::optional<uint64_t> incarnation = {};
+  std::optional<uint64_t> clock = {};
+  // Finished, stopped or failed.
+  std::string state = {};
+  std::string message = {};
+  // Only in job_started.
+  std::optional<ClockShape> shape = {};
+};
+
+}  // namespace leeway

@@ -1,0 +1,193 @@
+#include "run/history_builder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace leeway {
+namespace {
+
+using Step = RunHistory::Step;
+
+uint64_t Share(uint64_t number, double share) {
+  return static_cast<uint64_t>(std::llround(static_cast<double>(number) * share));
+}
+
+// Removes the part of `step` that is beyond the clock `end`, which is within it.
+void CutOff(Step& step, uint64_t end) {
+  const double share = static_cast<double>(end - step.from) /
+                       static_cast<double>(std::max<uint64_t>(1, step.clock - step.from));
+  step.clock = end;
+  step.steps = Share(step.steps, share);
+  step.examples = Share(step.examples, share);
+  step.bytes_sent = Share(step.bytes_sent, share);
+  step.bytes_received = Share(step.bytes_received, share);
+  for (double* seconds : {&step.times.data, &step.times.compute, &step.times.forward,
+                          &step.times.backward, &step.times.exchange, &step.times.wait}) {
+    *seconds *= share;
+  }
+}
+
+// The mean of both losses. A loss that is not a number does not hide the other one.
+double MeanLoss(const Step& a, const Step& b) {
+  if (!std::isfinite(a.train_loss) || a.examples == 0) return b.train_loss;
+  if (!std::isfinite(b.train_loss) || b.examples == 0) return a.train_loss;
+  const auto first = static_cast<double>(a.examples), second = static_cast<double>(b.examples);
+  return a.train_loss * (first / (first + second)) + b.train_loss * (second / (first + second));
+}
+
+void Append(Step& step, const Step& next) {
+  step.train_loss = MeanLoss(step, next);
+  step.clock = next.clock;
+  step.epoch = next.epoch;
+  step.steps += next.steps;
+  step.examples += next.examples;
+  step.staleness = std::max(step.staleness, next.staleness);
+  step.times += next.times;
+  step.bytes_sent += next.bytes_sent;
+  step.bytes_received += next.bytes_received;
+}
+
+}  // namespace
+
+void WallTime::Add(const std::string& event, double time) {
+  if (!std::isfinite(time)) return;
+  if (event == "job_started") Start(time);
+  if (!running_ || event == "server_registered" || event == "worker_registered") return;
+  last_ = std::max(last_, time);
+  if (event == "job_finished") Close();
+}
+
+double WallTime::Total() {
+  Close();
+  return total_;
+}
+
+void WallTime::Start(double time) {
+  Close();
+  running_ = true;
+  start_ = last_ = time;
+}
+
+void WallTime::Close() {
+  if (running_) total_ += last_ - start_;
+  running_ = false;
+}
+
+void HistoryBuilder::Restart() {
+  history_.state.clear();
+  history_.message.clear();
+  for (auto& [rank, reached] : reached_) reached.resumed = true;
+}
+
+void HistoryBuilder::Start(uint64_t clock) {
+  if (!history_.first_clock) history_.first_clock = clock;
+  if (clock < furthest_) ++history_.went_back;
+  StandAt(clock);
+  Restart();
+}
+
+void HistoryBuilder::StandAt(uint64_t clock) {
+  history_.clocks_again += furthest_ - std::min(furthest_, clock);
+  furthest_ = clock;
+}
+
+void HistoryBuilder::SetShape(const std::string& shape, uint64_t steps_per_clock) {
+  const bool other = !shape_.empty() && shape != shape_;
+  shape_ = shape;
+  if (!other) return;
+  history_.mixed = true;
+  // Later lines are interpreted by the new number of steps in a clock.
+  for (auto& [rank, reached] : reached_) reached.steps = reached.clock * steps_per_clock;
+}
+
+void HistoryBuilder::End(std::string state, std::string message) {
+  history_.state = std::move(state);
+  history_.message = std::move(message);
+}
+
+void HistoryBuilder::AddStep(Step step) {
+  Reached& reached = reached_[step.rank];
+  if (std::exchange(reached.resumed, false) && reached.clock > 0) Rewind(step, reached);
+  step.from = std::min(reached.clock, step.clock);
+  reached.clock = step.clock;
+  furthest_ = std::max(furthest_, step.clock);
+  reached.steps += step.steps;
+  history_.steps.push_back(std::move(step));
+  if (history_.steps.size() >= merge_at_) MergeNeighbours();
+}
+
+// The first clock of the line follows from the number of steps that the rank has made in a clock so
+// far. Some of those steps may be missing in the log.
+void HistoryBuilder::Rewind(const Step& step, Reached& reached) {
+  const uint64_t steps_per_clock =
+      std::max<uint64_t>(1, (reached.steps + reached.clock / 2) / reached.clock);
+  const uint64_t clocks = step.steps / steps_per_clock + (step.steps % steps_per_clock > 0 ? 1 : 0);
+  const uint64_t start = step.clock - std::min(step.clock, clocks);
+  reached = {.clock = std::min(reached.clock, start)};
+  std::erase_if(history_.steps, [&](Step& old) {
+    if (old.rank != step.rank) return false;
+    if (old.clock > start && !(old.merged && old.from < start)) return true;
+    if (old.clock > start) CutOff(old, start);
+    reached.steps += old.steps;
+    return false;
+  });
+}
+
+// Merges pairs of consecutive steps of the same rank.
+void HistoryBuilder::MergeNeighbours() {
+  std::vector<Step> merged;
+  // By rank: the index of the first step of a pair.
+  std::map<uint32_t, size_t> open;
+  for (Step& step : history_.steps) {
+    const auto [first, alone] = open.try_emplace(step.rank, merged.size());
+    if (alone) {
+      merged.push_back(std::move(step));
+      continue;
+    }
+    Append(merged[first->second], step);
+    merged[first->second].merged = true;
+    open.erase(first);
+  }
+  history_.steps = std::move(merged);
+  // With very many ranks little is merged, so the next attempt waits until the number has doubled.
+  merge_at_ = std::max(merge_at_, 2 * history_.steps.size());
+}
+
+void HistoryBuilder::AddEvaluation(const RunHistory::Evaluation& evaluation) {
+  std::vector<RunHistory::Evaluation>& all = history_.evaluations;
+  while (!all.empty() && all.back().clock >= evaluation.clock) all.pop_back();
+  all.push_back(evaluation);
+  if (all.size() < evaluations_max_) return;
+  // Keeps every second evaluation, and the newest one.
+  size_t kept = 0;
+  for (size_t i = all.size() % 2 == 0 ? 1 : 0; i < all.size(); i += 2) all[kept++] = all[i];
+  all.resize(kept);
+}
+
+void HistoryBuilder::GoBack(uint64_t clock) {
+  ++history_.went_back;
+  StandAt(clock);
+  Restart();
+  std::erase_if(history_.evaluations, [clock](const auto& each) { return each.clock > clock; });
+}
+
+void HistoryBuilder::AddEvent(RunHistory::Event event) {
+  std::vector<RunHistory::Event>& all = history_.events;
+  all.push_back(std::move(event));
+  if (all.size() < 2 * kEventsMax) return;
+  all.erase(all.begin(), all.begin() + kEventsMax);
+  history_.events_left_out += kEventsMax;
+}
+
+void HistoryBuilder::Skip(const std::string& line_and_why) {
+  if (history_.lines_skipped++ == 0) history_.first_skipped = line_and_why;
+}
+
+RunHistory HistoryBuilder::Finish() {
+  history_.seconds = wall_.Total();
+  return std::move(history_);
+}
+
+}  // namespace leeway

@@ -1,0 +1,88 @@
+// Builds a run's history from the lines of its log, in their order.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "run/history.h"
+
+namespace leeway {
+
+// Adds up the wall time of each start of the job, from job_started to the last line of that start.
+// Registrations do not count as lines of a start, because they may belong to the next start, long
+// after the last start was killed.
+class WallTime {
+ public:
+  // `time` is in seconds since 1970. A time that is not finite is ignored.
+  void Add(const std::string& event, double time);
+  double Total();
+
+ private:
+  void Start(double time);
+  void Close();
+
+  bool running_ = false;
+  double start_ = 0;
+  double last_ = 0;
+  double total_ = 0;
+};
+
+// After a resume or a return to a checkpoint, a rank repeats some clocks. Its old lines of those
+// clocks are removed. Memory is bounded by `steps_max` and the number of ranks.
+class HistoryBuilder {
+ public:
+  // The maximum numbers of entries. They are enough for a curve of any width.
+  static constexpr size_t kStepsMax = 1 << 16;
+  static constexpr size_t kEvaluationsMax = 1 << 14;
+  static constexpr size_t kEventsMax = 1 << 12;
+
+  explicit HistoryBuilder(size_t steps_max = kStepsMax, size_t evaluations_max = kEvaluationsMax)
+      : merge_at_(steps_max), evaluations_max_(evaluations_max) {}
+
+  void AddTime(const std::string& event, double time) { wall_.Add(event, time); }
+  void AddDropped(uint64_t steps) { history_.dropped_steps += steps; }
+  void AddOverflowed(uint64_t steps) { history_.overflowed_steps += steps; }
+  void AddReplaced(uint64_t pictures) { history_.replaced_pictures += pictures; }
+  void AddStep(RunHistory::Step step);
+  void AddEvaluation(const RunHistory::Evaluation& evaluation);
+  void AddEvent(RunHistory::Event event);
+  // Records that the job begins or is started again, so it has no outcome yet.
+  void Restart();
+  // Records that the job goes back to `clock`. Later evaluations no longer belong to the job.
+  void GoBack(uint64_t clock);
+  // Records a start of the job at `clock`.
+  void Start(uint64_t clock);
+  // Sets what a clock means in this start of the job.
+  void SetShape(const std::string& shape, uint64_t steps_per_clock);
+  // Records a job_finished event.
+  void End(std::string state, std::string message);
+  void Skip(const std::string& line_and_why);
+  void SetFile(const std::string& name) { history_.file = name; }
+  void BreakOff(const std::string& why) { history_.unreadable = why; }
+
+  RunHistory Finish();
+
+ private:
+  struct Reached {
+    uint64_t clock = 0;
+    uint64_t steps = 0;
+    bool resumed = false;
+  };
+  // Counts the clocks that the job repeats because it is at `clock` again.
+  void StandAt(uint64_t clock);
+  void Rewind(const RunHistory::Step& step, Reached& reached);
+  void MergeNeighbours();
+
+  RunHistory history_;
+  WallTime wall_;
+  std::string shape_;
+  std::map<uint32_t, Reached> reached_;
+  // The highest clock of all ranks.
+  uint64_t furthest_ = 0;
+  // The number of entries in history_.steps at which neighbours are merged in pairs.
+  size_t merge_at_;
+  const size_t evaluations_max_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,123 @@
+#include "run/metrics_log.h"
+
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "common/object_store/address.h"
+#include "common/status.h"
+#include "common/storage/segments.h"
+#include "run/metrics_file.h"
+#include "run/run_files.h"
+
+namespace leeway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A string from a peer may contain any bytes, so bytes that are not UTF-8 are replaced.
+std::string Dump(const Json& line) {
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// A bucket that does not exist any more counts as a removed folder.
+absl::Status AsGone(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) ? absl::NotFoundError(status.message()) : status;
+}
+
+// Writes to storage in which files cannot be appended to: metrics/000000.jsonl and so on.
+class MetricsSegments final : public MetricsLog {
+ public:
+  explicit MetricsSegments(std::unique_ptr<SegmentWriter> segments)
+      : segments_(std::move(segments)) {}
+
+  absl::Status Append(const std::string& lines) override {
+    return AsGone(segments_->Append(lines));
+  }
+  absl::Status Tick() override { return AsGone(segments_->Tick()); }
+  absl::Status Keep() override { return AsGone(segments_->Keep()); }
+
+ private:
+  const std::unique_ptr<SegmentWriter> segments_;
+};
+
+}  // namespace
+
+std::string MetricsLine(const StepRecord& record, double time) {
+  const v1::StepMetrics& metrics = record.metrics;
+  Json line = {{"event", "step"},
+               {"time", time},
+               {"rank", record.rank},
+               {"clock", metrics.clock()},
+               {"epoch", metrics.epoch()},
+               {"steps", metrics.steps()},
+               {"examples", metrics.examples()},
+               {"train_loss", metrics.has_train_loss() ? Json(metrics.train_loss()) : Json()},
+               {"staleness", metrics.staleness()},
+               {"learning_rate", metrics.learning_rate()},
+               {"data_seconds", metrics.data_seconds()},
+               {"compute_seconds", metrics.compute_seconds()},
+               {"forward_seconds", metrics.forward_seconds()},
+               {"backward_seconds", metrics.backward_seconds()},
+               {"exchange_seconds", metrics.exchange_seconds()},
+               {"wait_seconds", metrics.wait_seconds()},
+               {"bytes_sent", metrics.bytes_sent()},
+               {"bytes_received", metrics.bytes_received()}};
+  if (metrics.dropped_steps() > 0) {
+    line["dropped_steps"] = metrics.dropped_steps();
+    line["dropped_examples"] = metrics.dropped_examples();
+  }
+  if (metrics.skipped_contributions() > 0) {
+    line["skipped_contributions"] = metrics.skipped_contributions();
+  }
+  if (metrics.clipped_contributions() > 0) {
+    line["clipped_contributions"] = metrics.clipped_contributions();
+  }
+  if (metrics.replaced_pictures() > 0) line["replaced_pictures"] = metrics.replaced_pictures();
+  // Only a job that trains in fp16 has a loss scale.
+  if (metrics.loss_scale() > 0) {
+    line["overflowed_steps"] = metrics.overflowed_steps();
+    line["loss_scale"] = metrics.loss_scale();
+  }
+  // No step of this line counts, so its loss must not be a point of a curve.
+  if (metrics.steps() == 0 && metrics.dropped_steps() > 0) line["event"] = "dropped";
+  return Dump(line);
+}
+
+std::string MetricsLine(const EvaluationRecord& record, double time) {
+  const v1::EvaluationMetrics& metrics = record.metrics;
+  Json line = {{"event", "evaluation"},         {"time", time},
+               {"rank", record.rank},           {"clock", metrics.clock()},
+               {"epoch", metrics.epoch()},      {"test_loss", metrics.test_loss()},
+               {"examples", metrics.examples()}};
+  if (metrics.has_test_accuracy()) line["test_accuracy"] = metrics.test_accuracy();
+  if (metrics.has_test_top5_accuracy()) line["test_top5_accuracy"] = metrics.test_top5_accuracy();
+  if (metrics.has_test_mae()) line["test_mae"] = metrics.test_mae();
+  if (metrics.has_test_r2()) line["test_r2"] = metrics.test_r2();
+  return Dump(line);
+}
+
+std::string MetricsLine(const Event& event, double time) {
+  Json line = {{"event", event.name}, {"time", time}};
+  if (event.rank) line["rank"] = *event.rank;
+  if (event.server) line["server"] = *event.server;
+  if (event.incarnation) line["incarnation"] = *event.incarnation;
+  if (event.clock) line["clock"] = *event.clock;
+  if (!event.state.empty()) line["state"] = event.state;
+  if (!event.message.empty()) line["message"] = event.message;
+  if (event.shape) {
+    line["workers"] = event.shape->workers;
+    line["steps_per_clock"] = event.shape->steps_per_clock;
+    line["sync"] = event.shape->sync;
+  }
+  return Dump(line);
+}
+
+absl::StatusOr<std::unique_ptr<MetricsLog>> MetricsLog::Open(const std::string& run_dir) {
+  if (!IsObjectLocation(run_dir)) return MetricsFile::Open(run_dir + "/" + kMetricsFile);
+  ASSIGN_OR_RETURN(std::unique_ptr<SegmentWriter> segments,
+                   SegmentWriter::Open(run_dir + "/" + kMetricsFolder, {.extension = "jsonl"}));
+  return std::make_unique<MetricsSegments>(std::move(segments));
+}
+
+}  // namespace leeway

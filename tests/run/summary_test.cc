@@ -1,0 +1,144 @@
+#include "run/summary.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/sample_run.h"
+
+namespace leeway::summary {
+
+TEST_CASE("The summary adds up a run's metrics") {
+  RunSummary summary;
+  AddHistory(SampleHistory(), summary);
+  CHECK(summary.steps == 40);
+  CHECK(summary.examples == 960);
+  CHECK(summary.max_staleness == 3);
+  CHECK(summary.seconds == Approx(5));
+  CHECK(summary.samples_per_second == Approx(192));
+}
+
+TEST_CASE("Of a log without its beginning the rate is that of what it has") {
+  const auto summary = [](const RunHistory& history) {
+    RunSummary told;
+    AddHistory(history, told);
+    SetSteps(80, history, told);
+    return told;
+  };
+  const RunSummary whole = summary(SampleHistory());
+  CHECK(whole.warnings.empty());
+  CHECK(whole.examples == 2 * 960);
+  CHECK(whole.samples_per_second == Approx(2 * 192));
+  std::string text = kSampleMetrics;
+  const std::string start = R"("event":"job_started",)";
+  text.insert(text.find(start) + start.size(), R"("clock":40,)");
+  const RunSummary part = summary(ParseHistory(text));
+  REQUIRE(part.warnings.size() == 1);
+  CHECK_THAT(part.warnings[0], Catch::StartsWith("metrics.jsonl: "));
+  CHECK_THAT(part.warnings[0], Catch::Contains("it begins at clock 40"));
+  CHECK(part.steps == 80);
+  CHECK(part.examples == 2 * 960);
+  CHECK(part.samples_per_second == Approx(192));
+}
+
+TEST_CASE("summary.json has the promised keys and reads back") {
+  RunSummary summary;
+  summary.name = "digits \"x\"";
+  summary.state = "finished";
+  summary.clock = 20;
+  summary.test_loss = 0.25;
+  summary.test_accuracy = 0.97;
+  summary.learned = false;
+  summary.why_not_learned = "loss 3";
+  summary.weights_sha256 = "abc";
+  summary.worker_restarts = {0, 2};
+  summary.server_restarts = {1};
+  summary.devices = {"cpu", ""};
+  AddHistory(SampleHistory(), summary);
+  const std::string text = SummaryJson(summary);
+  const auto json = nlohmann::json::parse(text);
+  for (const char* key : {"state", "steps", "seconds", "samples_per_second", "test_loss",
+                          "test_accuracy", "learned", "why_not_learned", "max_staleness",
+                          "bytes_sent", "bytes_received", "weights_sha256", "restarts"}) {
+    CHECK(json.contains(key));
+  }
+  CHECK(json["restarts"] == 3);
+  CHECK(json["devices"] == std::vector<std::string>{"cpu", ""});
+  CHECK(json["worker_restarts"] == std::vector<uint32_t>{0, 2});
+  CHECK(json["server_restarts"] == std::vector<uint32_t>{1});
+  REQUIRE(json["worker_times"].size() == 2);
+  CHECK(json["worker_times"][0]["rank"] == 0);
+  CHECK(json["worker_times"][0]["wait_seconds"].get<double>() == Approx(0.6));
+  CHECK(json["worker_times"][0]["hidden_share"].get<double>() == Approx(0.4));
+  const auto read = ParseSummary(text, "summary.json");
+  REQUIRE(read.ok());
+  CHECK(SummaryJson(*read) == text);
+}
+
+TEST_CASE("What is not known is null, and numbers that JSON cannot say too") {
+  RunSummary summary;
+  summary.state = "failed";
+  summary.test_loss = std::nan("");
+  summary.message = "a log may hold any byte: \xff";
+  const std::string text = SummaryJson(summary);
+  const auto json = nlohmann::json::parse(text);
+  CHECK(json["test_loss"].is_null());
+  CHECK(json["test_accuracy"].is_null());
+  CHECK(json["learned"].is_null());
+  CHECK_FALSE(json.contains("why_not_learned"));
+  CHECK(json["weights_sha256"].is_null());
+  const auto read = ParseSummary(text, "summary.json");
+  REQUIRE(read.ok());
+  CHECK(read->weights_sha256.empty());
+  CHECK_FALSE(read->test_loss.has_value());
+}
+
+TEST_CASE("What is no summary is an error that names the file") {
+  for (const char* text : {"", "[]", "{", "{}", "null", R"({"state": 7})", "\xff"}) {
+    const auto read = ParseSummary(text, "run/summary.json");
+    REQUIRE_FALSE(read.ok());
+    CHECK_THAT(std::string(read.status().message()),
+               Catch::StartsWith("run/summary.json: damaged, and not used: ") &&
+                   !Catch::Contains("json.exception") && !Catch::Contains("\xff"));
+  }
+}
+
+TEST_CASE("A summary that lacks a key, or has a value that cannot be, is not half used") {
+  RunSummary summary;
+  summary.state = "finished";
+  summary.clock = 3;
+  AddHistory(SampleHistory(), summary);
+  const auto good = nlohmann::json::parse(SummaryJson(summary));
+  REQUIRE(ParseSummary(good.dump(), "summary.json").ok());
+  const auto error = [&](const nlohmann::json& json) {
+    return std::string(ParseSummary(json.dump(), "summary.json").status().message());
+  };
+  for (const auto& [key, value] : good.items()) {
+    if (key == "restarts") continue;
+    INFO(key);
+    auto without = good;
+    without.erase(key);
+    // Summaries of older versions do not have these keys.
+    const bool newer = key == "overflowed_steps" || key == "replaced_pictures" ||
+                       key == "went_back" || key == "clocks_again";
+    CHECK(error(without) ==
+          (newer ? "" : "summary.json: damaged, and not used: '" + key + "' is missing"));
+    for (const nlohmann::json& absurd :
+         {nlohmann::json(-1), nlohmann::json({{"a", 1}}), nlohmann::json({-1}),
+          nlohmann::json({{{"rank", "x"}}}), nlohmann::json(1e300)}) {
+      // A loss may have any value, and a number of seconds may be large.
+      if (absurd.is_number() && (key == "test_loss" || absurd > 0)) continue;
+      auto wrong = good;
+      wrong[key] = absurd;
+      CHECK_THAT(error(wrong), Catch::StartsWith("summary.json: damaged, and not used: '"));
+    }
+  }
+  auto wrong = good;
+  wrong["test_accuracy"] = 7;
+  CHECK(error(wrong) ==
+        "summary.json: damaged, and not used: 'test_accuracy' is 7, which is out of range");
+  wrong = good;
+  wrong["state"] = "finishd";
+  CHECK_THAT(error(wrong), Catch::Contains("'state' is not finished, stopped or failed"));
+}
+
+}  // namespace leeway::summary
