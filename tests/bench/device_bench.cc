@@ -111,10 +111,14 @@ std::vector<Subject> Elementwise(Backend& b, Memory& m) {
       {"Multiply", [&b, &m, n] { b.Multiply(n, m[0], m[1], m[2]); }, 3 * pass},
       {"AddDifference", [&b, &m, n] { b.AddDifference(n, 0.1f, m[0], m[1], m[2], m[2]); },
        4 * pass},
-      {"ReluForward", [&b, &m, n] { b.ReluForward(n, m[0], m[1]); }, 2 * pass},
-      {"ReluBackward", [&b, &m, n] { b.ReluBackward(n, m[0], m[1], m[2]); }, 3 * pass},
-      {"GeluForward", [&b, &m, n] { b.GeluForward(n, m[0], m[1]); }, 2 * pass},
-      {"GeluBackward", [&b, &m, n] { b.GeluBackward(n, m[0], m[1], m[2]); }, 3 * pass},
+      {"ReluForward", [&b, &m, n] { b.ActivationForward(Activation::kRelu, n, m[0], m[1]); },
+       2 * pass},
+      {"ReluBackward",
+       [&b, &m, n] { b.ActivationBackward(Activation::kRelu, n, m[0], m[1], m[2]); }, 3 * pass},
+      {"GeluForward", [&b, &m, n] { b.ActivationForward(Activation::kGelu, n, m[0], m[1]); },
+       2 * pass},
+      {"GeluBackward",
+       [&b, &m, n] { b.ActivationBackward(Activation::kGelu, n, m[0], m[1], m[2]); }, 3 * pass},
       {"DropoutForward",
        [&b, &m, n] {
          b.DropoutForward(n, 0.3f, {1, 2}, m[0], m[1], m[2]);

@@ -1,4 +1,5 @@
-// The interface of layers. Each layer has a file of its own; registry.h says how to add one.
+// The interface of layers. Each layer has a file of its own, but activation.cc has all activation
+// functions; registry.h says how to add one.
 #pragma once
 
 #include <cstddef>

@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/job_key.h"
 #include "common/status.h"
-#include "worker/model/initializer.h"
 
 namespace leeway {
 namespace {
@@ -20,22 +20,54 @@ constexpr size_t kEvaluateFloats = size_t{1} << 27;
 
 double MebibytesOf(uint64_t floats) { return static_cast<double>(floats) * sizeof(float) / 0x1p20; }
 
+// Returns an error if a layer or loss of a plugin would run on a device that does not share the
+// host's memory, because plugins compute on the CPU only.
+absl::Status CheckMemory(const Graph& graph, const Loss& loss, const Backend& backend) {
+  if (backend.shares_host_memory()) return absl::OkStatus();
+  const auto refuse = [](absl::string_view what, absl::string_view key) {
+    return AtKey(absl::UnimplementedError(
+                     absl::StrCat(what, " of plugins compute on the CPU: set workers.device: cpu")),
+                 key);
+  };
+  for (const Node& node : graph.nodes) {
+    const bool on_host = node.layer != nullptr && node.layer->needs_host_memory();
+    if (on_host) return refuse(absl::StrCat("layer '", node.name, "': layers"), node.key);
+  }
+  return loss.needs_host_memory() ? refuse("losses", "model.custom_loss") : absl::OkStatus();
+}
+
 }  // namespace
 
-void Model::Initialize(uint64_t seed, std::span<float> weights) const {
-  uint64_t index = 0;
-  for (const std::vector<Placed>& layer : tensors_) {
-    for (const Placed& tensor : layer) {
-      InitializeTensor(tensor.plan, seed, index++,
-                       weights.subspan(tensor.offset, tensor.plan.elements()));
-    }
+absl::StatusOr<std::unique_ptr<Model>> Model::Build(const v1::Model& config,
+                                                    const ImageShape& input, uint32_t classes,
+                                                    Backend& backend, size_t labels, bool mixed) {
+  ASSIGN_OR_RETURN(const Plugins plugins, Plugins::Load(config));
+  ASSIGN_OR_RETURN(Graph graph, MakeGraph(config, input, plugins));
+  ASSIGN_OR_RETURN(std::unique_ptr<Loss> loss, MakeLoss(config, plugins));
+  RETURN_IF_ERROR(CheckMemory(graph, *loss, backend));
+  RETURN_IF_ERROR(AtKey(loss->CheckOutput(graph.scores(), {classes, labels}), "model.loss"));
+  ASSIGN_OR_RETURN(ModelLayout layout, ModelLayout::Make(graph));
+  return std::unique_ptr<Model>(
+      new Model(backend, std::move(loss), std::move(graph), std::move(layout), mixed));
+}
+
+Model::Flops Model::flops() const {
+  Flops flops;
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const Layer* layer = graph_.nodes[i].layer.get();
+    if (layer == nullptr) continue;
+    const double forward = layer->flops();
+    flops.forward += forward;
+    if (!graph_.output(i).trained) continue;
+    flops.backward += graph_.input(i).trained ? 2 * forward : forward;
   }
+  return flops;
 }
 
 absl::Status Model::Check(const Batch& batch, size_t weights) const {
   const size_t elements = graph_.values.front().shape.elements();
-  if (weights != schema_.total()) {
-    return absl::InvalidArgumentError(absl::StrCat("the model has ", schema_.total(),
+  if (weights != layout_.total()) {
+    return absl::InvalidArgumentError(absl::StrCat("the model has ", layout_.total(),
                                                    " weights, but the caller supplied ", weights));
   }
   const size_t labels = batch.size * graph_.positions();
@@ -63,14 +95,19 @@ absl::Status Model::CheckOtherLabels(const Batch& batch) const {
 }
 
 absl::Status Model::CheckTokens(std::span<const float> features) const {
-  if (tokens_ == 0) return absl::OkStatus();
+  uint64_t tokens = 0;
+  for (const Node& node : graph_.nodes) {
+    const uint64_t limit = node.layer == nullptr ? 0 : node.layer->tokens();
+    if (limit != 0) tokens = tokens == 0 ? limit : std::min(tokens, limit);
+  }
+  if (tokens == 0) return absl::OkStatus();
   const size_t elements = graph_.values.front().shape.elements();
   for (size_t i = 0; i < features.size(); ++i) {
     const float token = features[i];
-    if (token >= 0 && token < static_cast<float>(tokens_) && token == std::floor(token)) continue;
+    if (token >= 0 && token < static_cast<float>(tokens) && token == std::floor(token)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "value ", i % elements, " of example ", i / elements, " of the batch is ", token,
-        ", not a token from 0 to ", tokens_ - 1, ": the embedding's vocabulary is ", tokens_));
+        ", not a token from 0 to ", tokens - 1, ": the embedding's vocabulary is ", tokens));
   }
   return absl::OkStatus();
 }
@@ -123,38 +160,21 @@ absl::Status Model::NoRoom(size_t examples, const absl::Status& why) {
 
 void Model::SetVectors(std::span<const float> weights, std::span<float> contribution, Home home) {
   failure_ = absl::OkStatus();
-  host_weights_ = weights;
-  host_contribution_ = contribution;
-  travels_ = home == Home::kHost && !backend_.shares_host_memory();
-  const float* const read = travels_ ? workspace_->weights() : weights.data();
-  float* const written = travels_ ? workspace_->contribution() : contribution.data();
+  transfers_.Begin(weights, contribution, home);
+  const bool copies = transfers_.travels();
+  const float* const read = copies ? workspace_->weights() : weights.data();
+  float* const written = copies ? workspace_->contribution() : contribution.data();
   contribution_ = written;
-  weights_.resize(tensors_.size());
-  contributions_.resize(tensors_.size());
-  for (size_t i = 0; i < tensors_.size(); ++i) {
+  weights_.resize(graph_.nodes.size());
+  contributions_.resize(graph_.nodes.size());
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     weights_[i].clear();
     contributions_[i].clear();
-    for (const Placed& tensor : tensors_[graph_.nodes[i].tied_to.value_or(i)]) {
+    for (const ModelLayout::Placed& tensor : layout_.tensors(graph_.nodes[i].tied_to.value_or(i))) {
       weights_[i].push_back(read + tensor.offset);
       if (!contribution.empty()) contributions_[i].push_back(written + tensor.offset);
     }
   }
-}
-
-void Model::Up(std::span<const float> host, float* device) {
-  backend_.CopyToDevice(Stream::kUp, host, device);
-  going_up_ = true;
-}
-
-void Model::AwaitUp() {
-  if (going_up_) backend_.Wait(Stream::kCompute, backend_.Record(Stream::kUp));
-  going_up_ = false;
-  computing_ = true;
-}
-
-void Model::AwaitKernels() {
-  if (computing_) backend_.Wait(Stream::kDown, backend_.Record(Stream::kCompute));
-  computing_ = false;
 }
 
 Model::Examples Model::ExamplesUp(const Batch& batch, size_t begin, size_t end) {
@@ -164,8 +184,8 @@ Model::Examples Model::ExamplesUp(const Batch& batch, size_t begin, size_t end) 
   const size_t each = graph_.positions();
   const std::span labels = std::span(batch.labels).subspan(begin * each, (end - begin) * each);
   if (backend_.shares_host_memory()) return {end - begin, features.data(), labels.data()};
-  Up(features, workspace_->features());
-  Up(labels, workspace_->labels());
+  transfers_.Up(features, workspace_->features());
+  transfers_.Up(labels, workspace_->labels());
   return {end - begin, workspace_->features(), workspace_->labels()};
 }
 
@@ -174,26 +194,15 @@ void Model::OtherLabelsUp(const Batch& batch, Examples& examples) {
   examples.share = batch.share;
   examples.other_labels = batch.other_labels.data();
   if (backend_.shares_host_memory()) return;
-  Up(batch.other_labels, workspace_->other_labels());
+  transfers_.Up(batch.other_labels, workspace_->other_labels());
   examples.other_labels = workspace_->other_labels();
 }
 
-void Model::WeightsUp(std::span<const ElementRange> elements) {
-  if (!travels_) return;
-  for (const ElementRange& range : elements) {
-    Up(host_weights_.subspan(range.offset, range.count), workspace_->weights() + range.offset);
-  }
-}
-
 StreamEvent Model::ContributionDown(std::span<const ElementRange> elements) {
-  if (!travels_) return backend_.Record(Stream::kCompute);
-  AwaitKernels();
-  if (deliveries_.BringDown(elements, workspace_->contribution())) {
-    return backend_.Record(Stream::kDown);
-  }
-  for (const ElementRange& range : elements) {
-    backend_.CopyToHost(Stream::kDown, workspace_->contribution() + range.offset,
-                        host_contribution_.subspan(range.offset, range.count));
+  if (!transfers_.travels()) return backend_.Record(Stream::kCompute);
+  transfers_.AwaitKernels();
+  if (!deliveries_.BringDown(elements, contribution_)) {
+    transfers_.ContributionDown(elements, contribution_);
   }
   return backend_.Record(Stream::kDown);
 }
@@ -210,9 +219,8 @@ absl::Status Model::MixLoss(const Examples& examples, const float* scores, float
 
 absl::StatusOr<StreamEvent> Model::LossDown(const Examples& examples, const float* scores,
                                             float* dscores) {
-  static_assert(sizeof(LossSum) % sizeof(float) == 0);
   LossSum* const sums = workspace_->sums();
-  computing_ = true;
+  transfers_.NoteKernels();
   const uint32_t units = graph_.scores().channels;
   const size_t rows = examples.count * graph_.positions();
   RETURN_IF_ERROR(loss_->Compute(backend_, rows, units, scores, examples.labels, sums, dscores));
@@ -221,33 +229,23 @@ absl::StatusOr<StreamEvent> Model::LossDown(const Examples& examples, const floa
   if (dscores != nullptr && loss_scale_ != 1) {
     backend_.Scale(rows * units, loss_scale_, dscores, nullptr);
   }
-  AwaitKernels();
-  loss_sums_.share = examples.share;
-  const size_t count = (mixed ? 2 : 1) * sizeof(LossSum) / sizeof(float);
-  backend_.CopyToHost(Stream::kDown, reinterpret_cast<const float*>(sums),
-                      {reinterpret_cast<float*>(loss_sums_.sums.data()), count});
-  return backend_.Record(Stream::kDown);
-}
-
-void Model::Drain() {
-  for (const Stream stream : {Stream::kUp, Stream::kCompute, Stream::kDown}) {
-    backend_.Await(backend_.Record(stream)).IgnoreError();
-  }
+  return transfers_.LossDown(sums, examples.share, mixed);
 }
 
 absl::Status Model::RunBatch(const Batch& batch, const Draw& draw, TrainObserver& observer) {
-  deliveries_.Begin(observer, loss_sums_,
+  deliveries_.Begin(observer, transfers_.loss(),
                     {.examples = batch.size, .labels_each = graph_.positions()});
-  if (travels_) backend_.Fill(finite_cells(), 1, workspace_->finite());
+  if (transfers_.travels()) backend_.Fill(layout_.finite_cells(), 1, workspace_->finite());
   Examples examples = ExamplesUp(batch, 0, batch.size);
   OtherLabelsUp(batch, examples);
   ASSIGN_OR_RETURN(const float* scores, Forward(examples, true, draw, observer));
   float* const dscores = workspace_->gradient(workspace_->gradients().scores);
   ASSIGN_OR_RETURN(const StreamEvent loss, LossDown(examples, scores, dscores));
   RETURN_IF_ERROR(deliveries_.AddLoss(loss));
-  if (!averaged_.empty()) {
+  if (!layout_.averaged().empty()) {
     const float* const finite = LookOverAveraged();
-    RETURN_IF_ERROR(deliveries_.AddFinal(ContributionDown(averaged_), averaged_, finite));
+    RETURN_IF_ERROR(
+        deliveries_.AddFinal(ContributionDown(layout_.averaged()), layout_.averaged(), finite));
   }
   RETURN_IF_ERROR(Backward(examples, draw));
   return deliveries_.Finish();
@@ -255,7 +253,7 @@ absl::Status Model::RunBatch(const Batch& batch, const Draw& draw, TrainObserver
 
 absl::StatusOr<double> Model::TrainOnNothing(std::span<float> contribution, Home home,
                                              TrainObserver& observer) {
-  const ElementRange all[] = {{0, schema_.total()}};
+  const ElementRange all[] = {{0, layout_.total()}};
   RETURN_IF_ERROR(observer.BeforeForward(all));
   if (home == Home::kDevice) {
     backend_.Fill(contribution.size(), 0, contribution.data());
@@ -271,8 +269,8 @@ absl::StatusOr<double> Model::Train(const Batch& batch, std::span<const float> w
                                     const Draw& draw, std::span<float> contribution,
                                     TrainObserver* observer, Home home, float loss_scale) {
   RETURN_IF_ERROR(Check(batch, weights.size()));
-  if (contribution.size() != schema_.total()) {
-    return absl::InvalidArgumentError(absl::StrCat("a contribution has ", schema_.total(),
+  if (contribution.size() != layout_.total()) {
+    return absl::InvalidArgumentError(absl::StrCat("a contribution has ", layout_.total(),
                                                    " elements, not ", contribution.size()));
   }
   RETURN_IF_ERROR(CheckOtherLabels(batch));
@@ -283,9 +281,9 @@ absl::StatusOr<double> Model::Train(const Batch& batch, std::span<const float> w
   SetVectors(weights, contribution, home);
   loss_scale_ = loss_scale;
   const absl::Status ran = RunBatch(batch, draw, told);
-  if (ran.ok()) return loss_sums_.total() / static_cast<double>(graph_.positions());
+  if (ran.ok()) return transfers_.loss().total() / static_cast<double>(graph_.positions());
   // Queued copies may still read and write the caller's memory, so wait for them.
-  Drain();
+  transfers_.Drain();
   return ran;
 }
 
@@ -303,8 +301,8 @@ absl::StatusOr<Model::Evaluation> Model::Evaluate(const Batch& batch,
   const size_t at_a_time = evaluated_at_a_time();
   RETURN_IF_ERROR(Prepare(std::min(batch.size, at_a_time)));
   SetVectors(weights, {}, Home::kHost);
-  const ElementRange all[] = {{0, schema_.total()}};
-  WeightsUp(all);
+  const ElementRange all[] = {{0, layout_.total()}};
+  transfers_.WeightsUp(all, workspace_->weights());
   for (size_t begin = 0; begin < batch.size; begin += at_a_time) {
     RETURN_IF_ERROR(
         EvaluatePart(batch, begin, std::min(batch.size, begin + at_a_time), evaluation));
@@ -321,9 +319,9 @@ absl::Status Model::EvaluatePart(const Batch& batch, size_t begin, size_t end,
   std::vector<float> predictions(loss_->is_regression() ? examples.count : 0);
   if (!predictions.empty()) backend_.CopyToHost(Stream::kDown, scores, predictions);
   RETURN_IF_ERROR(backend_.Await(backend_.Record(Stream::kDown)));
-  evaluation.loss_sum += loss_sums_.total() / static_cast<double>(graph_.positions());
-  evaluation.correct += loss_sums_.sums[0].correct;
-  evaluation.in_top5 += loss_sums_.sums[0].in_top5;
+  evaluation.loss_sum += transfers_.loss().total() / static_cast<double>(graph_.positions());
+  evaluation.correct += transfers_.loss().sums[0].correct;
+  evaluation.in_top5 += transfers_.loss().sums[0].in_top5;
   for (size_t i = 0; i < predictions.size(); ++i) {
     evaluation.error.Add(predictions[i], batch.labels[begin + i]);
   }

@@ -13,7 +13,6 @@
 
 #include "absl/status/statusor.h"
 #include "common/blocks.h"
-#include "common/buffer.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
 #include "worker/compute/backend.h"
@@ -25,9 +24,11 @@
 #include "worker/model/graph.h"
 #include "worker/model/loss.h"
 #include "worker/model/memory_plan.h"
+#include "worker/model/model_layout.h"
 #include "worker/model/regression_error.h"
 #include "worker/model/step_vectors.h"
 #include "worker/model/train_observer.h"
+#include "worker/model/transfers.h"
 #include "worker/model/workspace.h"
 
 namespace leeway {
@@ -66,8 +67,8 @@ class Model {
                                                       bool mixed = false);
 
   Backend& backend() const { return backend_; }
-  const v1::ModelSchema& schema() const { return schema_; }
-  const Flops& flops() const { return flops_; }
+  const v1::ModelSchema& schema() const { return layout_.schema(); }
+  Flops flops() const;
 
   // Returns whether there are enough classes for the five highest scores to be meaningful.
   bool tells_top5() const { return graph_.scores().channels > 10; }
@@ -84,7 +85,9 @@ class Model {
   absl::Status Reserve(size_t examples) { return Prepare(examples); }
 
   // Writes the initial weights [schema().total]. They are a pure function of the seed.
-  void Initialize(uint64_t seed, std::span<float> weights) const;
+  void Initialize(uint64_t seed, std::span<float> weights) const {
+    layout_.Initialize(seed, weights);
+  }
 
   // Runs the forward and the backward pass over the batch. Returns the sum of the examples' losses,
   // where an example's loss is the mean over its labels. Writes the contribution [schema().total]:
@@ -115,19 +118,6 @@ class Model {
   absl::StatusOr<Evaluation> Evaluate(const Batch& batch, std::span<const float> weights);
 
  private:
-  // A tensor of a layer, and where it begins in the flat vector.
-  struct Placed {
-    TensorPlan plan;
-    size_t offset = 0;
-  };
-  // The ranges of the flat vector that hold one panel of a layer's tensors.
-  struct Panel {
-    // The panel's elements, with the layer's averaged tensors. Empty if the layer has no tensors.
-    std::vector<ElementRange> all;
-    ElementRange trained;
-    // The panel's number among all panels of the model.
-    size_t number = 0;
-  };
   // A batch's examples on the device.
   struct Examples {
     size_t count = 0;
@@ -138,29 +128,20 @@ class Model {
     float share = 1;
   };
 
-  Model(Backend& backend, std::unique_ptr<Loss> loss, Graph graph, bool mixed)
+  Model(Backend& backend, std::unique_ptr<Loss> loss, Graph graph, ModelLayout layout, bool mixed)
       : backend_(backend),
         loss_(std::move(loss)),
         graph_(std::move(graph)),
+        layout_(std::move(layout)),
         mixed_(mixed),
-        cuts_products_(backend.cuts_products()),
-        deliveries_(backend) {
-    page_pinned_ =
-        backend.Pin({reinterpret_cast<float*>(page_.get()), sizeof(LossPage) / sizeof(float)});
-  }
-
-  absl::Status PlaceTensors();
-  void PlacePanels();
-  void CountFlops();
+        transfers_(backend, layout_.finite_cells()),
+        deliveries_(backend) {}
 
   absl::Status Check(const Batch& batch, size_t weights) const;
   absl::Status CheckOtherLabels(const Batch& batch) const;
+  // Checks that the features are tokens, if a layer reads tokens.
   absl::Status CheckTokens(std::span<const float> features) const;
-  size_t panels() const { return panels_.back().back().number + 1; }
-  // Returns the number of parts of the contribution that are checked for finite values. Each panel
-  // is a part. The averaged elements together are the last part.
-  size_t finite_cells() const { return panels() + (averaged_.empty() ? 0 : 1); }
-  BatchNeeds Needs() const { return {schema_.total(), finite_cells(), mixed_}; }
+  BatchNeeds Needs() const { return {layout_.total(), layout_.finite_cells(), mixed_}; }
   absl::Status Prepare(size_t examples);
   // Returns `why`, the error that a batch does not fit in memory, with advice.
   absl::Status NoRoom(size_t examples, const absl::Status& why);
@@ -173,23 +154,14 @@ class Model {
   Examples ExamplesUp(const Batch& batch, size_t begin, size_t end);
   // Copies the other labels of a mixed batch, and sets its share.
   void OtherLabelsUp(const Batch& batch, Examples& examples);
-  // Copies `host` to `device`. Kernels that are queued after AwaitUp() see the copy.
-  void Up(std::span<const float> host, float* device);
-  void AwaitUp();
-  void WeightsUp(std::span<const ElementRange> elements);
-  // Makes copies to the host that are queued after this call wait for the kernels that are already
-  // queued.
-  void AwaitKernels();
   // Queues the copy of these elements to the host. The returned event is done when they have
   // arrived.
   StreamEvent ContributionDown(std::span<const ElementRange> elements);
-  // Computes the batch's loss into `loss_sums_`, and the gradient `dscores` with the loss scale.
+  // Computes the batch's loss into transfers_.loss(), and the gradient `dscores` with the loss scale.
   absl::StatusOr<StreamEvent> LossDown(const Examples& examples, const float* scores,
                                        float* dscores);
   // Combines the gradients for the labels and for the other labels, weighted by their shares.
   absl::Status MixLoss(const Examples& examples, const float* scores, float* dscores);
-  // Waits until nothing is queued, and ignores errors.
-  void Drain();
   Pass PassOf(size_t node, size_t panel, size_t batch, bool training, const Draw& draw);
   const float* ValueOf(size_t value, const Examples& examples) const;
   // Computes y += x, as one row.
@@ -205,10 +177,12 @@ class Model {
   // one of the inputs.
   void ForwardJoin(size_t node, const Examples& examples);
   void BackwardJoin(const GradientStep& step, size_t which, size_t batch);
-  // A layer is computed panel by panel or at once. Products returns the number of products of a
-  // node. PanelOf returns the value of Pass::panel for a product.
-  size_t Products(size_t node) const { return cuts_products_ ? panels_[node].size() : 1; }
-  size_t PanelOf(size_t product) const { return cuts_products_ ? product : Pass::kWhole; }
+  // A layer is computed panel by panel or at once, which the backend decides. Copies are always
+  // panel by panel. Products returns the number of products of a node. PanelOf returns the value of Pass::panel for a product.
+  size_t Products(size_t node) const {
+    return backend_.cuts_products() ? layout_.panels(node).size() : 1;
+  }
+  size_t PanelOf(size_t product) const { return backend_.cuts_products() ? product : Pass::kWhole; }
   // Returns the trained elements whose gradient one product computes.
   ElementRange TrainedBy(size_t node, size_t product) const;
   // Divides the contribution of these trained elements by the loss scale. If contributions are
@@ -217,8 +191,6 @@ class Model {
   const float* LookOver(const ElementRange& elements, size_t cell);
   // Makes the same check of the averaged elements.
   const float* LookOverAveraged();
-  // Queues the copy of the cell's answer to the host. Returns the host address of the answer.
-  const float* FiniteDown(size_t cell);
   // Computes a layer's backward pass, panel by panel.
   absl::Status BackwardLayer(const GradientStep& step, const Examples& examples, const Draw& draw);
   // Returns the failure of the node's layer.
@@ -241,27 +213,13 @@ class Model {
   Backend& backend_;
   const std::unique_ptr<Loss> loss_;
   const Graph graph_;
+  const ModelLayout layout_;
   const bool mixed_;
-  // The tensors of each node.
-  std::vector<std::vector<Placed>> tensors_;
-  // The panels of each node, at least one.
-  std::vector<std::vector<Panel>> panels_;
-  // Whether layers are computed panel by panel, which the backend decides. Copies are always panel
-  // by panel.
-  const bool cuts_products_;
-  // The features must be whole numbers below this limit. If it is 0, any value is allowed.
-  uint64_t tokens_ = 0;
-  // The ranges of all layers' averaged tensors.
-  std::vector<ElementRange> averaged_;
-  v1::ModelSchema schema_;
-  Flops flops_;
 
   // The following fields are the state of the call in progress.
   std::unique_ptr<Workspace> workspace_;
-  // Whether weights and contribution are copied between the caller's vectors and the device.
-  bool travels_ = false;
-  std::span<const float> host_weights_;
-  std::span<float> host_contribution_;
+  Transfers transfers_;
+  Deliveries deliveries_;
   // The contribution in the device's memory.
   float* contribution_ = nullptr;
   float loss_scale_ = 1;
@@ -272,22 +230,6 @@ class Model {
   std::vector<std::vector<float*>> contributions_;
   // The contributions that Discarding returns for the node that is computed again.
   std::vector<float*> discarding_;
-  // The loss sums on the host. They have a page of their own, so that it can be pinned.
-  struct alignas(4096) LossPage {
-    BatchLoss loss;
-  };
-  std::unique_ptr<LossPage> page_ = std::make_unique<LossPage>();
-  BatchLoss& loss_sums_ = page_->loss;
-  PinnedMemory page_pinned_;
-  // For each part of the contribution, whether the part is finite. Empty if contributions are not
-  // copied.
-  FloatBuffer finite_;
-  PinnedMemory finite_pinned_;
-  // Whether a copy to the device is under way for which no kernel waits yet.
-  bool going_up_ = false;
-  // Whether kernels are queued for which no copy to the host waits yet.
-  bool computing_ = false;
-  Deliveries deliveries_;
 };
 
 }  // namespace leeway

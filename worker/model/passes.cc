@@ -63,15 +63,15 @@ absl::StatusOr<const float*> Model::Forward(const Examples& examples, bool train
                                             const Draw& draw, TrainObserver& observer) {
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     if (graph_.nodes[i].is_view()) continue;
-    for (size_t p = 0; p < panels_[i].size(); ++p) {
-      const Panel& panel = panels_[i][p];
+    for (size_t p = 0; p < layout_.panels(i).size(); ++p) {
+      const ModelLayout::Panel& panel = layout_.panels(i)[p];
       if (!panel.all.empty()) {
         RETURN_IF_ERROR(observer.BeforeForward(panel.all));
-        if (training) WeightsUp(panel.all);
+        if (training) transfers_.WeightsUp(panel.all, workspace_->weights());
       }
-      const bool has_all = cuts_products_ || p + 1 == panels_[i].size();
+      const bool has_all = backend_.cuts_products() || p + 1 == layout_.panels(i).size();
       if (!has_all) continue;
-      AwaitUp();
+      transfers_.AwaitUp();
       ForwardNode(i, PassOf(i, PanelOf(p), examples.count, training, draw), examples);
       RETURN_IF_ERROR(FailureOf(i));
     }
@@ -82,7 +82,7 @@ absl::StatusOr<const float*> Model::Forward(const Examples& examples, bool train
 std::span<float* const> Model::Discarding(size_t node) {
   discarding_.clear();
   float* averaged = workspace_->discarded();
-  for (const Placed& tensor : tensors_[node]) {
+  for (const ModelLayout::Placed& tensor : layout_.tensors(node)) {
     discarding_.push_back(tensor.plan.trained ? nullptr : averaged);
     if (!tensor.plan.trained) averaged += tensor.plan.elements();
   }
@@ -91,7 +91,7 @@ std::span<float* const> Model::Discarding(size_t node) {
 
 absl::Status Model::ForwardAgain(const Segment& segment, const Examples& examples,
                                  const Draw& draw) {
-  computing_ = true;
+  transfers_.NoteKernels();
   for (size_t i = segment.begin; i < segment.end; ++i) {
     if (graph_.nodes[i].is_view()) continue;
     for (size_t p = 0; p < Products(i); ++p) {
@@ -105,8 +105,8 @@ absl::Status Model::ForwardAgain(const Segment& segment, const Examples& example
 }
 
 ElementRange Model::TrainedBy(size_t node, size_t product) const {
-  const std::vector<Panel>& panels = panels_[node];
-  if (cuts_products_) return panels[product].trained;
+  const std::vector<ModelLayout::Panel>& panels = layout_.panels(node);
+  if (backend_.cuts_products()) return panels[product].trained;
   const uint64_t first = panels.front().trained.offset;
   return {first, panels.back().trained.end() - first};
 }
@@ -114,30 +114,23 @@ ElementRange Model::TrainedBy(size_t node, size_t product) const {
 const float* Model::LookOver(const ElementRange& elements, size_t cell) {
   const float factor = 1 / loss_scale_;
   float* const contribution = contribution_ + elements.offset;
-  if (!travels_) {
+  if (!transfers_.travels()) {
     if (factor != 1) backend_.Scale(elements.count, factor, contribution, nullptr);
     return nullptr;
   }
   backend_.Scale(elements.count, factor, contribution, workspace_->finite() + cell);
-  return FiniteDown(cell);
+  return transfers_.FiniteDown(cell, workspace_->finite() + cell);
 }
 
 const float* Model::LookOverAveraged() {
-  if (!travels_) return nullptr;
-  float* const finite = workspace_->finite() + panels();
+  if (!transfers_.travels()) return nullptr;
+  const size_t cell = layout_.panel_count();
+  float* const finite = workspace_->finite() + cell;
   // The averaged elements are contiguous.
-  const size_t first = schema_.trained();
-  backend_.Scale(schema_.total() - first, 1, contribution_ + first, finite);
-  computing_ = true;
-  return FiniteDown(panels());
-}
-
-const float* Model::FiniteDown(size_t cell) {
-  AwaitKernels();
-  const std::span answer = finite_.span().subspan(cell, 1);
-  answer[0] = kNoAnswer;
-  backend_.CopyToHost(Stream::kDown, workspace_->finite() + cell, answer);
-  return answer.data();
+  const size_t first = schema().trained();
+  backend_.Scale(layout_.total() - first, 1, contribution_ + first, finite);
+  transfers_.NoteKernels();
+  return transfers_.FiniteDown(cell, finite);
 }
 
 absl::Status Model::BackwardLayer(const GradientStep& step, const Examples& examples,
@@ -148,16 +141,16 @@ absl::Status Model::BackwardLayer(const GradientStep& step, const Examples& exam
   const std::optional<GradientBuffer>& to = step.inputs[0].to;
   float* const dx = to.has_value() ? workspace_->gradient(*to) : nullptr;
   for (size_t product = 0; product < Products(i); ++product) {
-    computing_ = true;
+    transfers_.NoteKernels();
     node.layer->Backward(PassOf(i, PanelOf(product), examples.count, true, draw),
                          ValueOf(node.inputs[0], examples), workspace_->node(i).output, dy, dx);
     RETURN_IF_ERROR(FailureOf(i));
     const ElementRange trained = TrainedBy(i, product);
     if (trained.count == 0) continue;
-    const std::span panels(panels_[i]);
-    const auto given = cuts_products_ ? panels.subspan(product, 1) : panels;
+    const std::span panels(layout_.panels(i));
+    const auto given = backend_.cuts_products() ? panels.subspan(product, 1) : panels;
     const float* const finite = LookOver(trained, given.front().number);
-    for (const Panel& panel : given) {
+    for (const ModelLayout::Panel& panel : given) {
       const std::span elements(&panel.trained, 1);
       RETURN_IF_ERROR(deliveries_.AddFinal(ContributionDown(elements), elements, finite));
     }
@@ -187,7 +180,7 @@ absl::Status Model::BackwardStep(const GradientStep& step, const Examples& examp
     if (!input.to.has_value()) continue;
     const size_t count = examples.count * graph_.input(step.node, k).shape.elements();
     float* const gradient = workspace_->gradient(*input.to);
-    computing_ = true;
+    transfers_.NoteKernels();
     if (node.layer == nullptr) BackwardJoin(step, k, examples.count);
     if (input.copy_of.has_value()) {
       backend_.Copy(count, workspace_->gradient(*input.copy_of), gradient);

@@ -194,13 +194,39 @@ absl::Status FakeDevice::status() const {
   return status_;
 }
 
-void FakeDevice::Kernel(const char* what, std::vector<Access> accesses,
-                        std::function<void()> compute) {
+void FakeDevice::Update(const VectorUpdate& update, float* finite) {
+  VectorUpdate made = update;
+  if (!first_step_.has_value()) first_step_ = update.step;
+  if (update.step.number != first_step_->number && Makes(Mistake::kFrozenStep)) {
+    made.step = *first_step_;
+  }
+  WrappedBackend::Update(made, finite);
+}
+
+void FakeDevice::DropoutForward(size_t count, float rate, const DropoutKey& key, const float* x,
+                                float* mask, float* y) {
+  DropoutKey drawn = key;
+  if (!first_draw_.has_value()) first_draw_ = key.stream;
+  if (key.stream != *first_draw_ && Makes(Mistake::kFrozenStep)) drawn.stream = *first_draw_;
+  WrappedBackend::DropoutForward(count, rate, drawn, x, mask, y);
+}
+
+void FakeDevice::Run(const char* what, const std::vector<Operand>& operands, Kernel kernel) {
+  std::vector<Access> accesses;
+  for (const Operand& operand : operands) {
+    if (operand.data == nullptr) continue;
+    const float* row = static_cast<const float*>(operand.data) + operand.first;
+    for (size_t i = 0; i < operand.rows; ++i, row += operand.stride) {
+      if (operand.read) accesses.push_back(Reads(row, operand.columns));
+      if (operand.written) accesses.push_back(Writes(row, operand.columns));
+    }
+  }
   if (last_read_ != nullptr && Makes(Mistake::kSharedScratch)) {
     accesses.push_back(Writes(last_read_));
   }
-  std::erase_if(accesses, [](const Access& access) { return access.data == nullptr; });
-  Queue(Stream::kCompute, what, accesses, std::move(compute));
+  Queue(Stream::kCompute, what, accesses, [this, kernel = std::move(kernel)] {
+    kernel(Places([this](void* data) { return memory_->Inside(data); }));
+  });
 }
 
 void FakeDevice::Queue(Stream stream, const char* what, const std::vector<Access>& accesses,

@@ -16,6 +16,7 @@
 #include "tests/worker/device/fake_streams.h"
 #include "tests/worker/device/happens_before.h"
 #include "tests/worker/device/split_memory.h"
+#include "tests/worker/device/wrapped_backend.h"
 #include "worker/compute/backend.h"
 #include "worker/compute/precision.h"
 
@@ -93,7 +94,7 @@ struct FakeDeviceOptions {
 //   - copies whose host memory was touched before they were done, or is in use (HostBegins);
 //   - memory that is freed, pinned or unpinned while work on it is queued.
 // The first of these errors is its status(), as an error of a GPU would be.
-class FakeDevice final : public Backend {
+class FakeDevice final : public WrappedBackend {
  public:
   static absl::StatusOr<std::unique_ptr<FakeDevice>> Make(const FakeDeviceOptions& options);
   ~FakeDevice() override {
@@ -128,96 +129,23 @@ class FakeDevice final : public Backend {
   absl::Status Await(StreamEvent event) override;
   absl::Status status() const override;
 
-  void AddDifference(size_t count, float scale, const float* a, const float* b, const float* base,
-                     float* out) override;
+  // These two can make the mistake kFrozenStep.
   void Update(const VectorUpdate& update, float* finite) override;
-  void Scale(size_t count, float factor, float* x, float* finite) override;
-  void Encode(GroupFormat format, size_t count, const float* values, float* residual,
-              float* encoded) override;
-
-  void Fill(size_t count, float value, float* y) override;
-  void Copy(size_t count, const float* x, float* y) override;
-  void CopyColumns(const ColumnCopy& shape, const float* x, float* y) override;
-  void Multiply(size_t count, const float* x, const float* y, float* z) override;
-  void FillRows(size_t rows, size_t columns, const float* row, float* y) override;
-  void AddRows(size_t rows, size_t columns, const float* row, float* y) override;
-  void SumRows(size_t rows, size_t columns, const float* x, float* sum) override;
-  void Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b,
-            bool accumulate, float* c) override;
-  size_t Conv2dScratch(const Conv2dShape& shape, size_t batch) const override;
-  void Conv2dForward(const Conv2dShape& shape, size_t batch, const float* x, const float* weight,
-                     const float* bias, float* scratch, float* y) override;
-  void Conv2dBackward(const Conv2dShape& shape, size_t batch, const float* x, const float* weight,
-                      const float* dy, float* scratch, float* dweight, float* dbias,
-                      float* dx) override;
-  void DepthwiseForward(const Conv2dShape& shape, size_t batch, const float* x, const float* weight,
-                        const float* bias, float* y) override;
-  void DepthwiseBackward(const Conv2dShape& shape, size_t batch, const float* x,
-                         const float* weight, const float* dy, float* dweight, float* dx) override;
-  void MaxPoolForward(const PoolShape& shape, size_t batch, const float* x, float* winners,
-                      float* y) override;
-  void MaxPoolBackward(const PoolShape& shape, size_t batch, const float* winners, const float* dy,
-                       float* dx) override;
-  void AvgPoolForward(const PoolShape& shape, size_t batch, const float* x, float* y) override;
-  void AvgPoolBackward(const PoolShape& shape, size_t batch, const float* dy, float* dx) override;
-  void ReluForward(size_t count, const float* x, float* y) override;
-  void ReluBackward(size_t count, const float* y, const float* dy, float* dx) override;
-  void GeluForward(size_t count, const float* x, float* y) override;
-  void GeluBackward(size_t count, const float* x, const float* dy, float* dx) override;
-  void TanhGeluForward(size_t count, const float* x, float* y) override;
-  void TanhGeluBackward(size_t count, const float* x, const float* dy, float* dx) override;
-  void TanhForward(size_t count, const float* x, float* y) override;
-  void TanhBackward(size_t count, const float* y, const float* dy, float* dx) override;
-  void Relu6Forward(size_t count, const float* x, float* y) override;
-  void Relu6Backward(size_t count, const float* y, const float* dy, float* dx) override;
-  void SiluForward(size_t count, const float* x, float* y) override;
-  void SiluBackward(size_t count, const float* x, const float* dy, float* dx) override;
   void DropoutForward(size_t count, float rate, const DropoutKey& key, const float* x, float* mask,
                       float* y) override;
-  void BatchNormForward(const BatchNormOptions& options, const BatchNormWeights& weights,
-                        const float* x, float* saved, float* batch_mean, float* batch_var,
-                        float* y) override;
-  void BatchNormInference(const BatchNormOptions& options, const BatchNormWeights& weights,
-                          const float* x, float* y) override;
-  void BatchNormBackward(const BatchNormOptions& options, const float* gamma, const float* x,
-                         const float* saved, const float* dy, float* dgamma, float* dbeta,
-                         float* dx) override;
-  void GroupNormForward(const GroupNormShape& shape, const float* gamma, const float* beta,
-                        const float* x, float* saved, float* y) override;
-  void GroupNormBackward(const GroupNormShape& shape, const float* gamma, const float* x,
-                         const float* saved, const float* dy, float* scratch, float* dgamma,
-                         float* dbeta, float* dx) override;
-  void EmbedForward(const EmbedShape& shape, const float* tokens, const float* weight,
-                    float* y) override;
-  void EmbedBackward(const EmbedShape& shape, const float* tokens, const float* dy, bool accumulate,
-                     float* dweight) override;
-  void Rotate(const AttentionShape& shape, size_t batch, bool back, float* qkv) override;
-  void AttentionScores(const AttentionShape& shape, size_t batch, const float* qkv,
-                       float* p) override;
-  void AttentionMix(const AttentionShape& shape, size_t batch, const float* p, const float* qkv,
-                    float* y) override;
-  void AttentionMixBackward(const AttentionShape& shape, size_t batch, const float* p,
-                            const float* qkv, const float* dy, float* dp, float* dqkv) override;
-  void AttentionScoresBackward(const AttentionShape& shape, size_t batch, const float* p,
-                               const float* qkv, float* dp, float* dqkv) override;
-
-  void SoftmaxCrossEntropy(const SoftmaxLossShape& shape, const float* scores, const float* labels,
-                           LossSum* sum, float* dscores) override;
-  void Logistic(size_t batch, const float* scores, const float* labels, LossSum* sum,
-                float* dscores) override;
-  void Squared(size_t batch, const float* scores, const float* labels, LossSum* sum,
-               float* dscores) override;
 
  protected:
   void Free(float* data) override;
   void Unpin(float* host) override;
+  // Queues the kernel in the compute stream, on the device's memory.
+  void Run(const char* what, const std::vector<Operand>& operands, Kernel kernel) override;
 
  private:
   FakeDevice(const FakeDeviceOptions& options, std::unique_ptr<SplitMemory> memory,
              std::unique_ptr<Backend> cpu)
-      : options_(options),
+      : WrappedBackend(std::move(cpu)),
+        options_(options),
         memory_(std::move(memory)),
-        cpu_(std::move(cpu)),
         streams_(options.seed, options.eagerness,
                  options.times.has_value() ? std::optional(options.times->clock) : std::nullopt) {}
 
@@ -229,14 +157,6 @@ class FakeDevice final : public Backend {
   static Access Writes(const T* data, size_t count = 1) {
     return {data, count * sizeof(T), true};
   }
-  BatchNormWeights Inside(const BatchNormWeights& weights) const;
-
-  // Queues work of the compute stream on the device's memory.
-  // Adds an access for each row of qkv: `parts` of queries, keys and values from `part` on. The
-  // rest of a row belongs to others.
-  static void WritesColumns(const AttentionShape& shape, size_t batch, size_t part, size_t parts,
-                            float* qkv, std::vector<Access>& accesses);
-  void Kernel(const char* what, std::vector<Access> accesses, std::function<void()> compute);
   void Queue(Stream stream, const char* what, const std::vector<Access>& accesses,
              std::function<void()> work);
   // Checks that the accesses' memory is the device's, and that what is read has been written.
@@ -260,7 +180,6 @@ class FakeDevice final : public Backend {
 
   const FakeDeviceOptions options_;
   const std::unique_ptr<SplitMemory> memory_;
-  const std::unique_ptr<Backend> cpu_;
   FakeStreams streams_;
   HappensBefore order_;
   absl::Status status_;

@@ -277,32 +277,32 @@ TEST_CASE("activations are those of double precision, also in place") {
     dsilu[i] = dy[i] * sigmoid * (1 + v * (1 - sigmoid));
   }
   Floats y = x, dx = dy;
-  backend->GeluForward(count, x.data(), y.data());
-  backend->GeluBackward(count, x.data(), dx.data(), dx.data());
+  backend->ActivationForward(Activation::kGelu, count, x.data(), y.data());
+  backend->ActivationBackward(Activation::kGelu, count, x.data(), dx.data(), dx.data());
   CHECK(RelativeError(y, gelu) < kTolerance);
   CHECK(RelativeError(dx, dgelu) < kTolerance);
 
   y = x, dx = dy;
-  backend->TanhForward(count, y.data(), y.data());
-  backend->TanhBackward(count, y.data(), dx.data(), dx.data());
+  backend->ActivationForward(Activation::kTanh, count, y.data(), y.data());
+  backend->ActivationBackward(Activation::kTanh, count, y.data(), dx.data(), dx.data());
   CHECK(RelativeError(y, tanh) < kTolerance);
   CHECK(RelativeError(dx, dtanh) < 1e-5);
 
   y = x, dx = dy;
-  backend->SiluForward(count, x.data(), y.data());
-  backend->SiluBackward(count, x.data(), dx.data(), dx.data());
+  backend->ActivationForward(Activation::kSilu, count, x.data(), y.data());
+  backend->ActivationBackward(Activation::kSilu, count, x.data(), dx.data(), dx.data());
   CHECK(RelativeError(y, silu) < kTolerance);
   CHECK(RelativeError(dx, dsilu) < kTolerance);
 
   y = x, dx = dy;
-  backend->Relu6Forward(count, y.data(), y.data());
-  backend->Relu6Backward(count, y.data(), dx.data(), dx.data());
+  backend->ActivationForward(Activation::kRelu6, count, y.data(), y.data());
+  backend->ActivationBackward(Activation::kRelu6, count, y.data(), dx.data(), dx.data());
   CHECK(y == relu6);
   CHECK(dx == drelu6);
 
   y = x, dx = dy;
-  backend->ReluForward(count, y.data(), y.data());
-  backend->ReluBackward(count, y.data(), dx.data(), dx.data());
+  backend->ActivationForward(Activation::kRelu, count, y.data(), y.data());
+  backend->ActivationBackward(Activation::kRelu, count, y.data(), dx.data(), dx.data());
   CHECK(y == relu);
   CHECK(dx == drelu);
 }
@@ -312,15 +312,15 @@ TEST_CASE("NaN stays NaN through activations and pooling") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   Floats x(64, 1.0f), y(64), winners(16);
   x[5] = nan;
-  backend->ReluForward(64, x.data(), y.data());
+  backend->ActivationForward(Activation::kRelu, 64, x.data(), y.data());
   CHECK(std::isnan(y[5]));
-  backend->GeluForward(64, x.data(), y.data());
+  backend->ActivationForward(Activation::kGelu, 64, x.data(), y.data());
   CHECK(std::isnan(y[5]));
-  backend->TanhForward(64, x.data(), y.data());
+  backend->ActivationForward(Activation::kTanh, 64, x.data(), y.data());
   CHECK(std::isnan(y[5]));
-  backend->SiluForward(64, x.data(), y.data());
+  backend->ActivationForward(Activation::kSilu, 64, x.data(), y.data());
   CHECK(std::isnan(y[5]));
-  backend->Relu6Forward(64, x.data(), y.data());
+  backend->ActivationForward(Activation::kRelu6, 64, x.data(), y.data());
   CHECK(std::isnan(y[5]));
   backend->MaxPoolForward({{8, 8, 1}, 2, 2}, 1, x.data(), winners.data(), y.data());
   CHECK(std::isnan(y[2]));

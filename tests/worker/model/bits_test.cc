@@ -95,11 +95,11 @@ TEST_CASE("elementwise kernels, sums and normalisation give the same bits anywhe
   const std::vector<float> ones(columns, 1.0f);
   CheckSameBits(
       [&](Backend& backend, Shifted& at) {
-        backend.ReluForward(count, at.In(x), at.Out(count));
-        backend.GeluForward(count, at.In(x), at.Out(count));
-        backend.GeluBackward(count, at.In(x), at.In(dy), at.Out(count));
-        backend.TanhForward(count, at.In(x), at.Out(count));
-        backend.TanhBackward(count, at.In(x), at.In(dy), at.Out(count));
+        backend.ActivationForward(Activation::kRelu, count, at.In(x), at.Out(count));
+        backend.ActivationForward(Activation::kGelu, count, at.In(x), at.Out(count));
+        backend.ActivationBackward(Activation::kGelu, count, at.In(x), at.In(dy), at.Out(count));
+        backend.ActivationForward(Activation::kTanh, count, at.In(x), at.Out(count));
+        backend.ActivationBackward(Activation::kTanh, count, at.In(x), at.In(dy), at.Out(count));
         backend.SumRows(rows, columns, at.In(x), at.Out(columns));
         backend.AddRows(rows, columns, at.In(ones), at.Out(count));
         backend.DropoutForward(count, 0.5f, {1, 2}, at.In(x), at.Out(count), at.Out(count));

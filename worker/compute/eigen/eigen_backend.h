@@ -80,18 +80,9 @@ class EigenBackend final : public Backend {
   void AvgPoolForward(const PoolShape& shape, size_t batch, const float* x, float* y) override;
   void AvgPoolBackward(const PoolShape& shape, size_t batch, const float* dy, float* dx) override;
 
-  void ReluForward(size_t count, const float* x, float* y) override;
-  void ReluBackward(size_t count, const float* y, const float* dy, float* dx) override;
-  void GeluForward(size_t count, const float* x, float* y) override;
-  void GeluBackward(size_t count, const float* x, const float* dy, float* dx) override;
-  void TanhGeluForward(size_t count, const float* x, float* y) override;
-  void TanhGeluBackward(size_t count, const float* x, const float* dy, float* dx) override;
-  void TanhForward(size_t count, const float* x, float* y) override;
-  void TanhBackward(size_t count, const float* y, const float* dy, float* dx) override;
-  void Relu6Forward(size_t count, const float* x, float* y) override;
-  void Relu6Backward(size_t count, const float* y, const float* dy, float* dx) override;
-  void SiluForward(size_t count, const float* x, float* y) override;
-  void SiluBackward(size_t count, const float* x, const float* dy, float* dx) override;
+  void ActivationForward(Activation activation, size_t count, const float* x, float* y) override;
+  void ActivationBackward(Activation activation, size_t count, const float* kept, const float* dy,
+                          float* dx) override;
   void DropoutForward(size_t count, float rate, const DropoutKey& key, const float* x, float* mask,
                       float* y) override;
 

@@ -1,4 +1,4 @@
-// Fills, copies, sums over rows, and ReLU. Each element is computed independently, in loops that
+// Fills, copies and sums over rows. Each element is computed independently, in loops that
 // the compiler vectorises.
 #include <algorithm>
 
@@ -70,44 +70,6 @@ void EigenBackend::SumRows(size_t rows, size_t columns, const float* x, float* s
       pool_, column_totals_, rows, columns,
       [=](size_t r, size_t c) { return std::array{x[r * columns + c]}; },
       [=](size_t c, const auto& sums) { sum[c] = static_cast<float>(sums[0]); });
-}
-
-void EigenBackend::ReluForward(size_t count, const float* x, float* y) {
-  pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
-    MapElements(
-        begin, end, y, [](float x) { return x < 0.0f ? 0.0f : x; }, x);
-  });
-}
-
-void EigenBackend::ReluBackward(size_t count, const float* y, const float* dy, float* dx) {
-  pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
-    MapElements(
-        begin, end, dx, [](float y, float dy) { return y > 0.0f ? dy : 0.0f; }, y, dy);
-  });
-}
-
-void EigenBackend::Relu6Forward(size_t count, const float* x, float* y) {
-  pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
-    MapElements(
-        begin, end, y,
-        [](float x) {
-          const float above = x < 0.0f ? 0.0f : x;
-          return above > 6.0f ? 6.0f : above;
-        },
-        x);
-  });
-}
-
-void EigenBackend::Relu6Backward(size_t count, const float* y, const float* dy, float* dx) {
-  pool_.For(count, kGrain, [=](size_t begin, size_t end, uint32_t) {
-    MapElements(
-        begin, end, dx,
-        [](float y, float dy) {
-          const float above = y > 0.0f ? dy : 0.0f;
-          return y < 6.0f ? above : 0.0f;
-        },
-        y, dy);
-  });
 }
 
 }  // namespace leeway

@@ -36,52 +36,39 @@ void CudaBackend::SumRows(size_t rows, size_t columns, const float* x, float* su
   SumColumns("SumRows", rows, columns, MatrixTerm{columns, x}, SumSink{sum});
 }
 
-void CudaBackend::ReluForward(size_t count, const float* x, float* y) {
-  Launch(queue_, "ReluForward", count, Map1<Relu>{{}, x, y});
+void CudaBackend::ActivationForward(Activation activation, size_t count, const float* x, float* y) {
+  switch (activation) {
+    case Activation::kRelu:
+      return Launch(queue_, "ReluForward", count, Map1<Relu>{{}, x, y});
+    case Activation::kRelu6:
+      return Launch(queue_, "Relu6Forward", count, Map1<Relu6>{{}, x, y});
+    case Activation::kTanh:
+      return Launch(queue_, "TanhForward", count, Map1<Tanh>{{}, x, y});
+    case Activation::kGelu:
+      return Launch(queue_, "GeluForward", count, Map1<Gelu>{{}, x, y});
+    case Activation::kTanhGelu:
+      return Launch(queue_, "TanhGeluForward", count, Map1<TanhGelu>{{}, x, y});
+    case Activation::kSilu:
+      return Launch(queue_, "SiluForward", count, Map1<Silu>{{}, x, y});
+  }
 }
 
-void CudaBackend::ReluBackward(size_t count, const float* y, const float* dy, float* dx) {
-  Launch(queue_, "ReluBackward", count, Map2<ReluSlope>{{}, y, dy, dx});
-}
-
-void CudaBackend::GeluForward(size_t count, const float* x, float* y) {
-  Launch(queue_, "GeluForward", count, Map1<Gelu>{{}, x, y});
-}
-
-void CudaBackend::GeluBackward(size_t count, const float* x, const float* dy, float* dx) {
-  Launch(queue_, "GeluBackward", count, Map2<GeluSlope>{{}, x, dy, dx});
-}
-
-void CudaBackend::TanhGeluForward(size_t count, const float* x, float* y) {
-  Launch(queue_, "TanhGeluForward", count, Map1<TanhGelu>{{}, x, y});
-}
-
-void CudaBackend::TanhGeluBackward(size_t count, const float* x, const float* dy, float* dx) {
-  Launch(queue_, "TanhGeluBackward", count, Map2<TanhGeluSlope>{{}, x, dy, dx});
-}
-
-void CudaBackend::TanhForward(size_t count, const float* x, float* y) {
-  Launch(queue_, "TanhForward", count, Map1<Tanh>{{}, x, y});
-}
-
-void CudaBackend::TanhBackward(size_t count, const float* y, const float* dy, float* dx) {
-  Launch(queue_, "TanhBackward", count, Map2<TanhSlope>{{}, y, dy, dx});
-}
-
-void CudaBackend::Relu6Forward(size_t count, const float* x, float* y) {
-  Launch(queue_, "Relu6Forward", count, Map1<Relu6>{{}, x, y});
-}
-
-void CudaBackend::Relu6Backward(size_t count, const float* y, const float* dy, float* dx) {
-  Launch(queue_, "Relu6Backward", count, Map2<Relu6Slope>{{}, y, dy, dx});
-}
-
-void CudaBackend::SiluForward(size_t count, const float* x, float* y) {
-  Launch(queue_, "SiluForward", count, Map1<Silu>{{}, x, y});
-}
-
-void CudaBackend::SiluBackward(size_t count, const float* x, const float* dy, float* dx) {
-  Launch(queue_, "SiluBackward", count, Map2<SiluSlope>{{}, x, dy, dx});
+void CudaBackend::ActivationBackward(Activation activation, size_t count, const float* kept,
+                                     const float* dy, float* dx) {
+  switch (activation) {
+    case Activation::kRelu:
+      return Launch(queue_, "ReluBackward", count, Map2<ReluSlope>{{}, kept, dy, dx});
+    case Activation::kRelu6:
+      return Launch(queue_, "Relu6Backward", count, Map2<Relu6Slope>{{}, kept, dy, dx});
+    case Activation::kTanh:
+      return Launch(queue_, "TanhBackward", count, Map2<TanhSlope>{{}, kept, dy, dx});
+    case Activation::kGelu:
+      return Launch(queue_, "GeluBackward", count, Map2<GeluSlope>{{}, kept, dy, dx});
+    case Activation::kTanhGelu:
+      return Launch(queue_, "TanhGeluBackward", count, Map2<TanhGeluSlope>{{}, kept, dy, dx});
+    case Activation::kSilu:
+      return Launch(queue_, "SiluBackward", count, Map2<SiluSlope>{{}, kept, dy, dx});
+  }
 }
 
 void CudaBackend::DropoutForward(size_t count, float rate, const DropoutKey& key, const float* x,

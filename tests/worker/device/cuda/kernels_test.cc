@@ -194,8 +194,8 @@ TEST_CASE("activations, dropout and sums of vectors are the CPU's") {
     const auto exact = [&](Backend& backend) {
       Floats relu = x, drelu = dy, mask(count), dropped = x, product(count), filled(count);
       Floats apart(count), added = dy, rows(3 * count), copied(count);
-      backend.ReluForward(count, relu.data(), relu.data());
-      backend.ReluBackward(count, relu.data(), drelu.data(), drelu.data());
+      backend.ActivationForward(Activation::kRelu, count, relu.data(), relu.data());
+      backend.ActivationBackward(Activation::kRelu, count, relu.data(), drelu.data(), drelu.data());
       backend.DropoutForward(count, 0.3f, key, dropped.data(), mask.data(), dropped.data());
       backend.Multiply(count, x.data(), dy.data(), product.data());
       backend.Fill(count, 0.7f, filled.data());
@@ -210,10 +210,10 @@ TEST_CASE("activations, dropout and sums of vectors are the CPU's") {
     REQUIRE(exact(*two.gpu) == exact(*two.cpu));
     const auto near = [&](Backend& backend) {
       Floats gelu(count), dgelu(count), tanh(count), dtanh(count);
-      backend.GeluForward(count, x.data(), gelu.data());
-      backend.GeluBackward(count, x.data(), dy.data(), dgelu.data());
-      backend.TanhForward(count, x.data(), tanh.data());
-      backend.TanhBackward(count, tanh.data(), dy.data(), dtanh.data());
+      backend.ActivationForward(Activation::kGelu, count, x.data(), gelu.data());
+      backend.ActivationBackward(Activation::kGelu, count, x.data(), dy.data(), dgelu.data());
+      backend.ActivationForward(Activation::kTanh, count, x.data(), tanh.data());
+      backend.ActivationBackward(Activation::kTanh, count, tanh.data(), dy.data(), dtanh.data());
       return std::vector<Floats>{gelu, dgelu, tanh, dtanh};
     };
     const std::vector<Floats> actual = near(*two.gpu), expected = near(*two.cpu);

@@ -255,8 +255,8 @@ TEST_CASE("a kernel or product that fails is named, and nothing runs after it") 
   SECTION("a kernel") {
     auto backend = CudaBackend::Make(MakeHostRuntime({.fail_launch = 1}, counts), false);
     REQUIRE(backend.ok());
-    (*backend)->ReluForward(4, x, y);
-    (*backend)->TanhForward(4, x, y);
+    (*backend)->ActivationForward(Activation::kRelu, 4, x, y);
+    (*backend)->ActivationForward(Activation::kTanh, 4, x, y);
     CHECK(Says((*backend)->status(), {"queueing TanhForward"}));
     (*backend)->Fill(4, 7, y);
     CHECK(y[0] != 7);
