@@ -8,33 +8,6 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-TEST_CASE("job model: the first worker's model counts, and the largest number of batches") {
-  JobModel model(TestOptions({.workers = 2, .clocks = 8, .cut_every = 4}));
-  CHECK_FALSE(model.schema());
-  CHECK(absl::IsFailedPrecondition(model.Measure().status()));
-  v1::RegisterWorkerRequest first = WorkerRequest(0, 100), second = WorkerRequest(1, 101);
-  second.set_steps_per_epoch(20);
-  REQUIRE(model.Check(first, "worker 0").ok());
-  model.Take(first, "worker 0", 0);
-  REQUIRE(model.Check(second, "worker 1").ok());
-  model.Take(second, "worker 1", 1);
-  v1::RegisterWorkerRequest other = WorkerRequest(1, 102);
-  *other.mutable_schema() = TestSchema(3000);
-  const absl::Status refused = model.Check(other, "worker 1");
-  CHECK(absl::IsFailedPrecondition(refused));
-  CHECK_THAT(std::string(refused.message()), Contains("worker 0"));
-  const auto length = model.Measure();
-  REQUIRE(length.ok());
-  CHECK(length->steps_per_epoch() == 20);
-  CHECK(model.LargestClock(false) == kClockMax);
-  model.Fix(*length);
-  CHECK(model.cut_every() == 4);
-  CHECK(model.block_elements() > 0);
-  CHECK(model.ShardsWithBlocks() == 2);
-  CHECK(model.LargestClock(false) < kClockMax);
-  CHECK(model.LargestClock(true) == kClockMax);
-}
-
 TEST_CASE("job model: once its length is fixed no rank's data may grow") {
   JobModel model(TestOptions({}));
   v1::RegisterWorkerRequest request = WorkerRequest(0, 100);
@@ -110,29 +83,6 @@ TEST_CASE("job model: a device of no known kind is refused, escaped") {
   CHECK(absl::IsInvalidArgument(refused));
   CHECK_THAT(std::string(refused.message()), Contains("neither cpu nor cuda"));
   CHECK_THAT(std::string(refused.message()), !Contains("\x1b"));
-}
-
-TEST_CASE("job facts: who is of another job or protocol is refused, and both are named") {
-  const JobFacts facts(TestOptions({}));
-  CHECK(facts.CheckJob(kJob).ok());
-  CHECK_THAT(std::string(facts.CheckJob(kJob + 1).message()), Contains("this is job"));
-  v1::Build build = ThisBuild();
-  CHECK(facts.CheckPeer(build, "worker 0").ok());
-  build.set_protocol(build.protocol() + 1);
-  CHECK_THAT(std::string(facts.CheckPeer(build, "worker 0").message()), Contains("worker 0"));
-}
-
-TEST_CASE("job facts: what the coordinator before was asked for counts, up to the shards") {
-  CoordinatorOptions options = TestOptions({.servers = 2});
-  CHECK(JobFacts(options).start_servers() == 2);
-  CHECK(JobFacts(options).StepsBefore() == 0);
-  options.job.mutable_servers()->set_shards(3);
-  options.before.emplace();
-  options.before->set_steps_per_epoch(7);
-  CHECK(JobFacts(options).start_servers() == 2);
-  options.before->set_servers(5);
-  CHECK(JobFacts(options).start_servers() == 3);
-  CHECK(JobFacts(options).StepsBefore() == 7);
 }
 
 }  // namespace

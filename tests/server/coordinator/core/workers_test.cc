@@ -32,18 +32,6 @@ struct Two {
   Workers workers{facts, commands};
 };
 
-TEST_CASE("workers: the servers are told of a rank when something has changed") {
-  Two two;
-  CHECK_FALSE(two.workers.Tell(1, true));
-  CHECK(two.workers.Tell(1, false));
-  CHECK_FALSE(two.workers.Tell(1, false));
-  CHECK(Taken<SetLive>(two.commands) == std::vector<SetLive>{{1, false}});
-  two.workers.TellAgain();
-  CHECK(Taken<SetLive>(two.commands) == std::vector<SetLive>{{1, false}});
-  two.workers.GoBack(0, 0, kNow);
-  CHECK(two.workers.live() == std::vector<bool>{true, true});
-}
-
 TEST_CASE("workers: one that is lost is missing until it is seen again") {
   Two two;
   CHECK(two.workers.Missing() == 0);
@@ -53,35 +41,6 @@ TEST_CASE("workers: one that is lost is missing until it is seen again") {
   CHECK_FALSE(two.workers.Seen(0, kNow));
   CHECK(two.workers.Missing() == 0);
   CHECK(TakenEvents(two.commands) == Names{"worker_lost", "worker_returned"});
-}
-
-TEST_CASE("workers: who waits for the end does so until it has heard, or lives anew") {
-  Two two;
-  two.workers.WaitForEnd(0);
-  two.workers.WaitForEnd(1);
-  CHECK(two.workers.StopWaiting(0));
-  CHECK_FALSE(two.workers.StopWaiting(0));
-  CHECK(two.workers.any_waits());
-  two.Register(1, 201);
-  CHECK_FALSE(two.workers.any_waits());
-  two.workers.WaitForEnd(1);
-  two.workers.GoBack(0, 0, kNow);
-  CHECK_FALSE(two.workers.any_waits());
-}
-
-TEST_CASE("workers: a heartbeat is one line of steps, and repeats nothing") {
-  Two two;
-  v1::HeartbeatRequest request = two.Evaluated(2);
-  for (const uint64_t clock : {1, 2}) {
-    request.add_steps()->set_clock(clock);
-    request.mutable_steps()->rbegin()->set_examples(8);
-  }
-  two.workers.Record(request, kNow);
-  two.workers.Record(request, kNow);
-  const auto commands = two.commands.Take();
-  REQUIRE(commands.size() == 2);
-  CHECK(std::get<StepRecord>(commands[0]).metrics.examples() == 16);
-  CHECK(std::get<EvaluationRecord>(commands[1]).metrics.clock() == 2);
 }
 
 TEST_CASE("workers: evaluations of after the cut are forgotten, and the newest thousand kept") {
