@@ -140,6 +140,19 @@ def folders_built(root):
             yield from ((listed.parent / word).resolve() for word in words.partition("EXCEPT")[0].split())
 
 
+# Each call that a stranger can make gets absurd messages in one of these tests.
+ABSURD_IN = ["tests/server/node/control_messages_test.cc", "tests/server/coordinator/absurd_messages_test.cc"]
+# They take nothing, or any text.
+NEVER_ABSURD = {"GetJobStatus", "StopJob"}
+
+
+def check_calls(proto, tests):
+    """Yields each call of a service that the tests do not name."""
+    for call in re.findall(r"^  rpc (\w+)\(", proto, re.M):
+        if call not in NEVER_ABSURD and not re.search(rf"\b{call}(Request)?\b", tests):
+            yield f"rpc {call}: gets no absurd messages in {' or '.join(ABSURD_IN)}"
+
+
 def check_built(root):
     """Checks that every .cc is built: the CMakeLists.txt of its folder or of one above names it or its folder, or the
     script in BUILT_BY names it."""
@@ -202,6 +215,8 @@ def check_repository(root):
         yield from check_text(path, text)
     yield from check_includes(product)
     yield from check_built(root)
+    yield from check_calls("".join(p.read_text() for p in sorted((root / "proto/leeway").rglob("*.proto"))),
+                           "".join((root / path).read_text() for path in ABSURD_IN))
     yield from check_cycles(product)
 
 
@@ -230,9 +245,6 @@ def self_test():
         "worker/layers/a.cc": '#include <grpcpp/grpcpp.h>',
         "worker/device/a.cc": "#include <cuda_runtime_api.h>",
         "worker/device/cuda/kernels/a.h": "#pragma once\nRun<<<1, 2>>>(x);",
-        "run/a.cc": '#include "server/node/server_node.h"',
-        "run/core/a.cc": '#include "run/summary.h"',
-        "server/service/a.cc": '#include "run/summary.h"',
         "server/core/a.cc": "#include <thread>",
         "server/coordinator/core/a.cc": '#include "common/files/files.h"',
         "client/core/a.cc": "#include <grpcpp/grpcpp.h>",
@@ -250,6 +262,8 @@ def self_test():
             ("server/c/z.h", '#include "server/a/x.h"')]
     missed += [] if len(list(check_cycles(ring))) == 3 else ["a cycle of three folders"]
     wrong += [] if not list(check_cycles(ring[:2])) else ["no cycle"]
+    calls = "  rpc Push(PushRequest) returns (A) {\n  rpc Pull(PullRequest) returns (B) {\n"
+    missed += [] if len(list(check_calls(calls, "Stub::Push"))) == 1 else ["a call without absurd messages"]
     return missed + wrong
 
 
