@@ -69,21 +69,6 @@ TEST_CASE("workers: who waits for the end does so until it has heard, or lives a
   CHECK_FALSE(two.workers.any_waits());
 }
 
-TEST_CASE("workers: a heartbeat is one line of steps, and repeats nothing") {
-  Two two;
-  v1::HeartbeatRequest request = two.Evaluated(2);
-  for (const uint64_t clock : {1, 2}) {
-    request.add_steps()->set_clock(clock);
-    request.mutable_steps()->rbegin()->set_examples(8);
-  }
-  two.workers.Record(request, kNow);
-  two.workers.Record(request, kNow);
-  const auto commands = two.commands.Take();
-  REQUIRE(commands.size() == 2);
-  CHECK(std::get<StepRecord>(commands[0]).metrics.examples() == 16);
-  CHECK(std::get<EvaluationRecord>(commands[1]).metrics.clock() == 2);
-}
-
 TEST_CASE("workers: evaluations of after the cut are forgotten, and the newest thousand kept") {
   Two two;
   for (uint64_t clock = 1; clock <= RunProgress::kEvaluationsKept + 5; ++clock) {
