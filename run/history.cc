@@ -19,6 +19,7 @@
 #include "common/printable.h"
 #include "common/status.h"
 #include "common/storage/segments.h"
+#include "run/core/figures.h"
 #include "run/history_builder.h"
 
 namespace leeway {
@@ -35,7 +36,7 @@ constexpr size_t kTextBytesMax = 1000;
 constexpr size_t kMessageBytesMax = 16 << 10;
 // The maximum values of numbers. Only a damaged log has larger values.
 constexpr uint64_t kRanksMax = 1 << 16;
-constexpr double kLoggedSecondsMax = 1e12;
+constexpr double kLoggedRealMax = 1e12;
 constexpr uint64_t kLoggedCountMax = uint64_t{1} << 60;
 
 // Thrown for a line that is not a metric.
@@ -70,38 +71,28 @@ uint64_t LoggedCount(const Json& json, const char* key, uint64_t max = kLoggedCo
   return count;
 }
 
-double SecondsIn(const Json& json, const char* key) {
-  return json.contains(key) ? RealIn(json, key, 0, kLoggedSecondsMax) : 0;
-}
-
-// If the log has no wait_seconds, it is from a version in which workers waited during the whole
-// exchange.
-StepTimes TimesOf(const Json& json) {
-  const double exchange = SecondsIn(json, "exchange_seconds");
-  return {.data = SecondsIn(json, "data_seconds"),
-          .compute = SecondsIn(json, "compute_seconds"),
-          .forward = SecondsIn(json, "forward_seconds"),
-          .backward = SecondsIn(json, "backward_seconds"),
-          .exchange = exchange,
-          .wait = json.contains("wait_seconds") ? SecondsIn(json, "wait_seconds") : exchange};
-}
-
 double EpochOf(const Json& json) {
-  return json.contains("epoch") ? RealIn(json, "epoch", 0, kLoggedSecondsMax) : 0;
+  return json.contains("epoch") ? RealIn(json, "epoch", 0, kLoggedRealMax) : 0;
+}
+
+void TakeFigure(const Json& json, const Figure& figure, v1::StepMetrics& metrics) {
+  const char* const key = figure.name().c_str();
+  if (figure.IsCount()) {
+    figure.Set(LoggedCount(json, key), metrics);
+  } else if (figure.most == Figure::kAny) {
+    if (const double real = LoggedReal(json, key); std::isfinite(real)) figure.Set(real, metrics);
+  } else if (json.contains(key)) {
+    figure.Set(RealIn(json, key, 0, std::max(figure.most, kLoggedRealMax)), metrics);
+  }
 }
 
 RunHistory::Step StepOf(const Json& json) {
-  RunHistory::Step step;
-  step.rank = static_cast<uint32_t>(LoggedCount(json, "rank", kRanksMax));
-  step.clock = LoggedCount(json, "clock");
-  step.epoch = EpochOf(json);
-  step.steps = LoggedCount(json, "steps");
-  step.examples = LoggedCount(json, "examples");
-  step.train_loss = LoggedReal(json, "train_loss");
-  step.staleness = LoggedCount(json, "staleness");
-  step.times = TimesOf(json);
-  step.bytes_sent = LoggedCount(json, "bytes_sent");
-  step.bytes_received = LoggedCount(json, "bytes_received");
+  RunHistory::Step step{.rank = static_cast<uint32_t>(LoggedCount(json, "rank", kRanksMax))};
+  for (const Figure& figure : StepFigures()) TakeFigure(json, figure, step.metrics);
+  // A log without wait_seconds is from a version in which workers waited during the whole exchange.
+  if (!json.contains("wait_seconds")) {
+    step.metrics.set_wait_seconds(step.metrics.exchange_seconds());
+  }
   return step;
 }
 
@@ -150,13 +141,9 @@ void AddLine(const Json& json, HistoryBuilder& builder) {
   const double time = LoggedReal(json, "time");
   const bool step = event == "step";
   if (step || event == "dropped") {
-    const uint64_t dropped = LoggedCount(json, "dropped_steps");
-    const uint64_t overflowed = LoggedCount(json, "overflowed_steps");
-    const uint64_t replaced = LoggedCount(json, "replaced_pictures");
-    if (step) builder.AddStep(StepOf(json));
-    builder.AddDropped(dropped);
-    builder.AddOverflowed(overflowed);
-    builder.AddReplaced(replaced);
+    RunHistory::Step told = StepOf(json);
+    builder.AddTold(told.metrics);
+    if (step) builder.AddStep(std::move(told));
   } else if (event == "evaluation") {
     builder.AddEvaluation(EvaluationOf(json));
   } else {
@@ -207,21 +194,6 @@ void AddLine(const LineReader::Line& line, HistoryBuilder& builder) {
 }
 
 }  // namespace
-
-std::optional<double> StepTimes::hidden() const {
-  if (exchange <= 0) return std::nullopt;
-  return std::clamp(1 - wait / exchange, 0.0, 1.0);
-}
-
-StepTimes& StepTimes::operator+=(const StepTimes& more) {
-  data += more.data;
-  compute += more.compute;
-  forward += more.forward;
-  backward += more.backward;
-  exchange += more.exchange;
-  wait += more.wait;
-  return *this;
-}
 
 RunHistory ParseHistory(std::string_view text) {
   HistoryBuilder builder;
@@ -293,15 +265,13 @@ std::string RunHistory::Gaps() const {
   return absl::StrJoin(gaps, "; ");
 }
 
-std::map<uint32_t, WorkerTotals> SumByWorker(const RunHistory& history) {
-  std::map<uint32_t, WorkerTotals> totals;
+std::map<uint32_t, v1::StepMetrics> SumByWorker(const RunHistory& history) {
+  std::map<uint32_t, v1::StepMetrics> totals;
   for (const RunHistory::Step& step : history.steps) {
-    WorkerTotals& worker = totals[step.rank];
-    worker.steps += step.steps;
-    worker.examples += step.examples;
-    worker.clock = std::max(worker.clock, step.clock);
-    worker.staleness = std::max(worker.staleness, step.staleness);
-    worker.times += step.times;
+    v1::StepMetrics& worker = totals[step.rank];
+    const uint64_t clock = std::max(worker.clock(), step.metrics.clock());
+    MergeMetrics(step.metrics, worker);
+    worker.set_clock(clock);
   }
   return totals;
 }

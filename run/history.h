@@ -3,7 +3,6 @@
 // result of a run must not depend on the history.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,46 +10,18 @@
 #include <string_view>
 #include <vector>
 
+#include "leeway/v1/coordinator.pb.h"
+
 namespace leeway {
 
-// How a worker's time was spent, in seconds.
-struct StepTimes {
-  double data = 0;
-  // Includes forward and backward. The rest is other computation and emulated slowness.
-  double compute = 0;
-  double forward = 0;
-  double backward = 0;
-  // The time while an exchange was in flight.
-  double exchange = 0;
-  // The part of `exchange` in which the worker waited.
-  double wait = 0;
-
-  double total() const { return data + compute + wait; }
-  double other() const { return std::max(0.0, compute - forward - backward); }
-  // The share of the exchange time that was hidden behind computation, 0..1; absent without an
-  // exchange.
-  std::optional<double> hidden() const;
-  StepTimes& operator+=(const StepTimes& more);
-};
-
 struct RunHistory {
-  // The metrics of some consecutive clocks of one worker (v1::StepMetrics).
+  // Some consecutive clocks of one worker.
   struct Step {
     uint32_t rank = 0;
     // The rank's clock before these clocks, as far as the log shows it.
     uint64_t from = 0;
-    // The rank's clock after these clocks.
-    uint64_t clock = 0;
-    double epoch = 0;
-    uint64_t steps = 0;
-    uint64_t examples = 0;
-    // NaN if the log has no loss.
-    double train_loss = 0;
-    uint64_t staleness = 0;
-    StepTimes times = {};
-    // Bytes to and from the servers.
-    uint64_t bytes_sent = 0;
-    uint64_t bytes_received = 0;
+    // The figures that the log tells.
+    v1::StepMetrics metrics;
     // Whether it was merged from several lines.
     bool merged = false;
   };
@@ -76,12 +47,8 @@ struct RunHistory {
   // The number of entries is bounded, however long the log is. In a long run neighbouring steps of
   // a rank are merged, evaluations are thinned out, and the older events are left out.
   std::vector<Step> steps;
-  // Steps of all workers that came too late to count.
-  uint64_t dropped_steps = 0;
-  // Steps of all workers that were left out because a gradient did not fit in fp16.
-  uint64_t overflowed_steps = 0;
-  // How often, over all workers, another picture stood in for a damaged one in a batch.
-  uint64_t replaced_pictures = 0;
+  // The figures of all lines together. Clocks that were done again count again.
+  v1::StepMetrics told;
   // How often the job went back to a checkpoint, or was started again from an earlier checkpoint.
   uint64_t went_back = 0;
   // The number of completed clocks that the job repeated because it went back.
@@ -117,15 +84,6 @@ struct RunHistory {
   std::string Gaps() const;
 };
 
-// The totals of one worker.
-struct WorkerTotals {
-  uint64_t steps = 0;
-  uint64_t examples = 0;
-  uint64_t clock = 0;
-  uint64_t staleness = 0;
-  StepTimes times;
-};
-
 // Reads a log of any size. The log may be damaged. A line that is not a metric is skipped and
 // counted, and the history ends where the file cannot be read. A last line that a crash has cut
 // short is ignored. For a missing file the history is empty. In an object store the log is divided
@@ -136,7 +94,7 @@ RunHistory ParseHistory(std::string_view text);
 // The same, but keeps all evaluations, for callers that count them.
 RunHistory ReadWithAllEvaluations(const std::string& metrics_file);
 
-// Returns the totals by rank.
-std::map<uint32_t, WorkerTotals> SumByWorker(const RunHistory& history);
+// Returns the figures of each rank's steps together.
+std::map<uint32_t, v1::StepMetrics> SumByWorker(const RunHistory& history);
 
 }  // namespace leeway

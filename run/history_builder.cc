@@ -16,37 +16,18 @@ uint64_t Share(uint64_t number, double share) {
 
 // Removes the part of `step` that is beyond the clock `end`, which is within it.
 void CutOff(Step& step, uint64_t end) {
+  v1::StepMetrics& metrics = step.metrics;
   const double share = static_cast<double>(end - step.from) /
-                       static_cast<double>(std::max<uint64_t>(1, step.clock - step.from));
-  step.clock = end;
-  step.steps = Share(step.steps, share);
-  step.examples = Share(step.examples, share);
-  step.bytes_sent = Share(step.bytes_sent, share);
-  step.bytes_received = Share(step.bytes_received, share);
-  for (double* seconds : {&step.times.data, &step.times.compute, &step.times.forward,
-                          &step.times.backward, &step.times.exchange, &step.times.wait}) {
-    *seconds *= share;
+                       static_cast<double>(std::max<uint64_t>(1, metrics.clock() - step.from));
+  metrics.set_clock(end);
+  for (const Figure& figure : StepFigures()) {
+    if (figure.merge != Merge::kSum) continue;
+    if (figure.IsCount()) {
+      figure.Set(Share(figure.Count(metrics), share), metrics);
+    } else {
+      figure.Set(figure.Real(metrics) * share, metrics);
+    }
   }
-}
-
-// The mean of both losses. A loss that is not a number does not hide the other one.
-double MeanLoss(const Step& a, const Step& b) {
-  if (!std::isfinite(a.train_loss) || a.examples == 0) return b.train_loss;
-  if (!std::isfinite(b.train_loss) || b.examples == 0) return a.train_loss;
-  const auto first = static_cast<double>(a.examples), second = static_cast<double>(b.examples);
-  return a.train_loss * (first / (first + second)) + b.train_loss * (second / (first + second));
-}
-
-void Append(Step& step, const Step& next) {
-  step.train_loss = MeanLoss(step, next);
-  step.clock = next.clock;
-  step.epoch = next.epoch;
-  step.steps += next.steps;
-  step.examples += next.examples;
-  step.staleness = std::max(step.staleness, next.staleness);
-  step.times += next.times;
-  step.bytes_sent += next.bytes_sent;
-  step.bytes_received += next.bytes_received;
 }
 
 }  // namespace
@@ -108,12 +89,13 @@ void HistoryBuilder::End(std::string state, std::string message) {
 }
 
 void HistoryBuilder::AddStep(Step step) {
+  const uint64_t clock = step.metrics.clock();
   Reached& reached = reached_[step.rank];
   if (std::exchange(reached.resumed, false) && reached.clock > 0) Rewind(step, reached);
-  step.from = std::min(reached.clock, step.clock);
-  reached.clock = step.clock;
-  furthest_ = std::max(furthest_, step.clock);
-  reached.steps += step.steps;
+  step.from = std::min(reached.clock, clock);
+  reached.clock = clock;
+  furthest_ = std::max(furthest_, clock);
+  reached.steps += step.metrics.steps();
   history_.steps.push_back(std::move(step));
   if (history_.steps.size() >= merge_at_) MergeNeighbours();
 }
@@ -123,14 +105,16 @@ void HistoryBuilder::AddStep(Step step) {
 void HistoryBuilder::Rewind(const Step& step, Reached& reached) {
   const uint64_t steps_per_clock =
       std::max<uint64_t>(1, (reached.steps + reached.clock / 2) / reached.clock);
-  const uint64_t clocks = step.steps / steps_per_clock + (step.steps % steps_per_clock > 0 ? 1 : 0);
-  const uint64_t start = step.clock - std::min(step.clock, clocks);
+  const uint64_t steps = step.metrics.steps();
+  const uint64_t clocks = steps / steps_per_clock + (steps % steps_per_clock > 0 ? 1 : 0);
+  const uint64_t start = step.metrics.clock() - std::min(step.metrics.clock(), clocks);
   reached = {.clock = std::min(reached.clock, start)};
   std::erase_if(history_.steps, [&](Step& old) {
     if (old.rank != step.rank) return false;
-    if (old.clock > start && !(old.merged && old.from < start)) return true;
-    if (old.clock > start) CutOff(old, start);
-    reached.steps += old.steps;
+    const uint64_t clock = old.metrics.clock();
+    if (clock > start && !(old.merged && old.from < start)) return true;
+    if (clock > start) CutOff(old, start);
+    reached.steps += old.metrics.steps();
     return false;
   });
 }
@@ -146,7 +130,7 @@ void HistoryBuilder::MergeNeighbours() {
       merged.push_back(std::move(step));
       continue;
     }
-    Append(merged[first->second], step);
+    MergeMetrics(step.metrics, merged[first->second].metrics);
     merged[first->second].merged = true;
     open.erase(first);
   }

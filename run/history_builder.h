@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "run/core/figures.h"
 #include "run/history.h"
 
 namespace leeway {
@@ -41,9 +42,8 @@ class HistoryBuilder {
       : merge_at_(steps_max), evaluations_max_(evaluations_max) {}
 
   void AddTime(const std::string& event, double time) { wall_.Add(event, time); }
-  void AddDropped(uint64_t steps) { history_.dropped_steps += steps; }
-  void AddOverflowed(uint64_t steps) { history_.overflowed_steps += steps; }
-  void AddReplaced(uint64_t pictures) { history_.replaced_pictures += pictures; }
+  // Adds the figures of a line, whose clocks may be done again.
+  void AddTold(const v1::StepMetrics& metrics) { MergeMetrics(metrics, history_.told); }
   void AddStep(RunHistory::Step step);
   void AddEvaluation(const RunHistory::Evaluation& evaluation);
   void AddEvent(RunHistory::Event event);

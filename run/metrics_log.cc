@@ -7,8 +7,9 @@
 #include "common/object_store/address.h"
 #include "common/status.h"
 #include "common/storage/segments.h"
+#include "run/core/figures.h"
 #include "run/metrics_file.h"
-#include "run/run_files.h"
+#include "run/run_folder.h"
 
 namespace leeway {
 namespace {
@@ -18,6 +19,11 @@ using Json = nlohmann::ordered_json;
 // A string from a peer may contain any bytes, so bytes that are not UTF-8 are replaced.
 std::string Dump(const Json& line) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json ValueOf(const Figure& figure, const v1::StepMetrics& metrics) {
+  if (!figure.IsTold(metrics)) return {};
+  return figure.IsCount() ? Json(figure.Count(metrics)) : Json(figure.Real(metrics));
 }
 
 // A bucket that does not exist any more counts as a removed folder.
@@ -45,39 +51,9 @@ class MetricsSegments final : public MetricsLog {
 
 std::string MetricsLine(const StepRecord& record, double time) {
   const v1::StepMetrics& metrics = record.metrics;
-  Json line = {{"event", "step"},
-               {"time", time},
-               {"rank", record.rank},
-               {"clock", metrics.clock()},
-               {"epoch", metrics.epoch()},
-               {"steps", metrics.steps()},
-               {"examples", metrics.examples()},
-               {"train_loss", metrics.has_train_loss() ? Json(metrics.train_loss()) : Json()},
-               {"staleness", metrics.staleness()},
-               {"learning_rate", metrics.learning_rate()},
-               {"data_seconds", metrics.data_seconds()},
-               {"compute_seconds", metrics.compute_seconds()},
-               {"forward_seconds", metrics.forward_seconds()},
-               {"backward_seconds", metrics.backward_seconds()},
-               {"exchange_seconds", metrics.exchange_seconds()},
-               {"wait_seconds", metrics.wait_seconds()},
-               {"bytes_sent", metrics.bytes_sent()},
-               {"bytes_received", metrics.bytes_received()}};
-  if (metrics.dropped_steps() > 0) {
-    line["dropped_steps"] = metrics.dropped_steps();
-    line["dropped_examples"] = metrics.dropped_examples();
-  }
-  if (metrics.skipped_contributions() > 0) {
-    line["skipped_contributions"] = metrics.skipped_contributions();
-  }
-  if (metrics.clipped_contributions() > 0) {
-    line["clipped_contributions"] = metrics.clipped_contributions();
-  }
-  if (metrics.replaced_pictures() > 0) line["replaced_pictures"] = metrics.replaced_pictures();
-  // Only a job that trains in fp16 has a loss scale.
-  if (metrics.loss_scale() > 0) {
-    line["overflowed_steps"] = metrics.overflowed_steps();
-    line["loss_scale"] = metrics.loss_scale();
+  Json line = {{"event", "step"}, {"time", time}, {"rank", record.rank}};
+  for (const Figure& figure : StepFigures()) {
+    if (figure.IsLogged(metrics)) line[figure.name()] = ValueOf(figure, metrics);
   }
   // No step of this line counts, so its loss must not be a point of a curve.
   if (metrics.steps() == 0 && metrics.dropped_steps() > 0) line["event"] = "dropped";

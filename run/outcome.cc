@@ -11,7 +11,7 @@
 #include "common/object_store/address.h"
 #include "common/status.h"
 #include "common/storage/storage.h"
-#include "run/run_files.h"
+#include "run/run_folder.h"
 #include "run/steps.h"
 #include "server/checkpoint/coordinator_record.h"
 
@@ -29,7 +29,7 @@ uint64_t StepsPerEpoch(const std::string& run_dir) {
 std::vector<uint64_t> LastClocks(const RunHistory& history, uint32_t workers) {
   std::vector<uint64_t> clocks(workers);
   for (const RunHistory::Step& step : history.steps) {
-    if (step.rank < workers) clocks[step.rank] = step.clock;
+    if (step.rank < workers) clocks[step.rank] = step.metrics.clock();
   }
   return clocks;
 }

@@ -207,6 +207,13 @@ absl::Status RunFolder::CheckThere() const {
   return place_.in_store() ? absl::OkStatus() : folder_.CheckThere();
 }
 
+absl::StatusOr<PlacedJob> LoadStoredJob(const std::string& location,
+                                        const JobOverrides& overrides) {
+  if (!IsObjectLocation(location)) return LoadPlacedJob(location, overrides);
+  ASSIGN_OR_RETURN(const std::string text, ReadStored(location, kYamlBytesMax));
+  return ParsePlacedJob(text, location, overrides);
+}
+
 v1::TrainingJob JobSoFar(const v1::CheckpointManifest& newest, const v1::TrainingJob& next) {
   v1::TrainingJob job = newest.job();
   // A worker brought the update rule, and a worker will bring it again.

@@ -8,14 +8,23 @@
 
 #include "absl/status/statusor.h"
 #include "common/files/open_folder.h"
+#include "config/job.h"
 #include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/job.pb.h"
-#include "run/run_files.h"
 
 namespace leeway {
 
-// Files that only the launcher writes, in addition to those of run_files.h. These are in the run's
-// folder on this machine.
+// The names of the files in a run folder, which also contains the folders checkpoints/ and logs/.
+inline constexpr char kJobFile[] = "job.yaml";
+inline constexpr char kMetricsFile[] = "metrics.jsonl";
+// In an object store this folder of segments (common/storage/segments.h) replaces kMetricsFile.
+inline constexpr char kMetricsFolder[] = "metrics";
+inline constexpr char kModelFile[] = "model.safetensors";
+// The moving average of the model's weights, if the job keeps one.
+inline constexpr char kAverageModelFile[] = "model-average.safetensors";
+inline constexpr char kSummaryFile[] = "summary.json";
+
+// Files that only the launcher writes. These are in the run's folder on this machine.
 inline constexpr char kLauncherLog[] = "launcher.log";
 // Holds the coordinator's HOST:PORT while the job runs.
 inline constexpr char kCoordinatorFile[] = "coordinator";
@@ -113,6 +122,9 @@ class RunFolder {
   // The folder on this machine, which is locked.
   OpenFolder folder_;
 };
+
+// Does the same as LoadPlacedJob, but also accepts s3://BUCKET/KEY.
+absl::StatusOr<PlacedJob> LoadStoredJob(const std::string& location, const JobOverrides& overrides);
 
 // Returns the job of the checkpoint `newest` in the form of `next`, the job that continues from the
 // checkpoint. A codec that was chosen for `auto` is `auto` again, and an update rule that a worker

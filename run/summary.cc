@@ -1,6 +1,7 @@
 #include "run/summary.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <exception>
 #include <limits>
@@ -11,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/printable.h"
+#include "run/core/figures.h"
 
 namespace leeway {
 namespace {
@@ -107,25 +109,29 @@ std::optional<bool> Flag(const Json& json, const char* key) {
   return value.get<bool>();
 }
 
-Json TimesJson(uint32_t rank, const StepTimes& times) {
-  return {{"rank", rank},
-          {"data_seconds", Number(times.data)},
-          {"compute_seconds", Number(times.compute)},
-          {"forward_seconds", Number(times.forward)},
-          {"backward_seconds", Number(times.backward)},
-          {"exchange_seconds", Number(times.exchange)},
-          {"wait_seconds", Number(times.wait)},
-          {"hidden_share", Number(times.hidden())}};
+// The figures of worker_times, whose keys are those of metrics.jsonl.
+constexpr std::array kTimes = {
+    v1::StepMetrics::kDataSecondsFieldNumber,     v1::StepMetrics::kComputeSecondsFieldNumber,
+    v1::StepMetrics::kForwardSecondsFieldNumber,  v1::StepMetrics::kBackwardSecondsFieldNumber,
+    v1::StepMetrics::kExchangeSecondsFieldNumber, v1::StepMetrics::kWaitSecondsFieldNumber};
+
+Json TimesJson(uint32_t rank, const v1::StepMetrics& times) {
+  Json json = {{"rank", rank}};
+  for (const int field : kTimes) {
+    const Figure& figure = StepFigure(field);
+    json[figure.name()] = Number(figure.Real(times));
+  }
+  json["hidden_share"] = Number(HiddenShare(times));
+  return json;
 }
 
-StepTimes TimesFrom(const Json& json) {
-  const auto seconds = [&](const char* key) { return Real(json, key).value_or(0); };
-  return {.data = seconds("data_seconds"),
-          .compute = seconds("compute_seconds"),
-          .forward = seconds("forward_seconds"),
-          .backward = seconds("backward_seconds"),
-          .exchange = seconds("exchange_seconds"),
-          .wait = seconds("wait_seconds")};
+v1::StepMetrics TimesFrom(const Json& json) {
+  v1::StepMetrics times;
+  for (const int field : kTimes) {
+    const Figure& figure = StepFigure(field);
+    figure.Set(Real(json, figure.name().c_str()).value_or(0), times);
+  }
+  return times;
 }
 
 void TakeTest(const Json& json, RunSummary& summary) {
@@ -195,22 +201,22 @@ uint32_t RunSummary::restarts() const {
 }
 
 void AddHistory(const RunHistory& history, RunSummary& summary) {
-  for (const RunHistory::Step& step : history.steps) {
-    summary.steps += step.steps;
-    if (summary.worker_steps.size() <= step.rank) summary.worker_steps.resize(step.rank + 1);
-    summary.worker_steps[step.rank] += step.steps;
-    summary.examples += step.examples;
-    summary.max_staleness = std::max(summary.max_staleness, step.staleness);
-    summary.bytes_sent += step.bytes_sent;
-    summary.bytes_received += step.bytes_received;
-    summary.worker_times[step.rank] += step.times;
+  summary.worker_times = SumByWorker(history);
+  for (const auto& [rank, worker] : summary.worker_times) {
+    summary.steps += worker.steps();
+    if (summary.worker_steps.size() <= rank) summary.worker_steps.resize(rank + 1);
+    summary.worker_steps[rank] += worker.steps();
+    summary.examples += worker.examples();
+    summary.max_staleness = std::max(summary.max_staleness, worker.staleness());
+    summary.bytes_sent += worker.bytes_sent();
+    summary.bytes_received += worker.bytes_received();
   }
   if (const std::string gaps = history.Gaps(); !gaps.empty()) {
     summary.warnings.push_back(absl::StrCat(history.file, ": ", gaps));
   }
-  summary.dropped_steps = history.dropped_steps;
-  summary.overflowed_steps = history.overflowed_steps;
-  summary.replaced_pictures = history.replaced_pictures;
+  summary.dropped_steps = history.told.dropped_steps();
+  summary.overflowed_steps = history.told.overflowed_steps();
+  summary.replaced_pictures = history.told.replaced_pictures();
   summary.went_back = history.went_back;
   summary.clocks_again = history.clocks_again;
   summary.seconds = history.seconds;

@@ -74,7 +74,7 @@ struct RunSummary {
   // The restarts of servers by index, over all starts of the run.
   std::vector<uint32_t> server_restarts;
   // How each rank spent its time, over all its steps.
-  std::map<uint32_t, StepTimes> worker_times;
+  std::map<uint32_t, v1::StepMetrics> worker_times;
 
   // The restarts of all processes.
   uint32_t restarts() const;

@@ -12,7 +12,7 @@
 #include "common/status.h"
 #include "common/storage/storage.h"
 #include "common/update/rule.h"
-#include "run/run_files.h"
+#include "run/run_folder.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/manifest.h"
 #include "server/checkpoint/restore.h"

@@ -26,7 +26,6 @@
 #include "common/suggestion.h"
 #include "launcher/commands/data_check.h"
 #include "run/run_folder.h"
-#include "run/stored_job.h"
 
 namespace leeway {
 namespace {

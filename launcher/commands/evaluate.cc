@@ -11,7 +11,7 @@
 #include "launcher/commands/commands.h"
 #include "launcher/commands/model_json.h"
 #include "launcher/commands/test_result.h"
-#include "run/run_files.h"
+#include "run/run_folder.h"
 #include "run/trained_model.h"
 
 namespace leeway {

@@ -9,7 +9,6 @@
 #include "launcher/commands/finish.h"
 #include "run/outcome.h"
 #include "run/run_folder.h"
-#include "run/stored_job.h"
 
 namespace leeway {
 namespace {

@@ -147,7 +147,7 @@ Curve TestAccuracy(const RunHistory& history) {
 
 double LastEpoch(const RunHistory& history) {
   double last = 0;
-  for (const RunHistory::Step& step : history.steps) last = std::max(last, step.epoch);
+  for (const RunHistory::Step& step : history.steps) last = std::max(last, step.metrics.epoch());
   for (const RunHistory::Evaluation& point : history.evaluations)
     last = std::max(last, point.epoch);
   return last > 0 ? last : 1;
@@ -225,11 +225,13 @@ std::vector<CurvePoint> BinnedLoss(const RunHistory& history, std::optional<uint
   std::vector<Bin> sums(bins);
   for (const RunHistory::Step& step : history.steps) {
     if (rank.has_value() && step.rank != *rank) continue;
-    if (step.examples == 0 || !std::isfinite(step.train_loss)) continue;
-    const auto weight = static_cast<double>(step.examples);
-    Bin& bin = sums[std::clamp(static_cast<int>(step.epoch / width), 0, bins - 1)];
-    bin.epoch += weight * step.epoch;
-    bin.loss += weight * step.train_loss;
+    const v1::StepMetrics& metrics = step.metrics;
+    if (metrics.examples() == 0 || !metrics.has_train_loss()) continue;
+    if (!std::isfinite(metrics.train_loss())) continue;
+    const auto weight = static_cast<double>(metrics.examples());
+    Bin& bin = sums[std::clamp(static_cast<int>(metrics.epoch() / width), 0, bins - 1)];
+    bin.epoch += weight * metrics.epoch();
+    bin.loss += weight * metrics.train_loss();
     bin.weight += weight;
   }
   std::vector<CurvePoint> curve;

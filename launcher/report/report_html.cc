@@ -12,6 +12,7 @@
 #include "common/text/format.h"
 #include "launcher/report/markup.h"
 #include "launcher/report/report_style.h"
+#include "run/core/figures.h"
 
 namespace leeway {
 namespace {
@@ -100,33 +101,39 @@ std::string Tiles(const RunSummary& summary) {
   return html + "</section>\n";
 }
 
-std::string TimeBar(const StepTimes& times) {
-  const double all = std::max(times.total(), 1e-9);
+// The compute beyond forward and backward: other computation and emulated slowness.
+double OtherSeconds(const v1::StepMetrics& times) {
+  return std::max(0.0,
+                  times.compute_seconds() - times.forward_seconds() - times.backward_seconds());
+}
+
+std::string TimeBar(const v1::StepMetrics& times) {
+  const double all = std::max(StepSeconds(times), 1e-9);
   std::string html = "<td><div class=\"bar\">";
   const auto part = [&](const char* name, double seconds) {
     absl::StrAppendFormat(&html, "<i class=\"%s\" style=\"width:%.1f%%\" title=\"%s %.1f %%\"></i>",
                           name, 100 * seconds / all, name, 100 * seconds / all);
   };
-  part("data", times.data);
-  part("forward", times.forward);
-  part("backward", times.backward);
-  part("other", times.other());
-  part("wait", times.wait);
+  part("data", times.data_seconds());
+  part("forward", times.forward_seconds());
+  part("backward", times.backward_seconds());
+  part("other", OtherSeconds(times));
+  part("wait", times.wait_seconds());
   return html + "</div></td>";
 }
 
-std::string HtmlWorkerRow(uint32_t rank, const WorkerTotals& worker, uint32_t restarts) {
-  const double seconds = worker.times.total();
+std::string HtmlWorkerRow(uint32_t rank, const v1::StepMetrics& worker, uint32_t restarts) {
+  const double seconds = StepSeconds(worker);
   // Both numbers are not finite for a worker whose steps were never timed.
-  const double rate = static_cast<double>(worker.examples) / seconds;
-  const double step = seconds / static_cast<double>(worker.steps);
-  const std::optional<double> hidden = worker.times.hidden();
-  return absl::StrCat("<tr>", Cell(std::to_string(rank)), Cell(Thousands(worker.clock)),
-                      Cell(Thousands(worker.steps)), Cell(Thousands(worker.examples)),
-                      Cell(Rate(rate)), Cell(std::to_string(worker.staleness)),
+  const double rate = static_cast<double>(worker.examples()) / seconds;
+  const double step = seconds / static_cast<double>(worker.steps());
+  const std::optional<double> hidden = HiddenShare(worker);
+  return absl::StrCat("<tr>", Cell(std::to_string(rank)), Cell(Thousands(worker.clock())),
+                      Cell(Thousands(worker.steps())), Cell(Thousands(worker.examples())),
+                      Cell(Rate(rate)), Cell(std::to_string(worker.staleness())),
                       Cell(std::to_string(restarts)), Cell(Milliseconds(step, 2)),
                       Cell(hidden.has_value() ? Fixed(100 * *hidden, 0) + " %" : "-"),
-                      TimeBar(worker.times), "</tr>\n");
+                      TimeBar(worker), "</tr>\n");
 }
 
 std::string Workers(const ReportInput& input) {
@@ -140,9 +147,9 @@ std::string Workers(const ReportInput& input) {
   for (auto& [rank, worker] : SumByWorker(input.history)) {
     const auto& restarts = input.summary.worker_restarts;
     const auto& steps = input.summary.worker_steps;
-    if (rank < steps.size()) worker.steps = steps[rank];
+    if (rank < steps.size()) worker.set_steps(steps[rank]);
     html += HtmlWorkerRow(rank, worker, rank < restarts.size() ? restarts[rank] : 0);
-    other |= worker.times.other() > 0.001 * worker.times.total();
+    other |= OtherSeconds(worker) > 0.001 * StepSeconds(worker);
   }
   html +=
       "</table><p class=\"note\"><span class=\"key data\"></span>reading data"

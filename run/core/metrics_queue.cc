@@ -3,7 +3,7 @@
 #include <iterator>
 #include <utility>
 
-#include "run/core/merge_metrics.h"
+#include "run/core/figures.h"
 
 namespace leeway {
 

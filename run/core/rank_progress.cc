@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "run/core/figures.h"
+
 namespace leeway {
 namespace {
 
@@ -19,13 +21,7 @@ bool RankProgress::Record(const v1::StepMetrics& metrics, Time now) {
   last_ = metrics;
   last_.clear_train_loss();
   if (loss) last_.set_train_loss(*loss);
-  dropped_steps_ += metrics.dropped_steps();
-  dropped_examples_ += metrics.dropped_examples();
-  skipped_contributions_ += metrics.skipped_contributions();
-  clipped_contributions_ += metrics.clipped_contributions();
-  examples_ += metrics.examples();
-  steps_ += metrics.steps();
-  max_staleness_ = std::max(max_staleness_, metrics.staleness());
+  MergeMetrics(metrics, totals_);
   if (!recent_.empty() && recent_.back().at == now) {
     recent_.back().examples += metrics.examples();
   } else {
@@ -57,23 +53,14 @@ double RankProgress::Rate(Time now) const {
 }
 
 void RankProgress::Fill(Time now, v1::WorkerStatus& status) const {
-  status.set_epoch(last_.epoch());
-  status.set_samples_per_second(Rate(now));
-  if (last_.has_train_loss()) status.set_train_loss(last_.train_loss());
-  status.set_staleness(last_.staleness());
-  status.set_waiting(waiting_);
-  status.set_examples(examples_);
-  status.set_steps(steps_);
-  status.set_dropped_steps(dropped_steps_);
-  status.set_dropped_examples(dropped_examples_);
-  status.set_skipped_contributions(skipped_contributions_);
-  status.set_clipped_contributions(clipped_contributions_);
-  const double waited = last_.wait_seconds();
-  const double all = last_.data_seconds() + last_.compute_seconds() + waited;
-  if (all > 0) status.set_wait_share(waited / all);
-  if (const double exchange = last_.exchange_seconds(); exchange > 0) {
-    status.set_hidden_share(std::clamp(1 - waited / exchange, 0.0, 1.0));
+  for (const Figure& figure : StepFigures()) {
+    figure.Show(figure.merge == Merge::kSum ? totals_ : last_, status);
   }
+  status.set_samples_per_second(Rate(now));
+  status.set_waiting(waiting_);
+  const double all = StepSeconds(last_);
+  if (all > 0) status.set_wait_share(last_.wait_seconds() / all);
+  if (const auto hidden = HiddenShare(last_)) status.set_hidden_share(*hidden);
 }
 
 }  // namespace leeway

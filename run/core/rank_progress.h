@@ -23,7 +23,7 @@ class RankProgress {
   // steps and examples include all repetitions.
   void GoBack(uint64_t clock);
 
-  uint64_t max_staleness() const { return max_staleness_; }
+  uint64_t max_staleness() const { return totals_.staleness(); }
   void Fill(Time now, v1::WorkerStatus& status) const;
 
  private:
@@ -35,15 +35,9 @@ class RankProgress {
   double Rate(Time now) const;
 
   v1::StepMetrics last_;
+  v1::StepMetrics totals_;
   uint64_t last_evaluation_ = 0;
   bool evaluated_ = false;
-  uint64_t examples_ = 0;
-  uint64_t steps_ = 0;
-  uint64_t dropped_steps_ = 0;
-  uint64_t skipped_contributions_ = 0;
-  uint64_t clipped_contributions_ = 0;
-  uint64_t dropped_examples_ = 0;
-  uint64_t max_staleness_ = 0;
   std::string waiting_;
   std::deque<Arrival> recent_;
 };

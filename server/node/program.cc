@@ -37,7 +37,7 @@
 #include "common/utf8.h"
 #include "config/external.h"
 #include "config/job.h"
-#include "run/stored_job.h"
+#include "run/run_folder.h"
 #include "server/node/server_process.h"
 #include "server/node/signals.h"
 

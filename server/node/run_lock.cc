@@ -8,7 +8,7 @@
 #include <sys/file.h>
 
 #include "absl/strings/str_cat.h"
-#include "run/run_files.h"
+#include "run/run_folder.h"
 
 namespace leeway {
 

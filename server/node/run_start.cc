@@ -10,7 +10,7 @@
 #include "common/storage/storage.h"
 #include "config/job.h"
 #include "run/history.h"
-#include "run/run_files.h"
+#include "run/run_folder.h"
 #include "server/checkpoint/checkpoint_dir.h"
 #include "server/checkpoint/manifest.h"
 

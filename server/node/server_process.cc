@@ -28,7 +28,7 @@
 #include "config/job.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
 #include "run/outcome.h"
-#include "run/run_files.h"
+#include "run/run_folder.h"
 #include "server/checkpoint/coordinator_record.h"
 #include "server/coordinator/run_folder_sink.h"
 #include "server/node/ended_job.h"

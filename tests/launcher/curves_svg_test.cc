@@ -48,8 +48,8 @@ TEST_CASE("A title cannot break out of the picture") {
 
 TEST_CASE("Whatever a run has, every coordinate is a number") {
   RunHistory diverged = SampleHistory();
-  diverged.steps[0].train_loss = std::nan("");
-  diverged.steps[2].train_loss = INFINITY;
+  diverged.steps[0].metrics.set_train_loss(std::nan(""));
+  diverged.steps[2].metrics.set_train_loss(INFINITY);
   diverged.evaluations[0].test_loss = INFINITY;
   RunHistory squared = SampleHistory();
   squared.evaluations[0].test_accuracy.reset();
@@ -65,12 +65,10 @@ TEST_CASE("Whatever a run has, every coordinate is a number") {
 TEST_CASE("A loss that falls far is drawn on a logarithmic axis") {
   RunHistory history;
   for (int i = 0; i < 100; ++i) {
-    history.steps.push_back({.rank = 0,
-                             .clock = 1,
-                             .epoch = i / 10.0,
-                             .steps = 1,
-                             .examples = 10,
-                             .train_loss = 2 * std::exp(-i / 12.0)});
+    v1::StepMetrics& metrics = history.steps.emplace_back().metrics;
+    metrics.set_epoch(i / 10.0);
+    metrics.set_examples(10);
+    metrics.set_train_loss(2 * std::exp(-i / 12.0));
   }
   CHECK(absl::StrContains(CurvesSvg(history, "x"), ">0.001</text>"));
 }

@@ -119,8 +119,9 @@ TEST_CASE("An event at no time of the calendar is reported without one") {
 
 TEST_CASE("A worker whose steps took no time has no rates") {
   ReportInput input;
-  input.history.steps = {{.rank = 0, .clock = 1, .steps = 1, .examples = 32},
-                         {.rank = 1, .clock = 0}};
+  input.history.steps = {{.rank = 0}, {.rank = 1}};
+  input.history.steps[0].metrics.set_steps(1);
+  input.history.steps[0].metrics.set_examples(32);
   const std::string html = ReportHtml(input);
   CHECK(Balanced(html));
   CHECK(absl::StrContains(html, "<td class=\"\">32</td><td class=\"\">-</td>"));
@@ -130,7 +131,7 @@ TEST_CASE("A worker whose steps took no time has no rates") {
 TEST_CASE("A loss of any size leaves the page its layout, and says that training has diverged") {
   for (const double loss : {1e75, 3e300, 1.7e308, double{INFINITY}, double{NAN}}) {
     RunHistory history = SampleHistory();
-    for (RunHistory::Step& step : history.steps) step.train_loss = loss;
+    for (RunHistory::Step& step : history.steps) step.metrics.set_train_loss(loss);
     for (RunHistory::Evaluation& evaluation : history.evaluations) evaluation.test_loss = loss;
     ReportInput input;
     input.summary.test_loss = loss;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/files/files.h"
+#include "run/core/figures.h"
 #include "run/history_builder.h"
 #include "tests/catch.h"
 #include "tests/sample_run.h"
@@ -18,8 +19,8 @@ TEST_CASE("A run's metrics are steps, evaluations and events") {
   const RunHistory history = SampleHistory();
   CHECK(history.steps.size() == 4);
   CHECK(history.steps[1].rank == 1);
-  CHECK(history.steps[1].staleness == 3);
-  CHECK(std::isnan(history.steps[3].train_loss));
+  CHECK(history.steps[1].metrics.staleness() == 3);
+  CHECK_FALSE(history.steps[3].metrics.has_train_loss());
   REQUIRE(history.evaluations.size() == 1);
   CHECK(*history.evaluations[0].test_accuracy == 0.8);
   CHECK(history.events.size() == 6);
@@ -58,9 +59,9 @@ TEST_CASE("What a resumed run does again counts once, and what it does not stays
 {"event":"evaluation","time":5002,"clock":8,"test_loss":1}
 )");
   const auto totals = SumByWorker(resumed);
-  CHECK(totals.at(0).steps == 18);
-  CHECK(totals.at(0).clock == 20);
-  CHECK(totals.at(1).steps == 24);
+  CHECK(totals.at(0).steps() == 18);
+  CHECK(totals.at(0).clock() == 20);
+  CHECK(totals.at(1).steps() == 24);
   REQUIRE(resumed.evaluations.size() == 1);
   CHECK(resumed.evaluations[0].clock == 8);
   CHECK(resumed.state.empty());
@@ -73,27 +74,26 @@ TEST_CASE("What was done before a resume with longer clocks stays") {
 {"event":"job_started","time":3,"clock":40,"workers":1,"steps_per_clock":20}
 {"event":"step","time":4,"rank":0,"clock":42,"steps":40,"train_loss":0.5}
 )");
-  CHECK(SumByWorker(resumed).at(0).steps == 80);
-  CHECK(SumByWorker(resumed).at(0).clock == 42);
+  CHECK(SumByWorker(resumed).at(0).steps() == 80);
+  CHECK(SumByWorker(resumed).at(0).clock() == 42);
 }
 
 TEST_CASE("Workers' totals are sums over their steps") {
   const auto totals = SumByWorker(SampleHistory());
   REQUIRE(totals.size() == 2);
-  CHECK(totals.at(0).steps == 20);
-  CHECK(totals.at(0).examples == 640);
-  const StepTimes& times = totals.at(0).times;
-  CHECK(times.compute == Approx(1.2));
-  CHECK(times.backward == Approx(0.4));
-  CHECK(times.other() == Approx(0.6));
+  const v1::StepMetrics& first = totals.at(0);
+  CHECK(first.steps() == 20);
+  CHECK(first.examples() == 640);
+  CHECK(first.compute_seconds() == Approx(1.2));
+  CHECK(first.backward_seconds() == Approx(0.4));
   // The first line is from a version without wait_seconds: the whole exchange counts as waiting.
-  CHECK(times.exchange == Approx(1.0));
-  CHECK(times.wait == Approx(0.6));
-  CHECK(times.total() == Approx(2.0));
-  CHECK(*times.hidden() == Approx(0.4));
-  CHECK(!StepTimes{}.hidden().has_value());
-  CHECK(totals.at(1).staleness == 3);
-  CHECK(totals.at(1).clock == 20);
+  CHECK(first.exchange_seconds() == Approx(1.0));
+  CHECK(first.wait_seconds() == Approx(0.6));
+  CHECK(StepSeconds(first) == Approx(2.0));
+  CHECK(*HiddenShare(first) == Approx(0.4));
+  CHECK_FALSE(HiddenShare({}).has_value());
+  CHECK(totals.at(1).staleness() == 3);
+  CHECK(totals.at(1).clock() == 20);
 }
 
 TEST_CASE("A last line that was cut short is passed over, any other that is none is counted") {
@@ -193,38 +193,43 @@ TEST_CASE("What cannot be read at all is a history without lines that says why")
   CHECK(absl::StrContains(history.Gaps(), "not a regular file"));
 }
 
+RunHistory::Step Clocks(uint32_t rank, uint64_t clock, uint64_t steps) {
+  RunHistory::Step step{.rank = rank};
+  step.metrics.set_clock(clock);
+  step.metrics.set_steps(steps);
+  step.metrics.set_examples(32 * steps);
+  step.metrics.set_train_loss(2);
+  return step;
+}
+
 // 4 GiB of lines would take minutes; a builder with less room shows the same.
 TEST_CASE("A long history is merged, and its sums stay what they are") {
   HistoryBuilder builder(64);
   for (uint64_t clock = 10; clock <= 100'000; clock += 10) {
     for (uint32_t rank = 0; rank < 3; ++rank) {
-      builder.AddStep({.rank = rank,
-                       .clock = clock,
-                       .epoch = 1e-3 * static_cast<double>(clock),
-                       .steps = 10,
-                       .examples = 320,
-                       .train_loss = rank == 1 ? NAN : 2.0,
-                       .staleness = clock == 500 ? 7u : 1u,
-                       .times = {.compute = 0.5},
-                       .bytes_sent = 5});
+      RunHistory::Step step = Clocks(rank, clock, 10);
+      if (rank == 1) step.metrics.clear_train_loss();
+      step.metrics.set_staleness(clock == 500 ? 7 : 1);
+      step.metrics.set_compute_seconds(0.5);
+      builder.AddStep(step);
     }
   }
   // Rank 2 does the clocks from 60,000 on again, and comes to 60,020.
   builder.Restart();
-  builder.AddStep({.rank = 2, .clock = 60'020, .steps = 20, .examples = 640, .train_loss = 2.0});
+  builder.AddStep(Clocks(2, 60'020, 20));
   const RunHistory history = builder.Finish();
   CHECK(history.steps.size() < 128);
   const auto totals = SumByWorker(history);
   for (uint32_t rank = 0; rank < 2; ++rank) {
-    CHECK(totals.at(rank).steps == 100'000);
-    CHECK(totals.at(rank).examples == 3'200'000);
-    CHECK(totals.at(rank).times.compute == Approx(5'000));
-    CHECK(totals.at(rank).staleness == 7);
+    CHECK(totals.at(rank).steps() == 100'000);
+    CHECK(totals.at(rank).examples() == 3'200'000);
+    CHECK(totals.at(rank).compute_seconds() == Approx(5'000));
+    CHECK(totals.at(rank).staleness() == 7);
   }
-  CHECK(totals.at(2).steps == 60'020);
-  CHECK(totals.at(2).clock == 60'020);
+  CHECK(totals.at(2).steps() == 60'020);
+  CHECK(totals.at(2).clock() == 60'020);
   for (const RunHistory::Step& step : history.steps) {
-    CHECK((step.rank == 1 ? std::isnan(step.train_loss) : step.train_loss == Approx(2)));
+    CHECK(step.metrics.train_loss() == Approx(step.rank == 1 ? 0 : 2));
   }
 }
 

@@ -300,10 +300,6 @@ def without_update(job, folder):
     return copy
 
 
-def file_digest(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def check(condition, text):
     if not condition:
         raise Failed(text)

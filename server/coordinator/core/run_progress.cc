@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/printable.h"
-#include "run/core/merge_metrics.h"
+#include "run/core/figures.h"
 
 namespace leeway {
 

@@ -55,19 +55,6 @@ TEST_CASE("Clocks that tell no loss do not count in the mean of the others") {
   CHECK(records[0].examples() == 210);
 }
 
-TEST_CASE("A clock that says nothing of the loss scale leaves that of the one before") {
-  MetricsQueue queue;
-  v1::StepMetrics overflowed = Metrics(1, 10, 4);
-  overflowed.set_overflowed_steps(2);
-  overflowed.set_loss_scale(16384);
-  queue.Add(overflowed, Time{});
-  queue.Add(Metrics(2, 0, 0), Time{});
-  const auto records = queue.Take();
-  REQUIRE(records.size() == 1);
-  CHECK(records[0].overflowed_steps() == 2);
-  CHECK(records[0].loss_scale() == 16384);
-}
-
 TEST_CASE("Records that did not arrive go out again, before newer ones") {
   MetricsQueue queue;
   queue.Add(Metrics(1, 1, 1), Time{});

@@ -1,6 +1,8 @@
 // The clocks in a worker's status are counted once, and its rate is that of the last seconds.
 #include "run/core/rank_progress.h"
 
+#include <google/protobuf/text_format.h>
+
 #include "tests/catch.h"
 
 namespace leeway::progress {
@@ -31,14 +33,10 @@ double RateOf(const RankProgress& progress, Time now) {
 // Every counter has a number of its own.
 v1::StepMetrics Counted(uint64_t clock) {
   v1::StepMetrics metrics = Step(clock, 10);
-  metrics.set_epoch(0.5);
-  metrics.set_train_loss(3);
-  metrics.set_staleness(2);
-  metrics.set_steps(4);
-  metrics.set_dropped_steps(5);
-  metrics.set_dropped_examples(6);
-  metrics.set_skipped_contributions(7);
-  metrics.set_clipped_contributions(8);
+  REQUIRE(google::protobuf::TextFormat::MergeFromString(
+      "epoch: 0.5 train_loss: 3 staleness: 2 steps: 4 dropped_steps: 5 dropped_examples: 6 "
+      "skipped_contributions: 7 clipped_contributions: 8",
+      &metrics));
   return metrics;
 }
 

@@ -1,0 +1,69 @@
+// The figures of a step: what a worker tells of the clocks that it has completed (v1::StepMetrics).
+// A new figure is a field of that message and one line of the table in figures.cc. With these it is
+// checked, merged, written to metrics.jsonl, read back and added up for each worker. If the message
+// WorkerStatus has a field of the same name, `leeway status` shows it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "leeway/v1/coordinator.pb.h"
+
+namespace leeway {
+
+// How the figures of consecutive clocks become one.
+enum class Merge {
+  kSum,
+  kLargest,
+  kNewest,
+  // The newest value that is not 0.
+  kNewestKnown,
+  // The mean, weighted by examples. Clocks that do not tell the figure do not count.
+  kMean,
+};
+
+struct Figure {
+  // The limit of a figure that may have any value.
+  static constexpr double kAny = std::numeric_limits<double>::infinity();
+
+  // The number of the figure's field.
+  int field = 0;
+  Merge merge = Merge::kSum;
+  // The largest value that a worker can have measured. The smallest one is 0.
+  double most = kAny;
+  // The figure is logged only where the figure with this field is not 0. If 0, it is always logged.
+  int logged_with = 0;
+
+  // The name of the field, which is also the figure's key in metrics.jsonl.
+  const std::string& name() const;
+  // Whether the figure is a count (uint64). Otherwise it is a real number (double).
+  bool IsCount() const;
+  // False if the message does not tell the figure. A figure without presence is always told.
+  bool IsTold(const v1::StepMetrics& metrics) const;
+  bool IsLogged(const v1::StepMetrics& metrics) const;
+  uint64_t Count(const v1::StepMetrics& metrics) const;
+  double Real(const v1::StepMetrics& metrics) const;
+  void Set(uint64_t count, v1::StepMetrics& metrics) const;
+  void Set(double real, v1::StepMetrics& metrics) const;
+  // Copies the figure to the field of the same name in `status`, if there is one.
+  void Show(const v1::StepMetrics& metrics, v1::WorkerStatus& status) const;
+};
+
+// Returns all figures, in the order of their keys in metrics.jsonl.
+std::span<const Figure> StepFigures();
+// Returns the figure with this field of StepMetrics.
+const Figure& StepFigure(int field);
+
+// Merges `more` into `record`. `more` is the later one of the two.
+void MergeMetrics(const v1::StepMetrics& more, v1::StepMetrics& record);
+
+// The seconds that the steps took: data, compute and wait.
+double StepSeconds(const v1::StepMetrics& metrics);
+// The share of the exchange time that was hidden behind computation, 0..1. Absent if no exchange
+// took any time.
+std::optional<double> HiddenShare(const v1::StepMetrics& metrics);
+
+}  // namespace leeway
