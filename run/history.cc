@@ -76,7 +76,7 @@ double EpochOf(const Json& json) {
 }
 
 void TakeFigure(const Json& json, const Figure& figure, v1::StepMetrics& metrics) {
-  const char* const key = figure.name().c_str();
+  const char* const key = figure.name;
   if (figure.IsCount()) {
     figure.Set(LoggedCount(json, key), metrics);
   } else if (figure.most == Figure::kAny) {

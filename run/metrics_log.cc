@@ -53,7 +53,7 @@ std::string MetricsLine(const StepRecord& record, double time) {
   const v1::StepMetrics& metrics = record.metrics;
   Json line = {{"event", "step"}, {"time", time}, {"rank", record.rank}};
   for (const Figure& figure : StepFigures()) {
-    if (figure.IsLogged(metrics)) line[figure.name()] = ValueOf(figure, metrics);
+    if (figure.IsLogged(metrics)) line[figure.name] = ValueOf(figure, metrics);
   }
   // No step of this line counts, so its loss must not be a point of a curve.
   if (metrics.steps() == 0 && metrics.dropped_steps() > 0) line["event"] = "dropped";

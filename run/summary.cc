@@ -1,7 +1,6 @@
 #include "run/summary.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <exception>
 #include <limits>
@@ -110,26 +109,20 @@ std::optional<bool> Flag(const Json& json, const char* key) {
 }
 
 // The figures of worker_times, whose keys are those of metrics.jsonl.
-constexpr std::array kTimes = {
-    v1::StepMetrics::kDataSecondsFieldNumber,     v1::StepMetrics::kComputeSecondsFieldNumber,
-    v1::StepMetrics::kForwardSecondsFieldNumber,  v1::StepMetrics::kBackwardSecondsFieldNumber,
-    v1::StepMetrics::kExchangeSecondsFieldNumber, v1::StepMetrics::kWaitSecondsFieldNumber};
+constexpr const char* kTimes[] = {"data_seconds",     "compute_seconds",  "forward_seconds",
+                                  "backward_seconds", "exchange_seconds", "wait_seconds"};
 
 Json TimesJson(uint32_t rank, const v1::StepMetrics& times) {
   Json json = {{"rank", rank}};
-  for (const int field : kTimes) {
-    const Figure& figure = StepFigure(field);
-    json[figure.name()] = Number(figure.Real(times));
-  }
+  for (const char* const key : kTimes) json[key] = Number(StepFigure(key).Real(times));
   json["hidden_share"] = Number(HiddenShare(times));
   return json;
 }
 
 v1::StepMetrics TimesFrom(const Json& json) {
   v1::StepMetrics times;
-  for (const int field : kTimes) {
-    const Figure& figure = StepFigure(field);
-    figure.Set(Real(json, figure.name().c_str()).value_or(0), times);
+  for (const char* const key : kTimes) {
+    StepFigure(key).Set(Real(json, key).value_or(0), times);
   }
   return times;
 }

@@ -1,14 +1,12 @@
 #include "run/core/figures.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "common/loss_scale.h"
 
 namespace leeway {
 namespace {
 
-using google::protobuf::FieldDescriptor;
 using Step = v1::StepMetrics;
 using enum Merge;
 
@@ -22,39 +20,39 @@ constexpr double kBytesMax = uint64_t{1} << 56;
 constexpr double kSecondsMax = 1e9;
 constexpr double kLossScaleMax = uint64_t{1} << kLossScaleMost;
 
+template <typename Number>
+constexpr Figure::Field<Number> FieldOf(Number (Step::*get)() const, void (Step::*set)(Number)) {
+  return {get, set};
+}
+#define FIELD(name) #name, FieldOf(&Step::name, &Step::set_##name)
+
 // A clock has a limit of its own, the job's (metrics_check.h). A loss may have any value, because
 // training can diverge and the metrics must show that.
 constexpr Figure kStepFigures[] = {
-    {Step::kClockFieldNumber, kNewest},
-    {Step::kEpochFieldNumber, kNewest, kCountMax},
-    {Step::kStepsFieldNumber, kSum, kCountMax},
-    {Step::kExamplesFieldNumber, kSum, kExamplesMax},
-    {Step::kTrainLossFieldNumber, kMean},
-    {Step::kStalenessFieldNumber, kLargest, kCountMax},
-    {Step::kLearningRateFieldNumber, kNewest, 1e30},
-    {Step::kDataSecondsFieldNumber, kSum, kSecondsMax},
-    {Step::kComputeSecondsFieldNumber, kSum, kSecondsMax},
-    {Step::kForwardSecondsFieldNumber, kSum, kSecondsMax},
-    {Step::kBackwardSecondsFieldNumber, kSum, kSecondsMax},
-    {Step::kExchangeSecondsFieldNumber, kSum, kSecondsMax},
-    {Step::kWaitSecondsFieldNumber, kSum, kSecondsMax},
-    {Step::kBytesSentFieldNumber, kSum, kBytesMax},
-    {Step::kBytesReceivedFieldNumber, kSum, kBytesMax},
-    {Step::kDroppedStepsFieldNumber, kSum, kCountMax, Step::kDroppedStepsFieldNumber},
-    {Step::kDroppedExamplesFieldNumber, kSum, kExamplesMax, Step::kDroppedStepsFieldNumber},
-    {Step::kSkippedContributionsFieldNumber, kSum, kCountMax,
-     Step::kSkippedContributionsFieldNumber},
-    {Step::kClippedContributionsFieldNumber, kSum, kCountMax,
-     Step::kClippedContributionsFieldNumber},
-    {Step::kReplacedPicturesFieldNumber, kSum, kExamplesMax, Step::kReplacedPicturesFieldNumber},
+    {FIELD(clock), kNewest},
+    {FIELD(epoch), kNewest, kCountMax},
+    {FIELD(steps), kSum, kCountMax},
+    {FIELD(examples), kSum, kExamplesMax},
+    {FIELD(train_loss), kMean, Figure::kAny, "", &Step::has_train_loss},
+    {FIELD(staleness), kLargest, kCountMax},
+    {FIELD(learning_rate), kNewest, 1e30},
+    {FIELD(data_seconds), kSum, kSecondsMax},
+    {FIELD(compute_seconds), kSum, kSecondsMax},
+    {FIELD(forward_seconds), kSum, kSecondsMax},
+    {FIELD(backward_seconds), kSum, kSecondsMax},
+    {FIELD(exchange_seconds), kSum, kSecondsMax},
+    {FIELD(wait_seconds), kSum, kSecondsMax},
+    {FIELD(bytes_sent), kSum, kBytesMax},
+    {FIELD(bytes_received), kSum, kBytesMax},
+    {FIELD(dropped_steps), kSum, kCountMax, "dropped_steps"},
+    {FIELD(dropped_examples), kSum, kExamplesMax, "dropped_steps"},
+    {FIELD(skipped_contributions), kSum, kCountMax, "skipped_contributions"},
+    {FIELD(clipped_contributions), kSum, kCountMax, "clipped_contributions"},
+    {FIELD(replaced_pictures), kSum, kExamplesMax, "replaced_pictures"},
     // Only a job that trains in fp16 has a loss scale.
-    {Step::kOverflowedStepsFieldNumber, kSum, kCountMax, Step::kLossScaleFieldNumber},
-    {Step::kLossScaleFieldNumber, kNewestKnown, kLossScaleMax, Step::kLossScaleFieldNumber},
+    {FIELD(overflowed_steps), kSum, kCountMax, "loss_scale"},
+    {FIELD(loss_scale), kNewestKnown, kLossScaleMax, "loss_scale"},
 };
-
-const FieldDescriptor& FieldOf(int number) {
-  return *Step::descriptor()->FindFieldByNumber(number);
-}
 
 template <typename Number>
 Number Merged(Merge merge, Number record, Number more) {
@@ -86,41 +84,34 @@ void MergeMean(const Figure& figure, const v1::StepMetrics& more, v1::StepMetric
 
 }  // namespace
 
-const std::string& Figure::name() const { return FieldOf(field).name(); }
-
-bool Figure::IsCount() const {
-  return FieldOf(field).cpp_type() == FieldDescriptor::CPPTYPE_UINT64;
-}
-
 bool Figure::IsTold(const v1::StepMetrics& metrics) const {
-  const FieldDescriptor& told = FieldOf(field);
-  return !told.has_presence() || metrics.GetReflection()->HasField(metrics, &told);
+  return told == nullptr || (metrics.*told)();
 }
 
 bool Figure::IsLogged(const v1::StepMetrics& metrics) const {
-  if (logged_with == 0) return true;
+  if (logged_with.empty()) return true;
   const Figure& other = StepFigure(logged_with);
   return other.IsCount() ? other.Count(metrics) > 0 : other.Real(metrics) > 0;
 }
 
 uint64_t Figure::Count(const v1::StepMetrics& metrics) const {
-  return metrics.GetReflection()->GetUInt64(metrics, &FieldOf(field));
+  return (metrics.*std::get<Field<uint64_t>>(field).get)();
 }
 
 double Figure::Real(const v1::StepMetrics& metrics) const {
-  return metrics.GetReflection()->GetDouble(metrics, &FieldOf(field));
+  return (metrics.*std::get<Field<double>>(field).get)();
 }
 
 void Figure::Set(uint64_t count, v1::StepMetrics& metrics) const {
-  metrics.GetReflection()->SetUInt64(&metrics, &FieldOf(field), count);
+  (metrics.*std::get<Field<uint64_t>>(field).set)(count);
 }
 
 void Figure::Set(double real, v1::StepMetrics& metrics) const {
-  metrics.GetReflection()->SetDouble(&metrics, &FieldOf(field), real);
+  (metrics.*std::get<Field<double>>(field).set)(real);
 }
 
 void Figure::Show(const v1::StepMetrics& metrics, v1::WorkerStatus& status) const {
-  const FieldDescriptor* const shown = v1::WorkerStatus::descriptor()->FindFieldByName(name());
+  const auto* const shown = v1::WorkerStatus::descriptor()->FindFieldByName(name);
   if (shown == nullptr || !IsTold(metrics)) return;
   if (IsCount()) {
     status.GetReflection()->SetUInt64(&status, shown, Count(metrics));
@@ -131,9 +122,8 @@ void Figure::Show(const v1::StepMetrics& metrics, v1::WorkerStatus& status) cons
 
 std::span<const Figure> StepFigures() { return kStepFigures; }
 
-const Figure& StepFigure(int field) {
-  return *std::find_if(std::begin(kStepFigures), std::end(kStepFigures),
-                       [field](const Figure& figure) { return figure.field == field; });
+const Figure& StepFigure(absl::string_view name) {
+  return *std::ranges::find(kStepFigures, name, &Figure::name);
 }
 
 void MergeMetrics(const v1::StepMetrics& more, v1::StepMetrics& record) {
@@ -143,11 +133,12 @@ void MergeMetrics(const v1::StepMetrics& more, v1::StepMetrics& record) {
   }
   for (const Figure& figure : kStepFigures) {
     if (figure.merge == kMean) continue;
-    if (figure.IsCount()) {
-      figure.Set(Merged(figure.merge, figure.Count(record), figure.Count(more)), record);
-    } else {
-      figure.Set(Merged(figure.merge, figure.Real(record), figure.Real(more)), record);
-    }
+    std::visit(
+        [&](const auto& field) {
+          const auto merged = Merged(figure.merge, (record.*field.get)(), (more.*field.get)());
+          (record.*field.set)(merged);
+        },
+        figure.field);
   }
 }
 

@@ -8,8 +8,9 @@
 #include <limits>
 #include <optional>
 #include <span>
-#include <string>
+#include <variant>
 
+#include "absl/strings/string_view.h"
 #include "leeway/v1/coordinator.pb.h"
 
 namespace leeway {
@@ -29,19 +30,24 @@ struct Figure {
   // The limit of a figure that may have any value.
   static constexpr double kAny = std::numeric_limits<double>::infinity();
 
-  // The number of the figure's field.
-  int field = 0;
-  Merge merge = Merge::kSum;
+  template <typename Number>
+  struct Field {
+    Number (v1::StepMetrics::*get)() const;
+    void (v1::StepMetrics::*set)(Number);
+  };
+
+  // The name of the figure's field, which is also its key in metrics.jsonl.
+  const char* name;
+  std::variant<Field<uint64_t>, Field<double>> field;
+  Merge merge;
   // The largest value that a worker can have measured. The smallest one is 0.
   double most = kAny;
-  // The figure is logged only where the figure with this field is not 0. If 0, it is always logged.
-  int logged_with = 0;
+  // The figure is logged only where the figure of this name is not 0. If empty, it is always logged.
+  absl::string_view logged_with = {};
+  // Whether a message tells the figure. If null, it always does.
+  bool (v1::StepMetrics::*told)() const = nullptr;
 
-  // The name of the field, which is also the figure's key in metrics.jsonl.
-  const std::string& name() const;
-  // Whether the figure is a count (uint64). Otherwise it is a real number (double).
-  bool IsCount() const;
-  // False if the message does not tell the figure. A figure without presence is always told.
+  bool IsCount() const { return std::holds_alternative<Field<uint64_t>>(field); }
   bool IsTold(const v1::StepMetrics& metrics) const;
   bool IsLogged(const v1::StepMetrics& metrics) const;
   uint64_t Count(const v1::StepMetrics& metrics) const;
@@ -54,8 +60,7 @@ struct Figure {
 
 // Returns all figures, in the order of their keys in metrics.jsonl.
 std::span<const Figure> StepFigures();
-// Returns the figure with this field of StepMetrics.
-const Figure& StepFigure(int field);
+const Figure& StepFigure(absl::string_view name);
 
 // Merges `more` into `record`. `more` is the later one of the two.
 void MergeMetrics(const v1::StepMetrics& more, v1::StepMetrics& record);

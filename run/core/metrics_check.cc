@@ -14,18 +14,18 @@ class Numbers {
  public:
   explicit Numbers(std::string record) : record_(std::move(record)) {}
 
-  void Count(const std::string& field, uint64_t value, uint64_t most) {
+  void Count(const char* field, uint64_t value, uint64_t most) {
     if (value > most) Refuse(field, absl::StrCat(value), absl::StrCat("at most ", most));
   }
   // False for NaN, too.
-  void Share(const std::string& field, double value, double most) {
+  void Share(const char* field, double value, double most) {
     const bool good = value >= 0 && value <= most;
     if (!good) Refuse(field, absl::StrCat(value), absl::StrCat("0 to ", most));
   }
   const absl::Status& status() const { return status_; }
 
  private:
-  void Refuse(const std::string& field, const std::string& value, const std::string& wanted) {
+  void Refuse(const char* field, const std::string& value, const std::string& wanted) {
     if (!status_.ok()) return;
     status_ = absl::InvalidArgumentError(
         absl::StrCat(record_, ".", field, ": is ", value, ", must be ", wanted));
@@ -36,7 +36,7 @@ class Numbers {
 };
 
 // The limit of a figure of a step.
-uint64_t Most(int field) { return static_cast<uint64_t>(StepFigure(field).most); }
+uint64_t Most(absl::string_view name) { return static_cast<uint64_t>(StepFigure(name).most); }
 
 absl::Status Check(const std::string& record, const v1::StepMetrics& metrics, uint64_t clock) {
   Numbers numbers(record);
@@ -44,9 +44,9 @@ absl::Status Check(const std::string& record, const v1::StepMetrics& metrics, ui
   for (const Figure& figure : StepFigures()) {
     if (figure.most == Figure::kAny) continue;
     if (figure.IsCount()) {
-      numbers.Count(figure.name(), figure.Count(metrics), Most(figure.field));
+      numbers.Count(figure.name, figure.Count(metrics), Most(figure.name));
     } else {
-      numbers.Share(figure.name(), figure.Real(metrics), figure.most);
+      numbers.Share(figure.name, figure.Real(metrics), figure.most);
     }
   }
   return numbers.status();
@@ -56,12 +56,12 @@ absl::Status Check(const std::string& record, const v1::EvaluationMetrics& metri
                    uint64_t clock) {
   Numbers numbers(record);
   numbers.Count("clock", metrics.clock(), clock);
-  numbers.Share("epoch", metrics.epoch(), StepFigure(v1::StepMetrics::kEpochFieldNumber).most);
+  numbers.Share("epoch", metrics.epoch(), StepFigure("epoch").most);
   if (metrics.has_test_accuracy()) numbers.Share("test_accuracy", metrics.test_accuracy(), 1);
   if (metrics.has_test_top5_accuracy()) {
     numbers.Share("test_top5_accuracy", metrics.test_top5_accuracy(), 1);
   }
-  numbers.Count("examples", metrics.examples(), Most(v1::StepMetrics::kExamplesFieldNumber));
+  numbers.Count("examples", metrics.examples(), Most("examples"));
   return numbers.status();
 }
 

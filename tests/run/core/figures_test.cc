@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "run/core/metrics_check.h"
 #include "run/history.h"
 #include "run/metrics_log.h"
@@ -20,8 +21,8 @@ v1::StepMetrics With(double value, const Figure& figure) {
   v1::StepMetrics metrics;
   metrics.set_steps(1);
   metrics.set_examples(1);
-  if (figure.logged_with == v1::StepMetrics::kDroppedStepsFieldNumber) metrics.set_dropped_steps(1);
-  if (figure.logged_with == v1::StepMetrics::kLossScaleFieldNumber) metrics.set_loss_scale(1);
+  if (figure.logged_with == "dropped_steps") metrics.set_dropped_steps(1);
+  if (figure.logged_with == "loss_scale") metrics.set_loss_scale(1);
   figure.IsCount() ? figure.Set(static_cast<uint64_t>(value), metrics) : figure.Set(value, metrics);
   return metrics;
 }
@@ -37,21 +38,20 @@ std::string Refusal(double value, const Figure& figure) {
 }
 
 void CheckFigure(const Figure& figure) {
-  const double most = figure.name() == "clock" ? 1000 : figure.most;
+  const double most = figure.name == absl::string_view("clock") ? 1000 : figure.most;
   CHECK(Refusal(3, figure).empty());
   if (most != Figure::kAny) {
     CHECK(Refusal(most, figure).empty());
-    CHECK_THAT(Refusal(most * 1.01, figure), Contains("." + figure.name() + ": is "));
+    CHECK_THAT(Refusal(most * 1.01, figure), Contains(absl::StrCat(".", figure.name, ": is ")));
     CHECK((figure.IsCount() || !Refusal(-1, figure).empty() && !Refusal(NAN, figure).empty()));
   }
   v1::StepMetrics merged = With(3, figure);
   MergeMetrics(With(figure.merge == Merge::kNewestKnown ? 0 : 2, figure), merged);
-  const double newest = figure.merge == Merge::kNewest ? 2 : 3;
-  const double mean = figure.merge == Merge::kMean ? 2.5 : newest;
-  CHECK(ValueIn(merged, figure) == (figure.merge == Merge::kSum ? 5 : mean));
+  const double one = figure.merge == Merge::kNewest ? 2 : figure.merge == Merge::kMean ? 2.5 : 3;
+  CHECK(ValueIn(merged, figure) == (figure.merge == Merge::kSum ? 5 : one));
   // It is logged and read back, also into the sum over a worker's steps.
   const std::string line = MetricsLine(StepRecord{5, With(3, figure)}, 1.5);
-  CHECK_THAT(line, Contains("\"" + figure.name() + "\":3"));
+  CHECK_THAT(line, Contains(absl::StrCat("\"", figure.name, "\":3")));
   CHECK(ValueIn(ParseHistory(line + "\n").told, figure) == 3);
   CHECK(ValueIn(SumByWorker(ParseHistory(line + "\n")).at(5), figure) == 3);
 }
@@ -61,7 +61,7 @@ TEST_CASE("every field of a step's metrics is checked, merged, logged and read b
   CHECK(StepFigures().size() == static_cast<size_t>(message.field_count()));
   for (int i = 0; i < message.field_count(); ++i) {
     INFO("StepMetrics." << message.field(i)->name() << ", for which figures.cc needs a line");
-    const auto found = std::ranges::find(StepFigures(), message.field(i)->number(), &Figure::field);
+    const auto found = std::ranges::find(StepFigures(), message.field(i)->name(), &Figure::name);
     REQUIRE(found != StepFigures().end());
     CheckFigure(*found);
   }
