@@ -30,10 +30,7 @@ absl::StatusOr<std::string> Exchange::SaveState() const {
     std::copy(context_.weights.begin(), context_.weights.end(), state.vectors[0].data());
   }
   if (state.names.residual) {
-    // The contribution of a clock in progress is not in the state yet.
-    const uint64_t clock =
-        carrier().under_way() ? carrier().clock() : std::numeric_limits<uint64_t>::max();
-    RETURN_IF_ERROR(carrier().ReadResidual(clock, state.vectors.back().span()));
+    RETURN_IF_ERROR(carrier().ReadResidual(state_clock_, state.vectors.back().span()));
   }
   if (context_.program) state.program = kept_;
   return SerializeState(state);

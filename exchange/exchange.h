@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -63,7 +62,8 @@ class Exchange : public ClockExchange {
   // Waits for the weights of these elements.
   virtual absl::StatusOr<bool> Wait(std::span<const ElementRange> elements, Time deadline) = 0;
   // Sets the number of this clock's examples, for blocks that are sent before End. Without this
-  // call, those blocks have the weight of one batch's examples.
+  // call, those blocks have the weight of one batch's examples. After the clock's first block it
+  // has no effect, for a clock has one weight.
   virtual void SetExamples(uint64_t examples) = 0;
   // Sets the factors of the learning rate in this clock's update. Returns UNIMPLEMENTED if some
   // elements are already final, or if the servers do not use a worker's rates.
@@ -123,6 +123,9 @@ class Exchange : public ClockExchange {
   Carrier& carrier() const { return context_.carrier; }
   // Returns true if the worker's weights are its own, and part of its state.
   virtual bool keeps_weights() const { return false; }
+  // Notes that the state is that before `clock`: whatever a later contribution changes, also one
+  // that is encoded and never sent, is not in it. Call it in Begin, and when an exchange is over.
+  void StateIsBefore(uint64_t clock) { state_clock_ = clock; }
   // Returns true, once, if the weights come from a loaded state. Begin then keeps those weights.
   bool TakeLoadedWeights() { return std::exchange(loaded_weights_, false); }
 
@@ -134,6 +137,7 @@ class Exchange : public ClockExchange {
   std::string kept_;
   std::optional<std::string> loaded_;
   bool loaded_weights_ = false;
+  uint64_t state_clock_ = 0;
 };
 
 // Returns UNIMPLEMENTED for an exchange that only Leeway's own workers know.

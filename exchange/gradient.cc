@@ -57,6 +57,7 @@ class GradientExchange : public Exchange {
 
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
     next_ = clock;
+    StateIsBefore(clock);
     return ReadWeights(carrier(), clock, context().weights);
   }
 
@@ -65,6 +66,8 @@ class GradientExchange : public Exchange {
     next_ = clock + 1;
     final_.Reset();
     told_ = {};
+    unknown_.assign(carrier().layout().blocks(), false);
+    kept_back_.clear();
   }
 
   absl::StatusOr<bool> Wait(std::span<const ElementRange> elements, Time deadline) override {
@@ -72,7 +75,9 @@ class GradientExchange : public Exchange {
     return carrier().Await(elements, deadline);
   }
 
-  void SetExamples(uint64_t examples) override { step_.examples = examples; }
+  void SetExamples(uint64_t examples) override {
+    if (!step_.open) step_.examples = examples;
+  }
 
   absl::Status SetRates(ContributionRates rates) override {
     if ((step_.open || told_.size() > 0) && !in_parts_) {
@@ -113,7 +118,8 @@ class GradientExchange : public Exchange {
     if (!step_.open) step_.examples = examples;
     ASSIGN_OR_RETURN(const bool open, Open(deadline));
     if (!open) return false;
-    RETURN_IF_ERROR(guards_ ? SendGuarded() : FinishRest());
+    RETURN_IF_ERROR(FinishRest());
+    if (guards_) RETURN_IF_ERROR(SendGuarded());
     RETURN_IF_ERROR(carrier().Finish());
     return true;
   }
@@ -121,8 +127,10 @@ class GradientExchange : public Exchange {
   absl::StatusOr<bool> SettleUntil(Time deadline) override {
     if (!carrier().under_way()) return true;
     ASSIGN_OR_RETURN(const bool answered, carrier().AwaitAll(deadline));
-    if (answered) context().listener.OnComplete(carrier().End());
-    return answered;
+    if (!answered) return false;
+    context().listener.OnComplete(carrier().End());
+    StateIsBefore(carrier().clock() + 1);
+    return true;
   }
 
   absl::StatusOr<bool> ReadAgain(std::span<float> into, Time deadline) override {
@@ -179,22 +187,35 @@ class GradientExchange : public Exchange {
                                                    "already final"));
   }
 
-  // Checks the elements, and sends the blocks that are complete with them.
+  // Sends the blocks that are complete with these elements.
   absl::Status Finish(std::span<const ElementRange> elements, bool known_finite) {
-    const std::vector<BlockRange> complete = final_.Add(elements);
-    if (guards_) return absl::OkStatus();
-    for (const ElementRange& range : elements) {
-      if (known_finite) break;
-      RETURN_IF_ERROR(CheckFinite(context().schema, "the gradient", range.offset,
-                                  contribution_.span().subspan(range.offset, range.count)));
+    if (!known_finite) NoteUnknown(elements);
+    for (const BlockRange& blocks : final_.Add(elements)) {
+      if (guards_) {
+        kept_back_.push_back(blocks);
+      } else {
+        RETURN_IF_ERROR(Send(blocks));
+      }
     }
-    for (const BlockRange& blocks : complete) RETURN_IF_ERROR(Send(blocks));
     return absl::OkStatus();
+  }
+
+  void NoteUnknown(std::span<const ElementRange> elements) {
+    for (const ElementRange& range : elements) {
+      const BlockRange blocks = BlocksOf(carrier().layout(), range);
+      std::fill_n(unknown_.begin() + blocks.first, blocks.count, true);
+    }
   }
 
   absl::Status Send(const BlockRange& blocks) {
     RETURN_IF_ERROR(Open(Time::max()).status());
-    MakeMeans(ElementsOf(carrier().layout(), blocks));
+    const ElementRange range = ElementsOf(carrier().layout(), blocks);
+    const auto unknown = unknown_.begin() + blocks.first;
+    if (std::find(unknown, unknown + blocks.count, true) != unknown + blocks.count) {
+      RETURN_IF_ERROR(CheckFinite(context().schema, "the gradient", range.offset,
+                                  contribution_.span().subspan(range.offset, range.count)));
+    }
+    MakeMeans(range);
     carrier().Contribute(blocks, step_.examples, step_.rates, contribution_.span(),
                          context().weights);
     return absl::OkStatus();
@@ -226,8 +247,10 @@ class GradientExchange : public Exchange {
                        GuardGradient(context().job.exchange(), context().schema, values));
     }
     if (!left_out()) MakeMeans({0, values.size()});
-    carrier().Contribute({0, carrier().layout().blocks()}, left_out() ? 0 : step_.examples,
-                         step_.rates, values, context().weights);
+    for (const BlockRange& blocks : kept_back_) {
+      carrier().Contribute(blocks, left_out() ? 0 : step_.examples, step_.rates, values,
+                           context().weights);
+    }
     return absl::OkStatus();
   }
 
@@ -240,6 +263,11 @@ class GradientExchange : public Exchange {
   FinalBlocks final_;
   // The elements that were declared final.
   IntervalSet told_;
+  // Whether some part of a block may not be finite, for each block.
+  std::vector<bool> unknown_;
+  // With a guard: the blocks that are kept back until the whole gradient is checked, in the order
+  // in which they would have left.
+  std::vector<BlockRange> kept_back_;
   // The clock after the current or latest one.
   uint64_t next_ = 0;
 };

@@ -25,7 +25,9 @@ std::string Describe(const KeptState& state) {
   if (!state.counts.empty()) {
     parts.push_back(absl::StrCat("counts of ", state.counts.size(), " groups of blocks"));
   }
-  return absl::StrCat(state.names.exchange, ": ", parts.empty() ? "nothing" : List(parts));
+  const std::string& exchange = state.names.exchange;
+  return absl::StrCat(exchange.empty() ? "a program" : exchange, ": ",
+                      parts.empty() ? "nothing" : List(parts));
 }
 
 // Moves what was read, part by part, into the state of this job, which may keep other parts.

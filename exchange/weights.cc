@@ -26,6 +26,7 @@ class WeightExchange : public Exchange {
 
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
     ASSIGN_OR_RETURN(const uint64_t version, ReadWeights(carrier(), clock, answer_.span()));
+    StateIsBefore(clock);
     // An elastic worker goes on from its own weights, if it has them.
     if (!TakeLoadedWeights()) std::copy_n(answer_.data(), answer_.size(), context().weights.data());
     return version;
@@ -49,6 +50,7 @@ class WeightExchange : public Exchange {
     ASSIGN_OR_RETURN(const bool answered, carrier().AwaitAll(deadline));
     if (!answered) return false;
     context().listener.OnComplete(carrier().End());
+    StateIsBefore(clock_ + 1);
     TakeAnswer();
     return true;
   }

@@ -44,7 +44,7 @@ struct MemoryTable {
 };
 
 // All workers are on one thread, so a wait that cannot end yet returns at once.
-class MemoryCarrier final : public Carrier {
+class MemoryCarrier : public Carrier {
  public:
   explicit MemoryCarrier(MemoryTable& table) : table_(table) {}
 

@@ -79,5 +79,69 @@ TEST_CASE("two workers exchange the change of their weights through memory") {
   }
 }
 
+// Keeps a residual, and notes before which clock's contribution it is read.
+class ResidualCarrier : public testing::MemoryCarrier {
+ public:
+  using MemoryCarrier::MemoryCarrier;
+  bool keeps_residual() const override { return true; }
+  absl::Status ReadResidual(uint64_t clock, std::span<float>) const override {
+    read_before = clock;
+    return absl::OkStatus();
+  }
+  mutable uint64_t read_before = 0;
+};
+
+struct UntilTwo : ExchangeListener {
+  absl::Status OnBegin(uint64_t clock) override {
+    return clock < 2 ? absl::OkStatus() : absl::CancelledError("the end");
+  }
+};
+
+// A device may have encoded a contribution whose exchange then does not begin.
+TEST_CASE("the state that is saved has no contribution that did not count") {
+  testing::MemoryTable table(*BlockLayout::FromWire(kTotal, 1, 4), 2, std::vector<float>(6, 10));
+  ResidualCarrier carrier(table);
+  testing::MemoryCarrier other(table);
+  v1::TrainingJob job;
+  job.mutable_exchange()->mutable_gradient();
+  v1::ModelSchema schema;
+  schema.set_total(kTotal);
+  v1::JobLength length;
+  UntilTwo listener;
+  FloatBuffer weights(kTotal), zeros(kTotal);
+  const auto exchange = *MakeExchange({.job = job,
+                                       .schema = schema,
+                                       .length = length,
+                                       .carrier = carrier,
+                                       .listener = listener,
+                                       .weights = weights.span()});
+  const auto state_before = [&] {
+    REQUIRE(exchange->SaveState().ok());
+    return carrier.read_before;
+  };
+  REQUIRE(exchange->Begin(0).ok());
+  for (uint64_t clock = 0; clock < 2; ++clock) {
+    exchange->StartClock(clock);
+    CHECK(state_before() == clock);
+    REQUIRE(*exchange->End(1, kForever));
+    CHECK(state_before() == clock);
+    other.Begin(clock);
+    other.Contribute({0, 2}, 1, nullptr, zeros.span(), zeros.span());
+    if (clock == 0) {
+      REQUIRE(*exchange->SettleUntil(kForever));
+      CHECK(state_before() == 1);
+    }
+  }
+  SECTION("abandoned") {
+    exchange->Abandon();
+    CHECK(state_before() == 1);
+  }
+  SECTION("not begun") {
+    exchange->StartClock(2);
+    CHECK(absl::IsCancelled(exchange->End(1, kForever).status()));
+    CHECK(state_before() == 2);
+  }
+}
+
 }  // namespace
 }  // namespace leeway::memory_carrier
