@@ -9,7 +9,7 @@ set_target_properties(leeway_client PROPERTIES EXPORT_NAME client)
 set_target_properties(leeway_job PROPERTIES EXPORT_NAME job)
 install(TARGETS ${client_targets} EXPORT leeway ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/leeway)
 install(EXPORT leeway NAMESPACE leeway:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/leeway)
-foreach(folder client common config exchange library plugin run)
+foreach(folder client common config exchange library plugin)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/leeway
     FILES_MATCHING PATTERN "*.h")
 endforeach()

@@ -33,7 +33,7 @@ def _servers_of_tensorflow(text: str) -> bool:
 
 def has_coordinator(environment: Mapping[str, str] = os.environ) -> bool:
     """True if the environment names a coordinator (docs/operations.md, Places from the environment). Raises
-    InvalidArgument if the environment sets a worker's rank but no coordinator, because several such processes would
+    InvalidArgument if the environment sets a worker's rank or role but no coordinator, because several such processes would
     each train alone."""
     if environment.get("LEEWAY_COORDINATOR") or _servers_of_tensorflow(environment.get("TF_CONFIG", "")):
         return True
@@ -42,6 +42,9 @@ def has_coordinator(environment: Mapping[str, str] = os.environ) -> bool:
     if environment.get("WORLD_SIZE", "1") not in ("", "1"):
         raise InvalidArgument(f"WORLD_SIZE is {environment['WORLD_SIZE']}, but LEEWAY_COORDINATOR is not set: the "
                               "processes would each train alone. Set it to HOST:PORT of server 0")
+    if environment.get("DMLC_ROLE"):
+        raise InvalidArgument("DMLC_ROLE is set, but LEEWAY_COORDINATOR is not: Leeway does not read DMLC's variables. "
+                              "Set it to HOST:PORT of server 0")
     return False
 
 

@@ -19,8 +19,8 @@ TYPE = re.compile(r"^(?:class|struct|enum class) [A-Z]\w*(?: final)?(?: :.*)?(?:
 COMMAND = re.compile(r"\bapp\.add_subcommand\(")
 
 LIMITS = {
-    "lines of the product": 110755,
-    "lines of the tests": 98908,
+    "lines of the product": 110758,
+    "lines of the tests": 98909,
     "types in the product": 996,
     "keys of a job": 333,
     "commands": 17,

@@ -198,6 +198,7 @@ class Misuse(unittest.TestCase):
         self.assertTrue(has_coordinator({"TF_CONFIG": json.dumps({"cluster": {"ps": ["a:1"]}})}))
         for nothing in ({}, {"TF_CONFIG": "{"}, {"TF_CONFIG": "[]"}, {"WORLD_SIZE": "1"}):
             self.assertFalse(has_coordinator(nothing))
+        self.refused(leeway.InvalidArgument, "DMLC_ROLE is set", lambda: has_coordinator({"DMLC_ROLE": "worker"}))
 
     def test_exit_codes_are_the_library_s(self):
         try:
