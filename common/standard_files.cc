@@ -1,8 +1,8 @@
 // Opens /dev/null in place of a standard input, output or error that is closed, in every program.
 // Otherwise the next file or socket would get its number, and whatever is printed would go there.
 //
-// This runs before the libraries are initialised, because they open files then (gRPC an eventfd). It
-// also runs before the sanitizers are ready, so it uses system calls only.
+// This runs before the libraries are initialised, because they open files then (gRPC an eventfd).
+// It also runs before the sanitizers are ready, so it uses system calls only.
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -46,8 +46,8 @@ struct ExchangeContext {
 };
 
 // Functions with a deadline return false if the deadline came first; the same call, made again,
-// goes on with what is in progress. Functions return the errors of the listener and the carrier, and
-// OUT_OF_RANGE, naming the tensor, for values that are not finite. Not thread-safe.
+// goes on with what is in progress. Functions return the errors of the listener and the carrier,
+// and OUT_OF_RANGE, naming the tensor, for values that are not finite. Not thread-safe.
 class Exchange : public ClockExchange {
  public:
   explicit Exchange(const ExchangeContext& context) : context_(context) {}

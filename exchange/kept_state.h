@@ -50,9 +50,9 @@ struct KeptState {
 std::string SerializeState(const KeptState& state);
 // Reads the state of a worker whose model has `elements`. The state that an older build saved for
 // another program has an empty name of its exchange. Returns nothing if an older build saved the
-// state of a worker of Leeway's, because such states have no names. Returns INVALID_ARGUMENT for the state of another
-// model, a newer version, a wrong length, invalid names, an impossible loss scale, or values that
-// are not finite.
+// state of a worker of Leeway's, because such states have no names. Returns INVALID_ARGUMENT for
+// the state of another model, a newer version, a wrong length, invalid names, an impossible loss
+// scale, or values that are not finite.
 absl::StatusOr<std::optional<KeptState>> ReadState(const std::string& bytes, uint64_t elements);
 
 }  // namespace leeway

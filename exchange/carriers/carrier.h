@@ -88,7 +88,8 @@ class Carrier {
   virtual void UndoResidual(uint64_t clock) {}
   // How contributions are encoded. Null if they are not encoded.
   virtual const CodecPlan* codec_plan() const { return nullptr; }
-  // Makes `encoder`, which outlives the carrier's calls, encode contributions and keep the residual.
+  // Makes `encoder`, which outlives the carrier's calls, encode contributions and keep the
+  // residual.
   virtual void EncodeBy(ContributionEncoder& encoder) {}
 };
 

@@ -42,7 +42,8 @@ struct Figure {
   Merge merge;
   // The largest value that a worker can have measured. The smallest one is 0.
   double most = kAny;
-  // The figure is logged only where the figure of this name is not 0. If empty, it is always logged.
+  // The figure is logged only where the figure of this name is not 0. If empty, it is always
+  // logged.
   absl::string_view logged_with = {};
   // Whether a message tells the figure. If null, it always does.
   bool (v1::StepMetrics::*told)() const = nullptr;

@@ -19,10 +19,11 @@ struct ServerEnd {
 
 // Returns how a server ends that could not join the job because of `joined`.
 ServerEnd EndOf(const absl::Status& joined);
-// Returns how a server ends whose job has ended with `outcome`. `message` is the cause of a failure.
+// Returns how a server ends whose job has ended with `outcome`. `message` is the cause of a
+// failure.
 ServerEnd EndOf(v1::JobState outcome, const std::string& message);
-// Returns how server 0 ends if its job has failed because of `message`. `record` is the job's newest
-// record, or null if it is not known.
+// Returns how server 0 ends if its job has failed because of `message`. `record` is the job's
+// newest record, or null if it is not known.
 ServerEnd EndOfFailed(const std::string& message, const v1::CoordinatorRecord* record);
 
 }  // namespace leeway

@@ -13,6 +13,7 @@
 #include "exchange/carriers/host_group_carrier.h"
 #include "tests/catch.h"
 #include "tests/client/fake_servers.h"
+#include "tests/exchange/small_schema.h"
 
 namespace leeway::exchange {
 namespace {
@@ -22,20 +23,8 @@ constexpr double kMomentum = 0.1;
 
 // Five trained elements in two tensors, and an averaged one; blocks of four.
 v1::ModelSchema Schema() {
-  v1::ModelSchema schema;
-  const auto add = [&](const char* name, uint64_t offset, uint64_t size) {
-    v1::TensorSpec* tensor = schema.add_tensors();
-    tensor->set_name(name);
-    tensor->set_offset(offset);
-    tensor->add_shape(size);
-  };
-  add("dense/weight", 0, 3);
-  add("dense/bias", 3, 2);
-  add("norm/mean", 5, 1);
-  schema.mutable_tensors(2)->set_momentum(kMomentum);
-  schema.set_trained(5);
-  schema.set_total(6);
-  return schema;
+  return testing::SmallSchema(
+      {{"dense/weight", 3}, {"dense/bias", 2}, {"norm/mean", 1, kMomentum}});
 }
 
 class Notes : public ExchangeListener {

@@ -5,25 +5,15 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/exchange/small_schema.h"
 
 namespace leeway::gradient_guard {
 namespace {
 
 // Four trained elements in two tensors, and an averaged one.
 v1::ModelSchema Schema() {
-  v1::ModelSchema schema;
-  const auto add = [&](const char* name, uint64_t offset, uint64_t size) {
-    v1::TensorSpec* tensor = schema.add_tensors();
-    tensor->set_name(name);
-    tensor->set_offset(offset);
-    tensor->add_shape(size);
-  };
-  add("dense_0/weight", 0, 3);
-  add("dense_0/bias", 3, 1);
-  add("batch_norm_1/mean", 4, 1);
-  schema.set_trained(4);
-  schema.set_total(5);
-  return schema;
+  return testing::SmallSchema(
+      {{"dense_0/weight", 3}, {"dense_0/bias", 1}, {"batch_norm_1/mean", 1, 0.1}});
 }
 
 v1::Exchange Choice(v1::BadGradient on_bad, double max_norm = 0) {

@@ -20,7 +20,7 @@ COMMAND = re.compile(r"\bapp\.add_subcommand\(")
 
 LIMITS = {
     "lines of the product": 110758,
-    "lines of the tests": 98909,
+    "lines of the tests": 98915,
     "types in the product": 996,
     "keys of a job": 333,
     "commands": 17,

@@ -51,6 +51,7 @@ BANNED_IN_TESTS = [
     (re.compile(r"\bWARN\("), "a test that cannot run says SKIP(why), or it counts as passed; a remark is INFO"),
 ]
 LINES_MAX = 500
+COLUMNS_MAX = 100
 # It needs sources that are not ours: a script builds it, and names it.
 BUILT_BY = {"tests/bench/peers/pslite_bench.cc": "tests/bench/peers/pslite.py",
             "plugin/example/example.cc": "tests/training/plugins.py"}
@@ -112,6 +113,8 @@ def check_line(path, line):
         yield "CUDA belongs in the module only: all else is built without the toolkit"
     if product and folder.endswith("/" + PURE) and IMPURE.search(line):
         yield "a core is pure: no threads, clocks, randomness, I/O or floats"
+    if len(line) > COLUMNS_MAX and line.lstrip().startswith("//") and "http" not in line:
+        yield f"a comment has at most {COLUMNS_MAX} columns, and clang-format leaves comments as they are"
     for pattern, why in BANNED:
         if product and path != "common/identity.cc" and pattern.search(line):
             yield f"'{pattern.search(line).group(0)}': {why}"
@@ -253,6 +256,7 @@ def self_test():
         "tests/a_test.cc": "std::this_thread::sleep_for(x);",
         "tests/b_test.cc": 'WARN("skipped: no data");',
         "common/b.h": "int x;",
+        "common/c.cc": "// " + "A long comment. " * 7,
         "server/b.cc": 'absl::StrCat("a job with ", shards, " shards");',
     }
     missed = [path for path, text in bad.items() if not list(check_text(path, text + "\n"))]

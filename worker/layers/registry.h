@@ -1,8 +1,8 @@
 // The registry of layers. To add a layer:
 //   1. Add a message to the oneof of proto/leeway/v1/job.proto's Layer. Its name there is its
 //      `type` in YAML.
-//   2. Add one file to this folder with a class and a function like those below. dropout.cc is a short
-//      example.
+//   2. Add one file to this folder with a class and a function like those below. dropout.cc is a
+//      short example.
 //   3. Add the function's name here, and its line to registry.cc.
 #pragma once
 

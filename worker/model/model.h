@@ -157,7 +157,8 @@ class Model {
   // Queues the copy of these elements to the host. The returned event is done when they have
   // arrived.
   StreamEvent ContributionDown(std::span<const ElementRange> elements);
-  // Computes the batch's loss into transfers_.loss(), and the gradient `dscores` with the loss scale.
+  // Computes the batch's loss into transfers_.loss(), and the gradient `dscores` with the loss
+  // scale.
   absl::StatusOr<StreamEvent> LossDown(const Examples& examples, const float* scores,
                                        float* dscores);
   // Combines the gradients for the labels and for the other labels, weighted by their shares.
@@ -178,7 +179,8 @@ class Model {
   void ForwardJoin(size_t node, const Examples& examples);
   void BackwardJoin(const GradientStep& step, size_t which, size_t batch);
   // A layer is computed panel by panel or at once, which the backend decides. Copies are always
-  // panel by panel. Products returns the number of products of a node. PanelOf returns the value of Pass::panel for a product.
+  // panel by panel. Products returns the number of products of a node. PanelOf returns the value of
+  // Pass::panel for a product.
   size_t Products(size_t node) const {
     return backend_.cuts_products() ? layout_.panels(node).size() : 1;
   }

@@ -33,8 +33,8 @@ struct RunnerContext {
   Backend& backend;
   StepRunner& steps;
   ExchangeListener& listener;
-  // Encodes contributions on the backend. MakeClockRunner sets this field. If it is null, the carrier
-  // encodes, or nothing is encoded.
+  // Encodes contributions on the backend. MakeClockRunner sets this field. If it is null, the
+  // carrier encodes, or nothing is encoded.
   std::shared_ptr<DeviceEncoder> encoder = nullptr;
   // The number of elements of a whole vector that cross a device's bus in one copy. This number is
   // large enough for the bus's full rate. It is small beside a model that takes long to cross the
@@ -91,13 +91,13 @@ class ClockRunner {
   //
   // Returns OUT_OF_RANGE, naming worker, clock and tensor, if a loss or a value is not finite,
   // unless the job leaves such values out. A bad block is not sent, but other blocks of the clock
-  // may have been sent. Also returns the errors of the listener, the carrier and the steps. After an
-  // error only SaveState and Abandon may be called; SaveState then saves the state before the
+  // may have been sent. Also returns the errors of the listener, the carrier and the steps. After
+  // an error only SaveState and Abandon may be called; SaveState then saves the state before the
   // clock.
   virtual absl::StatusOr<ClockReport> Run(const ClockSpan& span) = 0;
 
   // Returns the weights of the others, as last read. Evaluation uses them.
-  virtual std::span<const float> weights() const = 0;
+  virtual std::span<const float> weights() = 0;
 };
 
 absl::StatusOr<std::unique_ptr<ClockRunner>> MakeClockRunner(const RunnerContext& context);

@@ -64,7 +64,7 @@ class DeltaRunner : public LocalRunner {
   }
 
  private:
-  const FlatVector& answered() const override { return vectors_.start; }
+  FlatVector& answered() override { return vectors_.start; }
 
   // Computes the contribution on the device. Returns whether it is known to be finite.
   absl::StatusOr<bool> MakeContribution() {

@@ -66,7 +66,7 @@ class ElasticRunner : public LocalRunner {
   }
 
  private:
-  const FlatVector& answered() const override { return vectors_.centre; }
+  FlatVector& answered() override { return vectors_.centre; }
   FlatVector& local() { return training().own(0); }
 
   // These elements hold running values. The force applies to them as it does to the weights.

@@ -57,7 +57,7 @@ class GradientRunner : public ClockRunner, private TrainObserver {
   }
 
   ClockExchange& exchange() override { return *exchange_; }
-  std::span<const float> weights() const override { return weights_.span(); }
+  std::span<const float> weights() override { return weights_.span(); }
 
   absl::StatusOr<ClockReport> Run(const ClockSpan& span) override {
     ClockReport report;

@@ -18,7 +18,7 @@ class LocalRunner : public ClockRunner, protected ClockExchange {
       : context_(context), training_(std::move(training)) {}
 
   ClockExchange& exchange() final { return *this; }
-  std::span<const float> weights() const final { return answered().host(); }
+  std::span<const float> weights() final { return answered().host(); }
 
   absl::Status ReadLatest() final { return context_.carrier.ReadLatest(answered().host()); }
   absl::StatusOr<std::string> SaveState() const final { return training_.Save(); }
@@ -26,14 +26,10 @@ class LocalRunner : public ClockRunner, protected ClockExchange {
 
  protected:
   // What the others answered last.
-  virtual const FlatVector& answered() const = 0;
-  FlatVector& answered() {
-    return const_cast<FlatVector&>(static_cast<const LocalRunner*>(this)->answered());
-  }
+  virtual FlatVector& answered() = 0;
   const RunnerContext& context() const { return context_; }
   Backend& backend() const { return context_.backend; }
   LocalTraining& training() { return training_; }
-  const LocalTraining& training() const { return training_; }
 
  private:
   const RunnerContext context_;

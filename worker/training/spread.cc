@@ -105,10 +105,7 @@ class SpreadRunner : public LocalRunner {
 
  private:
   FlatVector& local() { return training().own(0); }
-  const FlatVector& answered() const override {
-    return alpha_ ? vectors_.centre : training().own(1);
-  }
-  using LocalRunner::answered;
+  FlatVector& answered() override { return alpha_ ? vectors_.centre : training().own(1); }
 
   // Moves the local weights to the new answers. `before` holds the answers from which the worker
   // last moved away. The worker's own change stays the same. If the answers are the same, the

@@ -24,9 +24,9 @@ struct AutoBasis {
 // Not thread-safe.
 class LinkBook {
  public:
-  // A worker's probe (client/transport/link_probe.h) on one processor moves about this number of bytes a
-  // second, however fast the link is. A measurement at or above this shows the processor's speed,
-  // not the link's.
+  // A worker's probe (client/transport/link_probe.h) on one processor moves about this number of
+  // bytes a second, however fast the link is. A measurement at or above this shows the processor's
+  // speed, not the link's.
   static constexpr double kProbeMax = 500e6;
   static constexpr double kOneHost = std::numeric_limits<double>::infinity();
 

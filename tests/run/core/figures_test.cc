@@ -1,5 +1,5 @@
-// A new figure of a step is a field of v1::StepMetrics and a line of the table. All else follows, and
-// is shown here for each field of the message: this file stays as it is.
+// A new figure of a step is a field of v1::StepMetrics and a line of the table. All else follows,
+// and is shown here for each field of the message: this file stays as it is.
 #include "run/core/figures.h"
 
 #include <algorithm>

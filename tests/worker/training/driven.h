@@ -34,7 +34,7 @@ class Driven {
   absl::Status ReadLatest() { return runner_->exchange().ReadLatest(); }
   absl::StatusOr<std::string> SaveState() { return runner_->exchange().SaveState(); }
   absl::Status LoadState(const std::string& bytes) { return runner_->exchange().LoadState(bytes); }
-  std::span<const float> weights() const { return runner_->weights(); }
+  std::span<const float> weights() { return runner_->weights(); }
 
  private:
   Driven(std::unique_ptr<Carrier> carrier, std::unique_ptr<ClockRunner> runner)

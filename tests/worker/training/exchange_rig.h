@@ -12,6 +12,7 @@
 #include "common/status.h"
 #include "tests/catch.h"
 #include "tests/client/fake_servers.h"
+#include "tests/exchange/small_schema.h"
 #include "tests/worker/training/driven.h"
 #include "worker/compute/eigen/eigen_backend.h"
 #include "worker/training/clock_runner.h"
@@ -24,19 +25,8 @@ inline constexpr uint64_t kTotal = 6;
 inline constexpr double kMomentum = 0.1;
 
 inline v1::ModelSchema Schema() {
-  v1::ModelSchema schema;
-  const auto add = [&](const char* name, uint64_t offset) {
-    v1::TensorSpec* tensor = schema.add_tensors();
-    tensor->set_name(name);
-    tensor->set_offset(offset);
-  };
-  add("dense_0/weight", 0);
-  add("dense_0/bias", 3);
-  add("batch_norm_1/mean", 5);
-  schema.mutable_tensors(2)->set_momentum(kMomentum);
-  schema.set_trained(kTrained);
-  schema.set_total(kTotal);
-  return schema;
+  return SmallSchema(
+      {{"dense_0/weight", 3}, {"dense_0/bias", 2}, {"batch_norm_1/mean", 1, kMomentum}});
 }
 
 // Steps by arithmetic: the gradient of step t is g(t) in every element, of n(t) examples, and the
