@@ -9,11 +9,15 @@
 #include "config/external.h"
 #include "config/length.h"
 #include "config/shards.h"
+#include "config/topology.h"
 
 namespace leeway {
 namespace {
 
 using Faults = std::vector<Fault>;
+
+// The largest number of workers that hold blocks, as of servers (servers.count).
+constexpr uint32_t kPeersMax = 4096;
 
 void CheckElastic(const v1::TrainingJob& job, Faults& faults) {
   const v1::ElasticExchange& elastic = job.exchange().elastic();
@@ -183,8 +187,33 @@ void CheckServersRange(const v1::Servers& servers, Faults& faults) {
   }
 }
 
-void CheckServers(const v1::TrainingJob& job, Faults& faults) {
+void CheckAllReduce(const v1::TrainingJob& job, Faults& faults) {
   const v1::Servers& servers = job.servers();
+  const uint32_t workers = job.workers().count();
+  if (job.exchange().has_elastic()) {
+    faults.push_back(
+        {"topology",
+         "all_reduce goes with gradient and delta exchanges: an elastic one pulls the "
+         "workers to weights that they do not all have; use topology: {type: servers}"});
+  }
+  if (job.consistency().mode() != v1::CONSISTENCY_MODE_SYNC) {
+    faults.push_back({"topology",
+                      "all_reduce goes with consistency.mode sync only, because each sum needs all "
+                      "workers; use mode: sync, or topology: {type: servers}"});
+  }
+  if (workers > kPeersMax) {
+    faults.push_back({"workers.count", absl::StrCat("must be at most ", kPeersMax,
+                                                    " with topology.type all_reduce")});
+  }
+  if (servers.replicas() > workers) {
+    faults.push_back(
+        {"servers.replicas", absl::StrCat("must be at most workers.count (", workers,
+                                          ") with topology.type all_reduce: a block's holders are "
+                                          "different workers")});
+  }
+}
+
+void CheckNumberOfServers(const v1::Servers& servers, Faults& faults) {
   if (servers.shards() > 0 && servers.shards() < servers.count()) {
     faults.push_back(
         {"servers.shards", absl::StrCat("must be 0, or at least servers.count (", servers.count(),
@@ -196,9 +225,14 @@ void CheckServers(const v1::TrainingJob& job, Faults& faults) {
                                           "): each holder of a block is a server of its own")});
   }
   CheckServersRange(servers, faults);
+}
+
+void CheckServers(const v1::TrainingJob& job, Faults& faults) {
+  const v1::Servers& servers = job.servers();
+  WorkersHoldBlocks(job) ? CheckAllReduce(job, faults) : CheckNumberOfServers(servers, faults);
   const uint64_t vectors = StateVectors(job);
   const bool replicated = servers.replicas() > 1;
-  const bool travels = replicated || ShardsOf(job) > servers.count();
+  const bool travels = replicated || ShardsOf(job) > ServersOf(job);
   if (travels && vectors * servers.block_bytes() > kStateBytesMax) {
     faults.push_back({"servers.block_bytes",
                       absl::StrCat("must be at most ", kStateBytesMax / vectors, " with ",

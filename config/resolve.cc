@@ -13,6 +13,7 @@
 #include "config/model/named_models.h"
 #include "config/problems.h"
 #include "config/schema.h"
+#include "config/topology.h"
 #include "config/yaml_tree.h"
 
 namespace leeway {
@@ -120,6 +121,14 @@ void ResolveTables(v1::Data& data) {
   if (data.test().csv().has_label()) data.mutable_test()->mutable_csv()->clear_label_column();
 }
 
+// The workers are the servers, so the number of servers has no effect.
+void ResolveAllReduce(v1::Servers& servers) {
+  servers.set_count(1);
+  servers.set_shards(0);
+  servers.set_max(0);
+  servers.set_min(0);
+}
+
 // Clears keys without effect, and types with their usual value, so that a job has the same YAML and
 // digest as in versions without external jobs.
 void ClearIdle(v1::TrainingJob& job) {
@@ -155,6 +164,7 @@ absl::Status ResolveJob(v1::TrainingJob& job) {
   if (job.consistency().mode() != v1::CONSISTENCY_MODE_BOUNDED) {
     job.mutable_consistency()->clear_staleness();
   }
+  if (WorkersHoldBlocks(job)) ResolveAllReduce(*job.mutable_servers());
   ClearIdle(job);
   return absl::OkStatus();
 }

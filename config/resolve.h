@@ -11,6 +11,7 @@ namespace leeway {
 //   removed.
 // - The alpha of an elastic exchange is 0.9 / workers.count.
 // - A pool's stride is its size.
+// - With topology.type all_reduce, the number of servers is removed.
 // - A staleness is removed unless the mode is `bounded`.
 // - In an external job, the keys for reading data stay absent. In other jobs the types `layers` and
 //   `files` stay absent, because they are the usual ones.

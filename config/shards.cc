@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/external.h"
+#include "config/topology.h"
 #include "plugin/leeway/plugin.h"
 
 namespace leeway {
@@ -25,12 +26,15 @@ bool SendsChanges(const v1::Compression& compression) {
 
 uint32_t ShardsOf(const v1::TrainingJob& job) {
   const v1::Servers& servers = job.servers();
+  if (WorkersHoldBlocks(job)) return job.workers().count();
   return servers.shards() == 0 ? std::max(servers.count(), servers.max()) : servers.shards();
 }
 
+uint32_t ServersMost(const v1::TrainingJob& job) { return FirstHolderOf(job) + ShardsOf(job); }
+
 uint32_t ServersMin(const v1::TrainingJob& job) {
   const v1::Servers& servers = job.servers();
-  return servers.min() == 0 ? servers.count() : servers.min();
+  return servers.min() == 0 ? ServersOf(job) : servers.min();
 }
 
 uint64_t StateVectors(const v1::TrainingJob& job) {

@@ -8,8 +8,12 @@
 
 namespace leeway {
 
-// Returns servers.shards or its default. Block i is in shard i modulo this number.
+// Returns servers.shards or its default. If workers hold the blocks, each has one shard. Block i is
+// in shard i modulo this number.
 uint32_t ShardsOf(const v1::TrainingJob& job);
+// Returns the largest number of servers that the job can have. Each has a shard, except a
+// coordinator that holds none.
+uint32_t ServersMost(const v1::TrainingJob& job);
 // Returns servers.min or its default.
 uint32_t ServersMin(const v1::TrainingJob& job);
 

@@ -19,6 +19,7 @@
 #include "library/health.h"
 #include "library/job.h"
 #include "library/schema.h"
+#include "peer/peer.h"
 
 namespace {
 
@@ -98,6 +99,9 @@ absl::StatusOr<std::vector<JobTensor>> TensorsFrom(const leeway_join_options& op
 
 absl::StatusOr<JobOptions> OptionsFrom(const leeway_join_options& from) {
   JobOptions options;
+  options.hold_blocks = [](const leeway::HolderPlace& place) {
+    return leeway::StartPeer(leeway::CompletedFromEnvironment({}), place);
+  };
   if (from.coordinator != nullptr) options.coordinator = from.coordinator;
   if (from.rank >= 0) {
     if (from.rank > UINT32_MAX) return absl::InvalidArgumentError("rank is too large");

@@ -216,7 +216,11 @@ class JoinedJob final : public Job {
       if (ready.ok() && !*ready) return false;
       if (reason != Reason::kFailed) RETURN_IF_ERROR(Expect(Phase::kBetween, "Leave"));
       phase_ = Phase::kLeaving;
-      slow_.Start([this, reason, message] { return SayLeave(reason, message); });
+      slow_.Start([this, reason, message]() -> absl::Status {
+        RETURN_IF_ERROR(SayLeave(reason, message));
+        if (reason != Reason::kFailed) registrar_->AwaitEnd();
+        return absl::OkStatus();
+      });
     }
     return FinishLeaving(deadline);
   }

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/participant/block_holder.h"
 #include "common/clock.h"
 
 namespace leeway {
@@ -48,6 +49,9 @@ struct JobOptions {
   // The model's own optimizer, in the YAML of a job's `update`. Empty if it is not known.
   std::string update;
   double start_seconds = 120;
+  // Starts the server in this process, for jobs whose workers hold blocks (topology.type:
+  // all_reduce). If null, such a job is refused.
+  HolderStarter hold_blocks = nullptr;
 };
 
 enum class JobExchange { kGradient, kDelta, kElastic };

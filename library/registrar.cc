@@ -88,7 +88,18 @@ absl::Status Registrar::FetchJob() {
         "data.assignment: leased: the batches of files go to Leeway's own workers; for a program's "
         "own batches set data.type: external");
   }
+  RETURN_IF_ERROR(HoldBlocksOf(offer.job()));
   request_ = std::move(request);
+  return absl::OkStatus();
+}
+
+absl::Status Registrar::HoldBlocksOf(const v1::TrainingJob& job) {
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<BlockHolder> holder,
+      HoldBlocks(job, options_.hold_blocks,
+                 {options_.rank, options_.coordinator, FromSeconds(options_.start_seconds)}));
+  MutexLock lock(mutex_);
+  holder_ = std::move(holder);
   return absl::OkStatus();
 }
 
@@ -143,7 +154,17 @@ std::string Registrar::Waiting() const {
 void Registrar::Cancel() {
   breaker_.Break();
   MutexLock lock(mutex_);
+  if (holder_ != nullptr) holder_->Leave();
   if (newest_ != nullptr) newest_->client().Cancel();
+}
+
+void Registrar::AwaitEnd() {
+  std::shared_ptr<BlockHolder> holder;
+  {
+    MutexLock lock(mutex_);
+    holder = holder_;
+  }
+  if (holder != nullptr) holder->AwaitEnd();
 }
 
 void Registrar::Forget() {

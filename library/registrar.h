@@ -51,6 +51,9 @@ class Registrar {
   // breaks off this and every later registration.
   std::string Waiting() const EXCLUDES(mutex_);
   void Cancel() EXCLUDES(mutex_);
+  // Waits until the job is over if this process holds blocks, which others may read until then.
+  // Cancel ends the wait.
+  void AwaitEnd() EXCLUDES(mutex_);
   // Forgets the newest registration. Call this before it is destroyed.
   void Forget() EXCLUDES(mutex_);
 
@@ -60,6 +63,7 @@ class Registrar {
   CoordinatorSession::Options Process();
   // Fetches the job, and makes the request for a registration from it.
   absl::Status FetchJob();
+  absl::Status HoldBlocksOf(const v1::TrainingJob& job) EXCLUDES(mutex_);
   absl::StatusOr<std::unique_ptr<Registration>> RegisterOnce();
   // Returns a registration without a participant, for a job that is over.
   std::unique_ptr<Registration> JobIsOver(FloatBuffer& weights);
@@ -78,6 +82,8 @@ class Registrar {
   CallBreaker breaker_;
   mutable Mutex mutex_;
   Participant* newest_ GUARDED_BY(mutex_) = nullptr;
+  // Null if this process holds no blocks.
+  std::shared_ptr<BlockHolder> holder_ GUARDED_BY(mutex_);
 };
 
 }  // namespace leeway

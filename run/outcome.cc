@@ -11,6 +11,7 @@
 #include "common/object_store/address.h"
 #include "common/status.h"
 #include "common/storage/storage.h"
+#include "config/topology.h"
 #include "run/run_folder.h"
 #include "run/steps.h"
 #include "server/checkpoint/coordinator_record.h"
@@ -91,7 +92,7 @@ absl::StatusOr<TrainedModel> ExportNewest(const std::string& run_dir, RunSummary
 void AddRun(const v1::TrainingJob& job, const std::string& run_dir, const RunHistory& history,
             const TrainedModel* model, RunSummary& summary) {
   summary.name = job.metadata().name();
-  summary.servers = job.servers().count();
+  summary.servers = ServerProcessesOf(job);
   summary.workers = job.workers().count();
   AddHistory(history, summary);
   CorrectSteps(job, run_dir, history, model, summary);

@@ -27,6 +27,7 @@
 #include "common/rpc/library_log.h"
 #include "common/rpc/transport_security.h"
 #include "common/status.h"
+#include "peer/peer.h"
 #include "worker/worker.h"
 
 namespace leeway {
@@ -42,9 +43,29 @@ struct Flags {
   WorkerOptions worker;
   std::string health;
   double start_seconds = 120;
+  PeerListening listening;
   SecurityFlags security;
   LogOptions log;
 };
+
+// Declares where the worker listens if workers hold blocks (topology.type: all_reduce).
+void DeclareListening(CLI::App& app, PeerListening& listening) {
+  app.add_option(
+         "--listen", listening.listen,
+         "HOST:PORT to bind if workers hold blocks; port 0: any free port. Default: any port "
+         "of 127.0.0.1 if server 0 is there, else of every address; or LEEWAY_LISTEN")
+      ->check(AddressToBind());
+  app.add_option(
+         "--advertise", listening.advertise,
+         "Address at which the other workers then reach this one, if not the bound address; "
+         "or LEEWAY_ADVERTISE")
+      ->check(AddressToBind());
+  app.add_flag(
+         "--insecure", listening.insecure,
+         "Listen on an address that other machines reach, without asking for certificates; or "
+         "LEEWAY_INSECURE")
+      ->group("Security");
+}
 
 void Declare(CLI::App& app, Flags& flags) {
   flags.worker.data_dir = "data";
@@ -81,6 +102,7 @@ void Declare(CLI::App& app, Flags& flags) {
                  "Address of a port that answers gRPC health checks, in plain text; default: none")
       ->check(AddressToBind())
       ->envname("LEEWAY_HEALTH");
+  DeclareListening(app, flags.listening);
   DeclareSecurity(app, flags.security, EndOfCalls::kCalls);
   app.add_option("--log-file", flags.log.file,
                  "Append log lines to this file; default: standard error");
@@ -172,6 +194,8 @@ int RunWorkerProgram(int argc, char** argv) {
     health = *std::move(started);
   }
   flags.worker.start_within = FromSeconds(flags.start_seconds);
+  flags.worker.hold_blocks = [listening = CompletedFromEnvironment(flags.listening)](
+                                 const HolderPlace& place) { return StartPeer(listening, place); };
   flags.worker.pid = static_cast<uint32_t>(getpid());
   flags.worker.nonce = RandomIdentity();
   return Report(RunWorker(flags.worker));

@@ -10,6 +10,7 @@
 #include <spdlog/spdlog.h>
 
 #include "client/calls/contribution_memory.h"
+#include "client/participant/block_holder.h"
 #include "client/session/coordinator_session.h"
 #include "client/transport/link_probe.h"
 #include "common/codec/choose.h"
@@ -271,35 +272,20 @@ WorkerEnd LeaveForGood(CoordinatorSession& session, const absl::Status& why) {
   return {WorkerExit::kPermanent, why};
 }
 
-WorkerEnd RunWorker(const WorkerOptions& options) {
-  const CoordinatorSession::Options process = {.address = options.coordinator,
-                                               .host = options.host,
-                                               .network = NetworkIdentity(),
-                                               .pid = options.pid,
-                                               .nonce = options.nonce};
-  const auto channel = MakeChannel(options.coordinator);
-  const auto offer =
-      CoordinatorSession(channel, process).FetchJob(options.rank, options.start_within);
-  if (!offer.ok()) return Refused(offer.status(), channel);
-  const absl::Status computable = CheckHasLayers(offer->job(), "leeway-worker");
-  if (!computable.ok()) return Refused(computable, channel);
-  const auto rank = PresumedRank(options, offer->job());
-  if (!rank.ok()) return {WorkerExit::kUsage, rank.status()};
-  StayOn(options.processors);
-  auto equipment = Equip(*offer, options, *rank);
-  if (!equipment.ok()) return Refused(equipment.status(), channel);
-
-  const auto link = HasAuto(offer->job().compression()) ? LinkOf(channel) : std::optional<double>();
-  v1::RegisterWorkerRequest request = Introduction(options, offer->job(), *equipment, link);
-  uint32_t equipped = *rank;
+// Registers with the equipment of the presumed rank, and trains. Registers again if the job has
+// gone back or has gone on without this worker.
+WorkerEnd RegisterAndTrain(const WorkerOptions& options, const CoordinatorSession::Options& process,
+                           const std::shared_ptr<grpc::Channel>& channel,
+                           const v1::TrainingJob& job, uint32_t equipped, Equipment& equipment) {
+  const auto link = HasAuto(job.compression()) ? LinkOf(channel) : std::optional<double>();
+  v1::RegisterWorkerRequest request = Introduction(options, job, equipment, link);
   v1::RegisterWorkerReply before;
   while (true) {
     CoordinatorSession session(channel, process);
-    const auto registration =
-        session.Register(request, FromSeconds(offer->job().limits().start_seconds()));
+    const auto registration = session.Register(request, FromSeconds(job.limits().start_seconds()));
     if (!registration.ok()) return Refused(registration.status(), channel);
     SetLogRole(absl::StrCat("worker ", registration->rank()));
-    if (absl::Status status = Complete(*registration, options.data_dir, equipped, *equipment);
+    if (absl::Status status = Complete(*registration, options.data_dir, equipped, equipment);
         !status.ok()) {
       return LeaveForGood(session, status);
     }
@@ -307,7 +293,7 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
     if (absl::Status status = CheckGroup(before, *registration); !status.ok()) {
       return LeaveForGood(session, status);
     }
-    const WorkerEnd end = TrainAndLeave(options, *registration, session, *equipment);
+    const WorkerEnd end = TrainAndLeave(options, *registration, session, equipment);
     // The other workers have gone on without this worker, and this worker's state is not valid at
     // another clock.
     const bool overtaken = absl::IsAlreadyExists(end.status);
@@ -319,6 +305,33 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
     before = *registration;
     request.set_rank(registration->rank());
   }
+}
+
+WorkerEnd RunWorker(const WorkerOptions& options) {
+  const CoordinatorSession::Options process = {.address = options.coordinator,
+                                               .host = options.host,
+                                               .network = NetworkIdentity(),
+                                               .pid = options.pid,
+                                               .nonce = options.nonce};
+  const auto channel = MakeChannel(options.coordinator);
+  const auto offer =
+      CoordinatorSession(channel, process).FetchJob(options.rank, options.start_within);
+  if (!offer.ok()) return Refused(offer.status(), channel);
+  const v1::TrainingJob& job = offer->job();
+  const absl::Status computable = CheckHasLayers(job, "leeway-worker");
+  if (!computable.ok()) return Refused(computable, channel);
+  const auto rank = PresumedRank(options, job);
+  if (!rank.ok()) return {WorkerExit::kUsage, rank.status()};
+  // The holder's threads start before StayOn, because they do not compute steps.
+  const auto holder = HoldBlocks(job, options.hold_blocks,
+                                 {options.rank, options.coordinator, options.start_within});
+  if (!holder.ok()) return Refused(holder.status(), channel);
+  StayOn(options.processors);
+  auto equipment = Equip(*offer, options, *rank);
+  if (!equipment.ok()) return Refused(equipment.status(), channel);
+  const WorkerEnd end = RegisterAndTrain(options, process, channel, job, *rank, *equipment);
+  if (*holder != nullptr && end.status.ok()) (*holder)->AwaitEnd();
+  return end;
 }
 
 }  // namespace leeway

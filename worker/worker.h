@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "client/participant/block_holder.h"
 #include "client/transport/transport.h"
 #include "common/clock.h"
 #include "common/rpc/host.h"
@@ -41,6 +42,9 @@ struct WorkerOptions {
   uint64_t nonce = 0;
   // Identifies the host. Workers of one job with the same value may combine their contributions.
   std::string memory_host = HostIdentity();
+  // Starts the server in this process, for jobs whose workers hold blocks. If null, such a job is
+  // refused.
+  HolderStarter hold_blocks = nullptr;
   // Makes the transport to the servers. If null, gRPC is used.
   TransportFactory transport;
   // Makes the backend on which a rank computes.

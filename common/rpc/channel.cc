@@ -78,7 +78,7 @@ void PrepareGrpc() {
   KeepLibraryLogToErrors();
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, Callee callee,
                                            const TransportSecurity& security) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
@@ -94,7 +94,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kResolveMsMin);
   // Connect to the server's own address, even if the environment sets a proxy.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  auto credentials = security.ForChannel(address);
+  auto credentials = security.ForChannel(address, callee);
   auto interceptors = security.ForCalls();
   if (interceptors.empty()) return grpc::CreateCustomChannel(address, credentials, arguments);
   return grpc::experimental::CreateCustomChannelWithInterceptors(address, credentials, arguments,

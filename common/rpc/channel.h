@@ -28,6 +28,7 @@ void PrepareGrpc();
 // reconnects within two seconds. It detects within about 30 seconds that a peer has disappeared
 // silently.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
+                                           Callee callee = Callee::kServer,
                                            const TransportSecurity& security = ProcessSecurity());
 
 // Lets a client send any number of pings. With a limit, gRPC 1.51 records each excess ping until it

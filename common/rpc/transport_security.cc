@@ -29,8 +29,8 @@ class ServerVerifier : public tls::ExternalCertificateVerifier {
   // If `by_name` is true, a certificate without a role must have the host name of the address;
   // otherwise it is refused. A certificate with a role must be for `trust_domain`, or for any
   // domain if `trust_domain` is empty.
-  ServerVerifier(bool by_name, std::string trust_domain)
-      : by_name_(by_name), trust_domain_(std::move(trust_domain)) {}
+  ServerVerifier(Callee callee, bool by_name, std::string trust_domain)
+      : callee_(callee), by_name_(by_name), trust_domain_(std::move(trust_domain)) {}
 
   bool Verify(tls::TlsCustomVerificationCheckRequest* request,
               std::function<void(grpc::Status)> callback, grpc::Status* status) override {
@@ -40,7 +40,7 @@ class ServerVerifier : public tls::ExternalCertificateVerifier {
     }
     const auto peer = CallerOf(uris);
     if (!peer && by_name_) return names_.Verify(request, std::move(callback), status);
-    if (!peer || peer->role != v1::ROLE_SERVER) {
+    if (!peer || !IsCallee(*peer->role)) {
       Refuse(
           absl::StrCat("not a server's but ",
                        peer ? absl::StrCat("a ", RoleName(*peer->role), "'s") : "without a role"),
@@ -55,11 +55,15 @@ class ServerVerifier : public tls::ExternalCertificateVerifier {
   void Cancel(tls::TlsCustomVerificationCheckRequest*) override {}
 
  private:
+  bool IsCallee(v1::Role role) const {
+    return role == v1::ROLE_SERVER || (role == v1::ROLE_PEER && callee_ == Callee::kHolder);
+  }
   static void Refuse(const std::string& what, grpc::Status* status) {
     *status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
                            absl::StrCat("the certificate at this address is ", what));
   }
 
+  const Callee callee_;
   const bool by_name_;
   const std::string trust_domain_;
   tls::HostNameCertificateVerifier names_;
@@ -79,7 +83,7 @@ std::shared_ptr<tls::CertificateProviderInterface> Watch(const KeptCertificates&
 
 std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
     const SecuritySettings& settings,
-    const std::shared_ptr<tls::CertificateProviderInterface>& provider) {
+    const std::shared_ptr<tls::CertificateProviderInterface>& provider, Callee callee) {
   const bool mutual = settings.tls == v1::TLS_MODE_MTLS;
   tls::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(provider);
@@ -89,7 +93,7 @@ std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
   // gRPC need not check the name, because ServerVerifier does so where that is necessary.
   options.set_check_call_host(false);
   options.set_certificate_verifier(tls::ExternalCertificateVerifier::Create<ServerVerifier>(
-      /*by_name=*/!mutual, settings.trust_domain));
+      callee, /*by_name=*/!mutual, settings.trust_domain));
   return tls::TlsCredentials(options);
 }
 
@@ -147,15 +151,16 @@ std::unique_ptr<const TransportSecurity>& OfProcess() {
 TransportSecurity::TransportSecurity(SecuritySettings settings) : settings_(std::move(settings)) {
   if (settings_.tls == v1::TLS_MODE_NONE) return;
   const auto provider = Watch(*settings_.certificates);
-  channel_ = MakeChannelCredentials(settings_, provider);
+  to_server_ = MakeChannelCredentials(settings_, provider, Callee::kServer);
+  to_holder_ = MakeChannelCredentials(settings_, provider, Callee::kHolder);
   if (!settings_.certificates->identity_file().empty())
     port_ = MakePortCredentials(settings_, provider);
 }
 
-std::shared_ptr<grpc::ChannelCredentials> TransportSecurity::ForChannel(
-    const std::string& address) const {
-  if (channel_ == nullptr || IsUnixSocket(address)) return grpc::InsecureChannelCredentials();
-  return channel_;
+std::shared_ptr<grpc::ChannelCredentials> TransportSecurity::ForChannel(const std::string& address,
+                                                                        Callee callee) const {
+  if (to_server_ == nullptr || IsUnixSocket(address)) return grpc::InsecureChannelCredentials();
+  return callee == Callee::kHolder ? to_holder_ : to_server_;
 }
 
 std::shared_ptr<grpc::ServerCredentials> TransportSecurity::ForPort(

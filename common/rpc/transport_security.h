@@ -15,10 +15,19 @@
 
 namespace leeway {
 
+// Which process a channel is for.
+enum class Callee {
+  // A server, such as the coordinator.
+  kServer,
+  // A process that holds blocks: a server, or a worker as a peer.
+  kHolder,
+};
+
 // With mutual TLS a client accepts a server whose certificate has the role server in the client's
-// own trust domain, whatever its host name is. With plain TLS a client also accepts a certificate
-// without a role if it has the server's host name. Certificates, keys and tokens are read again
-// when their files change. Connections that are open stay open.
+// own trust domain, whatever its host name is. A holder of blocks may also have the role peer. With
+// plain TLS a client also accepts a certificate without a role if it has the server's host name.
+// Certificates, keys and tokens are read again when their files change. Connections that are open
+// stay open.
 //
 // Thread-safe.
 class TransportSecurity {
@@ -34,7 +43,8 @@ class TransportSecurity {
   // Return the credentials for a channel to `address`, and for a port on it. `address` has the
   // form of MakeChannel. A unix socket is in plaintext, because it admits only processes of its
   // own user.
-  std::shared_ptr<grpc::ChannelCredentials> ForChannel(const std::string& address) const;
+  std::shared_ptr<grpc::ChannelCredentials> ForChannel(const std::string& address,
+                                                       Callee callee) const;
   std::shared_ptr<grpc::ServerCredentials> ForPort(const std::string& address) const;
   // Returns the interceptors that add the token to each call. The result is empty if there is no
   // token.
@@ -42,7 +52,9 @@ class TransportSecurity {
 
  private:
   const SecuritySettings settings_;
-  std::shared_ptr<grpc::ChannelCredentials> channel_;
+  // By callee. Null without TLS.
+  std::shared_ptr<grpc::ChannelCredentials> to_server_;
+  std::shared_ptr<grpc::ChannelCredentials> to_holder_;
   std::shared_ptr<grpc::ServerCredentials> port_;
 };
 

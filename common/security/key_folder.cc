@@ -25,7 +25,7 @@ absl::StatusOr<std::unique_ptr<KeyFolder>> KeyFolder::Make() {
   ASSIGN_OR_RETURN(auto folder, TemporaryFolder::Make("leeway-keys", TemporaryIn::kMemory));
   std::unique_ptr<KeyFolder> keys(new KeyFolder(std::move(folder)));
   ASSIGN_OR_RETURN(const CertificateAuthority authority, CertificateAuthority::Make(kRunDays));
-  for (const v1::Role role : {v1::ROLE_SERVER, v1::ROLE_WORKER, v1::ROLE_LAUNCHER}) {
+  for (const v1::Role role : {v1::ROLE_SERVER, v1::ROLE_WORKER, v1::ROLE_LAUNCHER, v1::ROLE_PEER}) {
     ASSIGN_OR_RETURN(
         const CertificateAndKey issued,
         authority.Issue(

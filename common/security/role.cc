@@ -39,7 +39,8 @@ std::optional<Caller> CallerOf(absl::string_view uri) {
   if (parts.size() == 5) return caller;
   uint32_t rank;
   const bool number = absl::SimpleAtoi(parts[5], &rank) && absl::StrCat(rank) == parts[5];
-  if (!number || caller.role != v1::ROLE_WORKER) return std::nullopt;
+  const bool has_rank = caller.role == v1::ROLE_WORKER || caller.role == v1::ROLE_PEER;
+  if (!number || !has_rank) return std::nullopt;
   caller.rank = rank;
   return caller;
 }

@@ -16,19 +16,19 @@ namespace leeway {
 struct Caller {
   // Absent if certificates are not required. A caller with the job's token may then make all calls.
   std::optional<v1::Role> role = std::nullopt;
-  // Set if a worker's certificate is for one rank only.
+  // Set if a worker's or peer's certificate is for one rank only.
   std::optional<uint32_t> rank = std::nullopt;
   // The trust domain of the certificate. Empty if the caller has no certificate.
   std::string trust_domain = {};
 };
 
-// Returns "server", "worker", "launcher" or "status".
+// Returns "server", "worker", "launcher", "status" or "peer".
 std::string RoleName(v1::Role role);
 
 // A certificate's role is a subject alternative name of kind URI, in the form of a SPIFFE ID
-// (spiffe.io, "The SPIFFE Identity"): spiffe://DOMAIN/leeway/ROLE. For a worker that may have only
-// one rank, the URI is spiffe://DOMAIN/leeway/worker/RANK. Jobs that share an authority must have
-// different domains, because a process admits callers of its own domain only.
+// (spiffe.io, "The SPIFFE Identity"): spiffe://DOMAIN/leeway/ROLE. For a worker or peer that may
+// have only one rank, the URI ends in /RANK. Jobs that share an authority must have different
+// domains, because a process admits callers of its own domain only.
 inline constexpr char kTrustDomain[] = "leeway";
 std::string RoleUri(v1::Role role, std::optional<uint32_t> rank = std::nullopt,
                     absl::string_view trust_domain = kTrustDomain);

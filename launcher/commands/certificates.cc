@@ -26,7 +26,7 @@ constexpr char kAuthorityKey[] = "ca.key";
 constexpr char kToken[] = "token";
 
 constexpr v1::Role kIssued[] = {v1::ROLE_SERVER, v1::ROLE_WORKER, v1::ROLE_LAUNCHER,
-                                v1::ROLE_STATUS};
+                                v1::ROLE_STATUS, v1::ROLE_PEER};
 
 struct CertificatesOptions {
   std::string folder;
@@ -119,10 +119,12 @@ absl::Status IssueAll(const CertificateAuthority& authority, CertificateRequest 
     request.role = role;
     RETURN_IF_ERROR(Issue(authority, RoleName(role), request, folder));
   }
-  request.role = v1::ROLE_WORKER;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     request.rank = rank;
-    RETURN_IF_ERROR(Issue(authority, absl::StrCat("worker-", rank), request, folder));
+    for (const v1::Role role : {v1::ROLE_WORKER, v1::ROLE_PEER}) {
+      request.role = role;
+      RETURN_IF_ERROR(Issue(authority, absl::StrCat(RoleName(role), "-", rank), request, folder));
+    }
   }
   return absl::OkStatus();
 }
@@ -164,8 +166,9 @@ void AddCertificatesCommand(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 3650))
       ->capture_default_str();
   command
-      ->add_option("--ranks", options->ranks,
-                   "Also make this number of certificates for workers of one rank each, from 0")
+      ->add_option(
+          "--ranks", options->ranks,
+          "Also make certificates for this number of workers and peers of one rank each, from 0")
       ->check(CLI::Range(0, 10000));
   command->add_option("--trust-domain", options->trust_domain,
                       "The job's own, where several share an authority (default: that of the "

@@ -36,6 +36,8 @@ class RunKeys {
 
   Environment ForServers() const { return For(v1::ROLE_SERVER); }
   Environment ForWorkers() const { return For(v1::ROLE_WORKER); }
+  // For workers that also hold blocks.
+  Environment ForPeers() const { return For(v1::ROLE_PEER); }
 
  private:
   explicit RunKeys(std::string folder) : folder_here_(std::move(folder)) {}

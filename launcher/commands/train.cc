@@ -30,6 +30,7 @@
 #include "config/external.h"
 #include "config/job.h"
 #include "config/length.h"
+#include "config/topology.h"
 #include "launcher/commands/checked_job.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
@@ -134,13 +135,15 @@ void Append(Environment more, Environment& environment) {
 }
 
 Environment ServersEnvironment(const Plan& plan, const RunKeys& keys, const RunFolder& run) {
-  Environment environment = ServerEnvironment(keys, plan.insecure);
+  Environment environment = ListenerEnvironment(keys.ForServers(), plan.insecure);
   if (plan.hosts != nullptr && run.place().in_store()) Append(StoreEnvironment(), environment);
   return environment;
 }
 
 Environment WorkerEnvironment(const Plan& plan, const RunKeys& keys, const RunFolder& run) {
-  Environment environment = keys.ForWorkers();
+  Environment environment = WorkersHoldBlocks(plan.job)
+                                ? ListenerEnvironment(keys.ForPeers(), plan.insecure)
+                                : keys.ForWorkers();
   if (plan.hosts != nullptr && ReadsStore(plan.job, plan.data_dir)) {
     Append(StoreEnvironment(), environment);
   }
@@ -160,7 +163,7 @@ absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalS
   const std::unique_ptr<RunObserver> display = MakeDisplay(terminal);
   LocalHosts here(ProgramFolder());
   if (plan.hosts != nullptr) {
-    RETURN_IF_ERROR(LeaveHosts(*plan.hosts, plan.job.servers().count(), run.place()));
+    RETURN_IF_ERROR(LeaveHosts(*plan.hosts, ServerProcessesOf(plan.job), run.place()));
   }
   Supervisor supervisor({.run_dir = run.location(),
                          .local_dir = run.place().here,
@@ -171,8 +174,9 @@ absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalS
                          .worker_processors = plan.hosts == nullptr ? PlacesOf(plan.job.workers())
                                                                     : std::vector<std::string>(),
                          .resume = plan.so_far.goes_on,
-                         .servers = plan.job.servers().count(),
+                         .servers = ServerProcessesOf(plan.job),
                          .workers = plan.job.workers().count(),
+                         .workers_serve = WorkersHoldBlocks(plan.job),
                          .restarts = {.server = plan.job.servers().max_restarts(),
                                       .worker = plan.job.workers().max_restarts(),
                                       .window = FromSeconds(plan.restart_window),
@@ -293,10 +297,10 @@ absl::Status BeginAnew(const RunFolder& run) {
 // Returns the room that the launcher and the processes of a small job need once they run, without
 // the part that differs between machines. With less room, the job would begin and then hang.
 Room RoomFor(const Plan& plan) {
-  const uint32_t servers = plan.job.servers().count(), workers = plan.job.workers().count();
+  const uint32_t servers = ServerProcessesOf(plan.job), workers = plan.job.workers().count();
   Room room{.threads = 10, .files = 20 + 2 * (servers + workers)};
   if (plan.hosts == nullptr) {
-    room.others = 14 * servers + (plan.command.empty() ? 10 : 2) * workers;
+    room.others = 14 * ServersOf(plan.job) + (plan.command.empty() ? 10 : 2) * workers;
   }
   return room;
 }

@@ -95,8 +95,7 @@ absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const RunPlace& place
   return absl::OkStatus();
 }
 
-Environment ServerEnvironment(const RunKeys& keys, bool insecure) {
-  Environment environment = keys.ForServers();
+Environment ListenerEnvironment(Environment environment, bool insecure) {
   if (insecure) environment.emplace_back(kInsecure, "1");
   return environment;
 }

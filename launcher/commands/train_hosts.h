@@ -46,7 +46,8 @@ absl::StatusOr<std::unique_ptr<SshHosts>> ConnectHosts(const HostFlags& flags,
 // (SshHosts::ShareFile).
 absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const RunPlace& place);
 
-Environment ServerEnvironment(const RunKeys& keys, bool insecure);
+// Returns the environment of processes that listen, with `insecure` as the flag --insecure says.
+Environment ListenerEnvironment(Environment environment, bool insecure);
 
 // Returns the variables of this process's environment that specify how to reach an object store,
 // with their values, for processes on other machines. Omits variables that name files, because the

@@ -122,8 +122,12 @@ void SshHosts::ShareFile(std::string path, std::string content) {
   shared_content_ = std::move(content);
 }
 
-std::string SshHosts::ListenAddress(uint32_t index) const {
+std::string SshHosts::ServerListens(uint32_t index) const {
   return absl::StrCat(Bracketed(hosts_[HostOfServer(hosts_, index)].address), ":0");
+}
+
+std::string SshHosts::WorkerListens(uint32_t rank) const {
+  return absl::StrCat(Bracketed(hosts_[HostOfWorker(hosts_, rank)].address), ":0");
 }
 
 absl::StatusOr<std::unique_ptr<JobProcess>> SshHosts::Start(const Launch& launch) {
@@ -140,7 +144,7 @@ absl::StatusOr<std::unique_ptr<JobProcess>> SshHosts::Start(const Launch& launch
                         .folder = std::filesystem::current_path(error).string(),
                         .file_mask = FileMask(),
                         .announces_ready = launch.announces_ready};
-  if (launch.server) {
+  if (launch.holds_blocks) {
     request.shared_file = shared_file_;
     request.shared_content = shared_content_;
   }

@@ -30,7 +30,8 @@ class SshHosts : public JobHosts {
   // After this call, each host that is to start a server must see `path` with this content.
   void ShareFile(std::string path, std::string content);
 
-  std::string ListenAddress(uint32_t index) const override;
+  std::string ServerListens(uint32_t index) const override;
+  std::string WorkerListens(uint32_t rank) const override;
   absl::StatusOr<std::unique_ptr<JobProcess>> Start(const Launch& launch) override;
 
  private:

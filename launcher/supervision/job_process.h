@@ -18,6 +18,8 @@ namespace leeway {
 // One server or worker to start.
 struct Launch {
   bool server = false;
+  // Whether the process writes parts of checkpoints, and so must see the run folder.
+  bool holds_blocks = false;
   // A server's index or a worker's rank.
   uint32_t number = 0;
   // A worker's own program, with its path and arguments, which runs instead of leeway-worker. If
@@ -74,9 +76,10 @@ class JobHosts {
  public:
   virtual ~JobHosts() = default;
 
-  // Returns the --listen address for server `index`: any free port, at an address that the other
-  // processes can reach.
-  virtual std::string ListenAddress(uint32_t index) const = 0;
+  // Return the address on which a server, or a worker that serves, listens: any free port, at an
+  // address that the other processes can reach.
+  virtual std::string ServerListens(uint32_t index) const = 0;
+  virtual std::string WorkerListens(uint32_t rank) const = 0;
   virtual absl::StatusOr<std::unique_ptr<JobProcess>> Start(const Launch& launch) = 0;
 };
 

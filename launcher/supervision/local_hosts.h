@@ -14,7 +14,8 @@ class LocalHosts : public JobHosts {
   // `program_dir` is the folder with leeway-server and leeway-worker.
   explicit LocalHosts(std::string program_dir) : program_dir_(std::move(program_dir)) {}
 
-  std::string ListenAddress(uint32_t index) const override { return LoopbackHost() + ":0"; }
+  std::string ServerListens(uint32_t index) const override { return LoopbackHost() + ":0"; }
+  std::string WorkerListens(uint32_t rank) const override { return LoopbackHost() + ":0"; }
   absl::StatusOr<std::unique_ptr<JobProcess>> Start(const Launch& launch) override;
 
  private:

@@ -33,6 +33,11 @@ constexpr size_t kLogLines = 8;
 
 Time Now() { return std::chrono::steady_clock::now(); }
 
+void Set(const std::string& name, std::string value, Environment& environment) {
+  std::erase_if(environment, [&](const auto& variable) { return variable.first == name; });
+  environment.emplace_back(name, std::move(value));
+}
+
 // Appends the last line of a log, such as a script's exception, to `reason`.
 std::string WithLastLine(const std::string& reason, const std::string& last_line) {
   return last_line.empty() ? reason : absl::StrCat(reason, "; its last line: ", last_line);
@@ -75,6 +80,7 @@ absl::Status Supervisor::Start(Child& child) {
   child.restart_at.reset();
   Launch launch = child.server ? ServerLaunch(child.number) : WorkerLaunch(child.number);
   launch.server = child.server;
+  launch.holds_blocks = child.server || spec_.workers_serve;
   launch.number = child.number;
   launch.log_file = LogFile(child);
   ASSIGN_OR_RETURN(child.process, hosts_.Start(launch));
@@ -87,7 +93,7 @@ Launch Supervisor::ServerLaunch(uint32_t index) const {
   const bool coordinator = index == 0;
   // All processes know server 0 by its address, so a restarted server 0 keeps the address.
   const std::string listen =
-      coordinator && !first ? coordinator_address_ : hosts_.ListenAddress(index);
+      coordinator && !first ? coordinator_address_ : hosts_.ServerListens(index);
   Launch launch{.arguments = {"--index", std::to_string(index), "--listen", listen},
                 .environment = spec_.server_environment,
                 .announces_ready = coordinator && first};
@@ -104,15 +110,17 @@ Launch Supervisor::ServerLaunch(uint32_t index) const {
 }
 
 Launch Supervisor::WorkerLaunch(uint32_t rank) const {
+  Environment environment = spec_.worker_environment;
+  if (spec_.workers_serve) Set("LEEWAY_LISTEN", hosts_.WorkerListens(rank), environment);
   if (!spec_.worker_command.empty()) {
-    Launch launch{.command = spec_.worker_command, .environment = spec_.worker_environment};
+    Launch launch{.command = spec_.worker_command, .environment = std::move(environment)};
     launch.environment.emplace_back("LEEWAY_COORDINATOR", coordinator_address_);
     launch.environment.emplace_back("LEEWAY_RANK", std::to_string(rank));
     return launch;
   }
   Launch launch{.arguments = {"--coordinator", coordinator_address_, "--rank", std::to_string(rank),
                               "--data", spec_.data_dir},
-                .environment = spec_.worker_environment};
+                .environment = std::move(environment)};
   if (rank < spec_.worker_processors.size()) {
     launch.arguments.insert(launch.arguments.end(),
                             {"--processors", spec_.worker_processors[rank]});
@@ -217,7 +225,7 @@ absl::Status Supervisor::RunTimers(Time now) {
 }
 
 absl::Status Supervisor::StartWantedServers() {
-  const bool open = !job_over_ && outcome_.failure.empty();
+  const bool open = !job_over_ && outcome_.failure.empty() && !spec_.workers_serve;
   for (uint32_t index = 0; open && index < servers_wanted_.value_or(0); ++index) {
     auto child = std::find_if(children_.begin(), children_.end(), [index](const Child& each) {
       return each.server && each.number == index;

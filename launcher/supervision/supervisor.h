@@ -42,6 +42,9 @@ struct SupervisorSpec {
   // The number of servers at the start.
   uint32_t servers = 1;
   uint32_t workers = 1;
+  // Whether the workers are servers, too (topology.type: all_reduce). They then need an address.
+  // Server 0 is then the only server with a process of its own.
+  bool workers_serve = false;
   RestartPolicy::Options restarts;
   // The most seconds that server 0 may take until it listens.
   double start_seconds = 120;

@@ -7,6 +7,7 @@
 #include "common/address.h"
 #include "common/rpc/host.h"
 #include "common/service/unary_call.h"
+#include "config/topology.h"
 #include "server/coordinator/coordinator_host.h"
 #include "server/coordinator/worker_state_streams.h"
 
@@ -45,6 +46,17 @@ absl::Status SayNetwork(const Caller&, const grpc::ServerContext& context, Reque
   return absl::OkStatus();
 }
 
+// A peer may register only the server of its own rank.
+absl::Status CheckServer(const Caller& caller, const grpc::ServerContext& context,
+                         v1::RegisterServerRequest& request) {
+  if (caller.rank && request.index() != ServerOfRank(*caller.rank)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("the caller's certificate is for rank ", *caller.rank, ", which is server ",
+                     ServerOfRank(*caller.rank), ", not server ", request.index()));
+  }
+  return SayNetwork(caller, context, request);
+}
+
 }  // namespace
 
 void CoordinatorService::Await(ServerQueue* queue) {
@@ -60,7 +72,7 @@ void CoordinatorService::AwaitMembership(ServerQueue* queue) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.RegisterServer(request, now); }));
       },
-      SayNetwork<v1::RegisterServerRequest>);
+      CheckServer);
   ServeUnary<v1::RegisterWorkerRequest, v1::RegisterWorkerReply>(
       queue, this, "leeway.v1.Coordinator.RegisterWorker",
       [this](const v1::RegisterWorkerRequest& request, auto done) {

@@ -32,7 +32,8 @@ void ServerLinks::Close() {
 }
 
 void ServerLinks::Do(const ConnectServer& command) {
-  links_[command.server] = std::make_unique<ControlLink>(MakeChannel(command.address), now_);
+  links_[command.server] =
+      std::make_unique<ControlLink>(MakeChannel(command.address, Callee::kHolder), now_);
   Unwatch(command.server);
   if (command.server > 0) Watch(command);
 }

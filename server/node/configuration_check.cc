@@ -102,12 +102,11 @@ absl::Status CheckUpdate(const v1::ConfigureRequest& request, const v1::Training
                UpdateYaml(job.update()));
 }
 
-absl::Status CheckAddresses(const v1::ConfigureRequest& request, uint32_t shards) {
+absl::Status CheckAddresses(const v1::ConfigureRequest& request, uint32_t most) {
   const auto servers = static_cast<uint32_t>(request.servers_size());
   const auto local = static_cast<uint32_t>(request.local_servers_size());
-  if (servers != shards || local != shards) {
-    return Wrong("servers, local_servers: ", servers, " and ", local, "; the job can have ",
-                 shards);
+  if (servers != most || local != most) {
+    return Wrong("servers, local_servers: ", servers, " and ", local, "; the job can have ", most);
   }
   // A server that has never registered has no address.
   for (const std::string& address : request.servers()) {
@@ -122,9 +121,9 @@ absl::Status CheckAddresses(const v1::ConfigureRequest& request, uint32_t shards
 }
 
 absl::Status CheckPlace(const v1::ConfigureRequest& request, const v1::ShardPlace& place,
-                        uint32_t shards) {
+                        uint32_t most) {
   const auto here = [&](uint32_t server) {
-    return server < shards && !request.servers(static_cast<int>(server)).empty();
+    return server < most && !request.servers(static_cast<int>(server)).empty();
   };
   if (!here(place.owner())) {
     return Wrong("placement.shards.owner: the job has no server ", place.owner());
@@ -145,7 +144,8 @@ absl::Status CheckPlace(const v1::ConfigureRequest& request, const v1::ShardPlac
                request.placement().epoch());
 }
 
-absl::Status CheckPlacement(const v1::ConfigureRequest& request, uint32_t shards) {
+absl::Status CheckPlacement(const v1::ConfigureRequest& request, const v1::TrainingJob& job) {
+  const uint32_t shards = ShardsOf(job);
   const v1::Placement& placement = request.placement();
   if (placement.epoch() == 0 || placement.epoch() > kEpochMax) {
     return Wrong("placement.epoch: ", placement.epoch(), "; 1 to ", kEpochMax, " is allowed");
@@ -155,7 +155,7 @@ absl::Status CheckPlacement(const v1::ConfigureRequest& request, uint32_t shards
                  shards);
   }
   for (const v1::ShardPlace& place : placement.shards()) {
-    RETURN_IF_ERROR(CheckPlace(request, place, shards));
+    RETURN_IF_ERROR(CheckPlace(request, place, ServersMost(job)));
   }
   return absl::OkStatus();
 }
@@ -195,9 +195,8 @@ absl::Status CheckConfiguration(const v1::ConfigureRequest& request, const Serve
   RETURN_IF_ERROR(CheckUpdate(request, job));
   RETURN_IF_ERROR(CheckModel(request, job));
   RETURN_IF_ERROR(CheckLength(request, job));
-  const uint32_t shards = ShardsOf(job);
-  RETURN_IF_ERROR(CheckAddresses(request, shards));
-  RETURN_IF_ERROR(CheckPlacement(request, shards));
+  RETURN_IF_ERROR(CheckAddresses(request, ServersMost(job)));
+  RETURN_IF_ERROR(CheckPlacement(request, job));
   return CheckPaths(request, facts);
 }
 

@@ -117,13 +117,13 @@ void ParameterService::SetLimits(const v1::TrainingJob& job) {
   // owns all shards or keeps all replicas.
   const uint32_t shards = ShardsOf(job);
   streams_.SetLimits({.of_rank = job.transport().channels() * shards,
-                      .of_servers = shards,
+                      .of_servers = ServersMost(job),
                       .unread_bytes = job.limits().unread_bytes()});
   // Besides the streams there are connections for each worker's calls, also to the coordinator, and
   // connections between servers in both directions.
   connections_of_job_ =
       uint64_t{job.workers().count()} * (uint64_t{job.transport().channels()} * shards + 2) +
-      uint64_t{4} * shards;
+      uint64_t{4} * ServersMost(job);
 }
 
 void ParameterService::Close() {

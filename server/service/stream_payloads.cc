@@ -63,9 +63,9 @@ absl::StatusOr<FloatPayload> StreamSession::PartsOf(const v1::ReplicatedBlock& r
 }
 
 absl::Status StreamSession::TakeReplica(const v1::StreamRequest& request, FramePayload& frame) {
-  if (caller_.role && caller_.role != v1::ROLE_SERVER) {
+  if (caller_.role == v1::ROLE_WORKER) {
     return absl::PermissionDeniedError(absl::StrCat(
-        "only servers replicate blocks; the caller's role is ", RoleName(*caller_.role)));
+        "only servers and peers replicate blocks; the caller's role is ", RoleName(*caller_.role)));
   }
   if (!std::exchange(of_server_, true)) streams_.BelongsToServer(shared_from_this());
   absl::StatusOr<FloatPayload> payload;

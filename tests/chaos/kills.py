@@ -46,6 +46,9 @@ CLOCKS_TRAINED = 1200
 ELASTIC = "exchange={type: elastic, every: 4, alpha: 0.4}"
 DELTA = "exchange={type: delta, local_steps: 4, optimizer: {type: adam, learning_rate: 0.002}}"
 REPLICAS = "servers.replicas=2"
+ALL_REDUCE = "topology.type=all_reduce"
+# Who dies where workers hold the blocks, and their own server with each.
+PEERS = (("worker", 1), ("server", 0), ("worker", 0))
 # Worker 0 sends for all three workers.
 COMBINE = ["workers.per_host=combine", "workers.count=3"]
 MODES = {"sync": "consistency={mode: sync}", "bounded": "consistency={mode: bounded, staleness: 3}",
@@ -143,8 +146,17 @@ def killed_once_each(sets, victims=(("server", 1), ("server", 0), ("worker", 1))
 
 def same_bits(*sets):
     sets = [MODES["sync"], *sets]
-    run = killed_once_each(sets)
+    run = killed_once_each(sets, PEERS) if ALL_REDUCE in sets else killed_once_each(sets)
     check_bits(finished(run), sets)
+    run.clean()
+
+
+def all_reduce_continues():
+    """The others go on without a lost worker, whose blocks their replicas hold, and its next life joins them again."""
+    sets = [MODES["sync"], SGD, ALL_REDUCE, REPLICAS, "workers={count: 3, on_worker_loss: continue}"]
+    run = killed_once_each(sets, PEERS)
+    summary = finished(run)
+    runs.check(summary["test_accuracy"] > 0.8, f"test accuracy {summary['test_accuracy']:.4f}")
     run.clean()
 
 
@@ -330,6 +342,10 @@ CASES = {
     "sync-replicas-adam": lambda: same_bits("update={type: adam, learning_rate: 0.002}", REPLICAS, "servers.count=3"),
     "sync-replicas-elastic": lambda: same_bits(SGD, ELASTIC, REPLICAS),
     "sync-replicas-delta": lambda: same_bits("update={type: sgd, learning_rate: 1}", DELTA, REPLICAS),
+    "all-reduce": lambda: same_bits(SGD, ALL_REDUCE),
+    "all-reduce-replicas": lambda: same_bits(SGD, ALL_REDUCE, REPLICAS, "workers.count=3"),
+    "all-reduce-delta": lambda: same_bits("update={type: sgd, learning_rate: 1}", DELTA, ALL_REDUCE),
+    "all-reduce-continue": all_reduce_continues,
     "combine": lambda: combined(SGD),
     "combine-delta": lambda: combined("update={type: sgd, learning_rate: 1}", DELTA),
     "combine-few": lambda: combined(SGD, REPLICAS, victims=OF_A_HOST[:3]),

@@ -89,7 +89,7 @@ TEST_CASE("wrong, missing and contradicting keys are named with their place") {
        "job.yaml:4:1: <<: unknown key; use one of apiVersion, kind, metadata, model, data, "
        "exchange, consistency, update, servers, workers, stop, checkpoint, evaluation, limits, "
        "transport, "
-       "compression, security"},
+       "compression, security, topology"},
   });
 }
 

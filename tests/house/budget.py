@@ -11,7 +11,7 @@ import re
 import sys
 import tempfile
 
-PRODUCT = ["plugin", "proto/leeway", "common", "config", "run", "client", "exchange", "library", "server", "worker", "bench", "launcher", "python/leeway"]
+PRODUCT = ["plugin", "proto/leeway", "common", "config", "run", "client", "exchange", "peer", "library", "server", "worker", "bench", "launcher", "python/leeway"]
 SOURCE = {".h", ".cc", ".cu", ".proto", ".py"}
 FIELD = re.compile(r"^\s+(?:optional |repeated )?(?:map<[\w., ]+>|[\w.]+) \w+ = \d+(?: \[.*)?;")
 ENUM = re.compile(r"^\s*enum \w+ \{")
@@ -19,10 +19,10 @@ TYPE = re.compile(r"^(?:class|struct|enum class) [A-Z]\w*(?: final)?(?: :.*)?(?:
 COMMAND = re.compile(r"\bapp\.add_subcommand\(")
 
 LIMITS = {
-    "lines of the product": 110758,
-    "lines of the tests": 98915,
-    "types in the product": 996,
-    "keys of a job": 333,
+    "lines of the product": 111300,
+    "lines of the tests": 99200,
+    "types in the product": 1001,
+    "keys of a job": 337,
     "commands": 17,
 }
 

@@ -18,7 +18,7 @@ import tempfile
 CLANG = ["clang++", "-fsyntax-only", "-std=c++20", "-march=x86-64-v3", "-pthread", "-Wall", "-Wextra", "-Wthread-safety",
          "-Werror", "-Wno-unused-parameter", "-Wno-deprecated-declarations",
          "-Wno-overloaded-virtual"]  # in what gRPC generates
-TOP = ["common", "config", "run", "client", "exchange", "library", "server", "worker", "bench", "launcher"]
+TOP = ["common", "config", "run", "client", "exchange", "peer", "library", "server", "worker", "bench", "launcher"]
 
 UNLOCKED = """
 #include "common/mutex.h"

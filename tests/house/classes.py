@@ -25,7 +25,7 @@ SKIPPED = 4
 Limit = collections.namedtuple("Limit", "methods fields")
 # A folder with all below it; the first one counts.
 LIMITS = {"server/coordinator": Limit(methods=25, fields=12)}
-LIMITS |= dict.fromkeys(["run", "server", "client", "exchange", "library", "worker/training", "worker/model"], Limit(methods=25, fields=14))
+LIMITS |= dict.fromkeys(["run", "server", "client", "exchange", "peer", "library", "worker/training", "worker/model"], Limit(methods=25, fields=14))
 LARGER = {
     "RunHistory": Limit(0, 16), "RunSummary": Limit(0, 34), "ServerNode": Limit(0, 25), "ServerProcess": Limit(0, 20),
     "Shard": Limit(0, 21), "StreamSession": Limit(0, 33), "HostGroup": Limit(0, 18), "ParameterClient": Limit(30, 0),

@@ -19,7 +19,7 @@ FUNCTION_LINES_MAX = 50
 SUBJECT_MAX = 72
 # The rule on subjects holds for commits after this one.
 RULE_BEGAN = "e16f1569fabc05cc4482087e135301de7a5eaeab"
-TOP = ["plugin", "common", "config", "run", "server", "worker", "client", "exchange", "library", "launcher", "bench", "tests"]
+TOP = ["plugin", "common", "config", "run", "server", "worker", "client", "exchange", "peer", "library", "launcher", "bench", "tests"]
 
 
 def sources(root):

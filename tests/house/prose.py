@@ -10,7 +10,7 @@ import re
 import sys
 
 SOURCE = {".h", ".cc", ".cu", ".proto", ".py"}
-FOLDERS = ["plugin", "proto", "common", "config", "run", "client", "exchange", "library", "server", "worker", "bench", "launcher", "python"]
+FOLDERS = ["plugin", "proto", "common", "config", "run", "client", "exchange", "peer", "library", "server", "worker", "bench", "launcher", "python"]
 
 # What is wrong, a line that shows it, and what to write.
 RULES = [

@@ -1,6 +1,7 @@
 // Goes back to the newest complete cut after blocks were lost, and keeps the record of the job's
 // state.
 #include "absl/strings/str_cat.h"
+#include "config/topology.h"
 #include "server/coordinator/core/coordinator_core.h"
 
 namespace leeway {
@@ -25,7 +26,7 @@ v1::CoordinatorRecord CoordinatorCore::Record(v1::JobState outcome) const {
   for (uint32_t i = 0; i < servers.size(); ++i) {
     record.add_server_nonces(fleet_.processes()[i].nonce);
   }
-  if (servers.wanted() != options.job.servers().count()) record.set_servers(servers.wanted());
+  if (servers.wanted() != ServersOf(options.job)) record.set_servers(servers.wanted());
   record.set_steps_per_epoch(life_.began() ? model_.length()->steps_per_epoch()
                                            : facts().StepsBefore());
   record.set_checkpointed(cuts_.newest().has_value());

@@ -11,6 +11,7 @@
 #include "config/external.h"
 #include "config/length.h"
 #include "config/shards.h"
+#include "config/topology.h"
 
 namespace leeway {
 namespace {
@@ -50,8 +51,8 @@ uint32_t JobFacts::shards() const { return ShardsOf(job()); }
 
 uint32_t JobFacts::start_servers() const {
   const bool asked = options_.before && options_.before->servers() > 0;
-  const uint32_t servers = asked ? options_.before->servers() : job().servers().count();
-  return std::min(servers, shards());
+  const uint32_t servers = asked ? options_.before->servers() : ServersOf(job());
+  return std::min(servers, ServersMost(job()));
 }
 
 uint64_t JobFacts::StepsBefore() const {

@@ -1,24 +1,19 @@
 #include "server/coordinator/core/placement.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace leeway {
 
-Placement::Placement(uint32_t shards, uint32_t servers, uint32_t replicas)
-    : servers_(servers), replicas_(replicas) {
+Placement::Placement(uint32_t shards, const Homes& homes) : homes_(homes) {
   for (uint32_t shard = 0; shard < shards; ++shard) places_.add_shards();
-  std::vector<uint32_t> all(servers);
-  std::iota(all.begin(), all.end(), 0);
+  std::set<uint32_t> all;
+  for (uint32_t server = homes.first; server < homes.end; ++server) all.insert(server);
   Reset(all);
 }
 
-Placement::Placement(uint32_t servers, uint32_t replicas, v1::Placement recorded)
-    : servers_(servers),
-      replicas_(replicas),
-      places_(std::move(recorded)),
-      owner_since_(shards()) {}
+Placement::Placement(const Homes& homes, v1::Placement recorded)
+    : homes_(homes), places_(std::move(recorded)), owner_since_(shards()) {}
 
 void Placement::SetReplica(uint32_t shard, uint32_t server) {
   At(shard).set_replica(server);
@@ -37,32 +32,33 @@ void Placement::SetOwner(uint32_t shard, uint32_t server) {
   owner_since_[shard] = epoch();
 }
 
-std::optional<uint32_t> Placement::NextUndrained(uint32_t first) const {
-  for (uint32_t i = 0; i < servers_; ++i) {
-    const uint32_t server = (first + i) % servers_;
+std::optional<uint32_t> Placement::NextUndrained(uint32_t nth) const {
+  for (uint32_t i = 0; i < size(); ++i) {
+    const uint32_t server = homes_.first + (nth + i) % size();
     if (drained_.count(server) == 0) return server;
   }
   return std::nullopt;
 }
 
 uint32_t Placement::HomeOf(uint32_t shard) const {
-  return NextUndrained(shard % servers_).value_or(At(shard).owner());
+  return NextUndrained(shard % size()).value_or(At(shard).owner());
 }
 
 std::optional<uint32_t> Placement::SecondOf(uint32_t shard) const {
-  if (replicas_ < 2 || servers_ < 2) return std::nullopt;
+  if (homes_.replicas < 2 || size() < 2) return std::nullopt;
   const uint32_t home = HomeOf(shard);
-  const std::optional<uint32_t> second = NextUndrained(home + 1);
+  const std::optional<uint32_t> second = NextUndrained(home + 1 - homes_.first);
   return second == home ? std::nullopt : second;
 }
 
-void Placement::Reset(const std::vector<uint32_t>& servers) {
+void Placement::Reset(const std::set<uint32_t>& here) {
+  const std::vector<uint32_t> servers(here.lower_bound(homes_.first), here.end());
   places_.set_epoch(places_.epoch() + 1);
   owner_since_.assign(shards(), 0);
   for (uint32_t shard = 0; shard < shards(); ++shard) {
     At(shard).Clear();
     At(shard).set_owner(servers[shard % servers.size()]);
-    if (replicas_ > 1 && servers.size() > 1) {
+    if (homes_.replicas > 1 && servers.size() > 1) {
       SetReplica(shard, servers[(shard + 1) % servers.size()]);
     }
   }
@@ -86,7 +82,8 @@ bool Placement::Lose(uint32_t server) {
 
 bool Placement::Join(uint32_t server) {
   bool news = false;
-  for (uint32_t shard = 0; shard < shards() && replicas_ > 1; ++shard) {
+  if (homes_.replicas < 2 || server < homes_.first) return news;
+  for (uint32_t shard = 0; shard < shards(); ++shard) {
     if (At(shard).has_replica() || At(shard).owner() == server) continue;
     if (!std::exchange(news, true)) places_.set_epoch(places_.epoch() + 1);
     SetReplica(shard, server);
@@ -147,7 +144,7 @@ bool Placement::Fill(uint32_t shard, const std::set<uint32_t>& here, std::set<ui
   }
   if (here.count(*next) == 0 || (place.has_replica() && place.replica() == *next)) return false;
   // A shard that lacks its second holder gets one at once.
-  const bool wanting = replicas_ > 1 && !place.has_replica();
+  const bool wanting = homes_.replicas > 1 && !place.has_replica();
   if (!wanting && !busy.insert(place.owner()).second) return false;
   SetReplica(shard, *next);
   return true;

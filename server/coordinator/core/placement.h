@@ -13,6 +13,8 @@
 // at most one shard's transfer. While its home is being filled, a shard that had another replica
 // has a single holder.
 //
+// If server 0 is the coordinator only (topology.type: all_reduce), the first home is server 1.
+//
 // A server that is leaving is drained. A drained server is not the home of any shard, so its shards
 // move to the servers that stay.
 #pragma once
@@ -28,23 +30,28 @@ namespace leeway {
 
 class Placement {
  public:
-  // `replicas`: the number of holders of each shard, 1 or 2. There must be at least that number of
-  // servers.
-  Placement(uint32_t shards, uint32_t servers, uint32_t replicas);
+  struct Homes {
+    // The homes of the shards are the servers from `first` up to, but not including, `end`.
+    uint32_t first = 0;
+    uint32_t end = 0;
+    // The number of holders of each shard, 1 or 2. There must be at least that number of homes.
+    uint32_t replicas = 1;
+  };
+  Placement(uint32_t shards, const Homes& homes);
   // Begins with a recorded placement.
-  Placement(uint32_t servers, uint32_t replicas, v1::Placement recorded);
+  Placement(const Homes& homes, v1::Placement recorded);
 
-  // From now on the homes of the shards are servers 0 to `servers` - 1. Only Rebalance moves
+  // From now on the homes of the shards end before server `servers`. Only Rebalance moves
   // shards.
-  void Want(uint32_t servers) { servers_ = servers; }
+  void Want(uint32_t servers) { homes_.end = servers; }
   // Makes the next server that is not drained the home of this server's shards. Only Rebalance
   // moves shards. If all servers are drained, no shard has to move.
   void Drain(uint32_t server) { drained_.insert(server); }
   // Makes the server a home again.
   void Undrain(uint32_t server) { drained_.erase(server); }
-  // Places the shards on these servers, which are in ascending order, in a new epoch; no replica is
+  // Places the shards on those of these servers that may be homes, in a new epoch; no replica is
   // synced.
-  void Reset(const std::vector<uint32_t>& servers);
+  void Reset(const std::set<uint32_t>& here);
   // Moves the shards of a lost server to their replicas. Returns false, and changes nothing, if a
   // shard would be lost.
   bool Lose(uint32_t server);
@@ -87,9 +94,10 @@ class Placement {
  private:
   v1::ShardPlace& At(uint32_t shard) { return *places_.mutable_shards(static_cast<int>(shard)); }
   const v1::ShardPlace& At(uint32_t shard) const { return places_.shards(static_cast<int>(shard)); }
-  // Returns the first server from `first` on, in a circle, that is not drained; nullopt if all
-  // servers are drained.
-  std::optional<uint32_t> NextUndrained(uint32_t first) const;
+  uint32_t size() const { return homes_.end - homes_.first; }
+  // Returns the first home from the `nth` on, in a circle, that is not drained; nullopt if all are
+  // drained.
+  std::optional<uint32_t> NextUndrained(uint32_t nth) const;
   uint32_t HomeOf(uint32_t shard) const;
   // Returns the home of the shard's replica, once the shard is at home; nullopt if the shard has no
   // replica.
@@ -102,8 +110,7 @@ class Placement {
   bool HandOver(uint32_t shard, const std::set<uint32_t>& here);
   bool Fill(uint32_t shard, const std::set<uint32_t>& here, std::set<uint32_t>& busy);
 
-  uint32_t servers_;
-  uint32_t replicas_;
+  Homes homes_;
   std::set<uint32_t> drained_;
   v1::Placement places_;
   std::vector<uint64_t> owner_since_;

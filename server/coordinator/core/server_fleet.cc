@@ -3,14 +3,16 @@
 #include <set>
 
 #include "common/status.h"
+#include "config/shards.h"
+#include "config/topology.h"
 
 namespace leeway {
 namespace {
 
 ServerTable StartTable(const JobFacts& facts) {
   const auto& before = facts.options().before;
-  const uint32_t most = facts.shards();
-  ServerTable table(most, facts.job().servers().count(), facts.lease());
+  const uint32_t most = ServersMost(facts.job());
+  ServerTable table(most, ServersOf(facts.job()), facts.lease());
   table.Want(facts.start_servers());
   if (facts.StepsBefore() == 0) return table;
   // Expects the servers that the previous coordinator had when it was killed, except server 0,
@@ -27,7 +29,7 @@ ServerTable StartTable(const JobFacts& facts) {
 ServerFleet::ServerFleet(const JobFacts& facts, Commands& commands)
     : commands_(commands),
       table_(StartTable(facts)),
-      processes_(facts.shards()),
+      processes_(ServersMost(facts.job())),
       reach_(facts.options().network, facts.job().workers().count()) {}
 
 absl::Status ServerFleet::Check(const v1::RegisterServerRequest& request,

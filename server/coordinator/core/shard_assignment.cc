@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/counted.h"
+#include "config/topology.h"
 #include "server/coordinator/core/phrases.h"
 
 namespace leeway {
@@ -11,11 +12,12 @@ namespace {
 
 Placement StartPlacement(const JobFacts& facts) {
   const auto& before = facts.options().before;
-  const uint32_t replicas = facts.job().servers().replicas();
-  const uint32_t shards = facts.shards(), wanted = facts.start_servers();
-  const bool known = before && before->placement().shards_size() == static_cast<int>(shards);
-  if (known) return Placement(wanted, replicas, before->placement());
-  return Placement(shards, wanted, replicas);
+  const Placement::Homes homes{.first = FirstHolderOf(facts.job()),
+                               .end = facts.start_servers(),
+                               .replicas = facts.job().servers().replicas()};
+  const bool known =
+      before && before->placement().shards_size() == static_cast<int>(facts.shards());
+  return known ? Placement(homes, before->placement()) : Placement(facts.shards(), homes);
 }
 
 template <typename Reply>
@@ -54,10 +56,7 @@ void ShardAssignment::Fill(v1::HeartbeatReply& reply) const {
   FillServers(fleet_.processes(), Owners(), placement_.epoch(), reply);
 }
 
-void ShardAssignment::Reset() {
-  const std::set<uint32_t> here = fleet_.table().Here();
-  placement_.Reset({here.begin(), here.end()});
-}
+void ShardAssignment::Reset() { placement_.Reset(fleet_.table().Here()); }
 
 bool ShardAssignment::HoldsAsRecorded(uint32_t server) const {
   const v1::CoordinatorRecord& before = *facts_.options().before;

@@ -10,7 +10,7 @@ namespace leeway::role {
 namespace {
 
 const std::vector<v1::Role> kRoles = {v1::ROLE_SERVER, v1::ROLE_WORKER, v1::ROLE_LAUNCHER,
-                                      v1::ROLE_STATUS};
+                                      v1::ROLE_STATUS, v1::ROLE_PEER};
 
 TEST_CASE("a certificate's URI says the role and the rank that it was made for") {
   for (const v1::Role role : kRoles) {
@@ -22,6 +22,7 @@ TEST_CASE("a certificate's URI says the role and the rank that it was made for")
   const auto bound = CallerOf({RoleUri(v1::ROLE_WORKER, 12)});
   REQUIRE(bound);
   CHECK(bound->rank == 12u);
+  CHECK(CallerOf({RoleUri(v1::ROLE_PEER, 3)})->rank == 3u);
   CHECK(CallerOf({"https://example.org/", "spiffe://a.cluster/leeway/server"})->role ==
         v1::ROLE_SERVER);
 }

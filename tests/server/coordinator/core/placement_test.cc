@@ -20,21 +20,21 @@ const v1::ShardPlace& At(const Placement& placement, int shard) {
 }
 
 TEST_CASE("at first every server owns its shard and has its neighbour's replica") {
-  const Placement placement(3, 3, 2);
+  const Placement placement(3, {.end = 3, .replicas = 2});
   for (int shard = 0; shard < 3; ++shard) {
     CHECK(At(placement, shard).owner() == static_cast<uint32_t>(shard));
     CHECK(At(placement, shard).replica() == static_cast<uint32_t>(shard + 1) % 3);
     CHECK_FALSE(At(placement, shard).synced());
   }
-  const Placement single(3, 3, 1);
+  const Placement single(3, {.end = 3, .replicas = 1});
   CHECK_FALSE(At(single, 1).has_replica());
   // With one server no shard has a replica.
-  const Placement alone(3, 1, 2);
+  const Placement alone(3, {.end = 1, .replicas = 2});
   for (int shard = 0; shard < 3; ++shard) CHECK_FALSE(At(alone, shard).has_replica());
 }
 
 TEST_CASE("what a lost server owned goes to its replica, and what it had of others is gone") {
-  Placement placement(3, 3, 2);
+  Placement placement(3, {.end = 3, .replicas = 2});
   SyncAll(placement);
   CHECK(placement.whole());
   const uint64_t epoch = placement.epoch();
@@ -48,18 +48,18 @@ TEST_CASE("what a lost server owned goes to its replica, and what it had of othe
 }
 
 TEST_CASE("a shard without a synced replica cannot be lost, and nothing changes") {
-  Placement placement(3, 3, 2);
+  Placement placement(3, {.end = 3, .replicas = 2});
   SyncAll(placement);
   REQUIRE(placement.Lose(1));
   const std::string before = placement.proto().SerializeAsString();
   CHECK_FALSE(placement.Lose(2));
   CHECK(placement.proto().SerializeAsString() == before);
-  Placement single(3, 3, 1);
+  Placement single(3, {.end = 3, .replicas = 1});
   CHECK_FALSE(single.Lose(0));
 }
 
 TEST_CASE("who comes keeps what has no replica, but not its own") {
-  Placement placement(2, 2, 2);
+  Placement placement(2, {.end = 2, .replicas = 2});
   SyncAll(placement);
   REQUIRE(placement.Lose(0));
   REQUIRE(placement.Join(0));
@@ -72,7 +72,7 @@ TEST_CASE("who comes keeps what has no replica, but not its own") {
 
 // Server 0's shards are on server 2, and their synced replicas are at home.
 Placement AwayFromHome(uint32_t shards) {
-  Placement placement(shards, 3, 2);
+  Placement placement(shards, {.end = 3, .replicas = 2});
   SyncAll(placement);
   REQUIRE(placement.Lose(0));
   REQUIRE(placement.Join(2));
@@ -104,7 +104,7 @@ TEST_CASE("shards that come home have their replicas at the second one at once, 
 }
 
 TEST_CASE("only the replica that is meant can be said to be synced") {
-  Placement placement(2, 2, 2);
+  Placement placement(2, {.end = 2, .replicas = 2});
   const uint64_t first = At(placement, 0).since_epoch();
   SyncAll(placement);
   REQUIRE(placement.Lose(1));
@@ -116,7 +116,7 @@ TEST_CASE("only the replica that is meant can be said to be synced") {
 }
 
 TEST_CASE("shards go back to who owned them at first, once that one has everything") {
-  Placement placement(2, 2, 2);
+  Placement placement(2, {.end = 2, .replicas = 2});
   SyncAll(placement);
   REQUIRE(placement.Lose(1));
   REQUIRE(placement.Join(1));
@@ -167,7 +167,7 @@ TEST_CASE("another number of servers: shards move there round by round, and noth
     for (uint32_t from = replicas; from <= 7; ++from) {
       for (uint32_t to = replicas; to <= 7; ++to) {
         INFO(replicas << " holders, " << from << " to " << to);
-        Placement placement(7, from, replicas);
+        Placement placement(7, {.end = from, .replicas = replicas});
         placement.Want(to);
         MoveAll(placement, std::max(from, to));
         CHECK(placement.ToMove() == 0);
@@ -184,7 +184,7 @@ TEST_CASE("another number of servers: shards move there round by round, and noth
 }
 
 TEST_CASE("nothing moves to a server that is not here, nor while anything is being filled") {
-  Placement placement(4, 2, 1);
+  Placement placement(4, {.end = 2, .replicas = 1});
   placement.Want(3);
   CHECK(placement.ToMove() == 2);
   REQUIRE(Placement(placement).Rebalance({0, 1}).any);
@@ -199,14 +199,14 @@ TEST_CASE("nothing moves to a server that is not here, nor while anything is bei
 }
 
 TEST_CASE("who dies while it is being filled is dropped, who has filled another survives in it") {
-  Placement target(2, 1, 1);
+  Placement target(2, {.end = 1, .replicas = 1});
   target.Want(2);
   REQUIRE(target.Rebalance({0, 1}).any);
   REQUIRE(target.Lose(1));
   CHECK(target.owner(1) == 0);
   CHECK_FALSE(At(target, 1).has_replica());
 
-  Placement source(2, 2, 1);
+  Placement source(2, {.end = 2, .replicas = 1});
   source.Want(1);
   REQUIRE(source.Rebalance({0, 1}).any);
   CHECK_FALSE(source.Lose(1));
@@ -217,7 +217,7 @@ TEST_CASE("who dies while it is being filled is dropped, who has filled another 
 }
 
 TEST_CASE("what is dealt out anew is dealt to those that are there") {
-  Placement placement(5, 2, 2);
+  Placement placement(5, {.end = 2, .replicas = 2});
   placement.Want(4);
   placement.Reset({0, 1, 3});
   CHECK(placement.owner(2) == 3);
@@ -228,15 +228,15 @@ TEST_CASE("what is dealt out anew is dealt to those that are there") {
 }
 
 TEST_CASE("a recorded placement goes on where it was") {
-  Placement placement(2, 2, 2);
+  Placement placement(2, {.end = 2, .replicas = 2});
   SyncAll(placement);
-  Placement after(2, 2, placement.proto());
+  Placement after({.end = 2, .replicas = 2}, placement.proto());
   CHECK(after.Lose(0));
   CHECK(after.epoch() == placement.epoch() + 1);
 }
 
 TEST_CASE("who is dropped as a replica leaves nothing of itself behind") {
-  Placement placement(3, 3, 2);
+  Placement placement(3, {.end = 3, .replicas = 2});
   SyncAll(placement);
   REQUIRE(placement.Lose(1));
   for (const int shard : {0, 1}) {
@@ -248,13 +248,13 @@ TEST_CASE("who is dropped as a replica leaves nothing of itself behind") {
 }
 
 TEST_CASE("since when a server owns a shard is known, once it has taken it over") {
-  Placement placement(3, 3, 2);
+  Placement placement(3, {.end = 3, .replicas = 2});
   SyncAll(placement);
   CHECK(placement.owner_since(1) == 0);
   REQUIRE(placement.Lose(1));
   CHECK(placement.owner_since(0) == 0);
   CHECK(placement.owner_since(1) == 2);
-  CHECK(Placement(3, 2, placement.proto()).owner_since(1) == 0);
+  CHECK(Placement({.end = 3, .replicas = 2}, placement.proto()).owner_since(1) == 0);
   placement.Reset({0, 2});
   CHECK(placement.epoch() == 3);
   CHECK(placement.owner_since(1) == 0);
@@ -262,7 +262,7 @@ TEST_CASE("since when a server owns a shard is known, once it has taken it over"
 }
 
 TEST_CASE("a server that comes gets every shard without a replica, in one epoch, or nothing") {
-  Placement placement(4, 3, 2);
+  Placement placement(4, {.end = 3, .replicas = 2});
   SyncAll(placement);
   CHECK_FALSE(placement.Join(2));
   REQUIRE(placement.Lose(1));
@@ -273,13 +273,13 @@ TEST_CASE("a server that comes gets every shard without a replica, in one epoch,
     CHECK(At(placement, shard).replica() == 1);
     CHECK(At(placement, shard).since_epoch() == epoch + 1);
   }
-  Placement single(3, 3, 1);
+  Placement single(3, {.end = 3, .replicas = 1});
   CHECK_FALSE(single.Join(1));
   CHECK(single.epoch() == 1);
 }
 
 TEST_CASE("a shard is settled at its home, with its replica where that is to be, and synced") {
-  Placement placement(2, 2, 2);
+  Placement placement(2, {.end = 2, .replicas = 2});
   CHECK(placement.ToMove() == 2);
   CHECK_FALSE(placement.whole());
   CHECK(placement.SetSynced(0, 1));
@@ -291,7 +291,7 @@ TEST_CASE("a shard is settled at its home, with its replica where that is to be,
   CHECK_FALSE(placement.SetSynced(2, 1));
   placement.Want(1);
   CHECK(placement.ToMove() == 2);
-  Placement other(3, 3, 2);
+  Placement other(3, {.end = 3, .replicas = 2});
   SyncAll(other);
   // The owner is right, but the replica is not.
   other.Want(2);
@@ -299,11 +299,11 @@ TEST_CASE("a shard is settled at its home, with its replica where that is to be,
 }
 
 TEST_CASE("of the servers a placement knows who holds something, as owner or as replica") {
-  Placement placement(1, 3, 2);
+  Placement placement(1, {.end = 3, .replicas = 2});
   CHECK(placement.Holds(0));
   CHECK(placement.Holds(1));
   CHECK_FALSE(placement.Holds(2));
-  const Placement single(1, 3, 1);
+  const Placement single(1, {.end = 3, .replicas = 1});
   CHECK_FALSE(single.Holds(1));
   SyncAll(placement);
   REQUIRE(placement.Lose(0));
@@ -312,7 +312,7 @@ TEST_CASE("of the servers a placement knows who holds something, as owner or as 
 
 TEST_CASE("what is handed over keeps its old owner as a replica where the next one is not here") {
   for (const bool here : {true, false}) {
-    Placement placement(3, 2, 2);
+    Placement placement(3, {.end = 2, .replicas = 2});
     SyncAll(placement);
     placement.Want(4);
     REQUIRE(placement.Rebalance({0, 1, 2}).any);
@@ -328,7 +328,7 @@ TEST_CASE("what is handed over keeps its old owner as a replica where the next o
 }
 
 TEST_CASE("a shard whose replica is too many gives it up, and the first one moves, too") {
-  Placement placement(2, 2, 1);
+  Placement placement(2, {.end = 2, .replicas = 1});
   placement.Want(1);
   SyncAll(placement);
   const auto first = placement.Rebalance({0, 1});
@@ -349,18 +349,43 @@ TEST_CASE("a shard whose replica is too many gives it up, and the first one move
   v1::Placement recorded;
   recorded.set_epoch(4);
   for (const uint32_t owner : {1, 1}) recorded.add_shards()->set_owner(owner);
-  Placement away(2, 1, recorded);
+  Placement away({.end = 2}, recorded);
   CHECK(away.Rebalance({0, 1}).any);
   CHECK(At(away, 0).replica() == 0);
   CHECK(away.epoch() == 5);
 }
 
 TEST_CASE("where nothing moves there is no new epoch") {
-  Placement placement(3, 3, 2);
+  Placement placement(3, {.end = 3, .replicas = 2});
   SyncAll(placement);
   const std::string before = placement.proto().SerializeAsString();
   CHECK_FALSE(placement.Rebalance({0, 1, 2}).any);
   CHECK(placement.proto().SerializeAsString() == before);
+}
+
+TEST_CASE("where the workers hold the blocks, server 0 never holds one") {
+  Placement placement(3, {.first = 1, .end = 4, .replicas = 2});
+  for (int shard = 0; shard < 3; ++shard) {
+    CHECK(At(placement, shard).owner() == static_cast<uint32_t>(shard + 1));
+    CHECK(At(placement, shard).replica() == static_cast<uint32_t>((shard + 1) % 3 + 1));
+  }
+  SyncAll(placement);
+  CHECK(placement.ToMove() == 0);
+  CHECK_FALSE(placement.Holds(0));
+  REQUIRE(placement.Lose(3));
+  CHECK(placement.owner(2) == 1);
+  // The coordinator is here, but gets no replica; the next life of server 3 gets its shards back.
+  CHECK_FALSE(placement.Join(0));
+  CHECK_FALSE(placement.Rebalance({0, 1, 2}).any);
+  REQUIRE(placement.Join(3));
+  MoveAll(placement, 4);
+  CHECK(placement.owner(2) == 3);
+  CHECK(placement.ToMove() == 0);
+  CHECK_FALSE(placement.Holds(0));
+  placement.Reset({0, 1, 3});
+  CHECK(placement.owner(0) == 1);
+  CHECK(placement.owner(1) == 3);
+  CHECK(placement.owner(2) == 1);
 }
 
 }  // namespace

@@ -1,0 +1,101 @@
+#include "peer/peer.h"
+
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/address.h"
+#include "common/environment.h"
+#include "common/loopback.h"
+#include "common/rpc/transport_security.h"
+#include "common/security/role.h"
+#include "common/status.h"
+#include "config/topology.h"
+#include "server/node/server_process.h"
+
+namespace leeway {
+namespace {
+
+constexpr char kNeedsRank[] =
+    "topology.type: all_reduce: the rank decides which blocks a worker holds, so each worker must "
+    "know its own: set --rank or LEEWAY_RANK";
+
+class Peer final : public BlockHolder {
+ public:
+  explicit Peer(std::unique_ptr<ServerProcess> server) : server_(std::move(server)) {
+    thread_ = std::thread([this] { Serve(); });
+  }
+  ~Peer() override {
+    Leave();
+    AwaitEnd();
+  }
+
+  void Leave() override { server_->Leave(); }
+  void AwaitEnd() override {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void Serve() {
+    const ServerEnd end = server_->Run();
+    if (end.status.ok()) return;
+    spdlog::error("this worker's blocks are served no more: {}", std::string(end.status.message()));
+  }
+
+  const std::unique_ptr<ServerProcess> server_;
+  std::thread thread_;
+};
+
+// Returns an error if the other workers would refuse this process's certificate.
+absl::Status CheckMayAnswer(const SecuritySettings& security) {
+  if (security.tls == v1::TLS_MODE_NONE) return absl::OkStatus();
+  if (security.tls == v1::TLS_MODE_TLS) {
+    return absl::InvalidArgumentError(
+        "topology.type: all_reduce: each worker answers the others, so TLS must be mutual (mtls)");
+  }
+  const Caller& own = security.certificates->holder();
+  if (!own.role || own.role == v1::ROLE_PEER) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("topology.type: all_reduce: this worker has ",
+                                                 Described(own),
+                                                 ", but a worker that holds blocks needs a peer's "
+                                                 "('leeway certificates DIR' makes DIR/peer)"));
+}
+
+std::string DefaultListen(const std::string& coordinator) {
+  const auto address = SplitAddress(coordinator);
+  const bool here = address.ok() && ReachOf(*address) == Reach::kOwnHost;
+  return here ? LoopbackHost() + ":0" : "0.0.0.0:0";
+}
+
+}  // namespace
+
+PeerListening CompletedFromEnvironment(PeerListening listening) {
+  const auto complete = [](std::string& value, const char* name) {
+    if (value.empty()) value = LookUpEnvironment(name).value_or("");
+  };
+  complete(listening.listen, "LEEWAY_LISTEN");
+  complete(listening.advertise, "LEEWAY_ADVERTISE");
+  listening.insecure |= LookUpEnvironment("LEEWAY_INSECURE").value_or("0") != "0";
+  return listening;
+}
+
+absl::StatusOr<std::unique_ptr<BlockHolder>> StartPeer(const PeerListening& listening,
+                                                       const HolderPlace& place) {
+  if (!place.rank) return absl::InvalidArgumentError(kNeedsRank);
+  const SecuritySettings& security = ProcessSecurity().settings();
+  RETURN_IF_ERROR(CheckMayAnswer(security));
+  ServerOptions server{.index = ServerOfRank(*place.rank),
+                       .listen = listening.listen,
+                       .advertise = listening.advertise,
+                       .coordinator = place.coordinator,
+                       .start_within = place.start_within};
+  if (server.listen.empty()) server.listen = DefaultListen(place.coordinator);
+  RETURN_IF_ERROR(CheckMayListen(server.listen, security.tls, listening.insecure));
+  ASSIGN_OR_RETURN(auto process, ServerProcess::Start(server));
+  return std::make_unique<Peer>(std::move(process));
+}
+
+}  // namespace leeway

@@ -1,0 +1,30 @@
+// The server in a worker's process, for jobs in which the workers hold the blocks (topology.type:
+// all_reduce). It is a server like any other. A reduce-scatter and an all-gather are what servers
+// do: each rank adds up all contributions to its part of the blocks, updates it, and answers all.
+#pragma once
+
+#include <string>
+
+#include "client/participant/block_holder.h"
+
+namespace leeway {
+
+struct PeerListening {
+  // HOST:PORT to bind; port 0 stands for any free port. If empty, it is a loopback address if
+  // server 0 has one, and otherwise every address of this machine.
+  std::string listen;
+  // The address at which the other workers reach this one. If empty, it is the bound address, or
+  // this machine's address on the route to server 0.
+  std::string advertise;
+  // Whether to listen on an address that other machines reach, without asking for certificates.
+  bool insecure = false;
+};
+
+// Completes `listening` from LEEWAY_LISTEN, LEEWAY_ADVERTISE and LEEWAY_INSECURE.
+PeerListening CompletedFromEnvironment(PeerListening listening);
+
+// Starts the server of a rank.
+absl::StatusOr<std::unique_ptr<BlockHolder>> StartPeer(const PeerListening& listening,
+                                                       const HolderPlace& place);
+
+}  // namespace leeway
