@@ -117,7 +117,7 @@ TEST_CASE("errors are typed, and say what, where and what to do, but no secret")
   const absl::Status unexplained = rig.client->Head("k").status();
   CHECK(absl::IsPermissionDenied(unexplained));
   CHECK_THAT(std::string(unexplained.message()),
-             Catch::Contains("the credentials may be another store's"));
+             Catch::Contains("the credentials may belong to another store"));
   rig.script.answers.clear();
   for (const int http : {403, 404}) {
     rig.script.Answer(http, "<html>Not here</html>");

@@ -174,7 +174,7 @@ TEST_CASE("ranges outside of the memory, in its header, or across floats are ref
                                                                                 {top, top}}) {
     INFO(offset << " " << bytes);
     RequireRefused((*mapping)->Floats(offset, bytes).status(), absl::StatusCode::kInvalidArgument,
-                   "are not floats");
+                   "are not aligned floats");
   }
 }
 
@@ -205,7 +205,7 @@ TEST_CASE("words are those that the owner writes, within the memory and aligned"
                                                   {~uint64_t{7}, 1}}) {
     INFO(offset << " " << count);
     RequireRefused((*mapping)->Words(offset, count).status(), absl::StatusCode::kInvalidArgument,
-                   "are not in a shared memory");
+                   "are not aligned or not inside the shared memory");
   }
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("a full arena says so, and what is given back is taken again") {
   REQUIRE(arena->OffsetOf(first->get()) == kPage);
   REQUIRE(arena->OffsetOf(second->get()) == 3 * kPage);
   RequireRefused(arena->Allocate(1).status(), absl::StatusCode::kResourceExhausted,
-                 "contiguous bytes left");
+                 "contiguous free bytes");
   RequireRefused(arena->Allocate(~uint64_t{0}).status(), absl::StatusCode::kResourceExhausted, "");
 
   SECTION("alone") {
