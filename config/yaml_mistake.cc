@@ -30,9 +30,10 @@ YamlMistake NotClosed(const YamlMistake& noticed, const OpenBracket& open) {
         open.line, open.column,
         absl::StrCat("the '", opening, "' that opens here is never closed; add a '", closing, "'")};
   }
-  return {noticed.line, noticed.column,
-          absl::StrCat("this does not continue the '", opening, "' of column ", open.column + 1,
-                       "; add a ',' or '", closing, "', or put a text that holds ': ' in quotes")};
+  return {
+      noticed.line, noticed.column,
+      absl::StrCat("this does not continue the '", opening, "' of column ", open.column + 1,
+                   "; add a ',' or '", closing, "', or put a text that contains ': ' in quotes")};
 }
 
 // The column of a tab in the indentation of `line`.
