@@ -146,10 +146,10 @@ std::string WhyNoTable(const std::string& name, std::string_view head) {
   }
   if (first->size() > 1) {
     return absl::StrCat(name, ": ", first->size(),
-                        " columns of text, and none of numbers: a feature is a number, or ",
+                        " columns of text and no column of numbers: a feature is a number, or ",
                         "a text with few different values");
   }
-  return absl::StrCat(name, ":1: one value, and no ';', ',', '|' or tab after it");
+  return absl::StrCat(name, ":1: the line has one value, and no ';', ',', '|' or tab after it");
 }
 
 }  // namespace leeway
