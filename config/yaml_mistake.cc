@@ -77,7 +77,7 @@ YamlMistake CauseOf(YamlMistake noticed, std::string_view text,
     return NotClosed(noticed, *open);
   }
   if (const std::optional<int> tab = TabOf(text, noticed.line)) {
-    return {noticed.line, *tab, "a tab in the indentation; YAML takes spaces only"};
+    return {noticed.line, *tab, "a tab in the indentation; YAML allows spaces only"};
   }
   noticed.message = std::string(InPlainWords(noticed.message));
   return noticed;
