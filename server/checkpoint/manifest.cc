@@ -104,8 +104,8 @@ absl::Status CheckGoesOn(const v1::CheckpointManifest& manifest, const v1::Train
   const v1::TrainingJob& before = manifest.job();
   if (!google::protobuf::util::MessageDifferencer::Equals(before.model(), job.model())) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the model differs from that of the checkpoint at clock ", manifest.clock(),
-                     "; a run must continue with the model that it began with"));
+        absl::StrCat("the job's model differs from the model of the checkpoint at clock ",
+                     manifest.clock(), "; a run must continue with the model that it began with"));
   }
   RETURN_IF_ERROR(CheckSlots(manifest, job));
   if (manifest.has_length() || KeepsNumbers(before, job)) return absl::OkStatus();

@@ -61,7 +61,7 @@ absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job
   const BlockLayout& layout = store.layout();
   if (reader.manifest().schema().total() != layout.total()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("checkpoint ", checkpoint, " holds ", reader.manifest().schema().total(),
+        absl::StrCat("checkpoint ", checkpoint, " has ", reader.manifest().schema().total(),
                      " values, but the job's model has ", layout.total()));
   }
   const bool keeps_clocks = KeepsClocks(reader.manifest(), job, length);

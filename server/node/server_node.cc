@@ -307,7 +307,7 @@ absl::Status ServerNode::CheckTakeable(const v1::ConfigureRequest& request, Take
       if (place.owner() != options_.index) continue;
       return absl::FailedPreconditionError(
           absl::StrCat("server ", options_.index, " cannot own a shard of generation ",
-                       request.generation(), ", because it holds nothing of that generation"));
+                       request.generation(), ", because it has no blocks of that generation"));
     }
   }
   if (!request.load() || request.checkpoint().empty()) return absl::OkStatus();

@@ -48,7 +48,7 @@ absl::Status ReplicaStore::Check(const std::string& what, uint32_t block,
     return absl::FailedPreconditionError(absl::StrCat(
         what, ": this server holds the replica of shard ", options_.shard, " that began in epoch ",
         options_.since_epoch, ", but the sender means the replica of epoch ",
-        replicated.since_epoch(), ": the sender does not own the shard any more"));
+        replicated.since_epoch(), ": the sender no longer owns the shard"));
   }
   // The payload may have one more vector, the shadow (server/store/reply_encoder.h).
   const size_t count = options_.layout.Range(block).count;

@@ -103,7 +103,7 @@ absl::StatusOr<uint32_t> Membership::FreePlace() const {
     if (!those.empty()) return *those.begin();
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "all ", Counted(size(), "rank"), " are taken; name one with --rank to replace its worker"));
+      "all ", Counted(size(), "rank"), " are taken; use --rank to replace the worker of a rank"));
 }
 
 absl::Status Membership::Check(uint32_t rank, uint64_t incarnation) const {
