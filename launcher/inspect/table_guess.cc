@@ -129,7 +129,7 @@ std::optional<TableForm> GuessTable(std::string_view head) {
 
 std::string WhyNoTable(const std::string& name, std::string_view head) {
   const std::vector<absl::string_view> lines = LinesOf({head.data(), head.size()});
-  if (lines.empty()) return absl::StrCat(name, ": holds no lines");
+  if (lines.empty()) return absl::StrCat(name, ": the file has no lines");
   const char separator =
       *std::max_element(std::begin(kSeparators), std::end(kSeparators) - 1, [&](char a, char b) {
         return std::count(lines[0].begin(), lines[0].end(), a) <
