@@ -100,8 +100,8 @@ absl::Status CheckCodecs(const TransportBenchOptions& options) {
     if (ReplyCodec(codec) == codec) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("codec ", codec,
-                     ", method pull: the benchmark's server answers it in float32, so "
-                     "that no codec would be measured; use push or push_pull"));
+                     ", method pull: the benchmark's server answers a pull in float32, so the "
+                     "codec would not be measured; use push or push_pull"));
   }
   return absl::OkStatus();
 }

@@ -51,8 +51,9 @@ absl::StatusOr<BlockLayout> BlockLayout::FromWire(uint64_t total, uint32_t shard
   uint64_t before = 0;
   for (const uint64_t cut : cuts) {
     if (cut <= before || cut >= total) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "block layout: a cut at element ", cut, " after ", before, "; cuts rise, below ", total));
+      return absl::InvalidArgumentError(
+          absl::StrCat("block layout: the cut at element ", cut, " must be after element ", before,
+                       " and before the end of the model, element ", total));
     }
     before = cut;
   }

@@ -14,8 +14,8 @@ namespace {
     return;
   }
   const char message[] =
-      "leeway: this processor lacks AVX2, FMA or BMI2 (x86-64-v3), which this build needs; build "
-      "with cmake -DLEEWAY_ARCH=x86-64 for it\n";
+      "leeway: this processor lacks AVX2, FMA or BMI2 (x86-64-v3), which this build needs; for "
+      "this processor, build with cmake -DLEEWAY_ARCH=x86-64\n";
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, std::strlen(message));
   _exit(78);
 }

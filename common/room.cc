@@ -129,7 +129,7 @@ absl::Status CheckRoom(const Room& needed) {
   int error = waiting.Add(needed.threads, std::nullopt);
   if (error == 0 && !HasHeap()) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("no room for ", kHeapBytes >> 20, " MiB of address space: ", LimitsSet()));
+        absl::StrCat("cannot reserve ", kHeapBytes >> 20, " MiB of address space: ", LimitsSet()));
   }
   if (error == 0) error = waiting.Add(needed.others, kSmallStackBytes);
   if (error == 0) return absl::OkStatus();

@@ -44,8 +44,9 @@ absl::Status CheckPathIsUtf8(const std::string& path) {
   for (std::string_view rest = path; !rest.empty();) {
     const std::optional<Character> first = FirstCharacter(rest);
     if (!first) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the path '", Printable(path), "' is not UTF-8: rename the folder, or use another one"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the path '", Printable(path),
+                       "' is not UTF-8: rename the folder, or use another folder"));
     }
     rest.remove_prefix(first->bytes);
   }

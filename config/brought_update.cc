@@ -30,7 +30,7 @@ absl::StatusOr<v1::Update> ParseUpdate(std::string_view yaml) {
   ASSIGN_OR_RETURN(const YamlNode root, ReadYaml(yaml, source));
   if (root.kind != YamlNode::Kind::kMap) {
     return absl::InvalidArgumentError(
-        "update: not a map of keys, such as {type: sgd, learning_rate: 0.1}");
+        "update: must be a map of keys, such as {type: sgd, learning_rate: 0.1}");
   }
   Problems problems;
   v1::Update update;
@@ -46,7 +46,8 @@ absl::StatusOr<v1::Update> ResolveBroughtUpdate(const v1::Update& brought) {
   if (!faults.empty()) return absl::InvalidArgumentError(KeyedFaults(faults));
   if (brought.has_custom()) {
     return absl::InvalidArgumentError(
-        "update: a plugin's rule belongs in the job, with model.plugins");
+        "update: a program cannot bring a plugin's rule: write the rule into the job, with "
+        "model.plugins");
   }
   v1::Update update = brought;
   RETURN_IF_ERROR(ResolveUpdate(update));

@@ -26,21 +26,21 @@ void CheckElastic(const v1::TrainingJob& job, Faults& faults) {
   // the centre's distance to the workers grows.
   const double pull = elastic.alpha() * job.workers().count();
   if (job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC && pull >= 2) {
-    faults.push_back(
-        {"exchange.alpha", absl::StrCat(elastic.alpha(), " x ",
-                                        Counted(job.workers().count(), "worker"), " is ", pull,
-                                        ": in sync mode the centre diverges from 2 on; remove "
-                                        "the key for 0.9 / workers, or lower it")});
+    faults.push_back({"exchange.alpha",
+                      absl::StrCat(elastic.alpha(), " x ", Counted(job.workers().count(), "worker"),
+                                   " is ", pull,
+                                   ": in sync mode the centre diverges if this is 2 or more; lower "
+                                   "the key, or remove it (the default is 0.9 / workers.count)")});
   }
   if (IsExternal(job)) return;
   if (!elastic.has_optimizer()) {
     faults.push_back({"exchange.optimizer",
-                      "required key is missing: the rule of the workers' own steps, such as {type: "
-                      "sgd, learning_rate: 0.05}, or an `update` in its place"});
+                      "required key is missing: give the rule of the workers' own steps, such as "
+                      "{type: sgd, learning_rate: 0.05}, here or in `update`"});
   } else if (job.has_update()) {
     faults.push_back({"update",
-                      "an elastic exchange has its own server rule, and its workers have "
-                      "exchange.optimizer: remove one of the two"});
+                      "an elastic exchange has its own server rule, so `update` is the workers' "
+                      "rule, which exchange.optimizer gives as well: remove one of the two"});
   }
 }
 
@@ -49,14 +49,15 @@ void CheckKnobs(const v1::TrainingJob& job, Faults& faults) {
     CheckElastic(job, faults);
   } else if (!job.has_update() && !BringsUpdate(job)) {
     faults.push_back({"update",
-                      "required key is missing: the servers' rule, such as {type: sgd, "
+                      "required key is missing: give the servers' rule, such as {type: sgd, "
                       "learning_rate: 0.05}"});
   }
   if (job.consistency().mode() == v1::CONSISTENCY_MODE_BOUNDED &&
       !job.consistency().has_staleness()) {
-    faults.push_back({"consistency.staleness",
-                      "required key is missing with mode bounded: how many clocks a worker may be "
-                      "ahead of the slowest, such as staleness: 3"});
+    faults.push_back(
+        {"consistency.staleness",
+         "required key is missing with mode bounded: say how many clocks a worker may be "
+         "ahead of the slowest, such as staleness: 3"});
   }
 }
 
@@ -66,15 +67,15 @@ void CheckBackupWorkers(const v1::TrainingJob& job, Faults& faults) {
   const std::string key = "consistency.backup_workers";
   if (job.consistency().mode() != v1::CONSISTENCY_MODE_SYNC) {
     faults.push_back({key,
-                      "only a sync clock can do without its slowest workers; in bounded and "
-                      "async mode nobody waits for them"});
+                      "goes with consistency.mode sync only: in bounded and async mode no clock "
+                      "waits for the slowest workers"});
   } else if (!job.exchange().has_gradient()) {
     faults.push_back({key,
-                      "goes with a gradient exchange only: in others a dropped contribution holds "
-                      "a worker's own weights or many local steps"});
+                      "goes with a gradient exchange only: in other exchanges a dropped "
+                      "contribution would lose many local steps or a worker's own weights"});
   } else if (backup >= job.workers().count()) {
     faults.push_back({key, absl::StrCat("must be less than workers.count (", job.workers().count(),
-                                        "): at least one contribution has to count")});
+                                        "): at least one contribution must count")});
   }
 }
 
@@ -84,8 +85,8 @@ void CheckBadGradient(const v1::TrainingJob& job, Faults& faults) {
   if (!exchange.has_gradient() && !rejects) {
     faults.push_back(
         {"exchange.on_bad_gradient",
-         "only a gradient can be left out or clipped: what a delta or elastic exchange "
-         "hands in comes from the worker's own weights, which would stay bad"});
+         "only a gradient can be left out or clipped: the contribution of a delta or elastic "
+         "exchange comes from the worker's own weights, and those would stay bad"});
   }
   if (!exchange.has_gradient() && exchange.has_max_norm()) {
     faults.push_back({"exchange.max_norm", "goes with a gradient exchange only"});
@@ -93,7 +94,7 @@ void CheckBadGradient(const v1::TrainingJob& job, Faults& faults) {
   if (exchange.on_bad_gradient() == v1::BAD_GRADIENT_CLIP && !exchange.has_max_norm()) {
     faults.push_back(
         {"exchange.max_norm",
-         "required key is missing with on_bad_gradient clip: the norm to which a longer "
+         "required key is missing with on_bad_gradient clip: give the norm to which a longer "
          "gradient is scaled, such as max_norm: 1"});
   }
 }
@@ -103,13 +104,14 @@ void CheckAssignment(const v1::TrainingJob& job, Faults& faults) {
   const std::string key = "data.assignment";
   if (!IsExternal(job) && !job.data().partition().has_iid()) {
     faults.push_back({key,
-                      "any worker may get a leased batch, so it needs the partition {type: iid}; "
-                      "with others a worker may have only its own data"});
+                      "leased needs data.partition {type: iid}, because any worker may get a "
+                      "leased batch; in other partitions a worker has only its own data"});
   } else if (job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC && !CommitsSets(job)) {
-    faults.push_back({key,
-                      "in a sync job that waits for lost workers each worker repeats its own "
-                      "batches, with the same bits: leased goes with workers.on_worker_loss: "
-                      "continue, consistency.backup_workers, or mode bounded or async"});
+    faults.push_back(
+        {key,
+         "leased does not go with a sync job that waits for lost workers, because each worker "
+         "repeats its own batches there, with the same bits; leave leased out, or set "
+         "workers.on_worker_loss: continue, consistency.backup_workers, or mode bounded or async"});
   }
 }
 
@@ -137,24 +139,24 @@ void CheckPerHost(const v1::TrainingJob& job, Faults& faults) {
         "in the same clock at the same time, so there is no sum to send");
   } else if (job.consistency().backup_workers() > 0) {
     fault(
-        "does not go with consistency.backup_workers: a clock that does without some workers "
-        "cannot take them out of their host's sum");
+        "does not go with consistency.backup_workers: a clock without some workers cannot remove "
+        "them from their host's sum");
   } else if (job.workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE) {
     fault(
-        "does not go with workers.on_worker_loss: continue: a clock that does without a lost "
-        "worker cannot take it out of its host's sum");
+        "does not go with workers.on_worker_loss: continue: a clock without a lost worker cannot "
+        "remove that worker from its host's sum");
   } else if (exchange.has_elastic()) {
     fault(
-        "goes with gradient and delta exchanges: with an elastic one the servers answer each "
-        "worker's own weights, which a sum does not have");
+        "goes with gradient and delta exchanges only: in an elastic exchange the servers answer "
+        "each worker's own weights, which a sum does not contain");
   } else if (exchange.delta().spread()) {
     fault(
-        "does not go with exchange.spread: a group of blocks leaves while local steps go on, and "
-        "would have to wait for the other workers of the host in between");
+        "does not go with exchange.spread: a group of blocks is sent between local steps, and each "
+        "time would wait for the other workers of the host");
   } else if (exchange.delta().weighting() == v1::WEIGHTING_EQUAL) {
     fault(
-        "does not go with exchange.weighting: equal: the servers would weigh hosts equally, and "
-        "not workers");
+        "does not go with exchange.weighting: equal: the servers would weight hosts equally, not "
+        "workers");
   }
 }
 
@@ -162,8 +164,8 @@ void CheckServersRange(const v1::Servers& servers, Faults& faults) {
   if (servers.max() == 0) {
     if (servers.min() > 0) {
       faults.push_back({"servers.min",
-                        "goes with servers.max: without it the number of servers only changes by "
-                        "`leeway resize`"});
+                        "goes with servers.max only: without servers.max only `leeway resize` "
+                        "changes the number of servers"});
     }
     return;
   }
@@ -174,7 +176,7 @@ void CheckServersRange(const v1::Servers& servers, Faults& faults) {
   if (servers.shards() > 0 && servers.max() > servers.shards()) {
     faults.push_back(
         {"servers.max", absl::StrCat("must be at most servers.shards (", servers.shards(),
-                                     "): a server has one part of the blocks, or more")});
+                                     "): each server needs a shard")});
   }
   if (servers.min() > servers.count()) {
     faults.push_back(
@@ -183,7 +185,7 @@ void CheckServersRange(const v1::Servers& servers, Faults& faults) {
   if (servers.min() > 0 && servers.min() < servers.replicas()) {
     faults.push_back(
         {"servers.min", absl::StrCat("must be at least servers.replicas (", servers.replicas(),
-                                     "): each holder of a block is a server of its own")});
+                                     "): each copy of a block needs its own server")});
   }
 }
 
@@ -217,12 +219,12 @@ void CheckNumberOfServers(const v1::Servers& servers, Faults& faults) {
   if (servers.shards() > 0 && servers.shards() < servers.count()) {
     faults.push_back(
         {"servers.shards", absl::StrCat("must be 0, or at least servers.count (", servers.count(),
-                                        "): a server has one part of the blocks, or more")});
+                                        "): each server needs a shard")});
   }
   if (servers.replicas() > servers.count()) {
     faults.push_back(
         {"servers.replicas", absl::StrCat("must be at most servers.count (", servers.count(),
-                                          "): each holder of a block is a server of its own")});
+                                          "): each copy of a block needs its own server")});
   }
   CheckServersRange(servers, faults);
 }
@@ -234,12 +236,13 @@ void CheckServers(const v1::TrainingJob& job, Faults& faults) {
   const bool replicated = servers.replicas() > 1;
   const bool travels = replicated || ShardsOf(job) > ServersOf(job);
   if (travels && vectors * servers.block_bytes() > kStateBytesMax) {
-    faults.push_back({"servers.block_bytes",
-                      absl::StrCat("must be at most ", kStateBytesMax / vectors, " with ",
-                                   replicated ? "servers.replicas: 2" : "servers.shards",
-                                   ", because all of a block's state goes to ",
-                                   replicated ? "its other holder" : "another server",
-                                   " in one message: ", vectors, " vectors of that size")});
+    faults.push_back(
+        {"servers.block_bytes",
+         absl::StrCat("must be at most ", kStateBytesMax / vectors, " with ",
+                      replicated ? "servers.replicas: 2" : "servers.shards",
+                      ", because the whole state of a block, ", vectors,
+                      " vectors of this size, goes to ",
+                      replicated ? "its replica" : "another server", " in one message")});
   }
 }
 
@@ -251,13 +254,13 @@ void CheckAverage(const v1::TrainingJob& job, Faults& faults) {
                       exchange.has_elastic()
                           ? "does not go with an elastic exchange, whose centre is an average of "
                             "the workers' weights already: leave it out"
-                          : "is kept by the servers: put it into `update`"});
+                          : "the servers keep the average: put it into `update`"});
   }
   if (exchange.delta().optimizer().steps_by_element() ||
       exchange.elastic().optimizer().steps_by_element()) {
     faults.push_back({"exchange.optimizer.steps_by_element",
-                      "is for contributions that update a part of the model, and a local step "
-                      "moves all of it: leave it out"});
+                      "is for contributions that update only a part of the model, but a local step "
+                      "updates the whole model: leave it out"});
   }
   if (job.evaluation().weights() == v1::EVALUATED_WEIGHTS_AVERAGE && !job.update().has_average()) {
     faults.push_back(
@@ -276,8 +279,8 @@ void CheckEvaluation(const v1::TrainingJob& job, Faults& faults) {
   }
   if (evaluation.early_stop().metric() == v1::STOP_METRIC_TEST_ACCURACY &&
       job.model().loss() == v1::LOSS_SQUARED) {
-    faults.push_back({"evaluation.early_stop.metric",
-                      "the loss squared has no accuracy: use metric: test_loss"});
+    faults.push_back(
+        {"evaluation.early_stop.metric", "loss squared has no accuracy: use metric: test_loss"});
   }
 }
 

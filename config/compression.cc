@@ -19,10 +19,9 @@ using Faults = std::vector<Fault>;
 void CheckContributions(const v1::TrainingJob& job, const v1::Codec& codec, const std::string& path,
                         Faults& faults) {
   if (!job.exchange().has_elastic() || codec.has_none()) return;
-  faults.push_back(
-      {absl::StrCat(path, ".type"),
-       "an elastic exchange sends the workers' weights themselves, and nothing corrects "
-       "what a codec loses: only none goes with it"});
+  faults.push_back({absl::StrCat(path, ".type"),
+                    "only none goes with an elastic exchange, because it sends the workers' "
+                    "weights themselves and what a codec loses would stay lost"});
 }
 
 void CheckWeights(const v1::TrainingJob& job, const v1::Codec& codec, const std::string& path,
@@ -31,12 +30,13 @@ void CheckWeights(const v1::TrainingJob& job, const v1::Codec& codec, const std:
   const std::string type_path = absl::StrCat(path, ".type");
   if (job.exchange().has_elastic()) {
     faults.push_back({type_path,
-                      "top_k and sign send changes of weights, and an elastic exchange answers the "
-                      "centre itself: use none, bf16, fp16 or int8"});
+                      "top_k and sign send changes of weights, but in an elastic exchange the "
+                      "servers answer the centre itself: use none, bf16, fp16 or int8"});
   } else if (job.consistency().mode() != v1::CONSISTENCY_MODE_SYNC) {
-    faults.push_back({type_path,
-                      "top_k and sign send the changes from version to version, which only workers "
-                      "in consistency mode sync all read: use none, bf16, fp16 or int8"});
+    faults.push_back(
+        {type_path,
+         "top_k and sign send the changes from version to version, and only in consistency.mode "
+         "sync do all workers read every version: use none, bf16, fp16 or int8"});
   }
 }
 
@@ -56,7 +56,7 @@ std::string WhyNotNamed(const std::vector<PlacedLayer>& layers, const std::strin
     names.push_back(placed.name);
   }
   if (!within.empty()) {
-    return absl::StrCat("'", name, "' has layers of its own: name those, such as ", within);
+    return absl::StrCat("layer '", name, "' contains other layers: name those, such as ", within);
   }
   if (computes) return absl::StrCat("layer '", name, "' has no weights");
   return absl::StrCat("the model has no layer '", name, "'", Suggestion(name, names));

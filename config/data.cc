@@ -60,7 +60,7 @@ void CheckCategories(const v1::Csv& csv, const std::string& path, Faults& faults
     for (int k = 0; k < values.size(); ++k) {
       const std::string place = absl::StrCat(path, ".categories.", i, ".values.", k);
       if (!seen.insert(values[k]).second) faults.push_back({place, "is listed twice"});
-      if (Has(csv.missing(), values[k])) faults.push_back({place, "is a missing value as well"});
+      if (Has(csv.missing(), values[k])) faults.push_back({place, "is also listed in missing"});
     }
   }
 }
@@ -80,7 +80,7 @@ void CheckCsv(const v1::Csv& csv, const std::string& path, Faults& faults) {
   }
   if (csv.has_label() && csv.label_column() != -1) {
     faults.push_back(
-        {absl::StrCat(path, ".label_column"), "does not go with 'label' beside it; give one"});
+        {absl::StrCat(path, ".label_column"), "does not go with 'label'; give one of the two"});
   }
   CheckCategories(csv, path, faults);
 }
@@ -90,7 +90,9 @@ void CheckText(const v1::Text& text, const std::string& path, Faults& faults) {
   const std::string vocabulary = absl::StrCat(path, ".vocabulary");
   if (text.has_vocabulary()) CheckPath(text.vocabulary(), vocabulary, faults);
   if (text.has_vocabulary() && text.unit() == v1::TEXT_UNIT_BYTES) {
-    faults.push_back({vocabulary, "goes with unit characters or bpe: there are 256 bytes"});
+    faults.push_back(
+        {vocabulary,
+         "goes with unit characters or bpe only: with unit bytes the vocabulary is the 256 bytes"});
   }
 }
 
@@ -167,10 +169,10 @@ void CheckByFile(const v1::TrainingJob& job, Faults& faults) {
                       "by_file needs a source with a list of files: cifar10, "
                       "cifar100, csv, libsvm or text"});
   } else if (static_cast<uint32_t>(FilesOf(train)) < workers) {
-    faults.push_back(
-        {"data.partition.type",
-         absl::StrCat("by_file gives each worker a file of its own: ", Counted(workers, "worker"),
-                      ", ", Counted(FilesOf(train), "file"), " in data.train.files")});
+    faults.push_back({"data.partition.type",
+                      absl::StrCat("by_file needs a file for each worker: the job has ",
+                                   Counted(workers, "worker"), ", but data.train.files has ",
+                                   Counted(FilesOf(train), "file"))});
   }
 }
 
@@ -199,7 +201,7 @@ void CheckTestTable(const v1::Data& data, Faults& faults) {
     return a.SerializeAsString() == b.SerializeAsString();
   };
   if (std::equal(train.begin(), train.end(), test.begin(), test.end(), same)) return;
-  faults.push_back({"data.test.categories", "must be those of data.train; they may be left out"});
+  faults.push_back({"data.test.categories", "must be the same as in data.train, or left out"});
 }
 
 bool SameVocabulary(const v1::Text& train, const v1::Text& test) {
@@ -212,12 +214,13 @@ void CheckTestText(const v1::Data& data, Faults& faults) {
   if (data.train().has_text() != data.test().has_text()) {
     faults.push_back({"data.test.type", "data.train and data.test must both be text, or neither"});
   } else if (test.unit() != train.unit()) {
-    faults.push_back({"data.test.unit", "must be that of data.train"});
+    faults.push_back({"data.test.unit", "must be the same as in data.train"});
   } else if (test.context() != train.context()) {
-    faults.push_back({"data.test.context",
-                      absl::StrCat("must be that of data.train, which is ", train.context())});
+    faults.push_back(
+        {"data.test.context",
+         absl::StrCat("must be the same as in data.train, which is ", train.context())});
   } else if (!SameVocabulary(train, test)) {
-    faults.push_back({"data.test.vocabulary", "must be that of data.train; it may be left out"});
+    faults.push_back({"data.test.vocabulary", "must be the same as in data.train, or left out"});
   }
 }
 
@@ -228,11 +231,12 @@ void CheckText(const v1::TrainingJob& job, Faults& faults) {
   const v1::Text& text = data.train().text();
   if (text.unit() == v1::TEXT_UNIT_BPE && !text.has_vocabulary()) {
     faults.push_back({"data.train.vocabulary",
-                      "required key is missing with unit bpe: a folder with vocab.json and "
+                      "required key is missing with unit bpe: name a folder with vocab.json and "
                       "merges.txt, or a tokenizer.json"});
   }
   if (data.has_normalize()) {
-    faults.push_back({"data.normalize", "tokens are numbers of a vocabulary; remove it"});
+    faults.push_back({"data.normalize",
+                      "tokens are numbers of a vocabulary and cannot be normalized; remove it"});
   }
   if (data.augment().mixup() > 0) {
     faults.push_back({"data.augment.mixup",
@@ -242,8 +246,9 @@ void CheckText(const v1::TrainingJob& job, Faults& faults) {
     faults.push_back({"model.loss", "a text has tokens as labels: set softmax_cross_entropy"});
   }
   if (data.partition().has_stratified() || data.partition().has_label_skew()) {
-    faults.push_back({"data.partition.type",
-                      "needs one class an example; a text has the partitions iid and by_file"});
+    faults.push_back(
+        {"data.partition.type",
+         "needs one class for each example, and a text has no classes: use iid or by_file"});
   }
 }
 
@@ -259,7 +264,7 @@ void CheckData(const v1::TrainingJob& job, Faults& faults) {
   if (IsExternal(job)) return;
   const v1::Data& data = job.data();
   if (data.has_test() && data.has_holdout()) {
-    faults.push_back({"data.holdout", "does not go with data.test; give one"});
+    faults.push_back({"data.holdout", "does not go with data.test; give one of the two"});
   }
   CheckAugment(data, faults);
   CheckByFile(job, faults);

@@ -219,7 +219,7 @@ class Decoder {
       const FieldDescriptor* other = reflection.GetOneofFieldDescriptor(message, choice);
       if (other != nullptr) {
         problems_.Add(entry.origin, path,
-                      absl::StrCat("does not go with '", KeyOf(*other), "' beside it; give one"));
+                      absl::StrCat("does not go with '", KeyOf(*other), "'; give one of the two"));
         return;
       }
     }

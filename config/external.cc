@@ -26,7 +26,7 @@ void CheckPair(const v1::TrainingJob& job, Faults& faults) {
 
 void CheckLayers(const v1::TrainingJob& job, Faults& faults) {
   if (job.has_model() && job.model().layers().empty()) {
-    faults.push_back({"model.layers", "required: a list of at least 1"});
+    faults.push_back({"model.layers", "required: a list of at least 1 element"});
   }
   if (job.has_model() && !job.model().has_loss()) {
     faults.push_back({"model.loss", "required key is missing"});
@@ -85,14 +85,13 @@ void CheckExternalData(const v1::Data& data, Faults& faults) {
          faults);
   if (!data.has_batch_size()) {
     faults.push_back({"data.batch_size",
-                      "required key is missing with type external: the examples of a step of one "
-                      "worker, such as batch_size: 64"});
+                      "required key is missing with type external: give the number of examples in "
+                      "one step of one worker, such as batch_size: 64"});
   }
   if (data.has_examples()) return;
-  faults.push_back(
-      {"data.examples",
-       "required key is missing with type external: the training examples in a pass of "
-       "all workers together, such as examples: 60000"});
+  faults.push_back({"data.examples",
+                    "required key is missing with type external: give the number of training "
+                    "examples in one pass of all workers together, such as examples: 60000"});
 }
 
 void CheckExternalWorkers(const v1::Workers& workers, Faults& faults) {
@@ -133,7 +132,8 @@ bool BringsUpdate(const v1::TrainingJob& job) {
 absl::Status CheckHasLayers(const v1::TrainingJob& job, const std::string& who) {
   if (!IsExternal(job)) return absl::OkStatus();
   return AtKey(absl::FailedPreconditionError(absl::StrCat(
-                   "the job's model is external: only its own program can compute it, not ", who)),
+                   "the job's model is external: only the job's own program can compute it, and ",
+                   who, " cannot")),
                "model.type");
 }
 

@@ -53,7 +53,7 @@ absl::StatusOr<PlacedJob> ParsePlacedJob(std::string_view yaml, std::string_view
         Describe(root.origin, "",
                  root.kind == YamlNode::Kind::kNull
                      ? "the file is empty; a job has at least model, data, update and stop"
-                     : "not a job, which is a map of keys: at least model, data, update and stop"));
+                     : "a job must be a map of keys, with at least model, data, update and stop"));
   }
   Problems problems;
   ApplyOverrides(overrides, root, problems);

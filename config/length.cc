@@ -191,9 +191,9 @@ absl::Status CheckStopAhead(const v1::Interval& was, const v1::TrainingJob& job,
   const bool same = was.has_clocks() == job.stop().has_clocks() &&
                     was.clocks() == job.stop().clocks() && was.epochs() == job.stop().epochs();
   if (same || clock <= length.clocks()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("stop: is in the past, at clock ", length.clocks(), "; the run is at clock ",
-                   clock, " already. Give a later stop, or start again in another --run-dir"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "stop: the job would stop at clock ", length.clocks(), ", but the run is already at clock ",
+      clock, ". Set a later stop, or begin a new run in another --run-dir"));
 }
 
 bool IsSpread(const v1::Exchange& exchange) {

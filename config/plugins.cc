@@ -35,9 +35,10 @@ Uses UsesOf(const v1::TrainingJob& job) {
 
 void CheckCustomLoss(const v1::Model& model, Faults& faults) {
   if (model.loss() == v1::LOSS_CUSTOM && !model.has_custom_loss()) {
-    faults.push_back({"model.custom_loss",
-                      "required key is missing with loss custom: the loss of a plugin, such as "
-                      "custom_loss: {name: huber}"});
+    faults.push_back(
+        {"model.custom_loss",
+         "required key is missing with loss custom: name the loss of a plugin, such as "
+         "custom_loss: {name: huber}"});
   } else if (model.loss() != v1::LOSS_CUSTOM && model.has_custom_loss()) {
     faults.push_back({"model.custom_loss", "goes with loss: custom only"});
   }
@@ -51,7 +52,8 @@ void CheckPlugins(const v1::TrainingJob& job, std::vector<Fault>& faults) {
   for (const auto* keys : {&uses.of_model, &uses.servers_rule, &uses.workers_rule}) {
     if (keys->empty() || job.model().plugins_size() > 0) continue;
     faults.push_back(
-        {keys->front(), "is a plugin's: name the plugin, such as model.plugins: [./libmine.so]"});
+        {keys->front(),
+         "comes from a plugin: name the plugin, such as model.plugins: [./libmine.so]"});
   }
   if (!absl::StartsWith(job.workers().device(), "cuda")) return;
   for (const auto* keys : {&uses.of_model, &uses.workers_rule}) {

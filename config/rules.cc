@@ -73,7 +73,8 @@ class RuleCheck {
     const int size = reflection.FieldSize(message, &field);
     if (size == 0 && !rules.required()) return;
     if (static_cast<uint32_t>(size) < rules.min_items()) {
-      Add(path, absl::StrCat("required: a list of at least ", rules.min_items()));
+      Add(path, absl::StrCat("required: a list of at least ", rules.min_items(),
+                             rules.min_items() == 1 ? " element" : " elements"));
     } else if (rules.has_max_items() && static_cast<uint32_t>(size) > rules.max_items()) {
       Add(path,
           absl::StrCat("has ", size, " elements; at most ", rules.max_items(), " are allowed"));

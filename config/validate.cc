@@ -36,8 +36,8 @@ void CheckName(const v1::Metadata& metadata, Faults& faults) {
   if (metadata.name().empty()) return;  // Another check reports this.
   if (!IsName(metadata.name(), "-_.") || metadata.name()[0] == '.') {
     faults.push_back({"metadata.name",
-                      "names the run folder: at most 100 letters, digits, '-', '_' and '.', not "
-                      "beginning with '.'"});
+                      "must have at most 100 letters, digits, '-', '_' and '.', and not begin with "
+                      "'.', because it names the run folder"});
   }
 }
 
@@ -74,7 +74,7 @@ class LayerListCheck {
       const std::string name = absl::StrCat(list.name_prefix, own_name);
       const std::string named_at = absl::StrCat(key, layer.has_name() ? ".name" : "");
       if (layer.has_name() && !IsName(own_name, "-_")) {
-        faults_.push_back({named_at, "at most 100 letters, digits, '-' and '_'"});
+        faults_.push_back({named_at, "must have at most 100 letters, digits, '-' and '_'"});
       }
       const auto [found, is_new] = first.insert({name, key});
       if (!is_new) AddTaken(named_at, name, found->second);
@@ -87,7 +87,7 @@ class LayerListCheck {
   }
 
   void AddTaken(const std::string& key, const std::string& name, const std::string& by) {
-    faults_.push_back({key, absl::StrCat("the name '", name, "' is already that of ", by)});
+    faults_.push_back({key, absl::StrCat("the name '", name, "' is already used by ", by)});
   }
 
  private:

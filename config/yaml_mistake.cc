@@ -30,9 +30,10 @@ YamlMistake NotClosed(const YamlMistake& noticed, const OpenBracket& open) {
         open.line, open.column,
         absl::StrCat("the '", opening, "' that opens here is never closed; add a '", closing, "'")};
   }
-  return {noticed.line, noticed.column,
-          absl::StrCat("this does not continue the '", opening, "' of column ", open.column + 1,
-                       "; add a ',' or '", closing, "', or put a text that holds ': ' in quotes")};
+  return {
+      noticed.line, noticed.column,
+      absl::StrCat("this does not continue the '", opening, "' of column ", open.column + 1,
+                   "; add a ',' or '", closing, "', or put a text that contains ': ' in quotes")};
 }
 
 // The column of a tab in the indentation of `line`.
@@ -76,7 +77,7 @@ YamlMistake CauseOf(YamlMistake noticed, std::string_view text,
     return NotClosed(noticed, *open);
   }
   if (const std::optional<int> tab = TabOf(text, noticed.line)) {
-    return {noticed.line, *tab, "a tab in the indentation; YAML takes spaces only"};
+    return {noticed.line, *tab, "a tab in the indentation; YAML allows spaces only"};
   }
   noticed.message = std::string(InPlainWords(noticed.message));
   return noticed;

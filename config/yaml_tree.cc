@@ -44,7 +44,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ > 1) throw Refused{mark, "more than one YAML document; give one"};
+    if (++documents_ > 1) throw Refused{mark, "the file has more than one YAML document; keep one"};
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -87,7 +87,7 @@ class TreeBuilder : public YAML::EventHandler {
   static void CheckPlain(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     if (anchor != 0) throw Refused{mark, "anchors (&name) are not allowed; write the value out"};
     if (!tag.empty() && tag != "?" && tag != "!") {
-      throw Refused{mark, "tags (!name) are not allowed; leave it out"};
+      throw Refused{mark, "tags (!name) are not allowed; leave the tag out"};
     }
   }
 
@@ -98,7 +98,7 @@ class TreeBuilder : public YAML::EventHandler {
     const char quote = begin < text_.size() ? text_[begin] : '\0';
     if (quote == '|' || quote == '>') return;
     if (quote != '"' && quote != '\'')
-      throw Refused{mark, "tags (!) are not allowed; leave it out"};
+      throw Refused{mark, "tags (!) are not allowed; leave the tag out"};
     for (size_t i = begin + 1; i < text_.size(); ++i) {
       if (quote == '"' && text_[i] == '\\') {
         ++i;
@@ -207,8 +207,8 @@ absl::Status CheckBytes(std::string_view text, const std::shared_ptr<const Sourc
   int line = 0, column = 0;
   for (size_t i = 0; i < text.size();) {
     const size_t length = CharacterAt(text, i);
-    if (length == 0) return refuse(PlaceOf(source, line, column), "a byte that is not UTF-8");
-    if (text[i] == '\0') return refuse(PlaceOf(source, line, column), "a NUL byte");
+    if (length == 0) return refuse(PlaceOf(source, line, column), "this byte is not UTF-8");
+    if (text[i] == '\0') return refuse(PlaceOf(source, line, column), "this is a NUL byte");
     column = text[i] == '\n' ? 0 : column + 1;
     line += text[i] == '\n' ? 1 : 0;
     i += length;

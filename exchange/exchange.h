@@ -69,7 +69,8 @@ class Exchange : public ClockExchange {
   // elements are already final, or if the servers do not use a worker's rates.
   virtual absl::Status SetRates(ContributionRates rates) {
     return absl::UnimplementedError(
-        "in a delta or elastic exchange the learning rate is the worker's own");
+        "in a delta or elastic exchange the servers take no learning rates: the worker applies its "
+        "own");
   }
   // Completes the previous exchange, and begins that of the clock. Without this call the clock's
   // first block does so.
@@ -93,7 +94,9 @@ class Exchange : public ClockExchange {
   // false, make the same call again, with the same memory. Returns UNIMPLEMENTED if the weights are
   // the worker's own.
   virtual absl::StatusOr<bool> ReadAgain(std::span<float> into, Time deadline) {
-    return absl::UnimplementedError("the weights of a delta or elastic exchange are the worker's");
+    return absl::UnimplementedError(
+        "in a delta or elastic exchange the weights are the worker's own and cannot be read again "
+        "from the servers");
   }
   // Whether the last clock's contribution was left out or clipped (exchange.on_bad_gradient), and
   // why.

@@ -82,14 +82,14 @@ class GradientExchange : public Exchange {
   absl::Status SetRates(ContributionRates rates) override {
     if ((step_.open || told_.size() > 0) && !in_parts_) {
       return absl::UnimplementedError(
-          "some elements of this clock are final already; give the rates before the first of them "
-          "(leeway_final)");
+          "the rates come too late: some elements of this clock are already final; give the rates "
+          "before the first call of leeway_final");
     }
     if (told_.size() > 0 && guards_) {
       return absl::InvalidArgumentError(
-          "the clock's gradient is exchanged in parts, as of several optimizers, and "
-          "exchange.max_norm and exchange.on_bad_gradient judge it as a whole: leave them out of "
-          "the job");
+          "the clock's gradient is exchanged in parts, one for each of several optimizers, but "
+          "exchange.max_norm and exchange.on_bad_gradient need the whole gradient: leave these "
+          "keys out of the job");
     }
     RETURN_IF_ERROR(CheckSkips(rates));
     step_.rates = std::move(rates);
@@ -173,18 +173,18 @@ class GradientExchange : public Exchange {
         std::any_of(rates->begin(), rates->end(), [](const UpdatePart& part) { return part.skip; });
     if (!skips || !carrier().keeps_residual()) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        "this clock leaves some tensors out of its update, and the job's "
-        "compression.contributions keeps what it loses for later clocks: take none, bf16 or fp16 "
-        "there");
+        "this clock leaves some tensors out of its update, but the codec of "
+        "compression.contributions keeps what is lost for later clocks: set "
+        "compression.contributions to none, bf16 or fp16");
   }
 
   absl::Status NoteFinal(const ElementRange& range) {
     const uint64_t before = told_.size();
     told_.Add({range.offset, range.end()});
     if (told_.size() == before + range.count) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("elements ", range.offset, " to ", range.end(),
-                                                   " of the contribution: some of them were "
-                                                   "already final"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("elements ", range.offset, " to ", range.end(),
+                     " of the contribution: some of these elements were already final"));
   }
 
   // Sends the blocks that are complete with these elements.

@@ -53,7 +53,7 @@ absl::StatusOr<StateNames> NamesIn(const v1::WorkerStateHeader& header) {
   if (header.own_size() > kNamesMax || header.slots_size() > kNamesMax || !IsName(names.exchange) ||
       !std::all_of(names.own.begin(), names.own.end(), IsName) ||
       !std::all_of(names.slots.begin(), names.slots.end(), IsName)) {
-    return absl::InvalidArgumentError("a worker's state has no names for its contents");
+    return absl::InvalidArgumentError("the saved state of a worker does not name its contents");
   }
   return names;
 }
@@ -61,9 +61,9 @@ absl::StatusOr<StateNames> NamesIn(const v1::WorkerStateHeader& header) {
 absl::StatusOr<std::optional<StepLossScale>> LossScaleIn(const v1::WorkerStateHeader& header) {
   if (!header.has_loss_scale_log2()) return std::nullopt;
   if (header.loss_scale_log2() > kLossScaleMost || header.clean_steps() >= kLossScaleDoublesAfter) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a worker's state has a loss scale of 2^", header.loss_scale_log2(), " for ",
-                     Counted(header.clean_steps(), "step"), ", which no worker has"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the saved state of a worker has an impossible loss scale: 2^", header.loss_scale_log2(),
+        " after ", Counted(header.clean_steps(), "clean step")));
   }
   return StepLossScale{.log2 = header.loss_scale_log2(), .clean = header.clean_steps()};
 }
@@ -73,9 +73,9 @@ absl::StatusOr<std::optional<StepLossScale>> LossScaleIn(const v1::WorkerStateHe
 absl::Status CheckSize(const v1::WorkerStateHeader& header, uint64_t vectors, uint64_t elements,
                        uint64_t bytes) {
   if (header.elements() != (vectors > 0 ? elements : 0)) {
-    return absl::InvalidArgumentError(absl::StrCat("a worker's state has vectors of ",
-                                                   header.elements(), " elements; the model has ",
-                                                   elements));
+    return absl::InvalidArgumentError(absl::StrCat("the saved state of a worker has vectors of ",
+                                                   header.elements(),
+                                                   " elements, but the model has ", elements));
   }
   const uint64_t values = vectors * header.elements() * sizeof(float);
   if (bytes >= values && bytes - values >= header.program_bytes()) {
@@ -84,10 +84,10 @@ absl::Status CheckSize(const v1::WorkerStateHeader& header, uint64_t vectors, ui
       return absl::OkStatus();
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat("a worker's state has ", bytes, " bytes for ",
-                                                 vectors, " vectors of ", header.elements(),
-                                                 " elements, ", header.counts(), " counts and ",
-                                                 header.program_bytes(), " bytes of a program"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the saved state of a worker has ", bytes, " bytes, which do not match its ",
+                   vectors, " vectors of ", header.elements(), " elements, ", header.counts(),
+                   " counts and ", header.program_bytes(), " bytes of program state"));
 }
 
 // Copies values from the front of `from`, and removes their bytes from it.
@@ -104,7 +104,7 @@ absl::StatusOr<KeptState> ReadNamed(std::string_view bytes, size_t header_bytes,
   v1::WorkerStateHeader header;
   if (header_bytes > std::min(kHeaderBytesMax, bytes.size()) ||
       !header.ParseFromArray(bytes.data(), static_cast<int>(header_bytes))) {
-    return absl::InvalidArgumentError("a worker's state has no header that can be read");
+    return absl::InvalidArgumentError("the header of the saved state of a worker cannot be read");
   }
   bytes.remove_prefix(header_bytes);
   ASSIGN_OR_RETURN(StateNames names, NamesIn(header));
@@ -115,7 +115,8 @@ absl::StatusOr<KeptState> ReadNamed(std::string_view bytes, size_t header_bytes,
   for (FloatBuffer& vector : state.vectors) {
     Take(bytes, vector.span());
     if (FloatPayload::Of(vector.span()).FirstNonFinite() != vector.size()) {
-      return absl::InvalidArgumentError("a worker's state has values that are not finite");
+      return absl::InvalidArgumentError(
+          "the saved state of a worker has values that are not finite");
     }
   }
   Take(bytes, std::span(state.counts));
@@ -128,20 +129,22 @@ absl::StatusOr<KeptState> ReadNamed(std::string_view bytes, size_t header_bytes,
 absl::StatusOr<KeptState> ReadOfProgram(std::string_view bytes, uint64_t elements) {
   uint64_t counts[2] = {};
   if (bytes.size() < kProgramPrefixBytes) {
-    return absl::InvalidArgumentError("a worker's state breaks off in its first bytes");
+    return absl::InvalidArgumentError(
+        "the saved state of a worker is truncated: it ends in the header");
   }
   bytes.remove_prefix(sizeof(Prefix::magic) + sizeof(Prefix::version));
   Take(bytes, std::span<uint64_t>(counts));
   for (const uint64_t count : counts) {
     if (count == 0 || count == elements) continue;
-    return absl::InvalidArgumentError(absl::StrCat("a worker's state has vectors of ", count,
-                                                   " elements; the model has ", elements));
+    return absl::InvalidArgumentError(absl::StrCat("the saved state of a worker has vectors of ",
+                                                   count, " elements, but the model has ",
+                                                   elements));
   }
   StateNames names{.exchange = "", .residual = counts[1] > 0};
   if (counts[0] > 0) names.own = {"weights"};
   if (bytes.size() / sizeof(float) < names.vectors() * elements) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a worker's state breaks off in its ", names.vectors(), " vectors"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the saved state of a worker is truncated: it ends in its ", names.vectors(), " vectors"));
   }
   KeptState state = KeptState::Zeros(std::move(names), elements);
   for (FloatBuffer& vector : state.vectors) Take(bytes, vector.span());
@@ -198,8 +201,8 @@ std::string SerializeState(const KeptState& state) {
 absl::StatusOr<std::optional<KeptState>> ReadState(const std::string& bytes, uint64_t elements) {
   Prefix prefix{};
   if (bytes.size() < sizeof(prefix)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a worker's state breaks off after ", bytes.size(), " bytes"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the saved state of a worker is truncated: it ends after ", bytes.size(), " bytes"));
   }
   std::memcpy(&prefix, bytes.data(), sizeof(prefix));
   if (bytes.starts_with(kProgramMagic) && prefix.version == 1) {
@@ -208,8 +211,8 @@ absl::StatusOr<std::optional<KeptState>> ReadState(const std::string& bytes, uin
   }
   const bool is_one = std::memcmp(prefix.magic, kMagic, sizeof(kMagic)) == 0;
   if (!is_one || prefix.version == 0 || prefix.version > kStateVersion) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a worker's state must have version ", kStateVersion, " or an older one"));
+    return absl::InvalidArgumentError(absl::StrCat("the saved state of a worker must have version ",
+                                                   kStateVersion, " or an older version"));
   }
   if (prefix.version < kStateVersion) return std::nullopt;
   ASSIGN_OR_RETURN(KeptState state, ReadNamed(std::string_view(bytes).substr(sizeof(prefix)),

@@ -50,7 +50,7 @@ class Fitting {
     state_.loss_scale = read_.loss_scale;
     FitProgram();
     if (!notes_.empty()) {
-      spdlog::warn("the saved state ({}) is not what this job keeps ({}): {}", was_,
+      spdlog::warn("the saved state ({}) does not match what this job keeps ({}): {}", was_,
                    Describe(state_), absl::StrJoin(notes_, "; "));
     }
     return same_own_;
@@ -99,7 +99,7 @@ class Fitting {
       Take(taken, std::span(read_.vectors).last(taken ? 1 : 0), std::span(state_.vectors).last(1));
     }
     if (!read_.names.residual || taken) return;
-    notes_.push_back("what the residual of compressed contributions had not sent yet is lost");
+    notes_.push_back("the unsent residual of compressed contributions is lost");
   }
 
   void FitCounts() {
@@ -115,7 +115,8 @@ class Fitting {
         others ? *std::max_element(read_.counts.begin(), read_.counts.end()) : 0;
     state_.counts.assign(wanted, largest);
     if (!others) return;
-    notes_.push_back("how many examples each group has seen since it was sent is lost");
+    notes_.push_back(
+        "the number of examples that each group has seen since it was last sent is lost");
     if (wanted > 0)
       notes_.push_back(absl::StrCat("every group continues with the largest number, ", largest));
   }
@@ -142,8 +143,8 @@ absl::StatusOr<bool> TakeUpState(const std::string& bytes, uint64_t elements, Ke
   if (read.has_value()) return Fitting(*read, state).Run();
   state = KeptState::Zeros(state.names, elements, state.counts.size());
   spdlog::warn(
-      "an older build saved the state without saying what it holds, so it cannot be used; this "
-      "job starts anew with {}",
+      "an older build saved the state without naming its contents, so the state cannot be used; "
+      "this job starts anew with {}",
       Describe(state));
   return false;
 }

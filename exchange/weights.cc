@@ -40,8 +40,8 @@ class WeightExchange : public Exchange {
   void SetExamples(uint64_t) override {}
   absl::Status Final(std::span<const ElementRange>, bool) override {
     return absl::UnimplementedError(
-        "the job's exchange is not a gradient exchange: Leeway makes the contribution from the "
-        "weights");
+        "only a gradient exchange takes final elements (leeway_final): in this job's exchange, "
+        "Leeway makes the contribution from the weights");
   }
 
   absl::StatusOr<bool> End(uint64_t examples, Time deadline) override {

@@ -88,8 +88,8 @@ absl::StatusOr<std::vector<JobTensor>> TensorsFrom(const leeway_join_options& op
   for (size_t i = 0; i < options.begins_block_count; ++i) {
     const size_t place = options.begins_block[i];
     if (place >= tensors.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("begins_block[", i, "]: ", place,
-                                                     "; there are ",
+      return absl::InvalidArgumentError(absl::StrCat("begins_block[", i, "]: tensor ", place,
+                                                     " does not exist; the worker has ",
                                                      leeway::Counted(tensors.size(), "tensor")));
     }
     tensors[place].begins_block = true;

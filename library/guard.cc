@@ -52,10 +52,10 @@ OpenHandle::OpenHandle() : forks_before_(Forks()) { ++open_handles; }
 OpenHandle::~OpenHandle() { --open_handles; }
 
 leeway_code Forked() {
-  return Fail(
-      LEEWAY_FORKED,
-      "this process was forked from the one that is connected to the servers, and connections do "
-      "not survive a fork: start other processes before joining, or by spawn or forkserver");
+  return Fail(LEEWAY_FORKED,
+              "this process was forked from the process that is connected to the servers, and "
+              "connections do not survive a fork: start other processes before joining, or start "
+              "them by spawn or forkserver");
 }
 
 leeway_tensor TensorFor(const JobTensor& tensor) {

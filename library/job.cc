@@ -94,8 +94,8 @@ class JoinedJob final : public Job {
     LeasedBatches* leases = life_->participant->leases();
     if (leases == nullptr) {
       return absl::UnimplementedError(
-          "the job's batches are not leased (data.assignment): they follow from seed, clock and "
-          "rank");
+          "the job does not lease batches (data.assignment): each worker chooses its own batches, "
+          "from the seed, the clock and its rank");
     }
     asked_for_batch_ = true;
     return InClock([&] { return leases->Next(life_->participant->clock(), deadline, batch); });
@@ -108,7 +108,8 @@ class JoinedJob final : public Job {
 
   absl::Status SetExamples(uint64_t examples) override {
     RETURN_IF_ERROR(Expect(Phase::kRunning, "SetExamples"));
-    if (examples == 0) return absl::InvalidArgumentError("a contribution needs examples");
+    if (examples == 0)
+      return absl::InvalidArgumentError("a contribution must have at least one example");
     life_->exchange->SetExamples(examples);
     return absl::OkStatus();
   }
@@ -205,7 +206,10 @@ class JoinedJob final : public Job {
   absl::StatusOr<std::string> LoadState() override {
     if (phase_ == Phase::kJoining || slow_.pending()) return Expect(Phase::kBetween, "LoadState");
     auto loaded = takes_part() ? life_->exchange->TakeLoaded() : std::optional<std::string>();
-    if (!loaded) return absl::NotFoundError("the job was not resumed with a state of this worker");
+    if (!loaded)
+      return absl::NotFoundError(
+          "there is no saved state of this worker: the job was not resumed, or its checkpoint has "
+          "none");
     return *std::move(loaded);
   }
 
@@ -243,16 +247,17 @@ class JoinedJob final : public Job {
 
   absl::Status CheckRange(uint64_t first, uint64_t count) const {
     if (count <= weights_.size() && first <= weights_.size() - count) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(Counted(count, "element"), " from ", first,
-                                                   " on: the model has ", weights_.size()));
+    return absl::InvalidArgumentError(absl::StrCat(Counted(count, "element"), " from element ",
+                                                   first, " are not all in the model, which has ",
+                                                   Counted(weights_.size(), "element")));
   }
 
   // Without a batch in each clock the job's batches would never be done.
   absl::Status CheckAskedForBatch() const {
     if (asked_for_batch_ || life_->participant->leases() == nullptr) return absl::OkStatus();
     return absl::UnimplementedError(
-        "the job leases its batches (data.assignment), but this clock has not asked for one: take "
-        "them from leeway_next_batch, in Python from job.batches");
+        "the job leases its batches (data.assignment), but this clock has not asked for a batch: "
+        "take the batches from leeway_next_batch, or in Python from job.batches");
   }
 
   absl::StatusOr<bool> AwaitSlow(Time deadline) {

@@ -54,8 +54,8 @@ absl::StatusOr<ContributionRates> RatesFrom(std::span<const JobRate> rates, uint
   if (rates.empty()) return nullptr;
   if (rates.size() > kRatesMax) {
     return absl::InvalidArgumentError(
-        absl::StrCat("rates: ", rates.size(), " parts; at most ", kRatesMax,
-                     " are allowed; join neighbours with the same factor"));
+        absl::StrCat("rates: has ", rates.size(), " parts, but at most ", kRatesMax,
+                     " are allowed; join neighbouring parts that have the same factor"));
   }
   auto parts = std::make_shared<std::vector<UpdatePart>>();
   for (const JobRate& rate : rates) {

@@ -85,8 +85,8 @@ absl::Status Registrar::FetchJob() {
     if (update_) *request.mutable_update() = *update_;
   } else if (offer.job().data().assignment() == v1::ASSIGNMENT_LEASED) {
     return absl::InvalidArgumentError(
-        "data.assignment: leased: the batches of files go to Leeway's own workers; for a program's "
-        "own batches set data.type: external");
+        "data.assignment: leased: only Leeway's own workers can lease batches of files; to lease "
+        "batches of the program's own data, set data.type: external");
   }
   RETURN_IF_ERROR(HoldBlocksOf(offer.job()));
   request_ = std::move(request);
@@ -132,7 +132,7 @@ absl::Status Registrar::Open(Registration& registration, FloatBuffer& weights) {
   participant.Start(*registration.exchange, [this]() -> absl::StatusOr<FloatBuffer> {
     if (options_.initial.empty()) {
       return absl::InvalidArgumentError(
-          "the servers have no weights yet, and this worker has no initial ones");
+          "the servers have no weights yet, and this worker has no initial weights to send");
     }
     FloatBuffer initial(options_.initial.size());
     std::copy(options_.initial.begin(), options_.initial.end(), initial.data());

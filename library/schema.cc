@@ -96,14 +96,14 @@ absl::Status CheckSame(const v1::ModelSchema& own, const v1::ModelSchema& job) {
   while (i < both && same(own.tensors(i), job.tensors(i))) ++i;
   if (i == own.tensors_size() && i == job.tensors_size()) return absl::OkStatus();
   const auto text = [i](const v1::ModelSchema& schema) {
-    if (i >= schema.tensors_size()) return std::string("none");
+    if (i >= schema.tensors_size()) return std::string("missing");
     const v1::TensorSpec& tensor = schema.tensors(i);
     return absl::StrCat("'", Printable(tensor.name()), "' of shape [",
                         absl::StrJoin(tensor.shape(), ", "), "]");
   };
   return absl::InvalidArgumentError(absl::StrCat("tensor ", i, " of this worker is ", text(own),
-                                                 ", but that of the job is ", text(job),
-                                                 ": give the job's tensors, or no tensors"));
+                                                 ", but the job's is ", text(job),
+                                                 ": name the job's tensors, or no tensors"));
 }
 
 std::vector<JobTensor> TensorsOf(const v1::ModelSchema& schema) {

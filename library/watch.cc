@@ -85,7 +85,7 @@ class OpenWatch final : public Watch {
   absl::StatusOr<v1::RegisterWorkerReply> FetchModel() {
     auto model = session_.FetchModel(SawLast() ? kLastLimit : limit_);
     if (absl::IsUnavailable(model.status()) && SawLast()) {
-      return absl::AlreadyExistsError("the job is over: its last update was read");
+      return absl::AlreadyExistsError("the job is over, and its last update has been read");
     }
     const bool other = model.ok() && weights_.size() > 0 && model->job_id() != model_.job_id();
     if (!other) return model;

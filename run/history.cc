@@ -254,13 +254,14 @@ RunHistory ReadWithAllEvaluations(const std::string& metrics_file) {
 std::string RunHistory::Gaps() const {
   std::vector<std::string> gaps;
   if (first_clock > 0) {
-    gaps.push_back(absl::StrCat("it begins at clock ", *first_clock,
-                                "; seconds, bytes and times cover only what came after"));
+    gaps.push_back(absl::StrCat("the log begins at clock ", *first_clock,
+                                "; seconds, bytes and times do not cover earlier clocks"));
   }
   if (!unreadable.empty()) gaps.push_back(unreadable);
   if (lines_skipped > 0) {
-    gaps.push_back(absl::StrCat(lines_skipped, lines_skipped == 1 ? " line is" : " lines are",
-                                " skipped as unreadable; the first: ", first_skipped));
+    gaps.push_back(absl::StrCat(
+        lines_skipped, lines_skipped == 1 ? " unreadable line is" : " unreadable lines are",
+        " skipped; the first: ", first_skipped));
   }
   return absl::StrJoin(gaps, "; ");
 }

@@ -79,8 +79,8 @@ absl::StatusOr<TrainedModel> ExportNewest(const std::string& run_dir, RunSummary
   absl::StatusOr<TrainedModel> model = LoadTrainedModel(run_dir);
   RETURN_IF_ERROR(Annotate(model.status(), "reading the trained model"));
   for (const std::string& damaged : model->passed_over) {
-    summary.warnings.push_back(absl::StrCat(damaged, "; the model is from the older one at clock ",
-                                            model->manifest.clock()));
+    summary.warnings.push_back(absl::StrCat(
+        damaged, "; the model comes from the older checkpoint at clock ", model->manifest.clock()));
   }
   summary.parameters = model->manifest.schema().total();
   summary.clock = model->manifest.clock();
@@ -98,8 +98,7 @@ void AddRun(const v1::TrainingJob& job, const std::string& run_dir, const RunHis
   CorrectSteps(job, run_dir, history, model, summary);
   if (history.steps.empty() && summary.steps > 0) {
     summary.warnings.push_back(
-        "metrics.jsonl: the log has none of the run's steps; seconds, bytes and times are not "
-        "known");
+        "metrics.jsonl has no steps of this run, so seconds, bytes and times are not known");
   }
   // A worker that did nothing is listed, too.
   summary.worker_steps.resize(std::max<size_t>(summary.worker_steps.size(), summary.workers));

@@ -51,7 +51,7 @@ bool LauncherWas(const std::string& here) {
 absl::Status CheckHolds(const std::string& location, const Names& names) {
   if (Has(names, kJobFile)) return absl::OkStatus();
   return absl::NotFoundError(
-      absl::StrCat("no run to go on with in ", location, ": it has no ", kJobFile));
+      absl::StrCat("there is no run to continue in ", location, ": the folder has no ", kJobFile));
 }
 
 // Returns ALREADY_EXISTS unless the run there can be replaced. It can if it has no checkpoint and
@@ -62,9 +62,9 @@ absl::Status CheckUsable(const RunPlace& place, const Names& names) {
   const bool empty = !search.newest.has_value() && CheckNothingLost(place.location, search).ok() &&
                      !Has(names, kModelFile) && LauncherWas(place.here);
   if (empty) return absl::OkStatus();
-  return absl::AlreadyExistsError(absl::StrCat("the run folder ", place.location,
-                                               " holds a run already: --resume goes on with it, "
-                                               "or name another"));
+  return absl::AlreadyExistsError(
+      absl::StrCat("the run folder ", place.location,
+                   " already has a run: continue the run with --resume, or name another folder"));
 }
 
 absl::Status AnotherRuns(const RunPlace& place) {
@@ -75,8 +75,8 @@ absl::Status CheckFree(const RunPlace& place) {
   ASSIGN_OR_RETURN(const Names names, ListStored(place.location));
   if (names.empty()) return absl::OkStatus();
   if (Has(names, kJobFile)) return CheckUsable(place, names);
-  return absl::AlreadyExistsError(
-      absl::StrCat("the run folder ", place.location, " is there and not empty: name another"));
+  return absl::AlreadyExistsError(absl::StrCat(
+      "the run folder ", place.location, " already exists and is not empty: name another folder"));
 }
 
 }  // namespace
@@ -88,8 +88,8 @@ absl::StatusOr<RunPlace> PlaceOfRun(const std::string& run_dir, const std::strin
     if (local_dir.empty()) return RunPlace{folder, folder};
     return absl::InvalidArgumentError(
         absl::StrCat("--local-dir ", local_dir,
-                     ": only a run in an object store has such a folder; the logs of ",
-                     "this one go into its run folder. Leave --local-dir out"));
+                     ": only a run in an object store has a local folder; the logs of this run go "
+                     "into its run folder. Leave --local-dir out"));
   }
   ASSIGN_OR_RETURN(const ObjectLocation parsed, ParseObjectLocation(run_dir));
   const std::string by_default =
@@ -152,7 +152,7 @@ absl::StatusOr<RunFolder> RunFolder::Take(const RunPlace& place) {
     return absl::ErrnoToStatus(errno, absl::StrCat("flock of '", place.here, "'"));
   }
   std::cerr << "leeway: flock of '" << place.here << "': " << strerror(errno)
-            << "; so nothing keeps a second launcher from this run folder\n";
+            << "; so nothing prevents a second launcher from using this run folder\n";
   return RunFolder(place, std::move(folder));
 }
 
@@ -168,17 +168,17 @@ absl::Status RunFolder::CheckIsOne(const std::string& location) {
     started |= Has(names, name);
   }
   if (started && Has(names, kJobFile)) return absl::OkStatus();
-  return absl::NotFoundError(
-      absl::StrCat(location, " is not a run's folder: it has no ", kJobFile,
-                   started ? "" : absl::StrCat(" of a run, no ", MetricsName(location))));
+  return absl::NotFoundError(absl::StrCat(location, " is not a run's folder: it has no ",
+                                          Has(names, kJobFile) ? MetricsName(location) : kJobFile));
 }
 
 absl::Status RunFolder::CheckNoResult() const {
   ASSIGN_OR_RETURN(const Names names, ListStored(location()));
   if (!Has(names, kModelFile)) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(
-      "the run in ", location(), " has left ", kModelFile, ", and ", Lasting(kCheckpointsFolder),
-      " holds no complete checkpoint: restore one, or begin anew in another --run-dir"));
+  return absl::DataLossError(absl::StrCat("the run in ", location(), " left ", kModelFile, ", but ",
+                                          Lasting(kCheckpointsFolder),
+                                          " has no complete checkpoint: restore a checkpoint, or "
+                                          "begin a new run in another --run-dir"));
 }
 
 absl::StatusOr<Names> RunFolder::Replaced() const {

@@ -54,9 +54,9 @@ absl::Status CheckStop(const v1::CheckpointManifest& newest, const v1::TrainingJ
 void WarnOfOthers(const RunFolder& run, const v1::CoordinatorRecord& record) {
   if (!run.place().in_store() || run.WasHere() || record.outcome() != v1::JOB_STARTING) return;
   std::cerr << "leeway: the run in " << run.location()
-            << " was begun on another machine or by hand, and has not ended in order. If its "
-               "processes still run, stop them and start this again: each job would remove "
-               "checkpoints of the other\n";
+            << " was begun on another machine or by hand, and has not ended normally. If its "
+               "processes are still running, stop them and start this command again: otherwise "
+               "each job would remove the other's checkpoints\n";
 }
 
 }  // namespace

@@ -283,7 +283,7 @@ std::string SummaryJson(const RunSummary& summary) {
 absl::StatusOr<RunSummary> ParseSummary(const std::string& json, const std::string& file) {
   const auto refuse = [&](absl::string_view why) {
     return absl::InvalidArgumentError(
-        absl::StrCat(file, ": damaged, and not used: ", Printable(why)));
+        absl::StrCat(file, " is damaged and not used: ", Printable(why)));
   };
   try {
     return FromJson(Json::parse(json));

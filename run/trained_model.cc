@@ -46,7 +46,7 @@ absl::StatusOr<Choice> CheckpointAt(const std::string& run_dir, uint64_t clock) 
   if (exists) return Choice{folder, {}};
   ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, CheckpointClocks(run_dir));
   return absl::NotFoundError(absl::StrCat(run_dir, " has no checkpoint at clock ", clock,
-                                          clocks.empty() ? "" : "; there are ",
+                                          clocks.empty() ? "" : "; it has checkpoints at clocks ",
                                           absl::StrJoin(clocks, ", ")));
 }
 

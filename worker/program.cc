@@ -119,7 +119,7 @@ int Report(const WorkerEnd& end) {
       spdlog::info("stopped in order");
       return kExitStopped;
     case WorkerExit::kReplaced:
-      spdlog::info("a newer life of this rank exists, so this one ends ({})",
+      spdlog::info("a newer process has this rank, so this process ends ({})",
                    std::string(end.status.message()));
       return kExitReplaced;
     case WorkerExit::kPermanent:

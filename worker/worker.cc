@@ -56,8 +56,8 @@ bool DataDependOnRank(const v1::TrainingJob& job) {
 absl::StatusOr<uint32_t> PresumedRank(const WorkerOptions& options, const v1::TrainingJob& job) {
   const uint32_t workers = job.workers().count();
   if (options.rank.has_value() && *options.rank >= workers) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--rank ", *options.rank, ": the job has ", Counted(workers, "worker")));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--rank ", *options.rank, " does not exist: the job has ", Counted(workers, "worker")));
   }
   if (!options.rank.has_value() && workers > 1 && DataDependOnRank(job)) {
     return absl::InvalidArgumentError(
@@ -67,7 +67,7 @@ absl::StatusOr<uint32_t> PresumedRank(const WorkerOptions& options, const v1::Tr
 }
 
 constexpr char kNoSharedMemory[] =
-    "workers.per_host: combine needs shared memory, workers.per_host: separate does not";
+    "workers.per_host: combine needs shared memory; workers.per_host: separate does not";
 
 absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const WorkerOptions& options,
                                 uint32_t rank) {
@@ -233,9 +233,10 @@ absl::Status CheckGroup(const v1::RegisterWorkerReply& before, const v1::Registe
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "worker ", now.rank(), " combined its contributions with ", old.size() - 1,
-      " others of its host before the coordinator was started again, and with ",
+      " others of its host before the coordinator was started again, but would now combine them "
+      "with ",
       std::max(members.size(), 1) - 1,
-      " now (workers.per_host: combine): a worker has moved to another host in the middle of a "
+      " others (workers.per_host: combine): a worker has moved to another host in the middle of a "
       "clock; resume the job from its newest checkpoint"));
 }
 

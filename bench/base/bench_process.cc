@@ -70,7 +70,8 @@ Json AnswerOf(const absl::StatusOr<Json>& result) {
 
 absl::StatusOr<Json> ParseAnswer(const std::string& line) {
   Json answer = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (answer.is_discarded() || !answer.is_object()) return absl::InternalError("not an answer");
+  if (answer.is_discarded() || !answer.is_object())
+    return absl::InternalError("the answer of the process is not a JSON object");
   if (answer.contains("answer")) return std::move(answer["answer"]);
   return absl::Status(static_cast<absl::StatusCode>(answer.value("code", 13)),
                       answer.value("message", "no message"));

@@ -22,7 +22,7 @@ absl::StatusOr<std::string> WaitUntilReady(Process& server) {
     const int ready = poll(&wait, 1, kReadyWithinMs);
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) {
-      return absl::DeadlineExceededError(absl::StrCat(server.name(), " does not start"));
+      return absl::DeadlineExceededError(absl::StrCat(server.name(), " did not start in time"));
     }
     bool complete = false;
     ASSIGN_OR_RETURN(std::string line, server.ReadReady(&complete));

@@ -184,7 +184,7 @@ absl::StatusOr<RawSocket> RawSocket::Connect(const std::string& address, Duratio
 
 absl::Status RawSocket::Failure(absl::string_view doing) const {
   if (errno == EAGAIN || errno == EWOULDBLOCK) {
-    return absl::DeadlineExceededError(absl::StrCat(doing, " ", peer_, ": nothing moves any more"));
+    return absl::DeadlineExceededError(absl::StrCat(doing, " ", peer_, ": timed out"));
   }
   return SocketError(absl::StrCat(doing, " ", peer_));
 }
@@ -200,7 +200,9 @@ absl::Status RawSocket::MoveAll(void* header, void* payload, size_t payload_byte
     const ssize_t moved = transfer(&message);
     if (moved < 0 && errno == EINTR) continue;
     if (moved < 0) return Failure(doing);
-    if (moved == 0) return absl::UnavailableError(absl::StrCat(doing, " ", peer_, ": it has gone"));
+    if (moved == 0)
+      return absl::UnavailableError(
+          absl::StrCat(doing, " ", peer_, ": the peer has closed the connection"));
     Advance(message, static_cast<size_t>(moved));
   }
   return absl::OkStatus();
@@ -244,7 +246,8 @@ absl::StatusOr<RawSocket::Headers> RawSocket::ReceiveHeaders() {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Failure("receiving from");
     if (got == 0)
-      return absl::UnavailableError(absl::StrCat("receiving from ", peer_, ": it has gone"));
+      return absl::UnavailableError(
+          absl::StrCat("receiving from ", peer_, ": the peer has closed the connection"));
     const size_t bytes = partial_bytes_ + static_cast<size_t>(got);
     headers.count = bytes / sizeof(RawHeader);
     partial_bytes_ = bytes % sizeof(RawHeader);

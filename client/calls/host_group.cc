@@ -26,11 +26,14 @@ constexpr Duration kMapAgainAfter = std::chrono::milliseconds(100);
 // soon names the process's next life. So if the same memory cannot be mapped for longer than this,
 // its owner is alive.
 constexpr Duration kRefusedFor = std::chrono::seconds(5);
-constexpr char kRemedy[] = "; workers.per_host: separate needs no shared memory (docs/tuning.md)";
+constexpr char kRemedy[] =
+    "; set workers.per_host: separate, which needs no shared memory (docs/tuning.md)";
 
 // The advice for values that no worker publishes: it publishes finite values only, and never more
 // examples than it has.
-constexpr char kDamaged[] = "; no worker publishes that: its memory is damaged; restart it";
+constexpr char kDamaged[] =
+    "; no worker publishes such a value, so the memory of that worker is damaged: restart that "
+    "worker";
 
 bool Same(const v1::MemoryOffer& a, const v1::MemoryOffer& b) {
   return a.nonce() == b.nonce() && a.pid() == b.pid() && a.fd() == b.fd() && a.bytes() == b.bytes();
@@ -48,8 +51,8 @@ absl::StatusOr<std::unique_ptr<HostGroup>> HostGroup::Open(const Options& option
                                 [&](const auto& each) { return each.rank() == options.rank; });
   if (!here || std::adjacent_find(members.begin(), members.end(), falls) != members.end()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the coordinator must name the workers of this host by rising rank, with worker ",
-        options.rank, " among them"));
+        "the coordinator must list the workers of this host in rising order of rank, and worker ",
+        options.rank, " must be one of them"));
   }
   if (members.size() == 1) return nullptr;
   std::unique_ptr<HostGroup> group(new HostGroup(options, layout, memory));
@@ -280,9 +283,9 @@ absl::Status HostGroup::Pause(uint64_t clock, Time began) {
   const Time now = now_();
   const std::string missing = Missing();
   if (now - began >= limit_ && !goes_on_()) {
-    return absl::DeadlineExceededError(absl::StrCat("worker ", rank_, ", clock ", clock, ": ",
-                                                    missing, ", for ", Seconds(limit_),
-                                                    " s (limits.exchange_seconds)"));
+    return absl::DeadlineExceededError(absl::StrCat("worker ", rank_, ", clock ", clock,
+                                                    ": given up after ", Seconds(limit_),
+                                                    " s (limits.exchange_seconds): ", missing));
   }
   // A wait that has just begun is likely to end soon, so the thread only yields.
   const bool brief = now - began < BriefWaits::kLook;

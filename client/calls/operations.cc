@@ -177,7 +177,7 @@ absl::Status BlocksOperation::TakeReply(uint32_t call, const TransportReply& rep
   if (reply.still_stands && !reply.still_stands()) {
     codecs_.Forget(block);
     return absl::UnavailableError(
-        "the server gave up this connection while the worker read its answer");
+        "the server ended this connection while the worker was reading the answer");
   }
   MutexLock lock(mutex_);
   staleness_ = std::max<uint64_t>(staleness_, version.staleness());

@@ -182,8 +182,9 @@ ParameterClient::Ticket ParameterClient::Start(const BlockExchange& exchange) {
                      (!exchange.receives() || exchange.weights.size() == layout_.total());
   if (end > layout_.blocks()) {
     ticket.refused_ = absl::InvalidArgumentError(
-        absl::StrCat(MethodName(exchange.method), " of blocks ", exchange.blocks.first, " to ", end,
-                     ": the model has no block from ", layout_.blocks(), " on"));
+        absl::StrCat(MethodName(exchange.method), " of ", exchange.blocks.count,
+                     " blocks from block ", exchange.blocks.first, ": the model has ",
+                     layout_.blocks(), " blocks, 0 to ", layout_.blocks() - 1));
   } else if (!sized) {
     ticket.refused_ = absl::InvalidArgumentError(
         absl::StrCat(MethodName(exchange.method), ": vectors must have all ", layout_.total(),

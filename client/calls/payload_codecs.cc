@@ -87,11 +87,15 @@ void PayloadCodecs::Ask(const float* target, TransportRequest& request) const {
 }
 
 absl::Status PayloadCodecs::NotHere(uint64_t version) const {
-  const std::string text = absl::StrCat("the server says that version ", version, " is here, ");
+  const std::string text =
+      absl::StrCat("the server says that this worker already has version ", version, ", ");
   // The version was here when the request named it, but since then another call has received the
   // block into another vector.
-  if (weights_stay_) return absl::UnavailableError(absl::StrCat(text, "but it is gone; retrying"));
-  return absl::InvalidArgumentError(absl::StrCat(text, "but it is not"));
+  if (weights_stay_)
+    return absl::UnavailableError(
+        absl::StrCat(text, "but the worker no longer has that version; retrying"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(text, "but the worker does not have that version"));
 }
 
 absl::Status PayloadCodecs::Take(const TransportReply& reply, ReadKind reads,
@@ -118,8 +122,9 @@ absl::Status PayloadCodecs::Take(const TransportReply& reply, ReadKind reads,
       values->AddTo(target);
     } else {
       return absl::InvalidArgumentError(
-          absl::StrCat("the server sent changes since version ", version.since_version(),
-                       " to a client that has ", held.has_value() ? absl::StrCat(*held) : "none"));
+          absl::StrCat("the server sent the changes since version ", version.since_version(),
+                       ", but this worker has ",
+                       held.has_value() ? absl::StrCat("version ", *held) : "no version"));
     }
   }
   // The server's changes do not refer to weights that were read as they are, so those are not

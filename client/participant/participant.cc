@@ -185,11 +185,13 @@ absl::Status Participant::LoadState() {
   // An earlier life since the resumption may have gone beyond the checkpoint. Its state is lost,
   // and the checkpoint's state is older than this clock.
   if (state->clock != clock_ && exchange_->TakesOlderState()) {
-    spdlog::warn("the saved state is of clock {}; this worker goes on with it at clock {}",
-                 state->clock, clock_);
+    spdlog::warn(
+        "the saved state is from clock {}; this worker continues with that state at clock {}",
+        state->clock, clock_);
   } else if (state->clock != clock_) {
     spdlog::warn(
-        "the saved state is of clock {}, but this worker goes on at clock {}: it starts afresh",
+        "the saved state is from clock {}, but this worker continues at clock {}, so the state is "
+        "not used",
         state->clock, clock_);
     return absl::OkStatus();
   }

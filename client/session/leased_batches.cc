@@ -136,7 +136,7 @@ void LeasedBatches::Flush() {
 
 std::string LeasedBatches::Waiting() const {
   MutexLock lock(mutex_);
-  return waiting_ ? "a batch: other workers have all that are left" : "";
+  return waiting_ ? "a batch: other workers have all the remaining batches" : "";
 }
 
 bool LeasedBatches::AskNow() const {

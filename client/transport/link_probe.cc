@@ -41,7 +41,7 @@ class Probe {
       const Duration took = now_() - began;
       if (reply.payload().size() != bytes) {
         return absl::InternalError(absl::StrCat("the coordinator sent ", reply.payload().size(),
-                                                " of the probe's ", bytes, " bytes back"));
+                                                " of the ", bytes, " bytes of the probe back"));
       }
       host_ = reply.host();
       fastest = std::min(fastest, took);

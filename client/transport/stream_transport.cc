@@ -122,9 +122,9 @@ std::shared_ptr<StreamTransport::Server> StreamTransport::MakeServer(
   const bool wants_local =
       options.type == v1::TRANSPORT_TYPE_UNIX || options.type == v1::TRANSPORT_TYPE_SHM;
   if (wants_local && !here) {
-    server.status = absl::InvalidArgumentError(
-        absl::StrCat("transport.type: server ", index, " (", endpoint.address,
-                     ") does not run on this worker's host as its user; use auto or tcp"));
+    server.status = absl::InvalidArgumentError(absl::StrCat(
+        "transport.type: server ", index, " (", endpoint.address,
+        ") does not run on this worker's host as this worker's user; use auto or tcp"));
   }
   const std::string& address = server.local ? endpoint.local_address : endpoint.address;
   for (uint32_t i = 0; i < std::max(options.channels, 1u); ++i) {

@@ -112,15 +112,15 @@ class GroupValues final : public EncodedValues {
   static OpenedValues Open(Pieces bytes, size_t count) {
     if (bytes.size() != GroupBytes<Format>(count)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("payload: ", count, " values in ", Format::kName, " are ",
-                       GroupBytes<Format>(count), " bytes; there are ", bytes.size()));
+          absl::StrCat("payload: ", count, " values in ", Format::kName, " need ",
+                       GroupBytes<Format>(count), " bytes, but the payload has ", bytes.size()));
     }
     auto values = std::make_shared<GroupValues>(std::move(bytes), count);
     for (size_t begin = 0; begin < count; begin += kChunk) {
       if (!values->ValidFrom(begin)) {
         return absl::InvalidArgumentError(
-            absl::StrCat("payload: a value or scale is not finite, or unused bits are not 0, in ",
-                         Format::kName, " at or after value ", begin));
+            absl::StrCat("payload: at or after value ", begin, ", a value or scale in ",
+                         Format::kName, " is not finite, or an unused bit is not 0"));
       }
     }
     return OpenedValues(std::move(values));

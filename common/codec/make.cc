@@ -66,8 +66,8 @@ absl::StatusOr<std::shared_ptr<const EncodedValues>> EncodedValues::Open(
     case v1::ENCODING_SIGN:
       return OpenSign(std::move(bytes), count);
     default:
-      return absl::InvalidArgumentError(absl::StrCat(
-          "payload: encoding ", static_cast<int>(encoding), ", which this build does not know"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("payload: this build does not know encoding ", static_cast<int>(encoding)));
   }
 }
 

@@ -123,7 +123,7 @@ absl::StatusOr<uint8_t> CodecPlan::IndexOf(const v1::Codec& config) {
   }
   ASSIGN_OR_RETURN(std::unique_ptr<const Codec> codec, MakeCodec(config));
   if (configs_.size() > UINT8_MAX) {
-    return absl::InvalidArgumentError("compression: more than 256 different codecs");
+    return absl::InvalidArgumentError("compression: the job has more than 256 different codecs");
   }
   configs_.push_back(config);
   codecs_.push_back(std::move(codec));

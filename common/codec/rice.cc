@@ -119,10 +119,12 @@ absl::StatusOr<size_t> ReadRice(std::span<const uint8_t> bytes, uint32_t paramet
     position += parameter;
     next += gap;
     if (position > end) {
-      return absl::InvalidArgumentError(absl::StrCat("the indices end after ", i));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the indices are truncated after the first ", i));
     }
     if (next >= n) {
-      return absl::InvalidArgumentError(absl::StrCat("index ", next, " of ", n, " values"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("index ", next, " is out of range: there are ", n, " values"));
     }
     indices[i] = static_cast<uint32_t>(next++);
   }

@@ -109,15 +109,18 @@ absl::Status Wrong(absl::string_view what) {
 
 // Reads the entries of a whole payload.
 OpenedValues Parse(std::span<const uint8_t> bytes, size_t count) {
-  if (bytes.size() < kHeader) return Wrong(absl::StrCat(bytes.size(), " bytes have no header"));
+  if (bytes.size() < kHeader)
+    return Wrong(absl::StrCat(bytes.size(), " bytes are too few for the header"));
   uint32_t k;
   std::memcpy(&k, bytes.data(), sizeof(k));
   const uint8_t parameter = bytes[sizeof(k)];
-  if (k > count) return Wrong(absl::StrCat(k, " entries of ", count, " values"));
-  if (parameter > kRiceParameterMax) return Wrong(absl::StrCat("Rice parameter ", parameter));
+  if (k > count) return Wrong(absl::StrCat(k, " entries are too many for ", count, " values"));
+  if (parameter > kRiceParameterMax)
+    return Wrong(
+        absl::StrCat("the Rice parameter is ", parameter, "; the maximum is ", kRiceParameterMax));
   const size_t values_size = size_t{k} * sizeof(uint16_t);
   if (bytes.size() - kHeader < values_size) {
-    return Wrong(absl::StrCat(k, " entries in ", bytes.size(), " bytes"));
+    return Wrong(absl::StrCat(k, " entries do not fit in ", bytes.size(), " bytes"));
   }
   const std::span<const uint8_t> places =
       bytes.subspan(kHeader, bytes.size() - kHeader - values_size);

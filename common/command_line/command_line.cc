@@ -77,7 +77,7 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
   return absl::StrCat("a command is missing; use one of ", absl::StrJoin(commands, ", "));
 }
 
-constexpr char kEmpty[] = "the value is empty: give one, or leave it out";
+constexpr char kEmpty[] = "the value is empty: give a value, or leave the option out";
 
 // Makes every option refuse an empty value, before the option's own checks.
 void RefuseEmptyValues(CLI::App& app) {

@@ -149,9 +149,9 @@ std::string TemporaryName(const std::string& path) {
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes) {
   ASSIGN_OR_RETURN(FileReader reader, FileReader::Open(path));
   if (reader.size() > max_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("reading '", path, "': ", reader.size(),
-                                                     " bytes are more than the ", max_bytes,
-                                                     " allowed"));
+    return absl::ResourceExhaustedError(absl::StrCat("reading '", path, "': the file has ",
+                                                     reader.size(), " bytes; at most ", max_bytes,
+                                                     " are allowed"));
   }
   std::string content(reader.size(), '\0');
   RETURN_IF_ERROR(reader.ReadAt(0, {reinterpret_cast<uint8_t*>(content.data()), content.size()}));
@@ -266,7 +266,8 @@ absl::Status FileWriter::Write(const uint8_t* data, size_t size) {
 
 absl::Status FileWriter::Finish() {
   RETURN_IF_ERROR(status_);
-  if (file_ < 0) return absl::FailedPreconditionError(absl::StrCat("'", path_, "' was finished"));
+  if (file_ < 0)
+    return absl::FailedPreconditionError(absl::StrCat("'", path_, "' is already finished"));
   RETURN_IF_ERROR(Flush());
   if (temporary_.empty()) {
     return close(std::exchange(file_, -1)) == 0 ? absl::OkStatus() : Fail("closing");
@@ -311,7 +312,7 @@ absl::Status FileReader::ReadAt(uint64_t position, std::span<uint8_t> target) co
     if (got < 0) return SystemError(errno, "reading", path_);
     if (got == 0) {
       return absl::DataLossError(absl::StrCat("reading '", path_, "': the file ends at byte ",
-                                              position, ", ", target.size(),
+                                              position, ", but ", target.size(),
                                               " more bytes were expected"));
     }
     position += static_cast<uint64_t>(got);

@@ -15,7 +15,7 @@ absl::Status KeepFolderPrivate(const std::string& folder) {
   KeepFilesPrivate();
   if (chmod(folder.c_str(), S_IRWXU) == 0) return absl::OkStatus();
   return absl::ErrnoToStatus(
-      errno, absl::StrCat("metadata.private: keeping ", folder, " from other users"));
+      errno, absl::StrCat("metadata.private: denying other users access to ", folder));
 }
 
 absl::Status WritePrivateFile(const std::string& path, std::string_view content) {

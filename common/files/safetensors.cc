@@ -37,12 +37,14 @@ absl::StatusOr<std::string> HeaderOf(const v1::ModelSchema& schema,
   for (const v1::TensorSpec& tensor : schema.tensors()) {
     const uint64_t elements = ElementsOf(tensor);
     if (tensor.offset() != end || elements > schema.total() - end) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tensor '", tensor.name(), "' of ", elements, " elements at ", tensor.offset(),
-          " does not follow the previous one, which ends at ", end, " of ", schema.total()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor '", tensor.name(), "' has ", elements, " elements from element ",
+                       tensor.offset(), ", but the previous tensor ends at element ", end,
+                       ", and the model has ", schema.total(), " elements"));
     }
     if (tensor.name() == kMetadata || header.contains(tensor.name())) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor name '", tensor.name(), "' is taken"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the tensor name '", tensor.name(), "' is reserved or already used"));
     }
     header[tensor.name()] = {
         {"dtype", "F32"},

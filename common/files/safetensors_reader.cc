@@ -59,7 +59,7 @@ absl::StatusOr<Json> ParseHeader(const std::string& text) {
     const bool begins =
         event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
     if (begins && depth >= kDepthMax) {
-      if (wrong.empty()) wrong = "is nested deeper than the format";
+      if (wrong.empty()) wrong = "is nested deeper than the format allows";
       return false;
     }
     if (begins) names[static_cast<size_t>(depth) + 1].clear();
@@ -133,7 +133,7 @@ absl::StatusOr<StoredTensor> TensorOf(const std::string& name, const Json& entry
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > size - data) {
     return absl::DataLossError(absl::StrCat("has the data_offsets ", ShapeText(offsets),
                                             ", but the file has ", size - data,
-                                            " bytes of values: is it cut short?"));
+                                            " bytes of values: the file may be truncated"));
   }
   uint64_t bytes = 0;
   if (!BytesOfShape(tensor.shape, element_bytes, bytes) || bytes != offsets[1] - offsets[0]) {
@@ -179,8 +179,8 @@ absl::StatusOr<std::vector<StoredTensor>> ReadTensors(const FileReader& file) {
   if (length > SafetensorsReader::kHeaderBytesMax || length > file.size() - kLengthBytes) {
     return absl::DataLossError(
         absl::StrCat("begins with a header of ", length, " bytes, but the file has ", file.size(),
-                     " bytes, and a header at most ", SafetensorsReader::kHeaderBytesMax,
-                     ": the file is cut short or is not safetensors"));
+                     " bytes, and a header has at most ", SafetensorsReader::kHeaderBytesMax,
+                     " bytes: the file is truncated, or it is not a safetensors file"));
   }
   std::string text(length, '\0');
   RETURN_IF_ERROR(file.ReadAt(kLengthBytes, {reinterpret_cast<uint8_t*>(text.data()), length}));

@@ -87,7 +87,8 @@ absl::Status TemporaryFolder::StartKeeper() {
   }
   close(ends[0]);
   if (keeper_ > 0) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("keeping ", path_, ": fork: ", strerror(errno)));
+  return absl::InternalError(absl::StrCat("starting the process that removes ", path_,
+                                          " at the end: fork: ", strerror(errno)));
 }
 
 TemporaryFolder::~TemporaryFolder() {

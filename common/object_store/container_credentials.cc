@@ -44,9 +44,10 @@ absl::Status CheckUri(absl::string_view uri) {
       IsAgentHost(rest.substr(0, rest.find_first_of("/?")))) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(kFullUri, ": expected https://HOST/PATH, or http:// with this host or ",
-                   "169.254.170.2, 169.254.170.23 or [fd00:ec2::23]"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      kFullUri,
+      ": expected https://HOST/PATH, or http://ADDRESS/PATH, where ADDRESS is localhost, a "
+      "loopback address, 169.254.170.2, 169.254.170.23 or [fd00:ec2::23]"));
 }
 
 std::string TextIn(const nlohmann::json& document, const char* name) {
@@ -89,8 +90,8 @@ absl::StatusOr<ExpiringCredentials> ParseAgentAnswer(const std::string& body) {
   }
   if (whole) return given;
   return absl::UnavailableError(absl::StrCat(
-      "the answer of ", body.size(),
-      " bytes has no AccessKeyId or SecretAccessKey, or its Expiration is not a time"));
+      "the answer (", body.size(),
+      " bytes) lacks AccessKeyId or SecretAccessKey, or its Expiration is not a time"));
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ void CurlTransport::Return(Handle handle) {
 absl::StatusOr<HttpAnswer> CurlTransport::Send(const HttpRequest& request) {
   Handle handle = Take();
   CURL* curl = handle.get();
-  if (curl == nullptr) return absl::UnavailableError("libcurl has no memory");
+  if (curl == nullptr) return absl::UnavailableError("libcurl is out of memory");
   Transfer transfer{.body = request.body, .answer_bytes_max = request.answer_bytes_max};
   const HeaderList headers(request);
   char detail[CURL_ERROR_SIZE] = {};

@@ -12,15 +12,15 @@ using absl::StatusCode;
 
 constexpr char kKeys[] =
     "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN or "
-    "AWS_PROFILE, and that they are this store's (AWS_ENDPOINT_URL)";
+    "AWS_PROFILE, and that they belong to this store (AWS_ENDPOINT_URL)";
 constexpr char kPolicy[] = "give these credentials the permissions that docs/storage.md lists";
 // The advice if an answer has no reason. The answer to a HEAD request has only the status.
 constexpr char kKeysOrPolicy[] =
-    "the store gives no reason: the credentials may be another store's, have expired, or lack the "
-    "permissions that docs/storage.md lists";
+    "the store gives no reason: the credentials may belong to another store, may have expired, or "
+    "may lack the permissions that docs/storage.md lists";
 constexpr char kNoStore[] = "the answer is not from an S3 store: check AWS_ENDPOINT_URL";
 constexpr char kRegion[] = "set AWS_REGION to the bucket's region";
-constexpr char kRoom[] = "make room in the store, or raise its quota";
+constexpr char kRoom[] = "free space in the store, or raise its quota";
 
 constexpr Meaning kS3Errors[] = {
     {"NoSuchKey", StatusCode::kNotFound, ""},

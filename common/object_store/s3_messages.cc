@@ -55,7 +55,7 @@ absl::StatusOr<S3Listing> ParseListing(const std::string& body) {
   listing.continuation = Text(root, "NextContinuationToken");
   if (!listing.continuation.empty()) return listing;
   return absl::UnavailableError(
-      "the listing breaks off: IsTruncated without NextContinuationToken");
+      "the listing is incomplete: it has IsTruncated, but no NextContinuationToken");
 }
 
 absl::StatusOr<S3Uploads> ParseUploads(const std::string& body) {

@@ -77,7 +77,7 @@ absl::StatusOr<ExpiringCredentials> ParseTokenAnswer(const std::string& body) {
       absl::ParseTime(absl::RFC3339_full, found.child_value("Expiration"), &given.expires, &why);
   if (whole) return given;
   return absl::UnavailableError(
-      absl::StrCat("the answer of ", body.size(), " bytes has no credentials with an Expiration"));
+      absl::StrCat("the answer (", body.size(), " bytes) has no credentials with an Expiration"));
 }
 
 bool IsSession(const std::string& name) {
@@ -125,8 +125,8 @@ absl::StatusOr<std::optional<WebIdentity>> FindWebIdentity(const EnvironmentLook
   const auto role = look_up("AWS_ROLE_ARN");
   if (!role) {
     return absl::InvalidArgumentError(
-        "AWS_WEB_IDENTITY_TOKEN_FILE is set, but not the role that its token is for: set "
-        "AWS_ROLE_ARN");
+        "AWS_WEB_IDENTITY_TOKEN_FILE is set, but AWS_ROLE_ARN is not: set it to the role that the "
+        "token is for");
   }
   const std::string session = look_up("AWS_ROLE_SESSION_NAME").value_or(SessionOf(look_up));
   if (!IsSession(session)) {
@@ -157,8 +157,8 @@ absl::StatusOr<ExpiringCredentials> AssumeRole(const WebIdentity& identity,
       .stall = stall,
       .answer_bytes_max = kTokenAnswerBytesMax};
   const std::string asked = absl::StrCat("asking for credentials of ", Printable(identity.role),
-                                         " by the token in ", Printable(identity.token_file), ": ",
-                                         kOperation, " at ", identity.endpoint.host);
+                                         " with the token in ", Printable(identity.token_file),
+                                         ": ", kOperation, " at ", identity.endpoint.host);
   const absl::StatusOr<HttpAnswer> answer = transport.Send(request);
   RETURN_IF_ERROR(Annotate(answer.status(), asked));
   if (answer->status != 200) return Annotate(RefusedByTokenService(*answer), asked);

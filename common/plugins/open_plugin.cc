@@ -62,7 +62,7 @@ absl::StatusOr<const LeewayPlugin*> TableOf(const std::string& path) {
   }
   void* const entry = dlsym(library, kEntry);
   if (entry == nullptr) {
-    return refuse("has no ", kEntry, ": write LEEWAY_PLUGIN(registry) {...} in it");
+    return refuse("has no function ", kEntry, ": write LEEWAY_PLUGIN(registry) {...} in it");
   }
   const LeewayPlugin* const table = reinterpret_cast<const LeewayPlugin* (*)()>(entry)();
   if (table == nullptr || table->add == nullptr) return refuse("has a table without functions");

@@ -22,7 +22,8 @@ absl::Status CheckKnown(const std::vector<plugin::Option>& known, const std::str
   std::vector<std::string> names;
   for (const plugin::Option& option : known) names.push_back(option.name);
   if (std::find(names.begin(), names.end(), name) != names.end()) return absl::OkStatus();
-  const std::string which = names.empty() ? ": it has no options" : Suggestion(name, names);
+  const std::string which =
+      names.empty() ? "; no options are allowed here" : Suggestion(name, names);
   return AtOption(absl::InvalidArgumentError(absl::StrCat("unknown option", which)), name);
 }
 

@@ -26,10 +26,11 @@ absl::Status CheckUnique(const Opened& plugins, absl::string_view kind,
     for (const Spec& spec : brought->registry.*specs) {
       const auto [found, is_new] = first.insert({spec.name, brought->path});
       if (is_new) continue;
-      return AtKey(absl::FailedPreconditionError(absl::StrCat(
-                       found->second, " and ", brought->path, " both have a ", kind, " '",
-                       spec.name, "': name only one of the plugins, or rename one")),
-                   "model.plugins");
+      return AtKey(
+          absl::FailedPreconditionError(absl::StrCat(
+              found->second, " and ", brought->path, " both have a ", kind, " '", spec.name,
+              "': name only one of the plugins, or rename what one of them registers")),
+          "model.plugins");
     }
   }
   return absl::OkStatus();
@@ -50,7 +51,8 @@ absl::StatusOr<ChosenPlugin<Spec>> Find(const Opened& plugins, absl::string_view
       return ChosenPlugin<Spec>{&spec, std::move(options)};
     }
   }
-  const std::string which = known.empty() ? ": they have none" : Suggestion(name, known);
+  const std::string which =
+      known.empty() ? absl::StrCat("; they have no ", kind, " at all") : Suggestion(name, known);
   return AtKey(absl::InvalidArgumentError(absl::StrCat("the job's plugins have no ", kind, " '",
                                                        Printable(name, kWordBytesMax), "'", which)),
                key);

@@ -237,7 +237,7 @@ absl::StatusOr<ExitStatus> Process::Collect() {
   if (waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
     return absl::InternalError(absl::StrCat("waiting for ", name_, ": ", strerror(errno)));
   }
-  if (info.si_pid == 0) return absl::UnavailableError(absl::StrCat(name_, " still runs"));
+  if (info.si_pid == 0) return absl::UnavailableError(absl::StrCat(name_, " is still running"));
   EndGroup();
   return ExitStatus{.signaled = info.si_code != CLD_EXITED, .code = info.si_status};
 }

@@ -79,8 +79,8 @@ void ConnectionTable::TurnAway(const std::string& peer, Time now) {
   if (now < next_crowd_complaint_) return;
   next_crowd_complaint_ = now + kComplainEvery;
   spdlog::warn(
-      "{} opens more than {} connections a second on which no call is let in: one was closed ({} "
-      "so far, of all hosts)",
+      "{} opens more than {} connections a second without an admitted call: one of them was closed "
+      "({} so far, from all hosts)",
       HostOfPeer(peer), kConnectsPerSecond, of_crowds_);
 }
 
@@ -170,8 +170,8 @@ void ConnectionTable::EndTalker(Entries::iterator entry, Time now) {
   if (now < next_talker_complaint_) return;
   next_talker_complaint_ = now + kComplainEvery;
   spdlog::warn(
-      "a connection from {} was closed: it has sent, requested or begun more than an admitted peer "
-      "would, and no call on it was let in ({} such connections so far)",
+      "closed a connection from {}: none of its calls was admitted, and it has sent, requested or "
+      "begun more than an admitted peer would ({} such connections so far)",
       HostOfPeer(peer), talkers_);
 }
 
@@ -196,8 +196,9 @@ void ConnectionTable::Complain(const std::string& peer, Time now) {
   if (now < next_complaint_) return;
   next_complaint_ = now + kComplainEvery;
   spdlog::warn(
-      "the limit of {} connections is reached: one from {} was closed ({} so far). No "
-      "call was let in yet on {} of them; these are closed first. If more are needed, {}",
+      "the limit of {} connections is reached: closed a connection from {} ({} so far). {} "
+      "connections have no admitted call yet and are closed first. If the job needs more "
+      "connections, {}",
       most_, HostOfPeer(peer), turned_away_, strangers_.size(), advice_);
 }
 

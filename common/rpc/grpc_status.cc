@@ -84,12 +84,12 @@ absl::Status SaidOnTheWay(const absl::Status& status) {
   }
   if (absl::IsUnimplemented(status)) {
     return absl::UnavailableError(
-        "the process there does not answer such calls: is this server 0's address, and do both "
+        "the process there does not know this call: is this the address of server 0, and do both "
         "builds use the same protocol?");
   }
-  return absl::UnavailableError(absl::StrCat(
-      "the connection, not the peer, reports ", absl::StatusCodeToString(status.code()),
-      status.message().empty() ? "" : ": ", status.message()));
+  return absl::UnavailableError(
+      absl::StrCat("the connection failed with ", absl::StatusCodeToString(status.code()),
+                   status.message().empty() ? "" : ": ", status.message()));
 }
 
 }  // namespace

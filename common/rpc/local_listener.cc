@@ -41,7 +41,8 @@ absl::StatusOr<std::unique_ptr<LocalListener>> LocalListener::Start(const std::s
                                                                     uint32_t user,
                                                                     Acceptor::Accepted accepted) {
   const auto end = AddressOf(address);
-  if (!end) return absl::InvalidArgumentError(absl::StrCat(address, ": not unix-abstract:NAME"));
+  if (!end)
+    return absl::InvalidArgumentError(absl::StrCat(address, ": expected unix-abstract:NAME"));
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const bool listens =
       *socket >= 0 &&

@@ -41,10 +41,9 @@ class ServerVerifier : public tls::ExternalCertificateVerifier {
     const auto peer = CallerOf(uris);
     if (!peer && by_name_) return names_.Verify(request, std::move(callback), status);
     if (!peer || !IsCallee(*peer->role)) {
-      Refuse(
-          absl::StrCat("not a server's but ",
-                       peer ? absl::StrCat("a ", RoleName(*peer->role), "'s") : "without a role"),
-          status);
+      Refuse(peer ? absl::StrCat("a ", RoleName(*peer->role), "'s, not a server's")
+                  : "without a role; it must be a server's",
+             status);
     } else if (!trust_domain_.empty() && peer->trust_domain != trust_domain_) {
       Refuse(absl::StrCat("for the trust domain '", peer->trust_domain, "', not for '",
                           trust_domain_, "' (--trust-domain)"),

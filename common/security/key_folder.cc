@@ -17,7 +17,7 @@ constexpr uint32_t kRunDays = 3650;
 std::string WarningOfKeys(const TemporaryFolder& folder) {
   if (folder.why_on_disk().empty()) return "";
   return absl::StrCat("the keys of this run are on disk, in ", folder.path(),
-                      ", until it ends: in memory there is no room for them (",
+                      ", until the run ends, because they could not be kept in memory (",
                       folder.why_on_disk(), ")");
 }
 

@@ -57,7 +57,7 @@ absl::Status CheckGiven(const CertificatePaths& paths, bool proves) {
   if (proves && paths.certificate.empty()) missing = "--tls-certificate FILE";
   if (missing == nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("TLS needs ", missing, ", too ('leeway certificates DIR' makes the files)"));
+      absl::StrCat("TLS also needs ", missing, " ('leeway certificates DIR' makes the files)"));
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ absl::StatusOr<SecuritySettings> SettingsOf(const SecurityFlags& flags, const v1
                    TokenOf(flags.status_token, "LEEWAY_STATUS_TOKEN", flags.status_token_file));
   if (!settings.status_token.empty() && settings.token.empty() && end == EndOfCalls::kAnswers) {
     return absl::InvalidArgumentError(
-        "a status token alone does not protect the other calls: give the job a token, too "
+        "a status token alone does not protect the other calls: also give the job a token "
         "(--token-file FILE)");
   }
   if (settings.tls == v1::TLS_MODE_NONE) return settings;

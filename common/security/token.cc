@@ -36,10 +36,11 @@ absl::StatusOr<Token> Token::Parse(absl::string_view text, absl::string_view sou
   const absl::string_view token = absl::StripAsciiWhitespace(text);
   const bool visible = std::all_of(token.begin(), token.end(), absl::ascii_isgraph);
   if (!visible || token.size() < kBytesMin || token.size() > kBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        source, ": a token has ", kBytesMin, " to ", kBytesMax,
-        " visible ASCII characters; this one has ", visible ? absl::StrCat(token.size()) : "others",
-        "; 'openssl rand -hex 32' makes one"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ": a token has ", kBytesMin, " to ", kBytesMax,
+                     " visible ASCII characters; this one has ",
+                     visible ? absl::StrCat(token.size()) : "other characters",
+                     "; 'openssl rand -hex 32' makes one"));
   }
   return Token(std::string(token));
 }
@@ -55,13 +56,13 @@ absl::StatusOr<std::vector<Token>> Token::ReadFrom(const std::string& file) {
   if (!tokens.empty() && tokens.size() <= kTokensMax) return tokens;
   return absl::InvalidArgumentError(absl::StrCat(
       file, ": has ", Counted(tokens.size(), "token"),
-      "; it must have one line, or two while the token changes, of which the first is sent"));
+      "; it must have one token, or two while the token is being changed (the first is sent)"));
 }
 
 absl::StatusOr<Token> Token::Draw() {
   std::array<uint8_t, 32> bytes;
   if (RAND_bytes(bytes.data(), bytes.size()) != 1) {
-    return absl::UnavailableError("the system has no random numbers for a token");
+    return absl::UnavailableError("the operating system returned no random numbers for a token");
   }
   return Token(absl::BytesToHexString(
       absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())));

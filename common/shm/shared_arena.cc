@@ -29,8 +29,9 @@ uint64_t WholePages(uint64_t bytes) {
 
 absl::StatusOr<std::shared_ptr<SharedArena>> SharedArena::Create(uint64_t bytes) {
   if (bytes > kSharedBytesMax - kSharedPageBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "shared memory of ", bytes, " bytes; the maximum is ", kSharedBytesMax - kSharedPageBytes));
+    return absl::InvalidArgumentError(absl::StrCat("shared memory of ", bytes,
+                                                   " bytes is too large; the maximum is ",
+                                                   kSharedBytesMax - kSharedPageBytes));
   }
   const uint64_t all = kSharedPageBytes + WholePages(bytes);
   const std::string doing = absl::StrCat("making ", all, " bytes of shared memory");
@@ -96,8 +97,8 @@ absl::StatusOr<uint64_t> SharedArena::Take(uint64_t bytes, uint64_t& unbacked_fr
     backed_ = std::max(backed_, offset + bytes);
     return offset;
   }
-  return absl::ResourceExhaustedError(
-      absl::StrCat("shared memory of ", bytes_, " bytes has no ", bytes, " contiguous bytes left"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the shared memory of ", bytes_, " bytes has no ", bytes, " contiguous free bytes"));
 }
 
 void SharedArena::GiveBack(uint64_t offset, uint64_t bytes, bool backed) {
@@ -134,16 +135,18 @@ absl::Status SharedArena::Back(uint64_t begin, uint64_t end) {
   // This also faults in the pages, so that later writes are fast.
   if (madvise(memory_ + from, end - from, MADV_POPULATE_WRITE) == 0) return absl::OkStatus();
   if (errno != EINVAL) {
-    return absl::ResourceExhaustedError(absl::StrCat("the system has no memory for ", end - begin,
-                                                     " shared bytes: ", std::strerror(errno)));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the operating system has no ", end - begin,
+                     " bytes left for shared memory: ", std::strerror(errno)));
   }
 #endif
   // EINVAL means that the kernel is older than 5.14.
   const int error =
       posix_fallocate(*file_, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
   if (error == 0) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("the system has no memory for ", end - begin,
-                                                   " shared bytes: ", std::strerror(error)));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the operating system has no ", end - begin,
+                   " bytes left for shared memory: ", std::strerror(error)));
 }
 
 bool SharedArena::Contains(const void* address) const {
@@ -161,7 +164,7 @@ absl::StatusOr<SharedSession> SharedArena::OpenSession() {
   MutexLock lock(mutex_);
   if (free_sessions_.empty()) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("all ", SharedHeader::kSessions, " sessions of the shared memory are open"));
+        absl::StrCat("all ", SharedHeader::kSessions, " sessions of the shared memory are in use"));
   }
   session.offset = free_sessions_.back();
   free_sessions_.pop_back();

@@ -26,9 +26,9 @@ absl::StatusOr<Descriptor> OpenProcess(const std::string& path) {
   struct stat info;
   if (*process < 0 || fstat(*process, &info) != 0) return absl::ErrnoToStatus(errno, path);
   if (info.st_uid != geteuid()) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("the process belongs to user ", info.st_uid, ", this one to user ", geteuid(),
-                     ": only processes of one user can share memory"));
+    return absl::PermissionDeniedError(absl::StrCat(
+        "the process belongs to user ", info.st_uid, ", but this process belongs to user ",
+        geteuid(), ": only processes of one user can share memory"));
   }
   return process;
 }
@@ -57,7 +57,7 @@ absl::StatusOr<Descriptor> OpenFile(int process, uint32_t number) {
 // that has shrunk raises SIGBUS.
 absl::Status CheckFile(int file, const v1::MemoryOffer& offer) {
   const int seals = fcntl(file, F_GET_SEALS);
-  if (seals < 0) return absl::FailedPreconditionError("the file is not memory (a memfd)");
+  if (seals < 0) return absl::FailedPreconditionError("the file is not shared memory (a memfd)");
   if ((seals & F_SEAL_SHRINK) == 0) {
     return absl::FailedPreconditionError("the memory could shrink: it is not sealed");
   }
@@ -110,9 +110,9 @@ bool SharedMapping::Has(uint64_t offset, uint64_t bytes) const {
 absl::StatusOr<std::span<const float>> SharedMapping::Floats(uint64_t offset,
                                                              uint64_t bytes) const {
   if (!Has(offset, bytes) || offset % sizeof(float) != 0 || bytes % sizeof(float) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(bytes, " bytes at ", offset, " are not floats of a shared memory of ", bytes_,
-                     " bytes, whose first ", kSharedPageBytes, " are its header"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        bytes, " bytes at offset ", offset, " are not aligned floats inside the shared memory of ",
+        bytes_, " bytes, which begins with a header of ", kSharedPageBytes, " bytes"));
   }
   return std::span<const float>(reinterpret_cast<const float*>(memory_ + offset),
                                 bytes / sizeof(float));
@@ -123,9 +123,9 @@ absl::StatusOr<std::span<const std::atomic<uint64_t>>> SharedMapping::Words(uint
   using Word = std::atomic<uint64_t>;
   const bool here = count <= bytes_ / sizeof(Word) && Has(offset, count * sizeof(Word));
   if (!here || offset % sizeof(Word) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(count, " words at ", offset, " are not in a shared memory of ", bytes_,
-                     " bytes, whose first ", kSharedPageBytes, " are its header"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        count, " words at offset ", offset, " are not aligned or not inside the shared memory of ",
+        bytes_, " bytes, which begins with a header of ", kSharedPageBytes, " bytes"));
   }
   return std::span<const Word>(reinterpret_cast<const Word*>(memory_ + offset), count);
 }

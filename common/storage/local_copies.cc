@@ -72,7 +72,7 @@ absl::Status CheckFree(const std::string& folder, uint64_t bytes) {
   if (bytes <= free) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "copies of the data need ", bytes, " bytes in ", folder, ", but the disk has ", free,
-      " free: make room there, or name a folder of another disk in ", kFolderVariable));
+      " bytes free: free space there, or set ", kFolderVariable, " to a folder on another disk"));
 }
 
 // Makes one attempt to copy a file. Returns ABORTED if the content that arrives does not match the
@@ -197,9 +197,8 @@ absl::StatusOr<std::string> CopiesFolder(const EnvironmentLookup& look_up) {
   if (const auto cache = look_up("XDG_CACHE_HOME")) return *cache + "/leeway/data";
   if (const auto home = look_up("HOME")) return *home + "/.cache/leeway/data";
   return absl::InvalidArgumentError(
-      absl::StrCat("data in an object store are copied to this machine: name a folder for the "
-                   "copies in ",
-                   kFolderVariable));
+      absl::StrCat("data in an object store are copied to this machine: set ", kFolderVariable,
+                   " to a folder for the copies"));
 }
 
 absl::StatusOr<LocalCopies*> ProcessCopies() {

@@ -35,8 +35,8 @@ std::string ObjectFile::md5() const {
 absl::Status ObjectFile::ReadAt(uint64_t position, std::span<uint8_t> target) const {
   if (position > info_.size || target.size() > info_.size - position) {
     return absl::DataLossError(absl::StrCat("reading '", location_, "': the file ends at byte ",
-                                            info_.size, "; ", target.size(), " bytes from byte ",
-                                            position, " on were expected"));
+                                            info_.size, ", but the caller asked for ",
+                                            target.size(), " bytes from byte ", position));
   }
   MutexLock lock(mutex_);
   while (!target.empty()) {

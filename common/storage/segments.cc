@@ -86,7 +86,7 @@ absl::Status SegmentWriter::Keep() {
 absl::Status JoinSegments(const std::string& folder, const std::string& path) {
   ASSIGN_OR_RETURN(const auto segments, SegmentsOf(folder));
   if (segments.empty()) {
-    return absl::NotFoundError(absl::StrCat("'", folder, "' has no segments of a log"));
+    return absl::NotFoundError(absl::StrCat("'", folder, "' has no log segments"));
   }
   ASSIGN_OR_RETURN(FileWriter joined, FileWriter::Create(path));
   std::vector<uint8_t> bytes;

@@ -107,9 +107,9 @@ absl::StatusOr<std::unique_ptr<StoredFileWriter>> CreateStored(const std::string
 absl::StatusOr<std::string> ReadStored(const std::string& location, uint64_t max_bytes) {
   ASSIGN_OR_RETURN(const std::unique_ptr<StoredFile> file, OpenStored(location));
   if (file->size() > max_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("reading '", location, "': ", file->size(),
-                                                     " bytes are more than the ", max_bytes,
-                                                     " allowed"));
+    return absl::ResourceExhaustedError(absl::StrCat("reading '", location, "': the file has ",
+                                                     file->size(), " bytes; at most ", max_bytes,
+                                                     " are allowed"));
   }
   std::string content(file->size(), '\0');
   RETURN_IF_ERROR(file->ReadAt(0, {reinterpret_cast<uint8_t*>(content.data()), content.size()}));

@@ -71,8 +71,8 @@ absl::Status CheckSlots(const std::vector<plugin::Slot>& slots) {
       continue;
     return absl::FailedPreconditionError(
         absl::StrCat("slot ", i,
-                     " needs a name of its own, of small letters, digits and '_', and "
-                     "a finite start; weights, shadow, average and steps are taken"));
+                     " needs a unique name of lower-case letters, digits and '_', and a finite "
+                     "start; the names weights, shadow, average and steps are reserved"));
   }
   return absl::OkStatus();
 }
@@ -84,7 +84,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> Make(const ChosenPlugin<plugin::Rule
     rule = chosen.spec->make(chosen.options);
     if (rule != nullptr) slots = rule->slots();
   }));
-  if (rule == nullptr) return absl::FailedPreconditionError("the plugin's `make` gives nothing");
+  if (rule == nullptr) return absl::FailedPreconditionError("the plugin's `make` returned no rule");
   RETURN_IF_ERROR(CheckSlots(slots));
   return std::make_unique<CustomUpdate>(std::move(rule), std::move(slots));
 }

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "common/counted.h"
 #include "common/element_name.h"
 
 namespace leeway {
@@ -109,20 +108,20 @@ absl::Status CheckRates(std::span<const UpdatePart> parts, uint64_t trained) {
     const size_t end = parts[i].end;
     const double factor = parts[i].rate;
     if (end <= before || end > trained) {
-      return absl::InvalidArgumentError(absl::StrCat("rates[", i, "].end: ", end, " after ", before,
-                                                     "; ends rise, and the last one is ", trained,
-                                                     ", the number of trained elements"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "rates[", i, "].end: is ", end, "; it must be above ", before,
+          ", the previous end, and at most ", trained, ", the number of trained elements"));
     }
     if (!std::isfinite(factor) || factor < 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("rates[", i, "].factor: ", factor, "; a factor is finite and at least 0"));
+          absl::StrCat("rates[", i, "].factor: is ", factor, "; it must be finite and at least 0"));
     }
     before = end;
   }
   if (before == trained) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("rates[", parts.size() - 1,
-                                                 "].end: the last one is ", before, "; there are ",
-                                                 Counted(trained, "trained element")));
+  return absl::InvalidArgumentError(absl::StrCat("rates[", parts.size() - 1, "].end: is ", before,
+                                                 "; the last end must be ", trained,
+                                                 ", the number of trained elements"));
 }
 
 bool SkipsAll(std::span<const UpdatePart> parts) {

@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const v1::Update& upd
       break;
   }
   return absl::InvalidArgumentError(
-      "update: no type that this build knows; use sgd, adagrad, adam, adamw, lion or custom");
+      "update: this build does not know the type; use sgd, adagrad, adam, adamw, lion or custom");
 }
 
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const v1::Update& update) {

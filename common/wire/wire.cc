@@ -201,9 +201,8 @@ absl::StatusOr<Received> Decode(const grpc::ByteBuffer& buffer, uint32_t payload
   PieceReader reader(pieces);
   while (reader.left() > 0) {
     if (ReadField(payload_field, reader, parts)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(what,
-                                                   ": not a protobuf message: it breaks off or "
-                                                   "has a malformed field"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": not a protobuf message: it is truncated, or a field is malformed"));
   }
   if (!message.ParseFromString(parts.head)) {
     return absl::InvalidArgumentError(absl::StrCat(what, ": malformed header"));
@@ -296,7 +295,7 @@ FramePayload::FramePayload(std::shared_ptr<const void> owner, PieceList pieces)
 }
 
 absl::StatusOr<FloatPayload> FramePayload::Take(uint64_t bytes) {
-  if (bytes > left_) return absl::DataLossError("the frame's payload breaks off");
+  if (bytes > left_) return absl::DataLossError("the frame's payload is truncated");
   left_ -= bytes;
   PieceList taken;
   while (bytes > 0) {
@@ -322,7 +321,7 @@ absl::StatusOr<FramePayload> DecodeRequestFrame(const grpc::ByteBuffer& buffer,
   uint64_t left = bytes;
   for (const v1::StreamRequest& request : head.requests()) {
     if (request.payload_bytes() > left) {
-      return absl::DataLossError("RequestFrame: the payload breaks off");
+      return absl::DataLossError("RequestFrame: the payload is truncated");
     }
     left -= request.payload_bytes();
     largest = std::max<uint64_t>(largest, request.payload_bytes());

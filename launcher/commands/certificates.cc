@@ -43,8 +43,9 @@ absl::StatusOr<std::string> Absolute(const std::string& folder) {
   std::error_code error;
   const auto absolute = std::filesystem::absolute(folder, error);
   if (!error) return absolute.lexically_normal().string();
-  return absl::FailedPreconditionError(absl::StrCat("the current folder: ", error.message(),
-                                                    "; give the folder for the files as /..."));
+  return absl::FailedPreconditionError(
+      absl::StrCat("the current folder: ", error.message(),
+                   "; give an absolute path for the folder of the files"));
 }
 
 // Returns the trust domain for new certificates in `folder`: that of the certificates there, else
@@ -59,8 +60,9 @@ absl::StatusOr<std::string> TrustDomainFor(const std::string& folder, const std:
     if (domain.empty()) continue;
     if (said.empty() || said == domain) return domain;
     return absl::InvalidArgumentError(
-        absl::StrCat("--trust-domain ", said, ": ", file, " is of the trust domain '", domain,
-                     "', and who uses it would refuse the new ones: take another folder"));
+        absl::StrCat("--trust-domain ", said, ": ", file, " is for the trust domain '", domain,
+                     "', and processes with that certificate would refuse the new certificates: "
+                     "use another folder"));
   }
   if (said.empty()) return kTrustDomain;
   RETURN_IF_ERROR(CheckTrustDomain("--trust-domain", said));
@@ -73,8 +75,8 @@ absl::StatusOr<CertificateAuthority> LoadAuthority(const std::string& certificat
   if (!std::filesystem::exists(key)) {
     return absl::InvalidArgumentError(
         absl::StrCat(key,
-                     " is not there: this authority can issue no more certificates. Take another "
-                     "folder, and give all processes certificates of its authority"));
+                     " is missing, so this authority can issue no more certificates. Use another "
+                     "folder, and give all processes certificates of the new authority"));
   }
   CertificateAndKey own;
   ASSIGN_OR_RETURN(own.certificate, ReadFile(certificate, kPemBytesMax));
@@ -95,12 +97,12 @@ absl::StatusOr<CertificateAuthority> TakeAuthority(const std::string& folder, bo
   RETURN_IF_ERROR(WritePrivateFile(certificate, made.own().certificate));
   if (!keeps) {
     std::cout << "authority: " << certificate
-              << ", whose key is nowhere: it can issue no more certificates\n";
+              << ", whose key was not kept: it can issue no more certificates\n";
     return made;
   }
   RETURN_IF_ERROR(WritePrivateFile(key, made.own().key));
   std::cout << "authority: " << certificate << ", its key " << key
-            << " (who has the key can make certificates: keep it off the cluster)\n";
+            << " (anyone with the key can make certificates: keep the key off the cluster)\n";
   return made;
 }
 

@@ -28,9 +28,9 @@ absl::Status CheckPlugins(const v1::TrainingJob& job) {
   const bool by_accuracy = job.evaluation().has_early_stop() &&
                            job.evaluation().early_stop().metric() == v1::STOP_METRIC_TEST_ACCURACY;
   if (!by_accuracy || LabelLoss(job.model()) != v1::LOSS_SQUARED) return absl::OkStatus();
-  return AtKey(absl::InvalidArgumentError(
-                   "there is no accuracy with a loss of numbers: use metric: test_loss"),
-               "evaluation.early_stop.metric");
+  return AtKey(
+      absl::InvalidArgumentError("a loss of numbers has no accuracy: use metric: test_loss"),
+      "evaluation.early_stop.metric");
 }
 
 absl::StatusOr<CheckedJob> Check(const v1::TrainingJob& job, const std::string& data_dir) {

@@ -52,15 +52,14 @@ absl::StatusOr<std::string> GivenFolder(const std::string& path, absl::string_vi
     return location.ok() ? location : Annotate(location.status(), by);
   }
   if (IsFolder(path)) return CanonicalPath(path);
-  return absl::NotFoundError(absl::StrCat("the data folder ", path, " (", by, ") is not there"));
+  return absl::NotFoundError(absl::StrCat("the data folder ", path, " (", by, ") does not exist"));
 }
 
 // Returns the error that this machine has no running job of `location`, which is in an object
 // store.
 absl::Status NoLauncherHere(const std::string& location, const std::string& here) {
   return absl::NotFoundError(absl::StrCat(
-      "no job of ", location, " that leeway train started runs on this machine, or not with its ",
-      "local folder at ", here,
+      "leeway train runs no job of ", location, " on this machine with the local folder ", here,
       ": give the folder that --local-dir named, or server 0's HOST:PORT"));
 }
 
@@ -74,8 +73,8 @@ absl::Status NoCoordinator(const std::string& run_dir) {
         absl::StrCat("no job runs in ", run_dir, " now; its outcome is in ", summary));
   }
   return absl::NotFoundError(absl::StrCat(
-      "no job that leeway train started runs in ", run_dir,
-      "; of one whose processes were started by hand give server 0's HOST:PORT instead"));
+      "leeway train runs no job in ", run_dir,
+      " now; for a job whose processes were started by hand, give server 0's HOST:PORT"));
 }
 
 }  // namespace
@@ -172,10 +171,10 @@ bool IsSilence(const absl::Status& status) {
 
 absl::Status NobodyAnswers(const std::string& target, const std::string& address) {
   ASSIGN_OR_RETURN(const std::string here, FolderHere(target));
-  return absl::UnavailableError(absl::StrCat(
-      "nobody answers at ", address, ", where ", here,
-      "/coordinator says that the job runs. If it was killed, leeway train --resume --run-dir ",
-      target, " goes on with it"));
+  return absl::UnavailableError(
+      absl::StrCat("no process answers at ", address, ", which is the job's address in ", here,
+                   "/coordinator. If the job was killed, leeway train --resume --run-dir ", target,
+                   " continues the job"));
 }
 
 absl::Status AskUntilHeard(const std::string& target, const std::string& address, Time deadline,
@@ -189,7 +188,7 @@ absl::Status AskUntilHeard(const std::string& target, const std::string& address
       if (!HasLauncher(here)) return NobodyAnswers(target, address);
     }
     if (!std::exchange(told, true)) {
-      std::cerr << "leeway: nobody answers at " << address
+      std::cerr << "leeway: no process answers at " << address
                 << " yet, asking again: " << status.message() << std::endl;
     }
     std::this_thread::sleep_for(kAskAgainAfter);

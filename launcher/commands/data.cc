@@ -39,9 +39,9 @@ absl::StatusOr<PlacedFiles> InDataFolder(const std::vector<std::string>& files) 
   if (std::filesystem::exists(absl::StrCat(folder, "/", files.front()), error)) {
     return PlacedFiles{folder, files};
   }
-  return absl::NotFoundError(absl::StrCat(
-      files.front(), ": no such file, neither from the current folder nor in the data folder ",
-      folder, " (--data DIR or LEEWAY_DATA names another)"));
+  return absl::NotFoundError(
+      absl::StrCat(files.front(), ": not found, in the current folder or in the data folder ",
+                   folder, " (--data DIR or LEEWAY_DATA names another folder)"));
 }
 
 // Places files in an object store. The data folder is the s3://BUCKET/PREFIX of the first file.
@@ -58,9 +58,9 @@ absl::StatusOr<PlacedFiles> InStore(const std::vector<std::string>& files) {
       placed.names.push_back(location.substr(placed.data_dir.size() + 1));
       continue;
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat(file, " is not in the folder of the first file, ", placed.data_dir,
-                     ": give the data folder with --data, and names in it"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        file, " is not in the folder of the first file, ", placed.data_dir,
+        ": give the data folder with --data, and the names of the files in that folder"));
   }
   return placed;
 }
@@ -82,9 +82,9 @@ absl::StatusOr<PlacedFiles> Place(const DataFlags& flags) {
     if (placed.data_dir.empty()) placed.data_dir = path.parent_path().string();
     placed.names.push_back(path.lexically_relative(placed.data_dir).string());
     if (placed.names.back().substr(0, 2) != "..") continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(file, " is not in the folder of the first file, ", placed.data_dir,
-                     ": give the data folder with --data, and names in it"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        file, " is not in the folder of the first file, ", placed.data_dir,
+        ": give the data folder with --data, and the names of the files in that folder"));
   }
   return placed;
 }

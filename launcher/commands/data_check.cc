@@ -33,9 +33,9 @@ absl::Status CheckDataFiles(const v1::TrainingJob& job, const std::string& data_
     absl::StrAppend(&missing, "\n  ", name, advice.empty() ? "" : ": ", advice);
   }
   if (missing.empty()) return absl::OkStatus();
-  return absl::NotFoundError(absl::StrCat("files of the job are not there; the data folder is ",
-                                          data_dir,
-                                          " (--data DIR or LEEWAY_DATA names another):", missing));
+  return absl::NotFoundError(
+      absl::StrCat("files of the job are missing in the data folder ", data_dir,
+                   " (--data DIR or LEEWAY_DATA names another folder):", missing));
 }
 
 }  // namespace leeway

@@ -59,10 +59,12 @@ absl::Status EvaluateRun(const EvaluateOptions& options) {
 // Evaluates the weights in a file, with the model and the test data of a job or a run.
 absl::Status EvaluateFile(EvaluateOptions options) {
   if (options.clock.has_value()) {
-    return absl::InvalidArgumentError("--checkpoint and --model each name weights: give one");
+    return absl::InvalidArgumentError(
+        "--checkpoint and --model each name weights: give only one of them");
   }
   if (options.average) {
-    return absl::InvalidArgumentError("--average and --model each name weights: give one");
+    return absl::InvalidArgumentError(
+        "--average and --model each name weights: give only one of them");
   }
   std::error_code error;
   const bool run =
@@ -85,7 +87,8 @@ absl::Status Evaluate(const EvaluateOptions& options) {
   RETURN_IF_ERROR(CheckWritable(options.json));
   if (!options.model.empty()) return EvaluateFile(options);
   if (!options.job.sets.empty()) {
-    return absl::InvalidArgumentError("--set changes a job file: give --model, too");
+    return absl::InvalidArgumentError(
+        "--set changes a job file, which only --model reads: also give --model");
   }
   return EvaluateRun(options);
 }

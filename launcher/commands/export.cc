@@ -45,8 +45,9 @@ std::string OutputOf(const ExportOptions& options) {
 absl::Status ExportConverted(const ExportOptions& options, const TrainedModel& trained,
                              std::span<const float> weights, const std::string& output) {
   const v1::TrainingJob& job = trained.manifest.job();
-  RETURN_IF_ERROR(Annotate(CheckHasLayers(job, "this command"),
-                           absl::StrCat("--format ", options.format, ", which needs its layers")));
+  RETURN_IF_ERROR(
+      Annotate(CheckHasLayers(job, "this command"),
+               absl::StrCat("--format ", options.format, " needs the layers of the model")));
   ASSIGN_OR_RETURN(const ImageShape shape, ExampleShape(job, options.shape, options.data));
   ASSIGN_OR_RETURN(const BuiltModel built, BuildModel(job, shape, trained.weights.size()));
   if (options.format == kPytorch) {

@@ -83,7 +83,8 @@ void SetOutcome(const FinishInput& input, RunSummary& summary) {
     summary.state = "stopped";
   } else {
     summary.state = "failed";
-    summary.message = "the job's processes have ended, and its coordinator.json does not say how";
+    summary.message =
+        "the job's processes have ended, but coordinator.json does not say how the job ended";
   }
 }
 
@@ -114,7 +115,7 @@ void AddWorsening(const RunHistory& history, RunSummary& summary) {
   const std::string was = MuchWorse(evaluations);
   if (was.empty()) return;
   summary.warnings.push_back(
-      absl::StrCat("this run has become much worse while it trained: ", was,
+      absl::StrCat("this run became much worse during training: ", was,
                    "; lower the learning rate, give its schedule a warm_up, or use "
                    "evaluation.early_stop"));
 }

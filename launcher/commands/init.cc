@@ -54,8 +54,8 @@ std::vector<std::string> FullNames(const std::vector<std::string>& files) {
 absl::Status Init(const InitFlags& flags) {
   std::error_code error;
   if (std::filesystem::exists(flags.output, error)) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(flags.output, " is there already: remove it, or name another with -o"));
+    return absl::AlreadyExistsError(absl::StrCat(
+        flags.output, " already exists: remove the file, or name another file with -o"));
   }
   ASSIGN_OR_RETURN(const Inspection inspection,
                    InspectData("", FullNames(flags.files), flags.label));

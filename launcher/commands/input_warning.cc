@@ -52,8 +52,8 @@ absl::StatusOr<std::string> InputWarning(const v1::TrainingJob& job, const Datas
         named ? absl::StrCat(" (", Quote(data.columns()[i]), ")") : "",
         absl::StrFormat(" of the training data has a mean of %.3g and a deviation of %.3g",
                         values.mean[i], values.deviation[i]),
-        ". Layers start for inputs with a mean of 0 and a deviation of 1, and learn badly from "
-        "others: give data.normalize (`leeway data FILE` prints it)");
+        ". The initial weights of layers suit inputs with a mean of 0 and a deviation of 1, and "
+        "other inputs train badly: give data.normalize (`leeway data FILE` prints it)");
   }
   return std::string();
 }

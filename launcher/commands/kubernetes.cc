@@ -80,8 +80,8 @@ absl::StatusOr<std::map<std::string, std::string>> ReadProgramFiles(
   }
   if (bytes <= kFileBytesMax) return found;
   return absl::InvalidArgumentError(absl::StrCat("--file: all files together have ", bytes,
-                                                 " bytes, and a ConfigMap may hold ", kFileBytesMax,
-                                                 ": put them into the image"));
+                                                 " bytes, but a ConfigMap may have at most ",
+                                                 kFileBytesMax, ": put the files into the image"));
 }
 
 // Sets the number of GPUs of each worker. For a model of Leeway's own, the job's device specifies
@@ -93,7 +93,7 @@ absl::Status TakeGpus(int64_t asked, v1::TrainingJob& job, KubernetesRun& run) {
   }
   if (asked > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--gpus ", asked, ": a worker computes on one GPU; say workers.count for more of them"));
+        "--gpus ", asked, ": a worker computes on one GPU; to use more GPUs, set workers.count"));
   }
   if (asked == 0 && OnGpu(job)) {
     return absl::InvalidArgumentError(
@@ -109,7 +109,7 @@ absl::Status CheckPods(const v1::TrainingJob& job) {
   const v1::TransportType transport = job.transport().type();
   if (transport == v1::TRANSPORT_TYPE_SHM || transport == v1::TRANSPORT_TYPE_UNIX) {
     return absl::InvalidArgumentError(
-        "transport.type: pods share no memory and no sockets; take auto or tcp");
+        "transport.type: pods share no memory and no sockets; use auto or tcp");
   }
   const std::optional<DeviceChoice> device = ParseDevice(job.workers().device());
   if (device.has_value() && device->index.value_or(0) != 0) {
@@ -120,8 +120,8 @@ absl::Status CheckPods(const v1::TrainingJob& job) {
     if (!IsAbsoluteData(file)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "the job reads ", file,
-        ": a worker's pod reads its data folder only; name the file "
-        "relative to it, and the folder by --data-claim, or by --data s3://BUCKET/PREFIX"));
+        ": a worker's pod reads its data folder only; name the file relative to that folder, and "
+        "give the folder by --data-claim, or by --data s3://BUCKET/PREFIX"));
   }
   return absl::OkStatus();
 }
@@ -132,8 +132,8 @@ absl::Status PlanMemory(const KubernetesOptions& options, const PlacedJob& place
   if (!run.server_memory.empty() && !run.worker_memory.empty()) return absl::OkStatus();
   if (IsExternal(placed.job)) {
     return absl::InvalidArgumentError(
-        "the model comes with the program, so nothing is known of its size: say --server-memory "
-        "and --worker-memory");
+        "the model comes with the program, so its size is not known: give --server-memory and "
+        "--worker-memory");
   }
   ASSIGN_OR_RETURN(const std::string data_dir,
                    FindDataFolder(options.job.data, options.job.job_file, placed.job));
@@ -162,7 +162,7 @@ absl::Status CheckSecurity(const PlacedJob& placed, const KubernetesRun& run) {
   // refused, because its mode is `none` even if the user did not choose that.
   if (!placed.job.has_security() || !plain || security.has_token_file()) return absl::OkStatus();
   return refuse("security.tls.mode",
-                "contradicts the pods' certificates: say --insecure, or leave `security` out "
+                "contradicts the pods' certificates: use --insecure, or leave `security` out "
                 "of the job (--set security=)");
 }
 
@@ -194,10 +194,10 @@ absl::Status TakeData(const KubernetesOptions& options, KubernetesRun& run) {
   if (!IsObjectLocation(options.job.data)) return absl::OkStatus();
   if (!run.data_claim.empty()) {
     return absl::InvalidArgumentError(
-        "--data-claim: the data is in an object store already, by --data");
+        "--data-claim: --data already names the data, in an object store; leave --data-claim out");
   }
   if (!run.program.empty()) {
-    return absl::InvalidArgumentError("--data: a program reads its data by itself");
+    return absl::InvalidArgumentError("--data: the program reads its own data; leave --data out");
   }
   return TakeLocation("--data", options.job.data, run.data_store);
 }
@@ -207,7 +207,7 @@ absl::Status TakeProgram(const KubernetesOptions& options, const v1::TrainingJob
   RETURN_IF_ERROR(CheckCommand(job, run.program, "leeway kubernetes JOB --image IMAGE"));
   if (run.program.empty()) {
     if (options.files.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError("--file: the job has no program of its own to use it");
+    return absl::InvalidArgumentError("--file: the job has no program that could use the file");
   }
   ASSIGN_OR_RETURN(run.program_files, ReadProgramFiles(options.files));
   const auto unset = [](const std::string&) { return std::optional<std::string>(); };

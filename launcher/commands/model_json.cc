@@ -22,7 +22,7 @@ void WarnOfOlderModel(const TrainedModel& model) {
   for (const std::string& damaged : model.passed_over) std::cerr << "leeway: " << damaged << "\n";
   if (model.passed_over.empty()) return;
   std::cerr << "leeway: this is the older model at clock " << model.manifest.clock()
-            << "; --checkpoint CLOCK takes a checkpoint or refuses it\n";
+            << "; with --checkpoint CLOCK, a damaged checkpoint is an error instead\n";
 }
 
 absl::Status WriteJson(const std::string& file, const nlohmann::ordered_json& document) {

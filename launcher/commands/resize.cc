@@ -65,7 +65,7 @@ absl::Status AwaitResize(const ResizeOptions& options, const std::string& addres
     }
     if (SteadyNow() + kResizePause > deadline) {
       return absl::DeadlineExceededError(
-          absl::StrCat("not complete yet, and it goes on (leeway status): ", shown));
+          absl::StrCat("the resize is not complete yet and goes on (see leeway status): ", shown));
     }
     std::this_thread::sleep_for(kResizePause);
   }

@@ -31,7 +31,7 @@ absl::StatusOr<ImageShape> ExampleShape(const v1::TrainingJob& job,
   ASSIGN_OR_RETURN(const std::string folder, FindDataFolder(data, "", job));
   const auto opened = TrainingData::Open(job, folder, 0);
   RETURN_IF_ERROR(
-      Annotate(opened.status(), "looking up the shape of an example, which --shape says"));
+      Annotate(opened.status(), "looking up the shape of an example (--shape gives it instead)"));
   return (*opened)->shape();
 }
 
@@ -44,8 +44,9 @@ absl::StatusOr<BuiltModel> BuildModel(const v1::TrainingJob& job, const ImageSha
   if (built.model->schema().total() == parameters) return built;
   return absl::FailedPreconditionError(
       absl::StrCat("for examples of ", DescribeShape(shape), " the job's model has ",
-                   built.model->schema().total(), " parameters, but the weights are ", parameters,
-                   ": it was trained on examples of another shape; give it with --shape"));
+                   built.model->schema().total(), " parameters, but there are ", parameters,
+                   " weights: the model was trained on examples of another shape; give that shape "
+                   "with --shape"));
 }
 
 }  // namespace leeway

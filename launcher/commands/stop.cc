@@ -43,8 +43,8 @@ absl::Status AwaitEnd(const std::string& address, Time deadline) {
     if (status->message() != shown) std::cout << status->message() << std::endl;
     shown = status->message();
     if (SteadyNow() + kStopPause > deadline) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("the job has not ended yet, and goes on ending (leeway status): ", shown));
+      return absl::DeadlineExceededError(absl::StrCat(
+          "the job has not ended yet and is still stopping (see leeway status): ", shown));
     }
     std::this_thread::sleep_for(kStopPause);
   }

@@ -88,9 +88,10 @@ absl::StatusOr<std::optional<TestResult>> EvaluateModel(const v1::TrainingJob& j
   ASSIGN_OR_RETURN(const Test test, OpenTest(job, data_dir));
   if (test.data == nullptr) return std::nullopt;
   if (test.model->schema().total() != weights.size()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the job's model has ", test.model->schema().total(), " parameters, the checkpoint ",
-        weights.size(), ": the test data have another shape than the training data"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the job's model has ", test.model->schema().total(),
+                     " parameters, but the checkpoint has ", weights.size(),
+                     ": the test data have another shape than the training data"));
   }
   return EvaluateOn(job, test, weights);
 }

@@ -259,8 +259,9 @@ bool HasCheckpoint(const std::string& run_dir) {
 absl::Status CheckIsBeside(const char* name) {
   const std::string program = ProgramFolder() + "/" + name;
   if (access(program.c_str(), X_OK) == 0) return absl::OkStatus();
-  return absl::NotFoundError(absl::StrCat("the program ", program, " cannot be started: ",
-                                          std::strerror(errno), "; it belongs beside leeway"));
+  return absl::NotFoundError(absl::StrCat("the program ", program,
+                                          " cannot be started: ", std::strerror(errno),
+                                          "; install it in the same folder as leeway"));
 }
 
 // Checks everything that could keep the job from running, as `leeway plan` does. For a job that
@@ -321,7 +322,8 @@ absl::StatusOr<int> Train(TrainOptions options) {
   ASSIGN_OR_RETURN(std::unique_ptr<SignalSource> signals, SignalSource::Create());
   TameMalloc();
   if (options.resume && options.run_dir.empty()) {
-    return absl::InvalidArgumentError("--resume needs --run-dir, the run to go on with");
+    return absl::InvalidArgumentError(
+        "--resume needs --run-dir, the folder of the run to continue");
   }
   if (!options.run_dir.empty()) {
     ASSIGN_OR_RETURN(const RunPlace place, PlaceOfRun(options.run_dir, options.local_dir));

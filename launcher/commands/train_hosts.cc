@@ -24,8 +24,8 @@ absl::Status Secure(const SshHosts& hosts, const v1::Security& job, bool insecur
   if (!said || insecure || mode == v1::TLS_MODE_MTLS) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "--hosts: any machine that reaches these hosts could take part in the job. Leave --tls (and "
-      "the job's security.tls.mode) out, or say --tls mtls: each run then makes its own "
-      "certificates. Say --insecure if the network lets in nobody else");
+      "the job's security.tls.mode) out, or use --tls mtls: each run then makes its own "
+      "certificates. Use --insecure if the network lets in nobody else");
 }
 
 }  // namespace

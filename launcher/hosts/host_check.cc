@@ -96,9 +96,10 @@ std::string WhyNoHello(const Asked& asked, const SshCommand& ssh) {
   if (!asked.exit.has_value()) return absl::StrCat(name, " does not answer", Said(asked));
   const int code = asked.exit->signaled ? -1 : asked.exit->code;
   if (code == kNotFound || code == kNotStarted) {
-    return absl::StrCat(name, " has no program ", program,
-                        ": install Leeway there, or say in which folder it is (--remote-bin DIR)",
-                        Said(asked));
+    return absl::StrCat(
+        name, " has no program ", program,
+        ": install Leeway there, or name the folder of the program (--remote-bin DIR)",
+        Said(asked));
   }
   if (code == kExitUsage) {
     return absl::StrCat(name, ": ", program,
@@ -107,7 +108,7 @@ std::string WhyNoHello(const Asked& asked, const SshCommand& ssh) {
   }
   if (code == kExitDone) {
     return absl::StrCat(name,
-                        " is reached, and 'leeway remote' does not answer there: does its "
+                        " is reached, but 'leeway remote' does not answer there: does its "
                         "login shell (.bashrc, say) end before it, or run another program?",
                         Said(asked));
   }
@@ -135,16 +136,16 @@ std::string WhatIsWrong(const Asked& asked, const SshCommand& ssh) {
   const std::string& name = asked.host->name;
   if (!asked.hello.has_value()) return WhyNoHello(asked, ssh);
   if (asked.hello->version != kVersion) {
-    return absl::StrCat(name, " has Leeway ", asked.hello->version, ", and this is Leeway ",
-                        kVersion, ": install the same on both");
+    return absl::StrCat(name, " has Leeway ", asked.hello->version, ", but this is Leeway ",
+                        kVersion, ": install the same version on both");
   }
   if (!asked.hello->missing_programs.empty()) {
-    return absl::StrCat(name, " has no program ",
-                        Printable(absl::StrJoin(asked.hello->missing_programs, " and no ")),
-                        ", which belongs beside leeway");
+    return absl::StrCat(name, " lacks these programs: ",
+                        Printable(absl::StrJoin(asked.hello->missing_programs, ", ")),
+                        "; install them in the same folder as leeway");
   }
   if (asked.host->address.empty()) {
-    return absl::StrCat("the address of ", name, " is not known: say --hosts ", name,
+    return absl::StrCat("the address of ", name, " is not known: use --hosts ", name,
                         "=ADDRESS:", asked.host->workers);
   }
   return "";
@@ -153,10 +154,10 @@ std::string WhatIsWrong(const Asked& asked, const SshCommand& ssh) {
 absl::Status CheckAddresses(const std::vector<JobHost>& hosts) {
   for (const JobHost& host : hosts) {
     if (hosts.size() == 1 || ReachesBeyondLoopback(host)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--hosts: ", host.name, " is reached at ", host.address,
-                     ", where the other hosts do not reach it: say its address in the network, ",
-                     host.name, "=ADDRESS:", host.workers));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--hosts: ", host.name, " has the address ", host.address,
+        ", at which the other hosts cannot reach it: give its address in the network, ", host.name,
+        "=ADDRESS:", host.workers));
   }
   return absl::OkStatus();
 }

@@ -77,15 +77,16 @@ absl::StatusOr<std::vector<JobHost>> ParseHosts(const std::string& text, uint32_
   for (absl::string_view entry : absl::StrSplit(text, ',')) {
     ASSIGN_OR_RETURN(JobHost host, ParseHost(entry));
     if (!names.insert(host.name).second) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--hosts: ", host.name, " is there twice; give it the number of all its workers"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--hosts: ", host.name,
+                       " is listed twice; list it once, with the number of all its workers"));
     }
     sum += host.workers;
     hosts.push_back(std::move(host));
   }
   if (sum == workers) return hosts;
   return absl::InvalidArgumentError(
-      absl::StrCat("--hosts: these hosts have ", Counted(sum, "worker"), ", and the job has ",
+      absl::StrCat("--hosts: these hosts have ", Counted(sum, "worker"), ", but the job has ",
                    workers, "; change the numbers, or the job (--set workers.count=", sum, ")"));
 }
 

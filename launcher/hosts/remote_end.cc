@@ -90,7 +90,7 @@ absl::Status CheckShared(const RemoteRequest& request) {
     if (std::chrono::steady_clock::now() > until) {
       return absl::FailedPreconditionError(absl::StrCat(
           "the launcher's file ", request.shared_file,
-          content.ok() ? " is another one here" : " is not here",
+          content.ok() ? " has other contents on this host" : " is missing on this host",
           ": all hosts that have servers must see the run folder at this path (a shared file "
           "system; --run-dir DIR names the folder)"));
     }
@@ -106,9 +106,10 @@ absl::StatusOr<std::vector<std::string>> Arguments(const RemoteRequest& request,
     return std::vector<std::string>{absl::StrCat(ProgramFolder(), "/", request.program)};
   }
   if (!in_folder) {
-    return absl::NotFoundError(absl::StrCat("the folder ", request.folder,
-                                            ", in which the program is to run, is not here: start "
-                                            "`leeway train` in one that all hosts have"));
+    return absl::NotFoundError(
+        absl::StrCat("the folder ", request.folder,
+                     ", in which the program must run, does not exist on this host: start `leeway "
+                     "train` in a folder that all hosts have"));
   }
   return FindCommand(request.command);
 }
@@ -121,12 +122,12 @@ struct Started {
 
 absl::StatusOr<Started> Start(const RemoteRequest& request) {
   if (request.version != kVersion) {
-    return absl::FailedPreconditionError(absl::StrCat("this is Leeway ", kVersion,
-                                                      ", and the launcher is Leeway ",
-                                                      request.version, ": install the same"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("this is Leeway ", kVersion, ", but the launcher is Leeway ", request.version,
+                     ": install the same version"));
   }
   if (request.program != "leeway-server" && request.program != "leeway-worker") {
-    return absl::InvalidArgumentError("asked for no program of Leeway's");
+    return absl::InvalidArgumentError("the launcher asked for a program that is not Leeway's");
   }
   RETURN_IF_ERROR(CheckShared(request));
   umask(static_cast<mode_t>(request.file_mask));
@@ -146,7 +147,8 @@ absl::StatusOr<Started> Start(const RemoteRequest& request) {
     if (!warning.empty()) std::fprintf(stderr, "leeway remote: %s\n", warning.c_str());
     for (const auto& [name, content] : request.keys) {
       // A key is named by a file name, not by a path.
-      if (name.find('/') != std::string::npos) return absl::InvalidArgumentError("a key's path");
+      if (name.find('/') != std::string::npos)
+        return absl::InvalidArgumentError("the name of a key must be a file name, not a path");
       RETURN_IF_ERROR(WritePrivateFile(absl::StrCat(started.keys->path(), "/", name), content));
     }
     spec.environment.emplace_back("LEEWAY_TLS_DIR", started.keys->path());

@@ -19,7 +19,8 @@ std::string MessageLine(const Json& document) {
 }
 
 absl::Status NoMessage(const std::string& line) {
-  return absl::InvalidArgumentError(absl::StrCat("no message of Leeway's: ", Printable(line, 200)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("not a message of Leeway: ", Printable(line, 200)));
 }
 
 // Returns the string at `key`, or an empty string if the value has another type or is missing.

@@ -132,7 +132,7 @@ absl::Status SshSession::ReadOutput(Taken& taken) {
       ASSIGN_OR_RETURN(std::optional<RemoteNews> news, ParseNews(*line));
       if (news.has_value()) taken.news.push_back(*std::move(news));
     }
-    if (lines_.overflows()) return absl::InvalidArgumentError("a line without an end");
+    if (lines_.overflows()) return absl::InvalidArgumentError("a line is too long");
   }
   return absl::OkStatus();
 }

@@ -45,10 +45,11 @@ std::string Describe(const std::vector<NamedArray>& arrays) {
 }
 
 absl::Status Refuse(absl::string_view what, const std::vector<NamedArray>& arrays) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      what,
-      ". Features have two dimensions or more, and labels one, of the same length; these are ",
-      Describe(arrays)));
+  return absl::InvalidArgumentError(
+      absl::StrCat(what,
+                   ". Features must have two or more dimensions, and labels one dimension of the "
+                   "same length; the arrays are ",
+                   Describe(arrays)));
 }
 
 struct NamedPair {

@@ -193,7 +193,7 @@ class Chooser {
 
 absl::StatusOr<TableChoice> ChooseColumns(const TableFacts& facts, const std::string& label) {
   if (facts.columns.size() < 2 || facts.lines == 0) {
-    return absl::InvalidArgumentError("holds no examples");
+    return absl::InvalidArgumentError("the table has no examples");
   }
   return Chooser(facts).Choose(label);
 }

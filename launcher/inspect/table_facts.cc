@@ -43,8 +43,8 @@ absl::Status AddNames(const std::vector<std::string>& names, TableFacts& facts) 
   for (size_t i = 0; i < std::min(names.size(), facts.columns.size()); ++i) {
     if (names[i] == facts.columns[i].name) continue;
     return absl::InvalidArgumentError(absl::StrCat("column ", i, " is called ", Quote(names[i]),
-                                                   ", but ", Quote(facts.columns[i].name),
-                                                   " in the first file"));
+                                                   ", but in the first file it is called ",
+                                                   Quote(facts.columns[i].name)));
   }
   return absl::OkStatus();
 }

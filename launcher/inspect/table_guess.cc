@@ -129,7 +129,7 @@ std::optional<TableForm> GuessTable(std::string_view head) {
 
 std::string WhyNoTable(const std::string& name, std::string_view head) {
   const std::vector<absl::string_view> lines = LinesOf({head.data(), head.size()});
-  if (lines.empty()) return absl::StrCat(name, ": holds no lines");
+  if (lines.empty()) return absl::StrCat(name, ": the file has no lines");
   const char separator =
       *std::max_element(std::begin(kSeparators), std::end(kSeparators) - 1, [&](char a, char b) {
         return std::count(lines[0].begin(), lines[0].end(), a) <
@@ -146,10 +146,10 @@ std::string WhyNoTable(const std::string& name, std::string_view head) {
   }
   if (first->size() > 1) {
     return absl::StrCat(name, ": ", first->size(),
-                        " columns of text, and none of numbers: a feature is a number, or ",
+                        " columns of text and no column of numbers: a feature is a number, or ",
                         "a text with few different values");
   }
-  return absl::StrCat(name, ":1: one value, and no ';', ',', '|' or tab after it");
+  return absl::StrCat(name, ":1: the line has one value, and no ';', ',', '|' or tab after it");
 }
 
 }  // namespace leeway

@@ -23,7 +23,7 @@ absl::Status CheckLength(absl::string_view what, absl::string_view text, size_t 
   if (text.size() <= longest) return absl::OkStatus();
   return Unfit(what, text,
                absl::StrCat("has ", text.size(), " characters, but may have at most ", longest,
-                            ": take a shorter one"));
+                            ": use a shorter name"));
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ absl::Status CheckName(const KubernetesRun& run) {
     if (!absl::EndsWith(run.name, end)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--name ", run.name, ": objects of a run ", absl::StripSuffix(run.name, end),
-                     " would have this name; choose one that does not end with ", end));
+                     " would have this name; choose a name that does not end with ", end));
   }
   return absl::OkStatus();
 }
@@ -235,7 +235,8 @@ absl::Status CheckShape(const KubernetesRun& run) {
         "--restart-job: ", shape, " has no failure policy of JobSet; use jobset or kubeflow"));
   }
   if (run.alerts && run.space.empty()) {
-    return absl::InvalidArgumentError("--alerts: needs --namespace, which the alerts' rules watch");
+    return absl::InvalidArgumentError(
+        "--alerts: needs --namespace, because the rules of the alerts watch one namespace");
   }
   return absl::OkStatus();
 }

@@ -51,10 +51,10 @@ absl::StatusOr<ResizeWatch::Step> ResizeWatch::OnStatus(const v1::JobStatus& sta
     if (interrupted_ && status.servers_wanted() == before_) {
       interrupted_ = false;
       return Step{.ask_again = true,
-                  .pending = "the coordinator was started again before the wish was on record"};
+                  .pending = "the coordinator was started again before the request was recorded"};
     }
-    return absl::AbortedError(absl::StrCat("somebody has asked for ",
-                                           Counted(status.servers_wanted(), "server"), " since"));
+    return absl::AbortedError(
+        absl::StrCat("somebody has since asked for ", Counted(status.servers_wanted(), "server")));
   }
   interrupted_ = false;
   Step step{.pending = Pending(status, servers_)};

@@ -62,8 +62,9 @@ RestartPolicy::Decision RestartPolicy::Decide(const std::string& name, const Exi
   if (IsDone(exit)) return {};
   if (IsReplaced(exit)) {
     return {.action = Action::kReplaced,
-            .reason = absl::StrCat(name, ": another process has its place; the job goes on with ",
-                                   "that one, which is not restarted here")};
+            .reason = absl::StrCat(name,
+                                   ": another process has taken its place; the job goes on with "
+                                   "that process, which is not restarted here")};
   }
   if (IsFinal(exit)) return {.action = Action::kFail, .reason = Failure(name, exit)};
   return OnCrash(absl::StrCat(name, " crashed with ", exit.ToString()), limit_name, limit, restarts,

@@ -347,8 +347,8 @@ void Supervisor::Kill(const std::vector<Watchdog::Hung>& hung) {
       // Somebody debugs the process, so it is not killed.
       if (!it || child.process->Traced()) continue;
       observer_.OnEvent(absl::StrCat(child.process->name(), " (process ", life.pid,
-                                     ") runs and does not respond: ", why,
-                                     "; killing it, to start it again"));
+                                     ") is running but does not respond: ", why,
+                                     "; killing it to start it again"));
       child.process->Signal(SIGKILL);
     }
   }

@@ -132,8 +132,8 @@ def _open() -> ctypes.CDLL:
         return ctypes.CDLL(NAME)
     except OSError as error:
         raise LibraryNotFound(
-            f"{NAME} was not found in these places: {', '.join(tried)}, nor by the system's loader ({error}). "
-            "Build Leeway, install it, or set LEEWAY_LIBRARY to the file") from error
+            f"{NAME} was not found in these places: {', '.join(tried)}, and the system's loader did not find it "
+            f"({error}). Build Leeway, install it, or set LEEWAY_LIBRARY to the file") from error
 
 
 _lock = threading.Lock()

@@ -42,7 +42,7 @@ def _tell_all(message: str) -> None:
         try:
             job.fail(message, FAREWELL_SECONDS)
         except Exception as error:  # The process ends anyway, with the first error.
-            print(f"leeway: the job was not told: {error}", file=sys.stderr)
+            print(f"leeway: the failure could not be reported to the job: {error}", file=sys.stderr)
 
 
 def _say_unfinished() -> None:

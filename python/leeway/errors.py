@@ -106,5 +106,5 @@ BY_CODE: dict[int, type[Error]] = {
     20: InternalError,
 }
 
-FORKED = ("this process was forked from the one that joined the job, and cannot take part in it. Start processes with "
+FORKED = ("this process was forked from the process that joined the job, so it cannot take part. Start processes with "
           "multiprocessing_context=\"forkserver\" (or \"spawn\"), or do not use the job in them")

@@ -101,7 +101,7 @@ class Job(ClockedJob):
         if self._trains_locally:
             if gradients is not None:
                 raise Misuse(f"rank {self.rank}: with the exchange {self.info.exchange} the worker changes `weights` "
-                             "itself: hand in no gradients")
+                             "itself: pass no gradients")
         else:
             self._fill(gradients)
         report.steps += 1
@@ -135,7 +135,7 @@ class Job(ClockedJob):
         if given is None:
             if not self._schema[name].averaged:
                 raise InvalidArgument(f"rank {self.rank}, clock {self.clock}: the gradient for {name!r} is missing: "
-                                      "give zeros if it has none")
+                                      "give zeros if the tensor has no gradient")
             place[...] = self.weights[name]
             return
         array = np.asarray(given)

@@ -117,8 +117,9 @@ class LibrarySession(Handle):
         self._place = coordinator, rank
         for other in list(_members):
             if other._place == self._place:
-                raise Misuse(f"this process already takes part in the job, as rank {other.info.rank}: join a job once. Several "
-                             "models train as one, such as torch.nn.ModuleList([one, other]); join another job when this one is over")
+                raise Misuse(f"this process already takes part in the job, as rank {other.info.rank}: join a job "
+                             "only once. To train several models, join them as one, such as "
+                             "torch.nn.ModuleList([one, other]); join another job after this job is over")
         options = native.JoinOptions(size=ctypes.sizeof(native.JoinOptions), rank=-1 if rank is None else rank,
                                      tensor_count=len(schema), start_seconds=start_seconds)
         options.coordinator = c_text("coordinator", coordinator)
@@ -164,7 +165,7 @@ class LibrarySession(Handle):
     def _array(self, address: Optional[int]) -> np.ndarray:
         if not address:
             self._read_info()  # Raises if the job cannot be used here, as in a fork.
-            raise InternalError("the library has no vector here")
+            raise InternalError("the library returned no vector (weights or contribution)")
         array = self._arrays.get(address)
         if array is None:
             memory = (ctypes.c_float * self.info.total).from_address(address)

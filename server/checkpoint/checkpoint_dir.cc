@@ -54,7 +54,7 @@ absl::Status CheckInRunFolder(const std::string& run_dir, const std::string& fol
       fs::path(folder).lexically_normal().lexically_relative(fs::path(run_dir).lexically_normal());
   if (there == root / below) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
-      folder, " leads to ", there.string(), ", out of the run folder ", root.string(),
+      folder, " leads to ", there.string(), ", which is outside the run folder ", root.string(),
       ", so nothing is read or written there. Only the run folder itself may be a link"));
 }
 
@@ -100,18 +100,18 @@ absl::Status CheckNothingLost(const std::string& run_dir, const CheckpointSearch
   if (search.newest.has_value()) return absl::OkStatus();
   const auto lost = [&](const auto&... what) {
     return absl::DataLossError(
-        absl::StrCat(what..., ": restore one, or begin anew in another --run-dir"));
+        absl::StrCat(what..., ": restore a checkpoint, or begin a new run in another --run-dir"));
   };
   if (!search.damaged.empty()) {
-    return lost("no checkpoint of ", run_dir, " is complete, although the run has some");
+    return lost("the run in ", run_dir, " has checkpoints, but no checkpoint is complete");
   }
   ASSIGN_OR_RETURN(const auto record, ReadCoordinatorRecord(run_dir));
   if (!record.has_value()) return absl::OkStatus();
   // A record of version 0.1.0 contains only the outcome.
   const bool finished = record->outcome() == v1::JOB_FINISHED;
   if (!finished && !record->checkpointed()) return absl::OkStatus();
-  return lost("the run in ", run_dir, finished ? " has finished" : " had a checkpoint", ", and ",
-              run_dir, "/", kCheckpointsFolder, " has no complete checkpoint any more");
+  return lost("the run in ", run_dir, finished ? " has finished" : " had a checkpoint", ", but ",
+              run_dir, "/", kCheckpointsFolder, " no longer has a complete checkpoint");
 }
 
 absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir, uint64_t newest,

@@ -35,8 +35,8 @@ absl::StatusOr<std::optional<v1::CoordinatorRecord>> ReadCoordinatorRecord(
   }
   RETURN_IF_ERROR(status);
   if (record.format() != kCoordinatorRecordFormat) {
-    return absl::UnimplementedError(absl::StrCat("record '", RecordPath(run_dir), "': format ",
-                                                 record.format(), ", but this build reads ",
+    return absl::UnimplementedError(absl::StrCat("record '", RecordPath(run_dir), "' has format ",
+                                                 record.format(), ", but this build reads format ",
                                                  kCoordinatorRecordFormat));
   }
   return record;

@@ -50,11 +50,12 @@ absl::Status ReadJsonFile(const std::string& what, const std::string& path, uint
   const std::string_view json(text.data(), end), line(text.data() + end, text.size() - end);
   if (line.substr(0, kDigestLabel.size()) != kDigestLabel) {
     return absl::DataLossError(
-        absl::StrCat(what, " '", path, "', byte ", end, ": no final line 'sha256 HEX'"));
+        absl::StrCat(what, " '", path, "', byte ", end, ": the last line is not 'sha256 HEX'"));
   }
   if (line != DigestLine(json)) {
-    return absl::DataLossError(absl::StrCat(what, " '", path, "', bytes 0 to ", end,
-                                            ": do not have the SHA-256 of the last line"));
+    return absl::DataLossError(
+        absl::StrCat(what, " '", path, "', bytes 0 to ", end,
+                     ": the SHA-256 of these bytes is not the one in the last line"));
   }
   // A newer format may have new fields. The error must say that it is newer, not that a field is
   // unknown.

@@ -31,15 +31,15 @@ bool IsPlainName(const std::string& name) {
 
 absl::Status CheckFields(const std::string& path, const v1::CheckpointManifest& manifest) {
   if (manifest.format() != kCheckpointFormat) {
-    return absl::UnimplementedError(absl::StrCat("manifest '", path, "': format ",
-                                                 manifest.format(), ", but this build reads ",
-                                                 kCheckpointFormat));
+    return absl::UnimplementedError(
+        absl::StrCat("manifest '", path, "' has format ", manifest.format(),
+                     ", but this build reads format ", kCheckpointFormat));
   }
   const v1::ModelSchema& schema = manifest.schema();
   if (schema.total() == 0 || schema.trained() > schema.total() || manifest.shards().empty()) {
-    return absl::DataLossError(absl::StrCat("manifest '", path, "': ", manifest.shards_size(),
-                                            " shards of a model of ", schema.total(), " elements, ",
-                                            schema.trained(), " trained"));
+    return absl::DataLossError(absl::StrCat(
+        "manifest '", path, "' has an impossible model: ", schema.total(), " elements, of which ",
+        schema.trained(), " are trained, in ", manifest.shards_size(), " shards"));
   }
   bool plain = true;
   for (const auto& shard : manifest.shards()) plain = plain && IsPlainName(shard.file());
@@ -47,8 +47,8 @@ absl::Status CheckFields(const std::string& path, const v1::CheckpointManifest& 
     plain = plain && IsPlainName(state.file().file());
   }
   return plain ? absl::OkStatus()
-               : absl::DataLossError(
-                     absl::StrCat("manifest '", path, "': a file name is not a plain name"));
+               : absl::DataLossError(absl::StrCat(
+                     "manifest '", path, "': a file name must be a plain name, without a folder"));
 }
 
 // Returns the names of the optimizer slots of the job's update rule. Empty for a rule that this
@@ -69,7 +69,7 @@ absl::Status CheckSlots(const v1::CheckpointManifest& manifest, const v1::Traini
     return absl::FailedPreconditionError(
         absl::StrCat("update: the checkpoint at clock ", manifest.clock(), " has no '", slot,
                      "', which the job's update rule needs; continue with the rule of the "
-                     "checkpoint, or begin anew in another --run-dir"));
+                     "checkpoint, or begin a new run in another --run-dir"));
   }
   return absl::OkStatus();
 }
@@ -104,16 +104,16 @@ absl::Status CheckGoesOn(const v1::CheckpointManifest& manifest, const v1::Train
   const v1::TrainingJob& before = manifest.job();
   if (!google::protobuf::util::MessageDifferencer::Equals(before.model(), job.model())) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the model differs from that of the checkpoint at clock ", manifest.clock(),
-                     "; a run must continue with the model that it began with"));
+        absl::StrCat("the job's model differs from the model of the checkpoint at clock ",
+                     manifest.clock(), "; a run must continue with the model that it began with"));
   }
   RETURN_IF_ERROR(CheckSlots(manifest, job));
   if (manifest.has_length() || KeepsNumbers(before, job)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "the checkpoint at clock ", manifest.clock(),
-      " is of a version that did not write down how much of the data a clock was, so a job with "
-      "another workers.count, data, exchange or consistency.mode cannot find its place in the "
-      "epochs; continue with the old settings until the next checkpoint, and change them then"));
+      " was written by an older version, which did not record how much data a clock covers, so a "
+      "job with another workers.count, data, exchange or consistency.mode cannot continue from it; "
+      "continue with the old settings until the next checkpoint, and change them then"));
 }
 
 absl::Status SaveManifest(const std::string& folder, v1::CheckpointManifest manifest) {

@@ -82,15 +82,17 @@ absl::Status CheckpointReader::CheckExtents() const {
     }
     if (KeysOf(*extent.record) != keys_ ||
         extent.record->clocks_size() != extents_.front().record->clocks_size()) {
-      return absl::DataLossError(absl::StrCat("shard file '", path, "': the block at element ", end,
-                                              " has other values or ranks than the first block: ",
-                                              absl::StrJoin(KeysOf(*extent.record), ", ")));
+      return absl::DataLossError(absl::StrCat(
+          "shard file '", path, "': the block at element ", end,
+          " and the first block differ in their values or ranks; this block has the values ",
+          absl::StrJoin(KeysOf(*extent.record), ", ")));
     }
     end = extent.range.end();
   }
   if (end == manifest_.schema().total()) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("checkpoint '", folder_, "': blocks end at element ", end,
-                                          " of ", manifest_.schema().total()));
+  return absl::DataLossError(absl::StrCat("checkpoint '", folder_, "': the blocks end at element ",
+                                          end, ", but the model has ", manifest_.schema().total(),
+                                          " elements"));
 }
 
 absl::Status CheckpointReader::CheckRange(ElementRange range) const {
@@ -98,9 +100,9 @@ absl::Status CheckpointReader::CheckRange(ElementRange range) const {
   if (range.count > 0 && range.offset < total && range.count <= total - range.offset) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat("checkpoint '", folder_, "' has ", total,
-                                                 " elements, but the caller asked for ",
-                                                 range.count, " from ", range.offset));
+  return absl::InvalidArgumentError(
+      absl::StrCat("checkpoint '", folder_, "' has ", total, " elements, but the caller asked for ",
+                   range.count, " elements from element ", range.offset));
 }
 
 std::span<const CheckpointReader::Extent> CheckpointReader::Overlapping(ElementRange range) const {
@@ -118,7 +120,7 @@ absl::Status CheckpointReader::ReadRange(std::string_view key, ElementRange rang
   RETURN_IF_ERROR(CheckRange(range));
   if (out.size() != range.count) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "there is room for ", out.size(), " floats, but the caller asked for ", range.count));
+        "the buffer has ", out.size(), " floats, but the caller asked for ", range.count));
   }
   std::vector<float> whole;
   for (const Extent& extent : Overlapping(range)) {

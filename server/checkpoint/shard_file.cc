@@ -30,14 +30,15 @@ absl::Status DamagedShard(const std::string& path, uint64_t position, std::strin
 absl::Status CheckContents(const std::string& path, const ShardContents& contents) {
   for (const BlockContents& block : contents.blocks) {
     if (block.values.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("writing shard file '", path, "': block at ",
-                                                     block.range.offset, " has no values"));
+      return absl::InvalidArgumentError(absl::StrCat("writing shard file '", path,
+                                                     "': the block at element ", block.range.offset,
+                                                     " has no values"));
     }
     for (const auto& [key, values] : block.values) {
       if (values.size() == block.range.count && block.range.count > 0) continue;
-      return absl::InvalidArgumentError(absl::StrCat("writing shard file '", path, "': block at ",
-                                                     block.range.offset, " of ", block.range.count,
-                                                     " elements has ", values.size(), " of ", key));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "writing shard file '", path, "': the block at element ", block.range.offset, " has ",
+          block.range.count, " elements, but ", values.size(), " values of ", key));
     }
   }
   return absl::OkStatus();
@@ -92,7 +93,7 @@ std::string PrefixOf(std::string_view header) {
 // Reads the header. Checks its length and its CRC, which are in the prefix.
 absl::StatusOr<std::string> ReadHeader(const StoredFile& file) {
   if (file.size() < kShardPrefixBytes + kShardFooterBytes) {
-    return DamagedShard(file.location(), file.size(), "ends before a shard file can");
+    return DamagedShard(file.location(), file.size(), "the file is too short for a shard file");
   }
   uint8_t prefix[kShardPrefixBytes];
   RETURN_IF_ERROR(file.ReadAt(0, prefix));
@@ -101,17 +102,17 @@ absl::StatusOr<std::string> ReadHeader(const StoredFile& file) {
   }
   if (Crc32({prefix, kShardPrefixBytes - 4}) !=
       NumberAt<uint32_t>(prefix + kShardPrefixBytes - 4)) {
-    return DamagedShard(file.location(), 0, "checksum of the prefix is wrong");
+    return DamagedShard(file.location(), 0, "the checksum of the prefix is wrong");
   }
   const auto length = NumberAt<uint64_t>(prefix + kShardMagic.size());
   if (length > kMaxHeaderBytes || length > file.size() - kShardPrefixBytes - kShardFooterBytes) {
-    return DamagedShard(file.location(), kShardMagic.size(), "header is longer than the file");
+    return DamagedShard(file.location(), kShardMagic.size(), "the header is longer than the file");
   }
   std::string header(length, '\0');
   RETURN_IF_ERROR(
       file.ReadAt(kShardPrefixBytes, {reinterpret_cast<uint8_t*>(header.data()), header.size()}));
   if (Crc32(BytesOf(header)) != NumberAt<uint32_t>(prefix + kShardMagic.size() + 8)) {
-    return DamagedShard(file.location(), kShardPrefixBytes, "checksum of the header is wrong");
+    return DamagedShard(file.location(), kShardPrefixBytes, "the checksum of the header is wrong");
   }
   return header;
 }
@@ -121,11 +122,12 @@ absl::Status CheckFooter(const StoredFile& file) {
   uint8_t footer[kShardFooterBytes];
   RETURN_IF_ERROR(file.ReadAt(start, footer));
   if (NumberAt<uint64_t>(footer) != file.size()) {
-    return DamagedShard(file.location(), start, "length in the footer is not the file's");
+    return DamagedShard(file.location(), start,
+                        "the length in the footer is not the length of the file");
   }
   if (std::string_view(reinterpret_cast<char*>(footer) + 8, kShardEndMagic.size()) !=
       kShardEndMagic) {
-    return DamagedShard(file.location(), start + 8, "no footer");
+    return DamagedShard(file.location(), start + 8, "the footer is missing");
   }
   return absl::OkStatus();
 }
@@ -149,7 +151,7 @@ absl::Status CheckRecords(const StoredFile& file, const v1::ShardFileHeader& hea
     for (const v1::ValuesRecord& record : block.values()) {
       if (record.position() != position || block.count() > (end - position) / sizeof(float)) {
         return DamagedShard(file.location(), record.position(),
-                            "values are not where they must be");
+                            "the values of a block are at the wrong position");
       }
       if (!keys.insert(record.key()).second) {
         return DamagedShard(file.location(), kShardPrefixBytes, "a block has the same key twice");
@@ -159,7 +161,7 @@ absl::Status CheckRecords(const StoredFile& file, const v1::ShardFileHeader& hea
   }
   return position == end
              ? absl::OkStatus()
-             : DamagedShard(file.location(), position, "the header does not name these bytes");
+             : DamagedShard(file.location(), position, "the bytes from here on belong to no block");
 }
 
 }  // namespace
@@ -171,7 +173,7 @@ absl::StatusOr<v1::SavedShard> WriteShardFile(const std::string& path,
   if (header.size() > kMaxHeaderBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("writing shard file '", path, "': its header has ", header.size(),
-                     " bytes; use larger blocks (servers.block_bytes)"));
+                     " bytes, which is too long; use larger blocks (servers.block_bytes)"));
   }
   const std::string prefix = PrefixOf(header);
   ASSIGN_OR_RETURN(SavedFileWriter writer, SavedFileWriter::Create(path));
@@ -200,7 +202,7 @@ absl::StatusOr<ShardFile> ShardFile::Open(const std::string& path) {
   RETURN_IF_ERROR(CheckFooter(*file));
   v1::ShardFileHeader header;
   if (!header.ParseFromString(bytes)) {
-    return DamagedShard(path, kShardPrefixBytes, "header does not parse");
+    return DamagedShard(path, kShardPrefixBytes, "the header cannot be parsed");
   }
   RETURN_IF_ERROR(CheckRecords(*file, header, kShardPrefixBytes + bytes.size()));
   return ShardFile(std::move(file), std::move(header));
@@ -213,13 +215,14 @@ absl::Status ShardFile::ReadValues(const v1::BlockRecord& block, std::string_vie
     const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(out.data()), out.size_bytes());
     RETURN_IF_ERROR(file_->ReadAt(record.position(), bytes));
     if (Crc32(bytes) == record.crc32()) return absl::OkStatus();
-    return DamagedShard(path(), record.position(),
-                        absl::StrCat("checksum of ", record.key(), " of the block at element ",
-                                     block.offset(), " is wrong"));
+    return DamagedShard(
+        path(), record.position(),
+        absl::StrCat("the checksum of the '", record.key(), "' values of the block at element ",
+                     block.offset(), " is wrong"));
   }
   return absl::NotFoundError(absl::StrCat("shard file '", path(), "': the block at element ",
-                                          block.offset(), " has no values '",
-                                          absl::string_view(key.data(), key.size()), "'"));
+                                          block.offset(), " lacks its '",
+                                          absl::string_view(key.data(), key.size()), "' values"));
 }
 
 }  // namespace leeway

@@ -28,7 +28,7 @@ bool HasMagic(const uint8_t* bytes, std::string_view magic) {
 
 absl::StatusOr<WorkerStateId> ReadPrefix(const StoredFile& file) {
   if (file.size() < kStatePrefixBytes + kStateFooterBytes) {
-    return DamagedState(file.location(), file.size(), "ends before a worker state can");
+    return DamagedState(file.location(), file.size(), "the file is too short for a worker state");
   }
   uint8_t prefix[kStatePrefixBytes];
   RETURN_IF_ERROR(file.ReadAt(0, prefix));
@@ -37,7 +37,7 @@ absl::StatusOr<WorkerStateId> ReadPrefix(const StoredFile& file) {
   }
   if (Crc32({prefix, kStatePrefixBytes - 4}) !=
       NumberAt<uint32_t>(prefix + kStatePrefixBytes - 4)) {
-    return DamagedState(file.location(), 0, "checksum of the prefix is wrong");
+    return DamagedState(file.location(), 0, "the checksum of the prefix is wrong");
   }
   return WorkerStateId{.job_id = NumberAt<uint64_t>(prefix + 8),
                        .clock = NumberAt<uint64_t>(prefix + 16),
@@ -50,10 +50,11 @@ absl::StatusOr<uint32_t> ReadFooter(const StoredFile& file) {
   uint8_t footer[kStateFooterBytes];
   RETURN_IF_ERROR(file.ReadAt(start, footer));
   if (NumberAt<uint64_t>(footer) != start - kStatePrefixBytes) {
-    return DamagedState(file.location(), start, "length in the footer is not the data's");
+    return DamagedState(file.location(), start,
+                        "the length in the footer is not the length of the data");
   }
   if (!HasMagic(footer + 12, kStateEndMagic))
-    return DamagedState(file.location(), start + 12, "no footer");
+    return DamagedState(file.location(), start + 12, "the footer is missing");
   return NumberAt<uint32_t>(footer + 8);
 }
 
@@ -109,9 +110,9 @@ absl::Status WorkerStateReader::CheckData(uint32_t crc) const {
     ASSIGN_OR_RETURN(const std::string chunk, Read(position, kStateChunkBytes));
     found = Crc32(BytesOf(chunk), found);
   }
-  return found == crc
-             ? absl::OkStatus()
-             : DamagedState(file_->location(), kStatePrefixBytes, "checksum of the data is wrong");
+  return found == crc ? absl::OkStatus()
+                      : DamagedState(file_->location(), kStatePrefixBytes,
+                                     "the checksum of the data is wrong");
 }
 
 absl::StatusOr<std::string> WorkerStateReader::Read(uint64_t position, uint64_t max_bytes) const {

@@ -20,8 +20,8 @@ constexpr size_t kProbeBytesMax = 4 << 20;
 
 absl::StatusOr<v1::ProbeLinkReply> Echo(const v1::ProbeLinkRequest& request) {
   if (request.payload().size() > kProbeBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat("payload: ", request.payload().size(),
-                                                   " bytes, must be at most ", kProbeBytesMax));
+    return absl::InvalidArgumentError(absl::StrCat("payload: has ", request.payload().size(),
+                                                   " bytes, must have at most ", kProbeBytesMax));
   }
   v1::ProbeLinkReply reply;
   reply.set_payload(request.payload());

@@ -90,10 +90,12 @@ absl::StatusOr<std::unique_ptr<CheckpointSink::StateReader>> RunFolderSink::Read
 
 absl::StatusOr<RunFolderSink::StateFile> RunFolderSink::FindWorkerState(uint32_t rank) {
   MutexLock lock(mutex_);
-  if (!newest_) return absl::NotFoundError(absl::StrCat("no checkpoint for worker ", rank));
+  if (!newest_)
+    return absl::NotFoundError(
+        absl::StrCat("there is no checkpoint, and so no state of worker ", rank));
   const v1::SavedWorkerState* const state = StateFor(*newest_, rank);
   if (state == nullptr) {
-    return absl::NotFoundError(absl::StrCat("the checkpoint holds no state of worker ", rank));
+    return absl::NotFoundError(absl::StrCat("the checkpoint has no state of worker ", rank));
   }
   // This does not wait, because the newest checkpoint is never removed.
   return StateFile{

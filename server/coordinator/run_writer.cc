@@ -62,7 +62,7 @@ void RunWriter::WriteCheckpoint(const WriteManifest& command) {
   // The new checkpoint exists even if old checkpoints cannot be removed, so a failure to remove
   // them is only logged.
   const absl::Status removed = sink_->RemoveOld(core_.state_folders);
-  if (!removed.ok()) spdlog::warn("removing old checkpoints: {}", removed.ToString());
+  if (!removed.ok()) spdlog::warn("cannot remove old checkpoints: {}", removed.ToString());
 }
 
 }  // namespace leeway

@@ -79,7 +79,8 @@ void ServerLinks::Do(const SetLive& command) {
         &Control::SetLive, request, {.deadline = Time::max(), .attempt = kSetLiveAttempt},
         [server, rank = command.rank](const absl::Status& status, const v1::SetLiveReply&) {
           if (status.ok()) return;
-          spdlog::warn("telling server {} about worker {}: {}", server, rank, status.ToString());
+          spdlog::warn("cannot tell server {} about worker {}: {}", server, rank,
+                       status.ToString());
         });
   }
 }
@@ -96,7 +97,7 @@ void ServerLinks::Do(const CommitSet& command) {
         &Control::CommitSet, request, {.deadline = Time::max(), .attempt = kCommitAttempt},
         [server, clock = command.clock](const absl::Status& status, const v1::CommitSetReply&) {
           if (status.ok()) return;
-          spdlog::warn("telling server {} which contributions make clock {}: {}", server, clock,
+          spdlog::warn("cannot tell server {} which contributions make clock {}: {}", server, clock,
                        status.ToString());
         });
   }

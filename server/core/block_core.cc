@@ -5,7 +5,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "common/counted.h"
 
 namespace leeway {
 
@@ -197,8 +196,9 @@ bool BlockCore::Stands(const Waiter& waiter) const {
 
 absl::Status BlockCore::CheckSender(const Sender& sender) {
   if (sender.rank >= ranks_.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "header.rank: worker ", sender.rank, " of a job with ", Counted(ranks_.size(), "worker")));
+    return absl::InvalidArgumentError(
+        absl::StrCat("header.rank: the sender says that it is worker ", sender.rank,
+                     ", but the job's workers are 0 to ", ranks_.size() - 1));
   }
   Rank& rank = ranks_[sender.rank];
   if (sender.incarnation < rank.incarnation) {
@@ -218,9 +218,9 @@ absl::Status BlockCore::CheckClock(const Sender& sender) const {
   const Rank& rank = ranks_[sender.rank];
   if (IsLate(sender)) return Overtaken(sender.rank, sender.clock);
   if (sender.clock > rank.next) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("header.clock: worker ", sender.rank, " sends clock ", sender.clock,
-                     " for block ", block_, ", which needs its clock ", rank.next, " first"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "header.clock: worker ", sender.rank, " sends clock ", sender.clock, " for block ", block_,
+        ", which needs that worker's clock ", rank.next, " first"));
   }
   const bool ahead = rules_.mode == Consistency::kSync && sender.clock == rank.next &&
                      sender.clock > progress_.version;
@@ -264,7 +264,7 @@ absl::Status BlockCore::CheckReadable(const Waiter& waiter) const {
   if (rules_.committed_sets) return Overtaken(reader.rank, reader.clock);
   return absl::FailedPreconditionError(absl::StrCat(
       "header.clock: worker ", reader.rank, " reads block ", block_, " for clock ", reader.clock,
-      ", but it is at version ", progress_.version, " and earlier versions are not kept"));
+      ", but the block is at version ", progress_.version, ", and earlier versions are not kept"));
 }
 
 bool BlockCore::WantsPrevious(const Waiter& waiter) const {

@@ -55,8 +55,8 @@ bool BlockCore::IsLate(const Sender& sender) const {
 absl::Status BlockCore::Overtaken(uint32_t rank, uint64_t wanted) const {
   return absl::AlreadyExistsError(
       absl::StrCat("header.clock: worker ", rank, " is too late with clock ", wanted, " for block ",
-                   block_, ", which the others have brought to version ", progress_.version,
-                   " without it; attach, and continue at the clock that the answer gives"));
+                   block_, ", which the other workers have brought to version ", progress_.version,
+                   " without it; attach again, and continue at the clock in the answer"));
 }
 
 bool BlockCore::IsComplete() const {

@@ -22,8 +22,9 @@ absl::Status LifeBook::Check(uint32_t rank, uint64_t incarnation) const {
                                            newest_[rank], "; this process must stop"));
   }
   return absl::UnavailableError(absl::StrCat(
-      "header.incarnation: the coordinator has not told this server of incarnation ", incarnation,
-      " of worker ", rank, "; this server asks it now, so send the same again"));
+      "header.incarnation: the coordinator has not yet told this server about incarnation ",
+      incarnation, " of worker ", rank,
+      "; this server is asking the coordinator, so send the request again"));
 }
 
 }  // namespace leeway

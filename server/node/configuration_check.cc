@@ -40,21 +40,21 @@ absl::Status Wrong(const Parts&... parts) {
 absl::Status CheckLength(const v1::ConfigureRequest& request, const v1::TrainingJob& job) {
   const uint64_t steps = request.length().steps_per_epoch();
   if (steps == 0 || steps > kStepsPerEpochMax) {
-    return Wrong("length.steps_per_epoch: ", steps, "; 1 to ", kStepsPerEpochMax, " is allowed");
+    return Wrong("length.steps_per_epoch: is ", steps, ", must be from 1 to ", kStepsPerEpochMax);
   }
   const v1::JobLength& said = request.length();
   const v1::JobLength length = ComputeLength(job, steps, {said.first_clock(), said.first_step()});
   if (request.length().SerializeAsString() != length.SerializeAsString()) {
-    return Wrong("length: ", Counted(request.length().steps(), "step"), ", ",
-                 Counted(request.length().clocks(), "clock"), "; this job with ",
-                 Counted(steps, "step"), " in an epoch has ", length.steps(), " and ",
-                 length.clocks());
+    return Wrong("length: has ", Counted(request.length().steps(), "step"), " and ",
+                 Counted(request.length().clocks(), "clock"), ", but this job, with ",
+                 Counted(steps, "step"), " in an epoch, has ", Counted(length.steps(), "step"),
+                 " and ", Counted(length.clocks(), "clock"));
   }
   const uint64_t every =
       job.checkpoint().has_every() ? IntervalClocks(job.checkpoint().every(), length) : 0;
   if (request.cut_every() == every) return absl::OkStatus();
-  return Wrong("cut_every: ", request.cut_every(), "; checkpoint.every of this job is ", every,
-               " clocks");
+  return Wrong("cut_every: is ", request.cut_every(), ", but checkpoint.every of this job is ",
+               every, " clocks");
 }
 
 absl::Status CheckModel(const v1::ConfigureRequest& request, const v1::TrainingJob& job) {
@@ -71,8 +71,8 @@ absl::Status CheckModel(const v1::ConfigureRequest& request, const v1::TrainingJ
   const BlockLayout layout =
       BlockLayout::ForModel(request.schema().total(), ShardsOf(job), job.servers().block_bytes());
   if (request.block_elements() == layout.block_elements()) return absl::OkStatus();
-  return Wrong("block_elements: ", request.block_elements(), "; blocks of this job have ",
-               layout.block_elements());
+  return Wrong("block_elements: is ", request.block_elements(), ", but blocks of this job have ",
+               layout.block_elements(), " elements");
 }
 
 absl::Status CheckCodec(const v1::ConfigureRequest& request) {
@@ -98,7 +98,7 @@ absl::Status CheckUpdate(const v1::ConfigureRequest& request, const v1::Training
   if (!brought) return Wrong("update: only external jobs with a gradient exchange may have it");
   RETURN_IF_ERROR(Annotate(ResolveBroughtUpdate(request.update()).status(), "configuration"));
   if (!job.has_update() || MeansRule(request.update(), job.update())) return absl::OkStatus();
-  return Wrong("update: ", UpdateYaml(request.update()), "; the job's is ",
+  return Wrong("update: is ", UpdateYaml(request.update()), ", but the job's update is ",
                UpdateYaml(job.update()));
 }
 
@@ -106,7 +106,8 @@ absl::Status CheckAddresses(const v1::ConfigureRequest& request, uint32_t most) 
   const auto servers = static_cast<uint32_t>(request.servers_size());
   const auto local = static_cast<uint32_t>(request.local_servers_size());
   if (servers != most || local != most) {
-    return Wrong("servers, local_servers: ", servers, " and ", local, "; the job can have ", most);
+    return Wrong("servers, local_servers: have ", servers, " and ", local,
+                 " entries; each must have ", most);
   }
   // A server that has never registered has no address.
   for (const std::string& address : request.servers()) {
@@ -140,15 +141,15 @@ absl::Status CheckPlace(const v1::ConfigureRequest& request, const v1::ShardPlac
   if (place.since_epoch() > 0 && place.since_epoch() <= request.placement().epoch()) {
     return absl::OkStatus();
   }
-  return Wrong("placement.shards.since_epoch: ", place.since_epoch(), " in epoch ",
-               request.placement().epoch());
+  return Wrong("placement.shards.since_epoch: is ", place.since_epoch(),
+               ", but the placement is of epoch ", request.placement().epoch());
 }
 
 absl::Status CheckPlacement(const v1::ConfigureRequest& request, const v1::TrainingJob& job) {
   const uint32_t shards = ShardsOf(job);
   const v1::Placement& placement = request.placement();
   if (placement.epoch() == 0 || placement.epoch() > kEpochMax) {
-    return Wrong("placement.epoch: ", placement.epoch(), "; 1 to ", kEpochMax, " is allowed");
+    return Wrong("placement.epoch: is ", placement.epoch(), ", must be from 1 to ", kEpochMax);
   }
   if (static_cast<uint32_t>(placement.shards_size()) != shards) {
     return Wrong("placement: it has ", Counted(placement.shards_size(), "shard"), "; the job has ",
@@ -186,12 +187,13 @@ absl::Status CheckPaths(const v1::ConfigureRequest& request, const ServerFacts& 
 
 absl::Status CheckConfiguration(const v1::ConfigureRequest& request, const ServerFacts& facts) {
   if (request.generation() > kGenerationMax) {
-    return Wrong("generation: ", request.generation(), ", which no job reaches");
+    return Wrong("generation: is ", request.generation(), ", must be at most ", kGenerationMax);
   }
   RETURN_IF_ERROR(CheckCodec(request));
   v1::TrainingJob job = facts.job;
   if (request.has_auto_codec()) ResolveAuto(request.auto_codec(), *job.mutable_compression());
-  if (HasAuto(job.compression())) return Wrong("auto_codec: missing; the job says auto");
+  if (HasAuto(job.compression()))
+    return Wrong("auto_codec: missing, but the job's compression is auto");
   RETURN_IF_ERROR(CheckUpdate(request, job));
   RETURN_IF_ERROR(CheckModel(request, job));
   RETURN_IF_ERROR(CheckLength(request, job));
@@ -208,11 +210,12 @@ absl::Status CheckFollows(const v1::ConfigureRequest& held, const v1::ConfigureR
   }
   const uint64_t missed = request.generation() - held.generation();
   if (request.generation() > held.generation() && missed > kMissedMax) {
-    return Wrong("generation: ", request.generation(), "; this server is at ", held.generation());
+    return Wrong("generation: ", request.generation(), " is too far ahead; this server is at ",
+                 held.generation());
   }
   const uint64_t epoch = request.placement().epoch(), before = held.placement().epoch();
   if (epoch > before && epoch - before > kMissedMax) {
-    return Wrong("placement.epoch: ", epoch, "; this server is at ", before);
+    return Wrong("placement.epoch: ", epoch, " is too far ahead; this server is at ", before);
   }
   if (request.generation() != held.generation()) return absl::OkStatus();
   v1::ConfigureRequest same = held;
@@ -223,7 +226,8 @@ absl::Status CheckFollows(const v1::ConfigureRequest& held, const v1::ConfigureR
   same.set_checkpoint(request.checkpoint());
   if (same.SerializeAsString() == request.SerializeAsString()) return absl::OkStatus();
   return Wrong(
-      "differs in more than the placement from the one that this server holds for this generation");
+      "only the placement may differ from the configuration that this server already has for this "
+      "generation");
 }
 
 }  // namespace leeway

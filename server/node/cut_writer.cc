@@ -41,9 +41,9 @@ void AddClocks(const std::vector<BlockContents>& blocks, v1::SavedShard& saved) 
 }
 
 absl::Status Overtaken(uint64_t clock) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the cut at clock ", clock,
-                   " was not written: writing the one before took longer than checkpoint.every"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the cut at clock ", clock,
+      " was not written, because writing the cut before it took longer than checkpoint.every"));
 }
 
 // The nice value of the writing thread. With it the thread has about a tenth of the scheduling

@@ -102,7 +102,7 @@ absl::Status HeldModel::CheckFollows(const v1::ConfigureRequest& configuration) 
     const auto replica = replicas_.find(shard);
     if (replica == replicas_.end()) {
       return absl::FailedPreconditionError(
-          absl::StrCat("server ", options_.server, " holds nothing of shard ", shard));
+          absl::StrCat("server ", options_.server, " does not hold shard ", shard));
     }
     RETURN_IF_ERROR(replica->second->CheckWhole());
   }
@@ -196,7 +196,7 @@ absl::Status HeldModel::Promote(uint32_t number, Shard& shard) {
   const auto replica = replicas_.find(number);
   if (replica == replicas_.end()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("server ", options_.server, " holds nothing of shard ", number));
+        absl::StrCat("server ", options_.server, " does not hold shard ", number));
   }
   ASSIGN_OR_RETURN(std::vector<ReplicaStore::Block> blocks, replica->second->TakeOver());
   for (ReplicaStore::Block& block : blocks) {
@@ -280,8 +280,8 @@ std::vector<HeldModel::Replicated> HeldModel::replicated() const {
 
 absl::StatusOr<v1::SavedShard> HeldModel::Save(uint32_t shard, uint64_t clock) {
   if (shard >= layout_.shards()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("shard: ", shard, "; the job has ", Counted(layout_.shards(), "shard")));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "shard: ", shard, " does not exist; the job has ", Counted(layout_.shards(), "shard")));
   }
   const auto owned = owned_.find(shard);
   if (owned == owned_.end()) {

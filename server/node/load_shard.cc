@@ -20,8 +20,8 @@ absl::Status CheckCut(const v1::CheckpointManifest& manifest, const ElementRange
                       const RangeProgress& progress) {
   if (!IsSync(manifest.job()) || progress.version == manifest.clock()) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("the checkpoint at clock ", manifest.clock(),
-                                          " holds version ", progress.version, " from element ",
-                                          range.offset, " on: it is not one cut"));
+                                          " has version ", progress.version, " from element ",
+                                          range.offset, ", so its blocks are not from one cut"));
 }
 
 // Returns the number of updates of a block in a clock: one for all contributions together in sync
@@ -61,8 +61,8 @@ absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job
   const BlockLayout& layout = store.layout();
   if (reader.manifest().schema().total() != layout.total()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("checkpoint ", checkpoint, " holds ", reader.manifest().schema().total(),
-                     " values, the job's model has ", layout.total()));
+        absl::StrCat("checkpoint ", checkpoint, " has ", reader.manifest().schema().total(),
+                     " values, but the job's model has ", layout.total()));
   }
   const bool keeps_clocks = KeepsClocks(reader.manifest(), job, length);
   for (uint32_t block = store.server(); block < layout.blocks(); block += layout.shards()) {

@@ -21,7 +21,7 @@ absl::StatusOr<Descriptor> LockRun(const std::string& run_dir) {
   if (errno == EWOULDBLOCK) {
     return absl::UnavailableError(
         absl::StrCat("another server 0 runs a job in --run-dir ", run_dir,
-                     ": end it, or give this one a run folder of its own"));
+                     ": stop that server, or give this server another run folder"));
   }
   spdlog::warn(
       "flock of '{}': {}; so nothing prevents a second server 0 from using this run folder", path,

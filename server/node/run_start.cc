@@ -61,8 +61,8 @@ bool MayGoOn(const v1::CoordinatorRecord& record) {
 absl::Status CheckFresh(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const auto newest, NewestCheckpoint(run_dir));
   if (!newest.has_value()) return absl::OkStatus();
-  return absl::AlreadyExistsError(absl::StrCat("--run-dir ", run_dir, " holds the checkpoint ",
-                                               newest->folder,
+  return absl::AlreadyExistsError(absl::StrCat("--run-dir ", run_dir,
+                                               " already has the checkpoint ", newest->folder,
                                                ": use --resume to continue from it"));
 }
 

@@ -32,8 +32,10 @@ ServerEnd EndOfFailed(const std::string& message, const v1::CoordinatorRecord* r
   // For example because the disk is full: the next life knows of no end, and continues as after a
   // kill.
   if (record != nullptr && record->outcome() == v1::JOB_STARTING) {
-    return {kExitTemporary, absl::UnavailableError(message + "; the end is not on record: the same "
-                                                             "command continues the job")};
+    return {kExitTemporary,
+            absl::UnavailableError(
+                message +
+                "; the end of the job is not recorded, so the same command continues the job")};
   }
   const bool continues = record != nullptr && record->checkpointed() && !record->permanent();
   const char* const way = "; start server 0 with --resume to continue from the newest checkpoint";

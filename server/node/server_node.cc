@@ -307,7 +307,7 @@ absl::Status ServerNode::CheckTakeable(const v1::ConfigureRequest& request, Take
       if (place.owner() != options_.index) continue;
       return absl::FailedPreconditionError(
           absl::StrCat("server ", options_.index, " cannot own a shard of generation ",
-                       request.generation(), ", because it holds nothing of that generation"));
+                       request.generation(), ", because it has no blocks of that generation"));
     }
   }
   if (!request.load() || request.checkpoint().empty()) return absl::OkStatus();
@@ -446,7 +446,8 @@ void ServerNode::Await(ServerQueue* queue) {
 absl::Status ServerNode::SetLive(const v1::SetLiveRequest& request) {
   RETURN_IF_ERROR(CheckJoined(request.job()));
   if (request.rank() >= job_.workers().count()) {
-    return absl::InvalidArgumentError(absl::StrCat("rank: ", request.rank(), "; the job has ",
+    return absl::InvalidArgumentError(absl::StrCat("rank: ", request.rank(),
+                                                   " does not exist; the job has ",
                                                    Counted(job_.workers().count(), "worker")));
   }
   // This applies to the shards that the server has now. The coordinator repeats the call when the

@@ -235,8 +235,8 @@ absl::Status ServerProcess::AwaitAddress() const {
     const absl::Status status = TryToListen(options_.listen);
     const bool taken = absl::IsUnavailable(status) && options_.index == 0;
     if (!taken || !ServesRunOf(options_)) return status;
-    return absl::AbortedError(absl::StrCat("another process is server 0 of ", options_.run_dir,
-                                           " already, at ", options_.listen));
+    return absl::AbortedError(absl::StrCat("another process is already server 0 of ",
+                                           options_.run_dir, ", at ", options_.listen));
   });
 }
 

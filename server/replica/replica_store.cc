@@ -48,7 +48,7 @@ absl::Status ReplicaStore::Check(const std::string& what, uint32_t block,
     return absl::FailedPreconditionError(absl::StrCat(
         what, ": this server holds the replica of shard ", options_.shard, " that began in epoch ",
         options_.since_epoch, ", but the sender means the replica of epoch ",
-        replicated.since_epoch(), ": the sender does not own the shard any more"));
+        replicated.since_epoch(), ": the sender no longer owns the shard"));
   }
   // The payload may have one more vector, the shadow (server/store/reply_encoder.h).
   const size_t count = options_.layout.Range(block).count;
@@ -57,9 +57,9 @@ absl::Status ReplicaStore::Check(const std::string& what, uint32_t block,
   if (payload.bytes() == parts * bytes || payload.bytes() == (parts + 1) * bytes) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(what, ": payload: ", payload.size(), " values; ",
-                                                 parts, " or ", parts + 1, " times ", count,
-                                                 " are allowed"));
+  return absl::InvalidArgumentError(absl::StrCat(what, ": payload: has ", payload.size(),
+                                                 " values, must have ", parts, " or ", parts + 1,
+                                                 " times ", count));
 }
 
 absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
@@ -72,7 +72,7 @@ absl::Status ReplicaStore::Take(const v1::ExchangeHeader& header,
   State state = StateOf(block, replicated.has_previous(), payload);
   if (stands && !stands()) {
     return absl::UnavailableError(
-        absl::StrCat(what, ": the owner took its memory back while it was read"));
+        absl::StrCat(what, ": the owner took its memory back while this server was reading it"));
   }
   Slot& slot = SlotOf(block);
   MutexLock lock(slot.mutex);

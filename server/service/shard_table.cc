@@ -54,7 +54,7 @@ std::shared_ptr<SharedArena> ShardTable::memory() const {
 absl::Status ShardTable::LeaseIsOver() {
   return absl::UnavailableError(
       "this server's lease is over, because it has not heard from the coordinator; other "
-      "servers may own its blocks by now; send the same again");
+      "servers may own its blocks by now; send the request again");
 }
 
 absl::Status ShardTable::CheckHeldLocked(uint64_t job, uint64_t generation) const {
@@ -69,8 +69,9 @@ absl::Status ShardTable::CheckHeldLocked(uint64_t job, uint64_t generation) cons
   }
   if (generation < holdings_.generation) {
     return absl::FailedPreconditionError(
-        absl::StrCat("header.generation: ", generation, "; the job has gone back to a checkpoint, ",
-                     "which is generation ", holdings_.generation, ": register again"));
+        absl::StrCat("header.generation: is ", generation,
+                     ", but the job has gone back to a checkpoint and is now at generation ",
+                     holdings_.generation, ": register again"));
   }
   if (generation == holdings_.generation) return absl::OkStatus();
   if (generation - holdings_.generation > kGenerationsAhead) {
@@ -93,8 +94,8 @@ absl::Status ShardTable::CheckShardNumber(const v1::AttachRequest& request) cons
   RETURN_IF_ERROR(CheckHeldLocked(request.job(), request.generation()));
   const size_t shards = holdings_.shards.size();
   if (!request.has_shard() || shards == 0 || request.shard() < shards) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("shard: ", request.shard(), "; the job has ", Counted(shards, "shard")));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "shard: ", request.shard(), " does not exist; the job has ", Counted(shards, "shard")));
 }
 
 absl::StatusOr<std::shared_ptr<Shard>> ShardTable::Find(const v1::ExchangeHeader& header) const {
@@ -120,8 +121,8 @@ absl::StatusOr<std::shared_ptr<ReplicaStore>> ShardTable::FindReplica(
   const auto& replicas = holdings_.replicas;
   auto store = replicas.empty() ? nullptr : replicas[header.block() % replicas.size()];
   if (store != nullptr) return store;
-  return absl::FailedPreconditionError(
-      absl::StrCat("block ", header.block(), ": this server does not hold its replica"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "block ", header.block(), ": this server does not have the replica of this block"));
 }
 
 absl::StatusOr<std::shared_ptr<Shard>> ShardTable::Admit(const v1::ExchangeHeader& header,

@@ -53,7 +53,7 @@ void Refuse(std::optional<uint32_t> rank, v1::StreamReply& reply) {
   reply.set_message(
       absl::StrCat(WorkerName(rank),
                    " does not read its answers, and more answers wait than the limit allows "
-                   "(limits.unread_bytes); send the same again"));
+                   "(limits.unread_bytes); send the request again"));
   reply.set_retry_after_ms(kReadAfter.count());
 }
 

@@ -35,16 +35,16 @@ struct RateDifference {
   std::string Text(uint32_t first, uint32_t second, absl::string_view name) const {
     if (one.skip != other.skip) {
       return absl::StrCat("workers ", first, " and ", second, " update different tensors: worker ",
-                          one.skip ? second : first, " updates ", name, ", worker ",
+                          one.skip ? second : first, " updates ", name, ", but worker ",
                           one.skip ? first : second,
-                          " leaves it out; in sync mode all workers must update the same ones in a "
-                          "clock: see Several optimizers in docs/python.md");
+                          " leaves it out; in sync mode all workers must update the same tensors "
+                          "in a clock (see Several optimizers in docs/python.md)");
     }
     return absl::StrCat(
         "workers ", first, " and ", second,
-        " have different learning rates: they multiply that of ", name, " by ", one.rate, " and ",
-        other.rate,
-        "; in sync mode all workers must have the same rates: see Schedulers in docs/python.md");
+        " have different learning rates: they multiply the rate of ", name, " by ", one.rate,
+        " and ", other.rate,
+        "; in sync mode all workers must have the same rates (see Schedulers in docs/python.md)");
   }
 };
 
@@ -75,7 +75,7 @@ std::optional<RateDifference> FirstDifference(std::span<const UpdatePart> one,
 absl::Status CheckExamples(const v1::ExchangeHeader& header) {
   if (header.examples() <= kExamplesMax) return absl::OkStatus();
   return Wrong(header, "header.examples",
-               absl::StrCat(header.examples(), " is not a possible number of examples"));
+               absl::StrCat(header.examples(), " is more than the maximum, ", kExamplesMax));
 }
 
 // Returns the index of the first value that is not finite in the result of `write`, either in the
@@ -93,14 +93,19 @@ size_t FirstNonFinite(const BlockWrite& write) {
 absl::Status RequestCheck::WrongNames(const v1::ExchangeHeader& header) const {
   const uint32_t blocks = store_.layout().blocks();
   if (header.block() >= blocks) {
-    return Wrong(header, "header.block", absl::StrCat("the model has ", Counted(blocks, "block")));
+    return Wrong(
+        header, "header.block",
+        absl::StrCat("the block does not exist: the model has ", Counted(blocks, "block")));
   }
   if (!store_.Has(header.block())) {
-    return Wrong(header, "header.block",
-                 absl::StrCat("belongs to shard ", store_.layout().ShardOf(header.block()),
-                              ", but this is shard ", store_.server()));
+    return Wrong(
+        header, "header.block",
+        absl::StrCat("the block belongs to shard ", store_.layout().ShardOf(header.block()),
+                     ", but this is shard ", store_.server()));
   }
-  return Wrong(header, "header.rank", absl::StrCat("the job has ", Counted(workers_, "worker")));
+  return Wrong(
+      header, "header.rank",
+      absl::StrCat("the worker does not exist: the job has ", Counted(workers_, "worker")));
 }
 
 absl::StatusOr<std::vector<UpdatePart>> RequestCheck::Rates(
@@ -130,7 +135,8 @@ absl::StatusOr<Contribution> RequestCheck::Open(const v1::ExchangeHeader& header
                                                 FloatPayload payload) const {
   if (!names(header)) return WrongNames(header);
   if (header.combined()) {
-    return Wrong(header, "header.combined", "a block's first version has values of its own");
+    return Wrong(header, "header.combined",
+                 "the first version of a block must have its own values");
   }
   RETURN_IF_ERROR(CheckExamples(header));
   ASSIGN_OR_RETURN(std::vector<UpdatePart> rates, Rates(header));
@@ -140,7 +146,7 @@ absl::StatusOr<Contribution> RequestCheck::Open(const v1::ExchangeHeader& header
   if (header.encoding() == v1::ENCODING_RAW) {
     if (payload.bytes() != wanted * sizeof(float)) {
       return Wrong(header, "payload",
-                   absl::StrCat(payload.size(), " values, the block has ", wanted));
+                   absl::StrCat(payload.size(), " values, but the block has ", wanted));
     }
     contribution.payload = std::move(payload);
     return contribution;
@@ -178,18 +184,19 @@ absl::StatusOr<Contribution> RequestCheck::OpenContribution(const v1::ExchangeHe
   if (payload.bytes() > 0) {
     return Wrong(header, "payload",
                  absl::StrCat(payload.bytes(),
-                              " bytes; a combined contribution has none, because its "
-                              "values are in that of another worker"));
+                              " bytes; a combined contribution has no payload, because its values "
+                              "are in the contribution of another worker"));
   }
   if (header.examples() > 0) {
     return Wrong(header, "header.examples",
                  absl::StrCat(header.examples(),
-                              "; a combined contribution has none, because they are "
-                              "counted in that of another worker"));
+                              " examples; a combined contribution has no examples, because they "
+                              "are counted in the contribution of another worker"));
   }
   if (!header.rates().empty()) {
     return Wrong(header, "header.rates",
-                 "a combined contribution has none, because they are in that of another worker");
+                 "a combined contribution has no rates, because they are in the contribution of "
+                 "another worker");
   }
   absl::StatusOr<Contribution> contribution(absl::in_place);
   contribution->rank = header.rank();

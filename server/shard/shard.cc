@@ -47,8 +47,8 @@ absl::StatusOr<std::unique_ptr<Shard>> Shard::Make(const Options& options, CutLi
                    BlockLayout::FromWire(options.schema.total(), shards, options.block_elements,
                                          BlockCutsOf(options.schema)));
   if (options.server >= shards) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("shard ", options.server, " of a job with ", Counted(shards, "shard")));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "shard ", options.server, " does not exist: the job has ", Counted(shards, "shard")));
   }
   if (options.schema.trained() > options.schema.total()) {
     return absl::InvalidArgumentError("schema.trained is larger than schema.total");
@@ -112,8 +112,8 @@ absl::StatusOr<v1::AttachReply> Shard::Attach(uint32_t rank, uint64_t incarnatio
         !slot->replicated.empty() && slot->core.counted(rank) > slot->replicated[rank];
     if (ahead && sync_ && !contributions_) {
       return absl::UnavailableError(
-          absl::StrCat("block ", slot->block, ": waiting for its replica to have version ",
-                       slot->core.progress().version, "; send the same again"));
+          absl::StrCat("block ", slot->block, ": the server waits until the replica has version ",
+                       slot->core.progress().version, "; send the request again"));
     }
     if (ahead) clock = slot->replicated[rank];
     reply.set_clock(std::min(reply.clock(), clock));
@@ -337,8 +337,8 @@ Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
 
 absl::Status Shard::NotServed(const Slot& slot) {
   return absl::UnavailableError(absl::StrCat(
-      "block ", slot.block, ": this server does not serve it any more; ask the coordinator which ",
-      "server does, and send the same again"));
+      "block ", slot.block, ": this server no longer serves this block; ask the coordinator which ",
+      "server does, and send the request again"));
 }
 
 Shard::Outbox Shard::Refuse(const Slot& slot, Done done) {

@@ -30,7 +30,7 @@ absl::Status Shard::AdmitBeyondBudget(const v1::ExchangeHeader& header) {
           "worker ", header.rank(), ", block ", header.block(), ", clock ", header.clock(),
           ": the server's memory for waiting contributions is full (limits.held_bytes)",
           sync_ ? absl::StrCat("; block ", slots_[oldest]->block, " must be completed first") : "",
-          "; send the same again")),
+          "; send the request again")),
       kAskAgainAfter);
 }
 

@@ -59,8 +59,8 @@ void Shard::GiveUpGated(Slot& slot, uint64_t since, Outbox& outbox) {
     if (!gated.seen) gated.seen = since;
     if (!closed_ && since < *gated.seen + kWaitTicks) continue;
     gated.seen = since;
-    const std::string why = absl::StrCat("block ", slot.block, ", version ", gated.version,
-                                         ": waiting for its replica to have it");
+    const std::string why = absl::StrCat(
+        "block ", slot.block, ": the server waits until the replica has version ", gated.version);
     Answers stay;
     for (Leaving& answer : gated.answers) {
       if (!closed_ && answer.patience.stays()) {
@@ -68,7 +68,7 @@ void Shard::GiveUpGated(Slot& slot, uint64_t since, Outbox& outbox) {
         stay.push_back(std::move(answer));
       } else {
         outbox.answers.push_back({std::move(answer.done), absl::UnavailableError(absl::StrCat(
-                                                              why, "; send the same again"))});
+                                                              why, "; send the request again"))});
       }
     }
     gated.answers = std::move(stay);

@@ -34,9 +34,9 @@ absl::Status Shard::CheckSet(uint64_t clock, const std::vector<uint32_t>& ranks)
   MutexLock lock(first.mutex);
   const uint64_t version = first.core.progress().version;
   if (!first.core.initialized() || clock <= version + kSetsAheadMax) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the contributors of clock ", clock, ": block ",
-                                                 first.block, " is at version ", version,
-                                                 "; sets must come clock by clock"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the contributors of clock ", clock, " come too early: block ", first.block,
+                   " is at version ", version, ", and sets must come clock by clock"));
 }
 
 absl::Status Shard::CommitSet(uint64_t clock, const std::vector<uint32_t>& ranks,

@@ -108,10 +108,10 @@ def taken():
     worker = [runs.BIN / "leeway-worker", "--coordinator", (run.dir / "coordinator").read_text().strip(), "--data", DATA,
               "--token-file", run.dir / "token", "--rank", 99]
     code, said, _ = said_by(*worker)
-    runs.check(code == runs.USAGE and "--rank 99: the job has 2 workers" in said, f"exit code {code}: {said}")
+    runs.check(code == runs.USAGE and "--rank 99 does not exist: the job has 2 workers" in said, f"exit code {code}: {said}")
     run.interrupt()
     run.wait(expect=runs.STOPPED)
-    for folder, words in ((run.dir, "holds a run already"), (run.parent, "is there and not empty")):
+    for folder, words in ((run.dir, "already has a run"), (run.parent, "already exists and is not empty")):
         code, said, _ = said_by(*train, folder)
         runs.check(code == runs.USAGE and words in said, f"exit code {code}: {said}")
     run.clean()

@@ -209,7 +209,7 @@ def disconnected():
         old = run.find("b", "worker", 1)
         os.kill(old, signal.SIGSTOP)
         run.wait_for(lambda r: not runs.is_alive(old), 60)
-        runs.check(f"worker 1 on b (process {old}) runs and does not respond" in run.said(), "one that stood still is killed")
+        runs.check(f"worker 1 on b (process {old}) is running but does not respond" in run.said(), "one that stood still is killed")
         at(run, run.max_clock() + 20)
         run.interrupt()
         summary = run.wait(expect=runs.STOPPED, timeout=60)
@@ -332,23 +332,23 @@ def errors():
     """Mistakes are reported before anything is started, for each host, with what to do."""
     with three() as network, tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        refused(network, runs.USAGE, ["a is there twice"], "a:1,b:1,a:1")
-        refused(network, runs.USAGE, ["have 4 workers, and the job has 3", "--set workers.count=4"], "a:2,b:2")
+        refused(network, runs.USAGE, ["a is listed twice"], "a:1,b:1,a:1")
+        refused(network, runs.USAGE, ["have 4 workers, but the job has 3", "--set workers.count=4"], "a:2,b:2")
         refused(network, runs.USAGE, ["'x' is not a number of workers"], "a:x,b:2")
         refused(network, runs.USAGE, ["rsh-of-nobody: there is no such program in the PATH"], options=["--ssh", "rsh-of-nobody"])
         refused(network, runs.TEMPORARY, ["c cannot be reached by", "Could not resolve hostname c", "d cannot be"],
                 "a:1,c:1,d:1")
         refused(network, runs.TEMPORARY, ["a has no program /nowhere/leeway", "b has no program", "--remote-bin DIR"],
                 options=["--remote-bin", "/nowhere"])
-        refused(network, runs.TEMPORARY, ["a has Leeway 0.0.9, and this is Leeway"],
+        refused(network, runs.TEMPORARY, ["a has Leeway 0.0.9, but this is Leeway"],
                 options=remote_bin(folder, "other", OTHER))
         refused(network, runs.TEMPORARY, ["of another version, without `leeway remote`"],
                 options=remote_bin(folder, "older", OLDER))
-        refused(network, runs.TEMPORARY, ["a is reached, and 'leeway remote' does not answer there"],
+        refused(network, runs.TEMPORARY, ["a is reached, but 'leeway remote' does not answer there"],
                 options=remote_bin(folder, "silent", SILENT))
         refused(network, runs.USAGE, ["--insecure"], options=["--tls", "tls"])
-        refused(network, runs.USAGE, ["say its address in the network, b=ADDRESS:2"], "a:1,b=127.0.0.1:2")
-        refused(network, runs.USAGE, ["hosts is not here: all hosts that have servers must see the run folder"],
+        refused(network, runs.USAGE, ["give its address in the network, b=ADDRESS:2"], "a:1,b=127.0.0.1:2")
+        refused(network, runs.USAGE, ["hosts is missing on this host: all hosts that have servers must see the run folder"],
                 apart={"b": [str(folder)]}, parent=folder / "shared")
 
 
@@ -408,7 +408,7 @@ def programs():
         runs.check(len(set(digests)) == 1, "with the same bits")
         refused(network, runs.USAGE, ["-- no-such-program: there is no such program in the PATH"], job=folder / "job.yaml",
                 program=["no-such-program"])
-        refused(network, runs.USAGE, [f"the folder {folder}, in which the program is to run, is not here"],
+        refused(network, runs.USAGE, [f"the folder {folder}, in which the program must run, does not exist on this host"],
                 job=folder / "job.yaml", program=program, apart={"b": [name]}, hosts="a:2,b:1")
         os.chdir("/")
 

@@ -266,7 +266,7 @@ def domains():
             run.wait_for(lambda r, at=run.max_clock() + 20: r.max_clock() >= at, "the job to train on", 60)
             run.stop_in_order()
         code, said = leeway("certificates", vision, "--trust-domain", "speech")
-        runs.check(code == 2 and "is of the trust domain 'vision', and who uses it would refuse the new ones" in said, said)
+        runs.check(code == 2 and "is for the trust domain 'vision', and processes with that certificate would refuse the new certificates" in said, said)
 
 
 def certificates_kept():
@@ -275,7 +275,7 @@ def certificates_kept():
         keys = certificates(pathlib.Path(name, "keys"), "--no-keep-authority")
         runs.check(not list(pathlib.Path(name).rglob("ca.key")), "the authority's key is nowhere")
         code, said = leeway("certificates", keys)
-        runs.check(code == 2 and "ca.key is not there: this authority can issue no more certificates" in said, said.strip())
+        runs.check(code == 2 and "ca.key is missing, so this authority can issue no more certificates" in said, said.strip())
 
 
 def token_rolled():

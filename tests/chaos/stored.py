@@ -79,7 +79,7 @@ def trained():
         told = leeway("status", target, *options, cwd=run.machine)
         runs.check(told.returncode == 0 and "clock" in told.stdout, f"status {target}: {told.stderr}")
     told = leeway("train", JOB, "--run-dir", run.location, "--data", DATA, cwd=run.machine)
-    runs.check(told.returncode == runs.USAGE and "holds a run already" in told.stderr, f"at once again: {told.stderr}")
+    runs.check(told.returncode == runs.USAGE and "already has a run" in told.stderr, f"at once again: {told.stderr}")
     told = leeway("train", "--resume", "--run-dir", run.location, "--data", DATA, cwd=run.machine)
     runs.check(told.returncode == runs.REPLACED and "another launcher" in told.stderr, f"resumed while it runs: {told.stderr}")
     run.wait(whole=False)
@@ -153,7 +153,7 @@ def stopped():
     run.kill()
     run.move()
     told = leeway("train", JOB, "--run-dir", run.location, "--data", DATA, cwd=run.machine)
-    runs.check(told.returncode == runs.USAGE and "holds a run already" in told.stderr, f"not over another's: {told.stderr}")
+    runs.check(told.returncode == runs.USAGE and "already has a run" in told.stderr, f"not over another's: {told.stderr}")
     told = run.go_on("--set", "checkpoint={every: {clocks: 20}, keep: 2}", "--set",
                      "workers.emulate={step_milliseconds: 20}")
     runs.check("It is replaced: coordinator.json, metrics" in told, f"begun anew: {told}")
@@ -186,7 +186,7 @@ def refused():
     runs.check(told.returncode == runs.USAGE and "AccessDenied" in told.stderr, f"read only: {told.stderr[-300:]}")
     store.fault = lambda request: None
     told = train(readable, "--resume")
-    runs.check(told.returncode == runs.TEMPORARY and "no run to go on with" in told.stderr, f"nothing there: {told.stderr}")
+    runs.check(told.returncode == runs.TEMPORARY and "no run to continue" in told.stderr, f"nothing there: {told.stderr}")
     told = train("here", "--local-dir", "there")
     runs.check(told.returncode == runs.USAGE and "--local-dir" in told.stderr, f"a folder and --local-dir: {told.stderr}")
     store.forward("PUT", "/bucket/taken/notes.txt", {}, b"somebody's")

@@ -197,7 +197,7 @@ def not_given():
         code, text = server(store, {**service.web_identity(), **settings})
         runs.check(code == wanted and word in text and service.token not in text, f"{name}: {code}: {text[-400:]}")
     wrong = [("no association", {}, "AccessDeniedException", "association", runs.USAGE),
-             ("no JSON", {}, GARBAGE, "no AccessKeyId", runs.TEMPORARY),
+             ("no JSON", {}, GARBAGE, "lacks AccessKeyId", runs.TEMPORARY),
              ("no agent's address", {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://store/x"}, "", "FULL_URI", runs.USAGE)]
     for name, settings, service.trouble, word, wanted in wrong:
         code, text = server(store, {**service.agent(), **settings})

@@ -103,7 +103,7 @@ def hung(role, number):
     kills.check_bits(summary, SYNC)
     restarts = summary["worker_restarts" if role == "worker" else "server_restarts"][number]
     runs.check(restarts == 1 == summary["restarts"], f"{role} {number} was ended after {took:.1f} s, and replaced")
-    runs.check(f"{role} {number} (process {pid}) runs and does not respond" in run.said(), "and that was said")
+    runs.check(f"{role} {number} (process {pid}) is running but does not respond" in run.said(), "and that was said")
     run.clean()
 
 
@@ -226,7 +226,7 @@ def replaced_coordinator():
         while len(run.events("server_registered")) < 4 and time.monotonic() < deadline:
             time.sleep(0.02)
         os.kill(run.process.pid, signal.SIGCONT)
-        run.wait_for(lambda r: "server 0: another process has its place" in r.said(), timeout=60)
+        run.wait_for(lambda r: "server 0: another process has taken its place" in r.said(), timeout=60)
         kills.forward(run)
         summary = finished(run)
         runs.check(hand.wait(30) == 0, "and server 0, started by hand, with it")

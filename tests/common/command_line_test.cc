@@ -53,7 +53,7 @@ TEST_CASE("a mistyped command or option is named, with the one that was meant") 
 }
 
 TEST_CASE("an empty value is refused by the name of its option, and takes no other argument") {
-  const std::string empty = ": the value is empty: give one, or leave it out";
+  const std::string empty = ": the value is empty: give a value, or leave the option out";
   CHECK(Said({"train", "a", "--run-dir", ""}) == "prog: --run-dir" + empty);
   CHECK(Said({"train", "a", "--clock", ""}) == "prog: --clock" + empty);
   CHECK(Said({"--listen", ""}) == "prog: --listen" + empty);

@@ -15,8 +15,8 @@ using testing::Sample;
 TEST_CASE("what becomes of bad gradients goes together, and only where there are gradients") {
   CheckAll({
       {"{type: gradient}", "{type: gradient, on_bad_gradient: clip}",
-       "job.yaml:12:1: exchange.max_norm: required key is missing with on_bad_gradient clip: the "
-       "norm to which a longer gradient is scaled, such as max_norm: 1"},
+       "job.yaml:12:1: exchange.max_norm: required key is missing with on_bad_gradient clip: give "
+       "the norm to which a longer gradient is scaled, such as max_norm: 1"},
       {"{type: gradient}", "{type: gradient, on_bad_gradient: drop}",
        "job.yaml:12:45: exchange.on_bad_gradient: unknown value 'drop'; use one of reject, clip, "
        "skip"},
@@ -26,8 +26,8 @@ TEST_CASE("what becomes of bad gradients goes together, and only where there are
        "{type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 1}, on_bad_gradient: "
        "skip}",
        "job.yaml:12:100: exchange.on_bad_gradient: only a gradient can be left out or clipped: "
-       "what a delta or elastic exchange hands in comes from the worker's own weights, which would "
-       "stay bad"},
+       "the contribution of a delta or elastic exchange comes from the worker's own weights, and "
+       "those would stay bad"},
       {"{type: gradient}",
        "{type: delta, local_steps: 2, optimizer: {type: sgd, learning_rate: 1}, max_norm: 1}",
        "job.yaml:12:93: exchange.max_norm: goes with a gradient exchange only"},
@@ -51,7 +51,7 @@ TEST_CASE("an elastic centre that would diverge in sync mode is refused") {
   CHECK(error("{mode: sync}", 6) == "no error");
   CHECK(error("{mode: sync}", 7) ==
         "job.yaml:12:34: exchange.alpha: 0.3 x 7 workers is 2.1: in sync mode the centre diverges "
-        "from 2 on; remove the key for 0.9 / workers, or lower it");
+        "if this is 2 or more; lower the key, or remove it (the default is 0.9 / workers.count)");
   CHECK(error("{mode: async}", 7) == "no error");
   CHECK(error("{mode: bounded, staleness: 3}", 7) == "no error");
 }
@@ -65,12 +65,12 @@ TEST_CASE("a moving average of the weights is kept by the servers, and evaluated
   CHECK(ErrorOf(Sample("{type: sgd,", "{average: {}, type: sgd,")) == "no error");
   const std::string local = "optimizer: {type: sgd, learning_rate: 1, average: {decay: 0.9}}}";
   CHECK_THAT(ErrorOf(Sample("{type: gradient}", "{type: delta, local_steps: 2, " + local)),
-             Catch::Contains("exchange.optimizer.average: is kept by the servers: put it into "
-                             "`update`"));
+             Catch::Contains(
+                 "exchange.optimizer.average: the servers keep the average: put it into `update`"));
   const std::string steps = "optimizer: {type: adam, learning_rate: 1, steps_by_element: true}}";
   CHECK_THAT(ErrorOf(Sample("{type: gradient}", "{type: delta, local_steps: 2, " + steps)),
              Catch::Contains("exchange.optimizer.steps_by_element: is for contributions that "
-                             "update a part of the model"));
+                             "update only a part of the model"));
   for (const char* decay : {"1", "-0.1", "2"}) {
     CAPTURE(decay);
     const std::string average = std::string("{average: {decay: ") + decay + "}, type: sgd,";
@@ -105,7 +105,7 @@ TEST_CASE("an early stop needs evaluations, and a value that they have") {
         "test_accuracy");
   CHECK(
       error(every + "{patience: 3, metric: test_accuracy}}", "softmax_cross_entropy", "squared") ==
-      "job.yaml:17:68: evaluation.early_stop.metric: the loss squared has no accuracy: use metric: "
+      "job.yaml:17:68: evaluation.early_stop.metric: loss squared has no accuracy: use metric: "
       "test_loss");
   CHECK(error(every + "{patience: 3}}", tested, "labels: b}\n") ==
         "job.yaml:16:21: evaluation.every: nothing to evaluate on: give data.test or data.holdout");
@@ -154,8 +154,8 @@ TEST_CASE("a block that travels holds what workers have only where they are sent
   CHECK(error("compression: {contributions: {type: top_k}}\n") == "no error");
   const std::string refused =
       "job.yaml:16:47: servers.block_bytes: must be at most 24816298 with servers.replicas: 2, "
-      "because all of a block's state goes to its other holder in one message: 3 vectors of that "
-      "size";
+      "because the whole state of a block, 3 vectors of this size, goes to its replica in one "
+      "message";
   CHECK(error("compression: {weights: {type: top_k}}\n") == refused);
   CHECK(error("compression: {layers: [{names: dense_1, weights: {type: sign}}]}\n") == refused);
 }
@@ -198,7 +198,7 @@ TEST_CASE("workers combine where a host's sum is what the servers want, and nowh
   CHECK_THAT(error(elastic, combine(""), "type: gradient",
                    "type: elastic, optimizer: {type: sgd, learning_rate: 1}"),
              Catch::StartsWith("job.yaml:15:31: workers.per_host: combine goes with gradient and "
-                               "delta exchanges: "));
+                               "delta exchanges only: "));
 }
 
 TEST_CASE("a spread exchange does not go with what counts whole contributions") {
@@ -240,98 +240,97 @@ TEST_CASE("what does not go with text is named with its place") {
        "job.yaml:10:30: data.train.files: must stay below the data folder, or be absolute; it is "
        "../a"},
       {source, text + ", unit: bytes, vocabulary: v",
-       "job.yaml:10:70: data.train.vocabulary: goes with unit characters or bpe: there are 256 "
-       "bytes"},
+       "job.yaml:10:70: data.train.vocabulary: goes with unit characters or bpe only: with unit "
+       "bytes the vocabulary is the 256 bytes"},
       {source, text + ", vocabulary: ../v",
        "job.yaml:10:57: data.train.vocabulary: must stay below the data folder, or be absolute; it "
        "is ../v"},
       {source, text + ", unit: bpe",
-       "job.yaml:10:3: data.train.vocabulary: required key is missing with unit bpe: a folder with "
+       "job.yaml:10:3: data.train.vocabulary: required key is missing with unit bpe: name a folder "
+       "with "
        "vocab.json and merges.txt, or a tokenizer.json"},
       {train, text + "}\n  normalize: {mean: 0, std: 1}\n",
-       "job.yaml:11:14: data.normalize: tokens are numbers of a vocabulary; remove it"},
+       "job.yaml:11:14: data.normalize: tokens are numbers of a vocabulary and cannot be "
+       "normalized; remove it"},
       {train, text + "}\n  augment: {flip: true}\n",
        "job.yaml:11:12: data.augment: only images can be flipped and cropped; data.train has no "
        "images (a csv source needs a shape of [height, width, channels])"},
       {train, text + "}\n  partition: {type: stratified}\n",
-       "job.yaml:11:21: data.partition.type: needs one class an example; a text has the partitions "
-       "iid and by_file"},
+       "job.yaml:11:21: data.partition.type: needs one class for each example, and a text has no "
+       "classes: use iid or by_file"},
       {train, source + "}\n  test: {" + text + "}\n",
        "job.yaml:11:16: data.test.type: data.train and data.test must both be text, or neither"},
       {train, text + "}\n  test: {" + source + "}\n",
        "job.yaml:11:16: data.test.type: data.train and data.test must both be text, or neither"},
       {train, text + "}\n  test: {" + text + ", unit: bytes}\n",
-       "job.yaml:11:50: data.test.unit: must be that of data.train"},
+       "job.yaml:11:50: data.test.unit: must be the same as in data.train"},
       {train, text + "}\n  test: {" + text + "0}\n",
-       "job.yaml:11:41: data.test.context: must be that of data.train, which is 8"},
+       "job.yaml:11:41: data.test.context: must be the same as in data.train, which is 8"},
       {train, text + ", vocabulary: v}\n  test: {" + text + ", vocabulary: w}\n",
-       "job.yaml:11:56: data.test.vocabulary: must be that of data.train; it may be left out"},
+       "job.yaml:11:56: data.test.vocabulary: must be the same as in data.train, or left out"},
   });
 }
 
 TEST_CASE("parts that do not go together are named with their place") {
   CheckAll({
       {"name: sample", "name: a/b",
-       "job.yaml:3:18: metadata.name: names the run folder: at most 100 letters, digits, '-', '_' "
-       "and '.', not beginning with '.'"},
+       "job.yaml:3:18: metadata.name: must have at most 100 letters, digits, '-', '_' and '.', and "
+       "not begin with '.', because it names the run folder"},
       {"name: sample", "name: .hidden",
-       "job.yaml:3:18: metadata.name: names the run folder: at most 100 letters, digits, '-', '_' "
-       "and '.', not beginning with '.'"},
+       "job.yaml:3:18: metadata.name: must have at most 100 letters, digits, '-', '_' and '.', and "
+       "not begin with '.', because it names the run folder"},
       {", staleness: 3", "",
-       "job.yaml:13:1: consistency.staleness: required key is missing with mode bounded: how many "
-       "clocks a worker may be ahead of the slowest, such as staleness: 3"},
+       "job.yaml:13:1: consistency.staleness: required key is missing with mode bounded: say how "
+       "many clocks a worker may be ahead of the slowest, such as staleness: 3"},
       {"mode: bounded, staleness: 3", "mode: bounded, staleness: 3, backup_workers: 1",
-       "job.yaml:13:60: consistency.backup_workers: only a sync clock can do without its slowest "
-       "workers; in bounded and async mode nobody waits for them"},
+       "job.yaml:13:60: consistency.backup_workers: goes with consistency.mode sync only: in "
+       "bounded and async mode no clock waits for the slowest workers"},
       {"mode: bounded, staleness: 3", "mode: sync, backup_workers: 1000",
        "job.yaml:13:43: consistency.backup_workers: must be less than workers.count (1): at least "
-       "one contribution has to count"},
+       "one contribution must count"},
       {"mode: bounded, staleness: 3", "mode: sync, grace_deviations: -1",
        "job.yaml:13:45: consistency.grace_deviations: must be at least 0; it is -1"},
       {"  batch_size: 32\n",
        "  batch_size: 32\n  partition: {type: stratified}\n  assignment: leased\n",
-       "job.yaml:13:15: data.assignment: any worker may get a leased batch, so it needs the "
-       "partition {type: iid}; with others a worker may have only its own data"},
+       "job.yaml:13:15: data.assignment: leased needs data.partition {type: iid}, because any "
+       "worker may get a leased batch; in other partitions a worker has only its own data"},
       {"stop: {epochs: 2}\n", "servers: {count: 1, replicas: 2}\nstop: {epochs: 2}\n",
-       "job.yaml:15:31: servers.replicas: must be at most servers.count (1): each holder of a "
-       "block is "
-       "a server of its own"},
+       "job.yaml:15:31: servers.replicas: must be at most servers.count (1): each copy of a block "
+       "needs its own server"},
       {"}\nstop: {epochs: 2}\n",
        ", momentum: 0.9}\nservers: {count: 2, replicas: 2, block_bytes: 67108864}\nstop: {epochs: "
        "2}\n",
        "job.yaml:15:47: servers.block_bytes: must be at most 37224448 with servers.replicas: 2, "
-       "because all of a block's state goes to its other holder in one message: 2 vectors of that "
-       "size"},
+       "because the whole state of a block, 2 vectors of this size, goes to its replica in one "
+       "message"},
       {"stop: {epochs: 2}\n", "servers: {count: 3, shards: 2}\nstop: {epochs: 2}\n",
-       "job.yaml:15:29: servers.shards: must be 0, or at least servers.count (3): a server has one "
-       "part of the blocks, or more"},
+       "job.yaml:15:29: servers.shards: must be 0, or at least servers.count (3): each server "
+       "needs a shard"},
       {"}\nstop: {epochs: 2}\n",
        ", momentum: 0.9}\nservers: {count: 2, shards: 8, block_bytes: 67108864}\nstop: {epochs: "
        "2}\n",
        "job.yaml:15:45: servers.block_bytes: must be at most 37224448 with servers.shards, because "
-       "all of a block's state goes to another server in one message: 2 vectors of that size"},
+       "the whole state of a block, 2 vectors of this size, goes to another server in one message"},
       {"stop: {epochs: 2}\n", "servers: {count: 3, max: 2}\nstop: {epochs: 2}\n",
        "job.yaml:15:26: servers.max: must be 0, or at least servers.count (3)"},
       {"stop: {epochs: 2}\n", "servers: {count: 1, max: 4, shards: 2}\nstop: {epochs: 2}\n",
-       "job.yaml:15:26: servers.max: must be at most servers.shards (2): a server has one part of "
-       "the "
-       "blocks, or more"},
+       "job.yaml:15:26: servers.max: must be at most servers.shards (2): each server needs a "
+       "shard"},
       {"stop: {epochs: 2}\n", "servers: {count: 2, max: 4, min: 3}\nstop: {epochs: 2}\n",
        "job.yaml:15:34: servers.min: must be at most servers.count (2)"},
       {"stop: {epochs: 2}\n",
        "servers: {count: 2, max: 4, min: 1, replicas: 2}\nstop: {epochs: 2}\n",
-       "job.yaml:15:34: servers.min: must be at least servers.replicas (2): each holder of a block "
-       "is "
-       "a server of its own"},
+       "job.yaml:15:34: servers.min: must be at least servers.replicas (2): each copy of a block "
+       "needs its own server"},
       {"stop: {epochs: 2}\n", "servers: {count: 2, min: 1}\nstop: {epochs: 2}\n",
-       "job.yaml:15:26: servers.min: goes with servers.max: without it the number of servers only "
-       "changes by `leeway resize`"},
+       "job.yaml:15:26: servers.min: goes with servers.max only: without servers.max only `leeway "
+       "resize` changes the number of servers"},
       {"update: {type: sgd, learning_rate: 0.1}\n", "",
-       "job.yaml:1:1: update: required key is missing: the servers' rule, such as {type: sgd, "
+       "job.yaml:1:1: update: required key is missing: give the servers' rule, such as {type: sgd, "
        "learning_rate: 0.05}"},
       {"type: gradient", "type: elastic, optimizer: {type: sgd, learning_rate: 1}",
-       "job.yaml:14:9: update: an elastic exchange has its own server rule, and its workers "
-       "have exchange.optimizer: remove one of the two"},
+       "job.yaml:14:9: update: an elastic exchange has its own server rule, so `update` is the "
+       "workers' rule, which exchange.optimizer gives as well: remove one of the two"},
       {"exchange: {type: gradient}", "exchange: {type: elastic}\nupdates: {}",
        "job.yaml:13:1: updates: unknown key; did you mean 'update'?"},
       {"learning_rate: 0.1", "learning_rate: 0.1, nesterov: true",
@@ -353,17 +352,17 @@ TEST_CASE("parts that do not go together are named with their place") {
        "job.yaml:10:43: data.train.separator: must be one character that numbers do not contain, "
        "such as ',' ';' or \"\\t\""},
       {"type: idx, images: a, labels: b", "type: csv, files: a, label: x, label_column: 2",
-       "job.yaml:10:56: data.train.label_column: does not go with 'label' beside it; give one"},
+       "job.yaml:10:56: data.train.label_column: does not go with 'label'; give one of the two"},
       {"type: idx, images: a, labels: b",
        "type: csv, files: a, categories: [{column: x, values: [a, b, a]}]",
        "job.yaml:10:72: data.train.categories.0.values.2: is listed twice"},
       {"type: idx, images: a, labels: b",
        "type: csv, files: a, categories: [{column: x, values: [a, b]}], missing: [c, b]",
-       "job.yaml:10:69: data.train.categories.0.values.1: is a missing value as well"},
+       "job.yaml:10:69: data.train.categories.0.values.1: is also listed in missing"},
       {"type: idx, images: a, labels: b}",
        "type: csv, files: a, categories: [{column: x, values: [a, b]}]}\n"
        "  test: {type: csv, files: b, categories: [{column: x, values: [b, a]}]}",
-       "job.yaml:11:43: data.test.categories: must be those of data.train; they may be left out"},
+       "job.yaml:11:43: data.test.categories: must be the same as in data.train, or left out"},
       {"type: idx, images: a, labels: b", "type: csv, files: a, shape: [8, 8]",
        "job.yaml:10:39: data.train.shape: needs [height, width, channels]"},
       {"type: idx, images: a, labels: b", "type: generator, examples: 10, shape: [8, 8]",
@@ -376,7 +375,7 @@ TEST_CASE("parts that do not go together are named with their place") {
        "cifar100, csv, libsvm or text"},
       {"batch_size: 32",
        "batch_size: 32\n  holdout: 0.1\n  test: {type: idx, images: a, labels: b}",
-       "job.yaml:12:12: data.holdout: does not go with data.test; give one"},
+       "job.yaml:12:12: data.holdout: does not go with data.test; give one of the two"},
       {"stop:", "evaluation: {every: {epochs: 1}}\nstop:",
        "job.yaml:15:21: evaluation.every: nothing to evaluate on: give data.test or data.holdout"},
       {"type: idx, images: a, labels: b}",
@@ -398,9 +397,9 @@ TEST_CASE("parts that do not go together are named with their place") {
        "job.yaml:6:5: model.layers: nothing to train: needs a layer with weights, such as dense or "
        "conv2d"},
       {"- flatten: {}", "- {name: dense_1, flatten: {}}",
-       "job.yaml:7:7: model.layers.1: the name 'dense_1' is already that of model.layers.0"},
+       "job.yaml:7:7: model.layers.1: the name 'dense_1' is already used by model.layers.0"},
       {"- flatten: {}", "- {name: a b, flatten: {}}",
-       "job.yaml:6:14: model.layers.0.name: at most 100 letters, digits, '-' and '_'"},
+       "job.yaml:6:14: model.layers.0.name: must have at most 100 letters, digits, '-' and '_'"},
       {"stop:", "workers: {count: 2, emulate: {slow: [{ranks: 2, factor: 5}]}}\nstop:",
        "job.yaml:15:46: workers.emulate.slow.0.ranks: rank 2 does not exist: 2 workers have ranks "
        "0 to 1"},
@@ -444,17 +443,20 @@ TEST_CASE("a compression that does not go with the job is named with its place")
         "job.yaml:15:51: compression.contributions.share: must be at most 1; it is 1.5");
   check("", "", "{weights: {type: top_k}}",
         "job.yaml:15:31: compression.weights.type: top_k and sign send the changes from version to "
-        "version, which only workers in consistency mode sync all read: use none, bf16, fp16 or "
+        "version, and only in consistency.mode sync do all workers read every version: use none, "
+        "bf16, fp16 or "
         "int8");
   check("", "", "{layers: [{names: dense_1, weights: {type: sign}}]}",
         "job.yaml:15:57: compression.layers.0.weights.type: top_k and sign send the changes from "
-        "version to version, which only workers in consistency mode sync all read: use none, bf16, "
+        "version to version, and only in consistency.mode sync do all workers read every version: "
+        "use none, bf16, "
         "fp16 or int8");
   check("type: gradient", "type: elastic", "{contributions: {type: auto}, weights: {type: sign}}",
-        "job.yaml:15:37: compression.contributions.type: an elastic exchange sends the workers' "
-        "weights themselves, and nothing corrects what a codec loses: only none goes with "
-        "it\njob.yaml:15:60: compression.weights.type: top_k and sign send changes of weights, and "
-        "an elastic exchange answers the centre itself: use none, bf16, fp16 or int8");
+        "job.yaml:15:37: compression.contributions.type: only none goes with an elastic exchange, "
+        "because it sends the workers' weights themselves and what a codec loses would stay "
+        "lost\njob.yaml:15:60: compression.weights.type: top_k and sign send changes of weights, "
+        "but in an elastic exchange the servers answer the centre itself: use none, bf16, fp16 or "
+        "int8");
   check("type: gradient", "type: elastic", "{weights: {type: int8}}", "no error");
   check("", "", "{layers: [{names: [dense_1, dense_2], weights: {type: none}}]}",
         "job.yaml:15:42: compression.layers.0.names.1: the model has no layer 'dense_2'; did you "

@@ -67,7 +67,7 @@ TEST_CASE("wrong, missing and contradicting keys are named with their place") {
       {"type: gradient", "",
        "job.yaml:12:11: exchange.type: required key is missing; one of gradient, delta, elastic"},
       {"- dense: {units: 10}", "- dense: {units: 10}\n      relu: {}",
-       "job.yaml:8:7: model.layers.1.relu: does not go with 'dense' beside it; give one"},
+       "job.yaml:8:7: model.layers.1.relu: does not go with 'dense'; give one of the two"},
       {"dense: {units: 10}", "name: empty",
        "job.yaml:7:7: model.layers.1: needs one of dense, conv2d, max_pool, avg_pool, "
        "relu, gelu, tanh, batch_norm, dropout, flatten, relu6, silu, global_avg_pool, "
@@ -76,7 +76,7 @@ TEST_CASE("wrong, missing and contradicting keys are named with their place") {
        "mlp, lenet, resnet20, resnet18, resnet50, mobilenet_v2, gpt, logistic, softmax, "
        "factorization_machine"},
       {"epochs: 2", "epochs: 2, clocks: 5",
-       "job.yaml:15:19: stop.clocks: does not go with 'epochs' beside it; give one"},
+       "job.yaml:15:19: stop.clocks: does not go with 'epochs'; give one of the two"},
       {"epochs: 2", "", "job.yaml:15:7: stop: needs one of clocks, epochs"},
       {"type: gradient", "type: elasti",
        "job.yaml:12:18: exchange.type: unknown type 'elasti'; did you mean 'elastic'?"},
@@ -170,7 +170,7 @@ TEST_CASE("wrong types and values out of bounds are named with their place") {
       {"  layers:\n    - flatten: {}\n    - dense: {units: 10}", "  layers: {dense: {units: 10}}",
        "job.yaml:5:11: model.layers: needs a list; it is a map"},
       {"  layers:\n    - flatten: {}\n    - dense: {units: 10}", "  layers: []",
-       "job.yaml:5:11: model.layers: required: a list of at least 1"},
+       "job.yaml:5:11: model.layers: required: a list of at least 1 element"},
       {"name: sample", "name: ''", "job.yaml:3:18: metadata.name: must not be empty"},
       {"name: sample", "name: [a]", "job.yaml:3:18: metadata.name: needs a string; it is a list"},
       {"name: sample", "name: sample, seed: -1",
@@ -197,15 +197,17 @@ TEST_CASE("what is no plain YAML is refused at its place") {
        "job.yaml:3:18: anchors (&name) are not allowed; write the value out"},
       {"name: sample", "name: *x", "job.yaml:3:18: not YAML: the referenced anchor is not defined"},
       {"name: sample", "name: !!str sample",
-       "job.yaml:3:18: tags (!name) are not allowed; leave it out"},
-      {"name: sample", "name: ! sample", "job.yaml:3:18: tags (!) are not allowed; leave it out"},
+       "job.yaml:3:18: tags (!name) are not allowed; leave the tag out"},
+      {"name: sample", "name: ! sample",
+       "job.yaml:3:18: tags (!) are not allowed; leave the tag out"},
       {"{type: gradient}", "&x {type: gradient}",
        "job.yaml:12:11: anchors (&name) are not allowed; write the value out"},
       {"{type: gradient}", "!!map {type: gradient}",
-       "job.yaml:12:11: tags (!name) are not allowed; leave it out"},
-      {"stop:", "--- {}\nstop:", "job.yaml:15:1: more than one YAML document; give one"},
+       "job.yaml:12:11: tags (!name) are not allowed; leave the tag out"},
+      {"stop:", "--- {}\nstop:",
+       "job.yaml:15:1: the file has more than one YAML document; keep one"},
       {"stop: {epochs: 2}\n", "stop: {epochs: 2}\n---\n",
-       "job.yaml:16:1: more than one YAML document; give one"},
+       "job.yaml:16:1: the file has more than one YAML document; keep one"},
       {"stop: {epochs: 2}", "stop: {epochs: 2",
        "job.yaml:15:7: not YAML: the '{' that opens here is never closed; add a '}'"},
       {"stop: {epochs: 2}", "stop: {epochs: 2}}",
@@ -213,7 +215,7 @@ TEST_CASE("what is no plain YAML is refused at its place") {
       {"kind: TrainingJob", "kind: 'TrainingJob",
        "job.yaml:2:7: the quote that opens here is never closed"},
       {"  batch_size: 32", "\tbatch_size: 32",
-       "job.yaml:11:1: not YAML: a tab in the indentation; YAML takes spaces only"},
+       "job.yaml:11:1: not YAML: a tab in the indentation; YAML allows spaces only"},
       {"metadata: {name: sample}", "? [a]\n: b", "job.yaml:3:4: a key must be a plain word"},
       {"metadata: {name: sample}", "~: b", "job.yaml:3:1: a key must be a plain word"},
       {"sample", "\"a\\0b\"", "job.yaml:3:18: a text contains a NUL byte"},
@@ -233,18 +235,18 @@ TEST_CASE("a mistake in brackets or tabs is named where it is, not where the par
        "job.yaml:7:22: not YAML: the '[' that opens here is never closed; add a ']'"},
       {"units: 10}", "units: 10: 3}",
        "job.yaml:7:24: not YAML: this does not continue the '{' of column 14; add a ',' or '}', or "
-       "put a text that holds ': ' in quotes"},
+       "put a text that contains ': ' in quotes"},
       {"units: 10}", "units: [10}",
        "job.yaml:7:25: not YAML: this bracket does not close the '[' of line 7, column 22; write "
        "']'"},
       {"sample}", "'{[', seed: \"]\" # {{\n",
        "job.yaml:3:11: not YAML: the '{' that opens here is never closed; add a '}'"},
       {"metadata: {name: sample}", "metadata:\n\tname: sample",
-       "job.yaml:4:1: not YAML: a tab in the indentation; YAML takes spaces only"},
+       "job.yaml:4:1: not YAML: a tab in the indentation; YAML allows spaces only"},
       {"metadata: {name: sample}", "metadata:\n  \t# fine\n  \tname: sample",
-       "job.yaml:5:3: not YAML: a tab in the indentation; YAML takes spaces only"},
+       "job.yaml:5:3: not YAML: a tab in the indentation; YAML allows spaces only"},
       {"    - dense: {units: 10}", "\t- dense: {units: 10}",
-       "job.yaml:7:1: not YAML: a tab in the indentation; YAML takes spaces only"},
+       "job.yaml:7:1: not YAML: a tab in the indentation; YAML allows spaces only"},
       {"metadata: {name: sample}", "metadata:\n  name: it's {[\n   a: |\n\t{ ' [",
        "job.yaml:5:5: not YAML: 'key: value' is not allowed here; indent the line like the keys "
        "beside it, or put a text that contains ': ' in quotes"},
@@ -252,11 +254,11 @@ TEST_CASE("a mistake in brackets or tabs is named where it is, not where the par
 }
 
 TEST_CASE("bytes that are no text are refused at their place") {
-  CHECK(ErrorOf(Sample("sample", std::string("a\0b", 3))) == "job.yaml:3:19: a NUL byte");
-  CHECK(ErrorOf(Sample("sample", "a\xff")) == "job.yaml:3:19: a byte that is not UTF-8");
+  CHECK(ErrorOf(Sample("sample", std::string("a\0b", 3))) == "job.yaml:3:19: this is a NUL byte");
+  CHECK(ErrorOf(Sample("sample", "a\xff")) == "job.yaml:3:19: this byte is not UTF-8");
   // Half of a character, an overlong one, a surrogate, and a number above the last character.
   for (const char* bytes : {"\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80"}) {
-    CHECK(ErrorOf(Sample("sample", bytes)) == "job.yaml:3:18: a byte that is not UTF-8");
+    CHECK(ErrorOf(Sample("sample", bytes)) == "job.yaml:3:18: this byte is not UTF-8");
   }
 }
 
@@ -266,7 +268,7 @@ TEST_CASE("a file without a job says so") {
   CHECK(ErrorOf("") == empty);
   CHECK(ErrorOf("# only a comment\n") == empty);
   CHECK(ErrorOf("job") ==
-        "job.yaml:1:1: not a job, which is a map of keys: at least model, data, update and stop");
+        "job.yaml:1:1: a job must be a map of keys, with at least model, data, update and stop");
 }
 
 TEST_CASE("a file beyond the limit is refused unread") {

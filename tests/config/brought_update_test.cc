@@ -38,8 +38,8 @@ TEST_CASE("a rule is read and written as a job's update is") {
       "update:1:1: type: required key is missing; one of sgd, adagrad, adam, adamw, lion, custom");
   CHECK(error("{type: sgd, nesterov: true, learning_rate: 1}") ==
         "update.nesterov: needs a momentum above 0");
-  CHECK(error("[sgd]") == "update: not a map of keys, such as {type: sgd, learning_rate: 0.1}");
-  CHECK(error("") == "update: not a map of keys, such as {type: sgd, learning_rate: 0.1}");
+  CHECK(error("[sgd]") == "update: must be a map of keys, such as {type: sgd, learning_rate: 0.1}");
+  CHECK(error("") == "update: must be a map of keys, such as {type: sgd, learning_rate: 0.1}");
   CHECK(error("{type: sgd, momentun: 1, learning_rate: 1}") ==
         "update:1:13: momentun: unknown key; did you mean 'momentum'?");
   CHECK_FALSE(ParseUpdate("{type: sgd").ok());
@@ -54,7 +54,8 @@ TEST_CASE("what a registration brings is held to the rules, and has every defaul
   CHECK(ResolveBroughtUpdate(v1::Update()).status().code() == absl::StatusCode::kInvalidArgument);
   CHECK(
       ResolveBroughtUpdate(Rule("{type: custom, rule: x, learning_rate: 1}")).status().message() ==
-      "update: a plugin's rule belongs in the job, with model.plugins");
+      "update: a program cannot bring a plugin's rule: write the rule into the job, with "
+      "model.plugins");
 }
 
 TEST_CASE("a rule is meant by whoever says it, with or without what optimizers do not know") {

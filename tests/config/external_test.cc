@@ -82,7 +82,7 @@ TEST_CASE("exchanges of external jobs have the servers' rule where they need one
   const std::string own = "optimizer: {type: sgd, learning_rate: 1}}\n";
   CheckEdits({
       {gradient, delta,
-       "1:1: update: required key is missing: the servers' rule, such as {type: "
+       "1:1: update: required key is missing: give the servers' rule, such as {type: "
        "sgd, learning_rate: 0.05}"},
       {gradient, "{type: delta, local_steps: 5, " + own + update,
        "6:52: exchange.optimizer: the program has its own optimizer; remove it"},
@@ -102,8 +102,8 @@ TEST_CASE("exchanges of external jobs have the servers' rule where they need one
 TEST_CASE("model and data are both external, or neither is") {
   CheckEdits({
       {"batch_size: 64, ", "",
-       "5:1: data.batch_size: required key is missing with type external: the examples of a step "
-       "of one worker, such as batch_size: 64"},
+       "5:1: data.batch_size: required key is missing with type external: give the number of "
+       "examples in one step of one worker, such as batch_size: 64"},
       {"data: {type: external, batch_size: 64, examples: 60000}",
        "data: {train: {type: idx, images: a, labels: b}, batch_size: 64}",
        "5:1: data.type: must be external with model.type external: the program that trains reads "
@@ -111,8 +111,8 @@ TEST_CASE("model and data are both external, or neither is") {
       {"model: {type: external}", "model: {layers: [{dense: {units: 1}}], loss: squared}",
        "5:14: data.type: external goes with model.type external only: Leeway's workers read files"},
       {", examples: 60000", "",
-       "5:1: data.examples: required key is missing with type external: the training examples in a "
-       "pass of all workers together, such as examples: 60000"},
+       "5:1: data.examples: required key is missing with type external: give the number of "
+       "training examples in one pass of all workers together, such as examples: 60000"},
       {"examples: 60000", "examples: 0", "5:50: data.examples: must be at least 1; it is 0"},
       {"model: {type: external}", "model: {type: extern}",
        "4:15: model.type: unknown value 'extern'; did you mean 'external'?\njob.yaml:5:14: "
@@ -150,9 +150,10 @@ TEST_CASE("what would do nothing in an external job is refused with its place") 
       {data, in_data("loader_threads: 4"), "5:56: data.loader_threads" + reads},
       {data, in_data("prefetch: 4"), "5:50: data.prefetch" + reads},
       {data, in_data("assignment: leased"),
-       "5:52: data.assignment: in a sync job that waits for lost workers each worker repeats its "
-       "own batches, with the same bits: leased goes with workers.on_worker_loss: continue, "
-       "consistency.backup_workers, or mode bounded or async"},
+       "5:52: data.assignment: leased does not go with a sync job that waits for lost workers, "
+       "because each worker repeats its own batches there, with the same bits; leave leased out, "
+       "or set workers.on_worker_loss: continue, consistency.backup_workers, or mode bounded or "
+       "async"},
       {workers, in_workers("device: cuda"),
        "9:29: workers.device: an external program chooses its own device; remove it"},
       {workers, in_workers("precision: bf16"),
@@ -182,7 +183,7 @@ TEST_CASE("an external job may evaluate, stop early and have a plugin's rule") {
   std::string plugin = External("type: external}", "type: external, plugins: ./x.so}");
   CHECK(ErrorOf(plugin + "update: {type: custom, rule: x, learning_rate: 1}\n") == "no error");
   CHECK_THAT(ErrorOf(External() + "update: {type: custom, rule: x, learning_rate: 1}\n"),
-             Catch::Contains("is a plugin's: name the plugin"));
+             Catch::Contains("comes from a plugin: name the plugin"));
   // The layers are not known yet: the servers look for them when they make their blocks.
   CHECK(ErrorOf(External() + "compression: {layers: [{names: fc1.weight, contributions: {type: "
                              "int8}}]}\n") == "no error");
@@ -193,7 +194,7 @@ TEST_CASE("other jobs lack what they always lacked, in the same words") {
   testing::CheckAll({
       {"  loss: softmax_cross_entropy\n", "", "job.yaml:4:1: model.loss: required key is missing"},
       {"  layers:\n    - flatten: {}\n    - dense: {units: 10}\n", "",
-       "job.yaml:4:1: model.layers: required: a list of at least 1"},
+       "job.yaml:4:1: model.layers: required: a list of at least 1 element"},
       {"  train: {type: idx, images: a, labels: b}\n", "",
        "job.yaml:9:1: data.train: required key is missing"},
       {"{type: gradient}", "{type: delta, local_steps: 2}",
@@ -207,8 +208,8 @@ TEST_CASE("other jobs lack what they always lacked, in the same words") {
   CHECK(ToYaml(job) == ToYaml(Parsed(Sample())));
   CHECK(CheckHasLayers(job, "leeway-worker").ok());
   CHECK(CheckHasLayers(Parsed(External()), "leeway-worker").message() ==
-        "model.type: the job's model is external: only its own program can compute it, not "
-        "leeway-worker");
+        "model.type: the job's model is external: only the job's own program can compute it, and "
+        "leeway-worker cannot");
 }
 
 TEST_CASE("a pass over external examples has as many steps as one over a file's") {

@@ -69,7 +69,7 @@ TEST_CASE("keys that a type needs or refuses are blamed on the override that cho
         "--set exchange.type=delta: exchange.local_steps: required key is missing\n"
         "--set exchange.type=delta: exchange.optimizer: required key is missing");
   CHECK(ErrorOf({{}, {{"LEEWAY__DATA__TRAIN__TYPE", "libsvm"}}}) ==
-        "LEEWAY__DATA__TRAIN__TYPE: data.train.files: required: a list of at least 1\n"
+        "LEEWAY__DATA__TRAIN__TYPE: data.train.files: required: a list of at least 1 element\n"
         "LEEWAY__DATA__TRAIN__TYPE: data.train.features: required key is missing\n"
         "job.yaml:10:22: data.train.images: does not go with type 'libsvm', which "
         "LEEWAY__DATA__TRAIN__TYPE chose; it belongs to 'idx'\n"
@@ -77,15 +77,15 @@ TEST_CASE("keys that a type needs or refuses are blamed on the override that cho
         "LEEWAY__DATA__TRAIN__TYPE chose; it belongs to 'idx' and 'cifar100' and 'numpy'");
   CHECK(ErrorOf({{"consistency={}", "consistency.mode=bounded"}, {}}) ==
         "--set consistency.mode=bounded: consistency.staleness: required key is missing with mode "
-        "bounded: how many clocks a worker may be ahead of the slowest, such as staleness: 3");
+        "bounded: say how many clocks a worker may be ahead of the slowest, such as staleness: 3");
 }
 
 TEST_CASE("one member of a choice takes the place of the other") {
   CHECK(With({"stop.clocks=100"}).stop().clocks() == 100);
   CHECK(With({"model.layers.0.relu={}"}).model().layers(0).has_relu());
   CHECK(ErrorOf({{"stop={clocks: 1, epochs: 2}"}, {}}) ==
-        "--set stop={clocks: 1, epochs: 2}: stop.epochs: does not go with 'clocks' beside it; give "
-        "one");
+        "--set stop={clocks: 1, epochs: 2}: stop.epochs: does not go with 'clocks'; give one of "
+        "the two");
 }
 
 TEST_CASE("a key without a value is removed, and its default holds") {

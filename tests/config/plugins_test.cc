@@ -89,7 +89,7 @@ TEST_CASE("options that are no numbers are named with their place") {
 
 TEST_CASE("what is custom needs plugins, and a custom loss its name") {
   const std::string plugin =
-      ": is a plugin's: name the plugin, such as model.plugins: [./libmine.so]";
+      ": comes from a plugin: name the plugin, such as model.plugins: [./libmine.so]";
   CheckAll({
       {"dense: {units: 10}", kSwish, "job.yaml:8:15: model.layers.2.custom" + plugin},
       {"loss: softmax_cross_entropy", "loss: custom\n  custom_loss: {name: huber}",
@@ -100,8 +100,8 @@ TEST_CASE("what is custom needs plugins, and a custom loss its name") {
        "{type: delta, local_steps: 2, optimizer: {type: custom, rule: signum, learning_rate: 1}}",
        "job.yaml:12:52: exchange.optimizer" + plugin},
       {"loss: softmax_cross_entropy", "loss: custom",
-       "job.yaml:4:1: model.custom_loss: required key is missing with loss custom: the loss of a "
-       "plugin, such as custom_loss: {name: huber}"},
+       "job.yaml:4:1: model.custom_loss: required key is missing with loss custom: name the loss "
+       "of a plugin, such as custom_loss: {name: huber}"},
       {"loss: softmax_cross_entropy",
        "loss: softmax_cross_entropy\n  plugins: a.so\n  custom_loss: {name: huber}",
        "job.yaml:10:16: model.custom_loss: goes with loss: custom only"},

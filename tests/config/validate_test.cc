@@ -77,8 +77,8 @@ TEST_CASE("a worker for each file is a matter of counts") {
                       "{type: csv, files: [a, b]}\n  partition: {type: by_file}");
   CHECK(ParseJob(yaml, "job.yaml", {{"workers.count=2"}, {}}).ok());
   CHECK(ParseJob(yaml, "job.yaml", {{"workers.count=3"}, {}}).status().message() ==
-        "job.yaml:11:21: data.partition.type: by_file gives each worker a file of its own: 3 "
-        "workers, 2 files in data.train.files");
+        "job.yaml:11:21: data.partition.type: by_file needs a file for each worker: the job has 3 "
+        "workers, but data.train.files has 2 files");
 }
 
 // Returns a job with these layers, given as the lines of a file.
@@ -141,7 +141,7 @@ TEST_CASE("mistakes in layers within layers have their place") {
           .find("job.yaml:8:17: model.layers.0.residual.layers.0.dense.unit: unknown key; did you "
                 "mean 'units'?") != std::string::npos);
   CHECK(LayersError("  - residual: {layers: []}\n  - dense: {units: 2}\n")
-            .find("model.layers.0.residual.layers: required: a list of at least 1") !=
+            .find("model.layers.0.residual.layers: required: a list of at least 1 element") !=
         std::string::npos);
   CHECK(LayersError("  - repeat: {times: 1000, layers: [{repeat: {times: 1000, layers: [{dense: "
                     "{units: 2}}]}}]}\n")
@@ -149,15 +149,15 @@ TEST_CASE("mistakes in layers within layers have their place") {
         std::string::npos);
   CHECK(
       LayersError("  - sequence: {layers: [{name: a, relu: {}}, {name: a, dense: {units: 2}}]}\n")
-          .find("model.layers.0.sequence.layers.1.name: the name 'sequence_0.a' is already that of "
+          .find("model.layers.0.sequence.layers.1.name: the name 'sequence_0.a' is already used by "
                 "model.layers.0.sequence.layers.0") != std::string::npos);
   // This includes containers.
   CHECK(LayersError(
             "  - {name: a, sequence: {layers: [{relu: {}}]}}\n  - {name: a, dense: {units: 2}}\n")
-            .find("model.layers.1.name: the name 'a' is already that of model.layers.0") !=
+            .find("model.layers.1.name: the name 'a' is already used by model.layers.0") !=
         std::string::npos);
   CHECK(LayersError("  - mlp: {hidden: 4}\n  - {name: mlp_0, dense: {units: 2}}\n")
-            .find("model.layers.1.name: the name 'mlp_0' is already that of model.layers.0") !=
+            .find("model.layers.1.name: the name 'mlp_0' is already used by model.layers.0") !=
         std::string::npos);
   // As deep as a resolved job can be read back, and no deeper.
   const auto nested = [](int depth) {

@@ -85,8 +85,8 @@ REFUSED = [
     (["--set", "transport.type=shm"], "transport.type: pods share no memory"),
     (["--set", "workers.device=cuda:1"], "workers.device: cuda:1: a pod's only GPU is cuda:0"),
     (["--set", "data.train={type: csv, files: /data/a.csv}"], "the job reads /data/a.csv: a worker's pod reads"),
-    (["--file", "x.py"], "--file: the job has no program of its own"),
-    (["--set", "security.tls.mode=none"], "security.tls.mode=none: contradicts the pods' certificates: say --insecure"),
+    (["--file", "x.py"], "--file: the job has no program that could use the file"),
+    (["--set", "security.tls.mode=none"], "security.tls.mode=none: contradicts the pods' certificates: use --insecure"),
     (["--set", "security.tls.mode=mtls", "--insecure"], "security.tls.mode=mtls: with --insecure the pods mount no such file"),
     (["--set", "security.token_file=token", "--insecure"], "security.token_file=token: with --insecure the pods mount no"),
     (["--data", "s3://a"], "--data: "),
@@ -127,7 +127,7 @@ def check_program():
     wanted = [word for word in manifests.OWN if word not in ("--worker-memory", "2Gi")]
     done = subprocess.run([str(runs.BIN / "leeway"), "kubernetes", str(manifests.PROGRAM), "--image", "leeway:1",
                            *map(str, wanted)], capture_output=True, text=True, check=False)
-    runs.check(done.returncode == 2 and "say --server-memory and --worker-memory" in done.stderr, done.stderr.strip())
+    runs.check(done.returncode == 2 and "give --server-memory and --worker-memory" in done.stderr, done.stderr.strip())
 
 
 def main():

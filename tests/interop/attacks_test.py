@@ -300,7 +300,7 @@ def crowd(job, count):
     kept = connections(job)
     if count > CONNECTIONS_MOST:
         assert kept <= CONNECTIONS_MOST, f"{kept} connections are kept"
-        assert "connections a second on which no call is let in" in job.log(0), "the log does not say so"
+        assert "connections a second without an admitted call" in job.log(0), "the log does not say so"
     leeway("status", job.addresses[0], *job.secrets("status"))
     for end in ends:
         end.close()

@@ -90,9 +90,9 @@ def trains(runs):
     has(runs.leeway("export", runs.run_dir), "model.safetensors: 650 parameters in 2 tensors")
     assert (runs.folder / "model.safetensors").read_bytes() == (runs.run_dir / "model.safetensors").read_bytes()
     has(runs.leeway("export", runs.run_dir, "--format", "onnx", code=1),
-        "--format onnx, which needs its layers: model.type: the job's model is external")
+        "--format onnx needs the layers of the model: model.type: the job's model is external")
     has(runs.leeway("evaluate", runs.run_dir, code=1),
-        "leeway: model.type: the job's model is external: only its own program can compute it, not this command")
+        "leeway: model.type: the job's model is external: only the job's own program can compute it, and this command cannot")
     runs.leeway("report", runs.run_dir)
     has((runs.run_dir / "report.html").read_text(), "server sgd with momentum", "learning_rate: 0.2")
 
@@ -225,7 +225,7 @@ def never_joins(runs):
 def refused(runs):
     """Impossible requests start nothing and make no folder."""
     has(runs.leeway("train", runs.job, "--run-dir", runs.run_dir, code=2),
-        "the job's model is external: say which program trains it, as in leeway train JOB -- python3 train.py")
+        "the job's model is external: name the program that trains it, as in leeway train JOB -- python3 train.py")
     has(runs.train(program=["no-such-program"], code=1), "leeway: -- no-such-program: there is no such program in the PATH")
     has(runs.train(program=["./job.yaml"], code=1), "leeway: -- ./job.yaml: there is no such program, or it cannot be")
     has(runs.leeway("train", SOURCE / "config/jobs/quickstart.yaml", "--", "true", code=2),
@@ -235,7 +235,7 @@ def refused(runs):
     has(plan, "# synchronous, gradient exchange, server with the program's own optimizer\n",
         "Model: external; its tensors come with the program", "Length: 30 steps an epoch, 200 steps and 200 exchanges")
     has(runs.leeway("plan", runs.job, "--model", code=1),
-        "job.yaml:5:15: model.type: the job's model is external: only its own program can compute it")
+        "job.yaml:5:15: model.type: the job's model is external: only the job's own program can compute it")
     has(runs.leeway("doctor", runs.job, code=1), "model.type: the job's model is external")
     assert not runs.run_dir.exists()
 
@@ -248,7 +248,7 @@ def by_hand(runs):
         other = subprocess.run([BIN / "leeway-worker", "--coordinator", coordinator, "--rank", "0"], timeout=60,
                                capture_output=True, text=True)
         assert other.returncode == 3, other
-        has(other.stdout + other.stderr, "only its own program can compute it, not leeway-worker")
+        has(other.stdout + other.stderr, "only the job's own program can compute it, and leeway-worker cannot")
         place = {**os.environ, "LEEWAY_COORDINATOR": coordinator, "LEEWAY_RUN_DIR": str(runs.run_dir),
                  "LEEWAY_TOKEN": "none-is-asked-for-here", "OMP_NUM_THREADS": "1"}
         processes += [subprocess.Popen(PROGRAM, env={**place, "LEEWAY_RANK": str(rank)}) for rank in range(2)]

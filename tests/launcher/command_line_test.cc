@@ -213,7 +213,7 @@ TEST_CASE("init writes a job that trains on the files, from any folder, and over
   CHECK(written.data().train().csv().files(0) == digits);
   CHECK(written.model().loss() == v1::LOSS_SOFTMAX_CROSS_ENTROPY);
   CHECK_FALSE(ReadsDataFolder(written));
-  CHECK_THAT(Told(2, init), Catch::Contains("first.yaml is there already"));
+  CHECK_THAT(Told(2, init), Catch::Contains("first.yaml already exists"));
   REQUIRE(WriteFileAtomically(folder / "people.csv", "age,bought\n31,yes\n45,no\n27,yes\n").ok());
   const std::string people = folder / "people.csv", other = folder / "people.yaml";
   REQUIRE(Run({"init", people.c_str(), "--label", "bought", "-o", other.c_str()}) == 0);

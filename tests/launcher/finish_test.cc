@@ -136,7 +136,8 @@ TEST_CASE("How a run ended is what its coordinator has on record, then what the 
     const char* state;
     const char* message;
   };
-  const char* kSilent = "the job's processes have ended, and its coordinator.json does not say how";
+  const char* kSilent =
+      "the job's processes have ended, but coordinator.json does not say how the job ended";
   const Case cases[] = {
       // A job that finished without a checkpoint counts as failed, which is a different case.
       {v1::JOB_FAILED, "", false, "failed", "the coordinator's word"},

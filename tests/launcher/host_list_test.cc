@@ -26,9 +26,9 @@ TEST_CASE("Hosts have names, numbers of workers and, where they are said, addres
 }
 
 TEST_CASE("What is no list of hosts is refused, with what to write") {
-  CHECK_THAT(Refusal("a:2,b:2", 3), Catch::Contains("have 4 workers, and the job has 3") &&
+  CHECK_THAT(Refusal("a:2,b:2", 3), Catch::Contains("have 4 workers, but the job has 3") &&
                                         Catch::Contains("--set workers.count=4"));
-  CHECK_THAT(Refusal("a,b,a", 3), Catch::Contains("a is there twice"));
+  CHECK_THAT(Refusal("a,b,a", 3), Catch::Contains("a is listed twice"));
   for (const char* wrong :
        {"", ":2", "a:", "a:-1", "a:x", "a:2.5", "a:99999999999", "-oProxyCommand=x:1", "a b:1",
         "a'b:1", "a=:1", "=10.0.0.1:1", "a:1,", "a:1,,b:1", "a\n:1"}) {

@@ -226,7 +226,7 @@ TEST_CASE("A file called .csv that is no table is an error with the line, not a 
   RequireError(InspectData(folder.path(), {"d.csv"}), StatusCode::kInvalidArgument, {"d.csv:"});
   folder.Write("e.csv", std::string("text,label\ngood film,pos\nbad film,neg\n"));
   RequireError(InspectData(folder.path(), {"e.csv"}), StatusCode::kInvalidArgument,
-               {"e.csv: 2 columns of text, and none of numbers"});
+               {"e.csv: 2 columns of text and no column of numbers"});
 }
 
 TEST_CASE("What a table holds is printed so that a job reads it, whatever it is") {

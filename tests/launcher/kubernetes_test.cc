@@ -67,7 +67,7 @@ TEST_CASE("names are those that Kubernetes takes") {
   CHECK(CheckHostLabel("--name", std::string(63, 'a')).ok());
   CHECK(CheckHostLabel("--name", std::string(64, 'a')).message() ==
         absl::StrCat("--name ", std::string(64, 'a'),
-                     ": has 64 characters, but may have at most 63: take a shorter one"));
+                     ": has 64 characters, but may have at most 63: use a shorter name"));
   for (const char* good : {"data", "9a.b-c"}) CHECK(CheckObjectName("--x", good).ok());
   for (const char* bad : {"", "a..b", "a.-b", "a b", "a: b", "{a}"}) {
     INFO(bad);
@@ -86,7 +86,7 @@ TEST_CASE("files of a program have names that a ConfigMap takes as keys") {
   }
   CHECK(CheckFileName("--file", std::string(253, 'a')).ok());
   CHECK_THAT(std::string(CheckFileName("--file", std::string(254, 'a')).message()),
-             Catch::Contains("has 254 characters, but may have at most 253: take a shorter one"));
+             Catch::Contains("has 254 characters, but may have at most 253: use a shorter name"));
 }
 
 KubernetesRun RunOf(const std::string& name, absl::string_view shape = "jobset") {
@@ -110,16 +110,17 @@ TEST_CASE("a run's name leaves room for what begins with it, and is no other run
   CHECK(CheckRun(RunOf(std::string(25, 'a'))).ok());
   CHECK_THAT(std::string(CheckRun(RunOf(std::string(26, 'a'))).message()),
              Catch::Contains(
-                 "has 26 characters, but may have at most 25: take a shorter one; names of pods "
+                 "has 26 characters, but may have at most 25: use a shorter name; names of pods "
                  "and labels begin with it"));
   CHECK(CheckRun(RunOf(std::string(40, 'a'), "statefulset")).ok());
   for (const char* end : {"-server", "-worker", "-job", "-program", "-run"}) {
     INFO(end);
-    CHECK(CheckRun(RunOf(absl::StrCat("first", end))).message() ==
-          absl::StrCat(
-              "--name first", end,
-              ": objects of a run first would have this name; choose one that does not end with ",
-              end));
+    CHECK(
+        CheckRun(RunOf(absl::StrCat("first", end))).message() ==
+        absl::StrCat(
+            "--name first", end,
+            ": objects of a run first would have this name; choose a name that does not end with ",
+            end));
   }
 }
 
@@ -145,7 +146,7 @@ TEST_CASE("the names of Secrets leave room for what follows") {
   run.secrets += "a";
   CHECK(CheckRun(run).message() ==
         absl::StrCat("--secrets ", run.secrets,
-                     ": has 243 characters, but may have at most 242: take a shorter one"));
+                     ": has 243 characters, but may have at most 242: use a shorter name"));
 }
 
 TEST_CASE("a program's words reach it as they are") {

@@ -132,8 +132,8 @@ TEST_CASE("The reason names the process, its end and the count") {
         "server 1 crashed with signal 9 (Killed) after 1 restart within 600 s "
         "(servers.max_restarts allows no more)");
   CHECK(policy.OnServerExit(0, Code(kExitReplaced), kNow).reason ==
-        "server 0: another process has its place; the job goes on with that one, which is not "
-        "restarted here");
+        "server 0: another process has taken its place; the job goes on with that process, which "
+        "is not restarted here");
 }
 
 }  // namespace leeway::restart_policy

@@ -66,7 +66,7 @@ TEST_CASE("an external job has a command, and no other one has") {
   CHECK(CheckCommand(External(), {"python3"}).ok());
   CHECK(CheckCommand(other, {}).ok());
   CHECK_THAT(std::string(CheckCommand(External(), {}).message()),
-             Catch::StartsWith("the job's model is external: say which program trains it"));
+             Catch::StartsWith("the job's model is external: name the program that trains it"));
   CHECK_THAT(std::string(CheckCommand(other, {"python3"}).message()),
              Catch::StartsWith("-- python3: the job's model is Leeway's own"));
   CHECK(absl::IsInvalidArgument(CheckCommand(other, {"python3"})));

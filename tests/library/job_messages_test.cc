@@ -51,13 +51,14 @@ TEST_CASE("a program's rates are parts of all trained elements") {
   CHECK((*parts)->at(2).decay == 1);
   CHECK_FALSE((*parts)->at(2).skip);
   for (const auto& [wrong, text] : std::vector<std::pair<std::vector<JobRate>, std::string>>{
-           {{{4, 1}}, "rates[0].end: the last one is 4; there are 9 trained elements"},
-           {{{10, 1}}, "rates[0].end: 10 after 0"},
-           {{{4, 1}, {4, 1}, {9, 1}}, "rates[1].end: 4 after 4"},
-           {{{9, -1}}, "rates[0].factor: -1"},
-           {{{9, NAN}}, "rates[0].factor: nan"},
-           {{{9, INFINITY}}, "rates[0].factor: inf"},
-           {std::vector<JobRate>(kRatesMax + 1), "at most 16384 are allowed; join neighbours"}}) {
+           {{{4, 1}}, "rates[0].end: is 4; the last end must be 9, the number of trained elements"},
+           {{{10, 1}}, "rates[0].end: is 10; it must be above 0"},
+           {{{4, 1}, {4, 1}, {9, 1}}, "rates[1].end: is 4; it must be above 4"},
+           {{{9, -1}}, "rates[0].factor: is -1"},
+           {{{9, NAN}}, "rates[0].factor: is nan"},
+           {{{9, INFINITY}}, "rates[0].factor: is inf"},
+           {std::vector<JobRate>(kRatesMax + 1),
+            "at most 16384 are allowed; join neighbouring parts"}}) {
     const absl::Status status = RatesFrom(wrong, 9).status();
     CHECK(absl::IsInvalidArgument(status));
     CHECK_THAT(std::string(status.message()), Contains(text));

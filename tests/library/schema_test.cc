@@ -79,20 +79,20 @@ TEST_CASE("tensors that are not the job's are named, with what the job has there
   };
   auto tensors = Tensors();
   tensors[0].shape = {4, 3};
-  CHECK(says(tensors).find(
-            "tensor 0 of this worker is 'w' of shape [3, 4], but that of the job is 'w' of "
-            "shape [4, 3]") == 0);
+  CHECK(
+      says(tensors).find("tensor 0 of this worker is 'w' of shape [3, 4], but the job's is 'w' of "
+                         "shape [4, 3]") == 0);
   tensors = Tensors();
   tensors[1].name = "c";
-  CHECK(says(tensors).find(
-            "tensor 1 of this worker is 'b' of shape [4], but that of the job is 'c'") == 0);
+  CHECK(says(tensors).find("tensor 1 of this worker is 'b' of shape [4], but the job's is 'c'") ==
+        0);
   tensors = Tensors();
   tensors.pop_back();
-  CHECK(says(tensors).find("but that of the job is none") != std::string::npos);
+  CHECK(says(tensors).find("but the job's is missing") != std::string::npos);
   tensors = Tensors();
   tensors.push_back({.name = "more", .shape = {}, .averaged = true});
   CHECK(says(tensors).find(
-            "tensor 3 of this worker is none, but that of the job is 'more' of shape []") == 0);
+            "tensor 3 of this worker is missing, but the job's is 'more' of shape []") == 0);
 }
 
 }  // namespace

@@ -129,9 +129,9 @@ def apart_refused():
         started(job, script_of(2), (0,))
         started(job, script_of(3), (1,))
         job.wait(codes=(1, 3), servers=False)
-        check(re.search(r"workers \d and \d update different tensors: worker \d updates .*generator.*, worker \d leaves it out; "
+        check(re.search(r"workers \d and \d update different tensors: worker \d updates .*generator.*, but worker \d leaves it out; "
                         ".*Several optimizers", job.said(0) + job.said(1)), "different steps are refused by name")
-    for more, text in (("compression: {contributions: {type: int8}}", "compression.contributions keeps what it loses"),
+    for more, text in (("compression: {contributions: {type: int8}}", "compression.contributions keeps what is lost"),
                        ("update: {type: adam, learning_rate: 0.02, beta1: 0.5, weight_decay: 0.01}",
                         "steps_by_element: true.*make them equal"),):
         with job_of(yaml_of(more)) as job:
@@ -141,7 +141,7 @@ def apart_refused():
     with job_of(yaml_of(exchange="{type: gradient, max_norm: 1}")) as job:
         started(job, script_of(1))
         job.wait(codes=(1, 3), servers=False)
-        check("exchange.max_norm and exchange.on_bad_gradient judge it as a whole" in job.said(0) + job.said(1),
+        check("exchange.max_norm and exchange.on_bad_gradient need the whole gradient" in job.said(0) + job.said(1),
               "max_norm: refused by name")
 
 

@@ -186,10 +186,10 @@ def never_asks():
     with job_of(leased_yaml(workers=1)) as job:
         job.start_worker(0, OWN_LOOP)
         job.wait(codes=(3,), servers=False)
-        check("take them from leeway_next_batch, in Python from job.batches" in job.said(0), "a loop of its own is refused")
+        check("take the batches from leeway_next_batch, or in Python from job.batches" in job.said(0), "a loop of its own is refused")
     need_torch()
     given = "for rows, pids in passes(job.batches(loader)):"
-    for loop, text in ((given, "this clock has not asked for one"),
+    for loop, text in ((given, "this clock has not asked for a batch"),
                        ("for rows, pids in job.over(loader):", "take them from job.batches")):
         script = TORCH.replace(given, loop)
         again = "        optimizer.step()\n        model(rows).sum().backward()\n        optimizer.step()\n"

@@ -163,15 +163,15 @@ class Calls(unittest.TestCase):
             program.gives(MISUSE, "may be called between two clocks, not while a clock runs", name, *arguments)
         for first, count in ((0, TOTAL + 1), (TOTAL, 1), (TOTAL + 1, 0), (HUGE, 2), (2, HUGE), (HUGE, HUGE)):
             for name, more in (("wait", (1,)), ("final", ())):
-                program.gives(INVALID_ARGUMENT, f"{count} elements? from {first} on: the model has {TOTAL}", name, first, count,
+                program.gives(INVALID_ARGUMENT, f"{count} elements? from element {first} are not all in the model, which has {TOTAL}", name, first, count,
                               *more)
-        program.gives(INVALID_ARGUMENT, "a contribution needs examples", "examples", 0)
+        program.gives(INVALID_ARGUMENT, "a contribution must have at least one example", "examples", 0)
         program.gives(MISUSE, "rates is null", "rates", None, 1)
-        for text, parts in ((r"rates\[0\].end: the last one is 1499; there are 1500 trained elements", [(TOTAL - 1, 1)]),
-                            (r"rates\[1\].end: 1501 after 9", [(9, 1), (TOTAL + 1, 1)]),
-                            (r"rates\[1\].factor: -2", [(9, 1), (TOTAL, -2)])):
+        for text, parts in ((r"rates\[0\].end: is 1499; the last end must be 1500, the number of trained elements", [(TOTAL - 1, 1)]),
+                            (r"rates\[1\].end: is 1501; it must be above 9", [(9, 1), (TOTAL + 1, 1)]),
+                            (r"rates\[1\].factor: is -2", [(9, 1), (TOTAL, -2)])):
             program.gives(INVALID_ARGUMENT, text, "rates", rates_of(*parts), len(parts))
-        program.gives(MISUSE, "not leased .*they follow from seed, clock and rank", "next_batch", 1,
+        program.gives(MISUSE, "does not lease batches .*from the seed, the clock and its rank", "next_batch", 1,
                       ctypes.byref(ctypes.c_uint64()))
         count = ctypes.c_size_t(7)
         program.works("upcoming_batches", None, 0, ctypes.byref(count))
@@ -242,7 +242,7 @@ class Calls(unittest.TestCase):
         program.vector("contribution")[:] = [1] * TOTAL
         program.works("rates", rates_of((TOTAL, 0.5)), 1)
         program.works("final", 0, 500)
-        program.gives(MISUSE, "are final already; give the rates before the first of them", "rates", rates_of((TOTAL, 2)), 1)
+        program.gives(MISUSE, "are already final; give the rates before the first call", "rates", rates_of((TOTAL, 2)), 1)
         program.works("end", report(), 20)
         program.begin(1)
         self.assertEqual(set(program.vector("weights")), {-RATE * 0.5})
@@ -267,7 +267,7 @@ class Calls(unittest.TestCase):
         given = []
         while library.leeway_begin(program.handle, 20, None) == OK:
             program.works("wait", 0, TOTAL, 20)
-            program.gives(MISUSE, "leases its batches .* this clock has not asked for one", "end", report(), 20)
+            program.gives(MISUSE, "leases its batches .* this clock has not asked for a batch", "end", report(), 20)
             steps = 0
             while steps < 7:
                 program.works("upcoming_batches", upcoming, 3, ctypes.byref(count))
@@ -288,7 +288,7 @@ class Calls(unittest.TestCase):
 
     def test_reading_weights_of_one_s_own(self):
         program = self.start("{type: delta, local_steps: 1}", "update: {type: sgd, learning_rate: 1}")
-        program.gives(MISUSE, "weights of a delta or elastic exchange are the worker's", "read_again", 20,
+        program.gives(MISUSE, "in a delta or elastic exchange the weights are the worker's own", "read_again", 20,
                       ctypes.byref(ctypes.c_void_p()))
         program.works("leave", FAILED, b"", 20)
 
@@ -296,7 +296,7 @@ class Calls(unittest.TestCase):
         program = self.start("{type: delta, local_steps: 1}", "update: {type: sgd, learning_rate: 1}")
         program.begin(0)
         self.assertIsNone(program.vector("contribution"))
-        program.gives(MISUSE, "not a gradient exchange", "final", 0, TOTAL)
+        program.gives(MISUSE, "only a gradient exchange takes final elements", "final", 0, TOTAL)
         program.works("leave", FAILED, b"", 20)
 
 

@@ -111,7 +111,7 @@ def data():
         check(f"--data {folder}/data" in said or f"--data {SOURCE}/data" in said, f"it says which data folder it is:\n{said}")
         done = subprocess.run([BIN / "leeway", "data", "none.csv"], cwd=folder, capture_output=True, text=True, check=False)
         check(done.returncode == 2 or done.returncode == 1, f"a file that is nowhere: status {done.returncode}")
-        check("none.csv: no such file, neither from" in done.stderr and "given by" not in done.stderr, done.stderr.strip())
+        check("none.csv: not found, in the current folder or in" in done.stderr and "given by" not in done.stderr, done.stderr.strip())
 
 
 CASES = {"page-four-lines": four_lines, "page-numpy": numpy, "page-client": client, "page-data": data}

@@ -181,12 +181,12 @@ class Apart(unittest.TestCase):
 
         def writes(model, optimizers, given):
             in_turn(model, optimizers, given, after=lambda _: model.first.weight.data.clamp_(-0.1, 0.1))
-        self.refused("parameter first.weight: the script has changed it", body=writes)
+        self.refused("parameter first.weight: the script has changed its values", body=writes)
 
         def moves_betas(model, optimizers, given):
             in_turn(model, optimizers, given, after=lambda _: optimizers[1].param_groups[0].update(betas=(0.5, 0.5)))
         self.refused("the optimizer has changed since join: betas of param group 1", body=moves_betas, kind=leeway.InvalidArgument)
-        self.refused("has left and|on the servers, and what a script does", body=lambda model, optimizers, _:
+        self.refused("has left and|on the servers, so a change by the script", body=lambda model, optimizers, _:
                      optimizers[1].load_state_dict(optimizers[1].state_dict()))
 
     def test_what_one_rule_cannot_be(self):

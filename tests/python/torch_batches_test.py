@@ -272,9 +272,9 @@ class Refused(unittest.TestCase):
                 r"a batch sampler of its own \(Buckets\)": {"batch_sampler": Buckets(RandomSampler(dataset), 8, False)},
                 r"a batch sampler of its own \(list\)": {"batch_sampler": [[0, 1], [2, 3]]},
                 r"single examples": {"batch_size": None},
-                r"RandomSampler takes 8 of 40 examples, and the dataset has 40":
+                r"RandomSampler takes 8 of 40 examples, but the dataset has 40":
                     {"sampler": RandomSampler(dataset, num_samples=8), "batch_size": 8},
-                r"SequentialSampler takes 10 of 10 examples, and the dataset has 40":
+                r"SequentialSampler takes 10 of 10 examples, but the dataset has 40":
                     {"sampler": SequentialSampler(range(10)), "batch_size": 8},
                 r"RandomSampler takes 50 of 50": {"sampler": RandomSampler(range(50)), "batch_size": 8},
                 r"of its own \(Mine\)": {"sampler": Mine(dataset), "batch_size": 8},

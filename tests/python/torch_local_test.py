@@ -156,7 +156,7 @@ class Local(unittest.TestCase):
         job = join(second, optimizers, {**options, "state": job._session.saved[-1]})
         train(second, optimizers, job.over(batches[4:]))
         close(second, whole, 0)
-        with self.assertRaisesRegex(leeway.InvalidArgument, "'AdamW,SGD', and this is SGD"):
+        with self.assertRaisesRegex(leeway.InvalidArgument, "'AdamW,SGD', but this is SGD"):
             third = with_norm()
             join(third, torch.optim.SGD(third.parameters(), lr=0.1), {**options, "state": job._session.saved[-1]})
 
@@ -194,7 +194,7 @@ class Local(unittest.TestCase):
         plain(model, optimizer, job.over([data(4)]))
         saved = job._session.saved[-1]
         other = mlp()
-        with self.assertRaisesRegex(leeway.InvalidArgument, "'AdamW', and this is SGD. Resume with the model"):
+        with self.assertRaisesRegex(leeway.InvalidArgument, "'AdamW', but this is SGD. Resume with the model"):
             join(other, torch.optim.SGD(other.parameters(), lr=0.1), {**options, "state": saved})
         for width, text in ((4, r"exp_avg of 0.weight with the shape \(5, 6\)"), (5, "parameter 2.weight, which no optimizer")):
             other = nn.Sequential(nn.Linear(6, width))

@@ -41,7 +41,7 @@ class Join(unittest.TestCase):
         self.refused("0.weight has no shape yet", model, sgd(model))
 
     def test_other_parameters(self):
-        self.refused(r"parameter 0 of the optimizer's group 0.*\(5, 6\).*not the model's", mlp(), sgd(mlp(2)))
+        self.refused(r"parameter 0 of the optimizer's group 0.*\(5, 6\).*does not belong to the model", mlp(), sgd(mlp(2)))
 
     def test_no_parameters(self):
         model = mlp()
@@ -53,13 +53,13 @@ class Join(unittest.TestCase):
         model = mlp()
         halves = [torch.optim.SGD(part.parameters(), lr=0.1, momentum=momentum) for part, momentum in ((model[0], 0), (model[2:], 0.9))]
         self.refused("group 0 of optimizer 1 .SGD. differs from optimizer 0 .SGD. in momentum, nesterov.*delta", model, halves)
-        self.refused(r"parameter 0 of the optimizer's group 0.*another optimizer's, too: give each", model, [sgd(model), *halves])
-        self.refused("is empty, or has one twice", model, [halves[0]] * 2)
-        self.refused("is empty, or has one twice", model, [])
+        self.refused(r"parameter 0 of the optimizer's group 0.*also belongs to another optimizer: give each", model, [sgd(model), *halves])
+        self.refused("is empty, or has an optimizer twice", model, [halves[0]] * 2)
+        self.refused("is empty, or has an optimizer twice", model, [])
         self.refused("the optimizer is a Linear.*or a list", model, [halves[0], model[0]])
         job = join(model, sgd(model))
-        self.refused("has joined a job already, which is not over", model, sgd(model), leeway.Misuse)
-        self.refused("or a part of it, has joined", model[0], sgd(model[0]), leeway.Misuse)
+        self.refused("has already joined a job that is not over", model, sgd(model), leeway.Misuse)
+        self.refused("or a part of it, has already joined", model[0], sgd(model[0]), leeway.Misuse)
         self.assertIsNone(job.ended)
 
     def test_overlap(self):
@@ -73,7 +73,7 @@ class Join(unittest.TestCase):
         model = mlp()
         optimizer = sgd(model, momentum=0.9)
         step(model, optimizer)
-        self.refused("has a state already", model, optimizer)
+        self.refused("already has a state", model, optimizer)
 
 
 class Optimizers(unittest.TestCase):
@@ -101,7 +101,7 @@ class Optimizers(unittest.TestCase):
                 "group 1 differs from group 0 in momentum": lambda m: optim.SGD(
                     [{"params": list(m[0].parameters()), "momentum": 0.9}, {"params": list(m[2].parameters()),
                                                                            "momentum": 0.5}], lr=0.1),
-                "is 0.0: it must be above 0 in one group.*let a scheduler": lambda m: optim.SGD(m.parameters(), lr=0.0)}.items():
+                "is 0.0: it must be above 0 in at least one group.*let a scheduler": lambda m: optim.SGD(m.parameters(), lr=0.0)}.items():
             self.refused(text, make)
 
     def test_unknown_keys(self):
@@ -196,14 +196,14 @@ class Steps(unittest.TestCase):
             self.kept = [model[2].weight.data]
             step(model, optimizer)
             write(model)
-            with self.assertRaisesRegex(leeway.Misuse, "parameter 2.weight: the script has changed it.*before join.*delta"):
+            with self.assertRaisesRegex(leeway.Misuse, "parameter 2.weight: the script has changed its values.*before join.*delta"):
                 step(model, optimizer)
         self.assertEqual(job.clock, 2, "nothing was sent")
 
     def test_an_optimizer_that_join_did_not_get_steps(self):
         model, optimizer, _ = self.joined()
         step(model, optimizer)
-        with self.assertRaisesRegex(leeway.Misuse, "the script has changed it .*an optimizer that join did not get"):
+        with self.assertRaisesRegex(leeway.Misuse, "the script has changed its values .*an optimizer that was not given to join"):
             sgd(model).step()
             step(model, optimizer)
 
@@ -283,7 +283,7 @@ class Steps(unittest.TestCase):
             for session in ({"exchange": "delta"}, self.UPDATE):
                 model, other = loaded(kept)
                 join(model, other, session)
-                with self.assertRaisesRegex(leeway.InvalidArgument, "rank 0: .*has no moments. Go on with that run.*anew"):
+                with self.assertRaisesRegex(leeway.InvalidArgument, "rank 0: .*has no moments. Continue that run.*new moments"):
                     step(model, other)
             model, other = loaded(kept)
             with self.assertRaisesRegex(leeway.InvalidArgument, "has no moments"):
@@ -366,7 +366,7 @@ class Steps(unittest.TestCase):
             if puts_back:
                 step(model, optimizer, 3)
                 continue
-            with self.assertRaisesRegex(leeway.InvalidArgument, "parameter 0.bias: the script has changed it"):
+            with self.assertRaisesRegex(leeway.InvalidArgument, "parameter 0.bias: the script has changed its values"):
                 step(model, optimizer, 2)
             self.assertEqual(job.clock, 0)
 
@@ -388,7 +388,7 @@ class Steps(unittest.TestCase):
 
         def longer(model):
             model.add_module("5", nn.Linear(3, 3))
-        for text, change in (("4.weight: it is another tensor", replaced), ("5.weight: it is new", longer),
+        for text, change in (("4.weight: it is not the same tensor", replaced), ("5.weight: it is new", longer),
                              ("4.weight: it is no longer there", lambda m: m.__delitem__(4)),
                              ("mean: it is new", lambda m: m.register_buffer("mean", torch.zeros(3)))):
             for exchange in ("gradient", "delta"):

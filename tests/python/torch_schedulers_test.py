@@ -78,7 +78,7 @@ class Kept(unittest.TestCase):
             plain(model, optimizer, job.over([data(4)]))
             self.assertEqual(len(job._session.saved), saved)
         with self.assertRaisesRegex(leeway.InvalidArgument, "at clock 3, and no checkpoint has the state of its scheduler.*every.*"
-                                    "ended this worker's life before is further up in its log .logs/worker-0.log"):
+                                    "this worker's previous process ended is further up in its log .logs/worker-0.log"):
             self.rates(self.SCHEDULERS["steps"], {"exchange": "gradient", "steps_per_clock": 1, "first": 3})
 
     def test_a_scheduler_steps_where_there_is_no_batch(self):
@@ -163,7 +163,7 @@ class Kept(unittest.TestCase):
 
     def test_the_state_of_another_scheduler(self):
         _, session = self.rates(self.SCHEDULERS["cosine"], {}, clocks=1)
-        with self.assertRaisesRegex(leeway.InvalidArgument, "rank 0: .*'CosineAnnealingLR', and this is MultiStepLR"):
+        with self.assertRaisesRegex(leeway.InvalidArgument, "rank 0: .*'CosineAnnealingLR', but this is MultiStepLR"):
             self.rates(self.SCHEDULERS["steps"], {"state": session.saved[-1], "first": 1})
 
 
@@ -195,12 +195,12 @@ class Rates(unittest.TestCase):
         gives its own reason."""
         for make, has_schedule, remedy in (
                 (sgd, True, "remove its `schedule`"),
-                (lambda model: sgd(model, maximize=True), False, "by `update.schedule`.*maximize has no counterpart.*delta"),
+                (lambda model: sgd(model, maximize=True), False, "with `update.schedule`.*maximize has no counterpart.*delta"),
                 (lambda model: torch.optim.RMSprop(model.parameters(), lr=0.1), True,
-                 "by `update.schedule`.*no rule for torch.optim.rmsprop.RMSprop.*AdamW.*delta")):
+                 "with `update.schedule`.*no rule for torch.optim.rmsprop.RMSprop.*AdamW.*delta")):
             model, optimizer, _ = self.joined(make, has_schedule=has_schedule, update={"type": "sgd", "learning_rate": 0.1})
             optimizer.param_groups[0]["lr"] = 0.05
-            with self.assertRaisesRegex(leeway.InvalidArgument, "rank 0: .*lr of param group 0 is 0.05, and was 0.1.*" + remedy):
+            with self.assertRaisesRegex(leeway.InvalidArgument, "rank 0: .*lr of param group 0 is 0.05, but was 0.1.*" + remedy):
                 step(model, optimizer)
 
     def test_a_rate_that_is_none(self):

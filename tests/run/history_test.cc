@@ -104,7 +104,7 @@ TEST_CASE("A last line that was cut short is passed over, any other that is none
   const RunHistory bad = ParseHistory("{\"event\":\"step\"}\nnonsense\n[]\n{\"event\":\"step\"}\n");
   CHECK(bad.steps.size() == 2);
   CHECK(bad.lines_skipped == 2);
-  CHECK(absl::StartsWith(bad.Gaps(), "2 lines are skipped"));
+  CHECK(absl::StartsWith(bad.Gaps(), "2 unreadable lines are skipped"));
   CHECK(absl::StrContains(bad.Gaps(), "line 2: "));
 }
 

@@ -27,7 +27,7 @@ TEST_CASE("Of a log without its beginning the rate is that of what it has") {
   const RunSummary part = summary(ParseHistory(text));
   REQUIRE(part.warnings.size() == 1);
   CHECK_THAT(part.warnings[0], Catch::StartsWith("metrics.jsonl: "));
-  CHECK_THAT(part.warnings[0], Catch::Contains("it begins at clock 40"));
+  CHECK_THAT(part.warnings[0], Catch::Contains("the log begins at clock 40"));
   CHECK(part.steps == 80);
   CHECK(part.examples == 2 * 960);
   CHECK(part.samples_per_second == Approx(192));
@@ -90,7 +90,7 @@ TEST_CASE("What is no summary is an error that names the file") {
     const auto read = ParseSummary(text, "run/summary.json");
     REQUIRE_FALSE(read.ok());
     CHECK_THAT(std::string(read.status().message()),
-               Catch::StartsWith("run/summary.json: damaged, and not used: ") &&
+               Catch::StartsWith("run/summary.json is damaged and not used: ") &&
                    !Catch::Contains("json.exception") && !Catch::Contains("\xff"));
   }
 }
@@ -114,7 +114,7 @@ TEST_CASE("A summary that lacks a key, or has a value that cannot be, is not hal
     const bool newer = key == "overflowed_steps" || key == "replaced_pictures" ||
                        key == "went_back" || key == "clocks_again";
     CHECK(error(without) ==
-          (newer ? "" : "summary.json: damaged, and not used: '" + key + "' is missing"));
+          (newer ? "" : "summary.json is damaged and not used: '" + key + "' is missing"));
     for (const nlohmann::json& absurd :
          {nlohmann::json(-1), nlohmann::json({{"a", 1}}), nlohmann::json({-1}),
           nlohmann::json({{{"rank", "x"}}}), nlohmann::json(1e300)}) {
@@ -122,13 +122,13 @@ TEST_CASE("A summary that lacks a key, or has a value that cannot be, is not hal
       if (absurd.is_number() && (key == "test_loss" || absurd > 0)) continue;
       auto wrong = good;
       wrong[key] = absurd;
-      CHECK_THAT(error(wrong), Catch::StartsWith("summary.json: damaged, and not used: '"));
+      CHECK_THAT(error(wrong), Catch::StartsWith("summary.json is damaged and not used: '"));
     }
   }
   auto wrong = good;
   wrong["test_accuracy"] = 7;
   CHECK(error(wrong) ==
-        "summary.json: damaged, and not used: 'test_accuracy' is 7, which is out of range");
+        "summary.json is damaged and not used: 'test_accuracy' is 7, which is out of range");
   wrong = good;
   wrong["state"] = "finishd";
   CHECK_THAT(error(wrong), Catch::Contains("'state' is not finished, stopped or failed"));

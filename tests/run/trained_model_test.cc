@@ -70,7 +70,7 @@ TEST_CASE("An older model than the newest is told of, and refused where a checkp
       REQUIRE(ExportNewest(run.path(), summary).ok());
       CHECK(summary.clock == 5);
       REQUIRE(summary.warnings.size() == 1);
-      CHECK_THAT(summary.warnings[0], Catch::Contains("older one at clock 5"));
+      CHECK_THAT(summary.warnings[0], Catch::Contains("older checkpoint at clock 5"));
     }
   }
 }
@@ -125,7 +125,7 @@ TEST_CASE("A run that nobody watches has its model and its summary") {
   CHECK(summary->state == "finished");
   // This run has no line of metrics.
   REQUIRE(summary->warnings.size() == 1);
-  CHECK_THAT(summary->warnings[0], Catch::Contains("none of the run's steps"));
+  CHECK_THAT(summary->warnings[0], Catch::Contains("no steps of this run"));
   CHECK(summary->steps == 15);
   CHECK(summary->worker_steps == std::vector<uint64_t>{5, 5, 5});
 }

@@ -73,7 +73,7 @@ MODELS = {
                                "at least 1"),
     "a recompute within another": (
         pictures("{recompute: {layers: [{relu: {}}, {repeat: {times: 2, layers: [{recompute: {layers: [{relu: {}}]}}]}}]}}",
-                 DENSE), "model.layers.0.recompute.layers.1.repeat.layers.0", "within another one", "remove one of the two"),
+                 DENSE), "model.layers.0.recompute.layers.1.repeat.layers.0", "inside another recompute", "remove one of the two"),
     "more layers than there may be": (
         pictures("{repeat: {times: 1000, layers: [{repeat: {times: 1000, layers: [{relu: {}}]}}]}}", DENSE),
         "model.layers", "10000"),
@@ -95,7 +95,7 @@ MODELS = {
     "an unknown kind": (pictures("{convolution: {filters: 3}}", DENSE), "model.layers.0.convolution", "unknown key"),
     "two kinds in one layer": (pictures("{relu: {}, tanh: {}}", DENSE), "model.layers.0", "tanh"),
     "a name twice": (pictures("{name: a, relu: {}}", "{name: a, tanh: {}}", DENSE), "model.layers.1.name",
-                     "already that of model.layers.0"),
+                     "already used by model.layers.0"),
     "a name that would be a path": (pictures("{name: ../x, relu: {}}", DENSE), "model.layers.0.name", "letters"),
     "a model larger than may be": (pictures("{dense: {units: 10000000}}", "{dense: {units: 10000000}}", DENSE),
                                    "model.layers.1", "limit"),
@@ -123,13 +123,13 @@ MODELS = {
     "an embedding that is no first layer": (text("{relu: {}}", "{embedding: {vocabulary: 9, width: 4}}", HEAD),
                                             "model.layers.1", "first layer"),
     "a tie to nothing": (text("{embedding: {vocabulary: 9, width: 4}}", "{tied_dense: {embedding: wte}}"),
-                         "model.layers.1", "no embedding before it is named 'wte'"),
+                         "model.layers.1", "no earlier embedding has the name 'wte'"),
     "a tie to a layer that comes later": (
         text("{tied_dense: {embedding: wte}}", "{name: wte, embedding: {vocabulary: 9, width: 4}}"), "model.layers.0",
-        "no embedding before it"),
+        "no earlier embedding"),
     "a tie of another width": (
         text("{name: wte, embedding: {vocabulary: 9, width: 4}}", "{dense: {units: 3, pointwise: true}}",
-             "{tied_dense: {embedding: wte}}"), "model.layers.2", "3 channels", "rows of 4"),
+             "{tied_dense: {embedding: wte}}"), "model.layers.2", "3 channels", "row of the embedding has 4 values"),
     "text with a squared loss": ({**text("{embedding: {vocabulary: 9, width: 4}}", "{dense: {units: 1}}"),
                                   "loss": "squared"}, "softmax_cross_entropy"),
     "text that is mixed": ({**text("{embedding: {vocabulary: 9, width: 4}}", HEAD), "data": "augment: {mixup: 0.2}"},

@@ -70,7 +70,7 @@ def used_again():
     runs.check(summary["steps"] == 40 and summary["state"] == "finished", "the new run is all there is")
     runs.check((run.dir / "mine.txt").read_text() == "a user's", "what is not a run's stays")
     refused = leeway("train", run.job, "--run-dir", run.dir, "--data", run.data)
-    runs.check(refused.returncode != 0 and "holds a run already" in refused.stderr, refused.stderr)
+    runs.check(refused.returncode != 0 and "already has a run" in refused.stderr, refused.stderr)
     run.clean()
 
 
@@ -81,7 +81,7 @@ def stop_in_the_past():
         first = run.train()
         for stop in ("stop={clocks: 10}", "stop={epochs: 0.1}"):
             said = leeway("train", "--resume", "--run-dir", run.dir, "--data", run.data, "--set", stop)
-            runs.check(said.returncode == 2 and "is in the past" in said.stderr, f"{mode}, {stop}: {said.stderr}")
+            runs.check(said.returncode == 2 and "Set a later stop" in said.stderr, f"{mode}, {stop}: {said.stderr}")
         runs.check(run.train(resume=True)["weights_sha256"] == first["weights_sha256"], f"{mode}: resumed as it was")
         if mode == "sync":
             runs.check(run.train(resume=True, more=["stop={clocks: 30}"])["steps"] == 60, "a later stop is taken")
@@ -167,11 +167,11 @@ def lost_checkpoints():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         before = {p: p.read_bytes() for p in run.dir.iterdir() if p.is_file()}
         said = leeway("train", "--resume", "--run-dir", run.dir, "--data", run.data)
-        runs.check(said.returncode == runs.PERMANENT and "restore one, or begin anew in another" in said.stderr,
+        runs.check(said.returncode == runs.PERMANENT and "restore a checkpoint, or begin a new run in another" in said.stderr,
                    f"without {lose}: {said.returncode} {said.stderr}")
         runs.check(before == {p: p.read_bytes() for p in run.dir.iterdir() if p.is_file()}, "all files are as they were")
         anew = leeway("train", run.job, "--run-dir", run.dir, "--data", run.data)
-        runs.check(anew.returncode != 0 and "holds a run already" in anew.stderr, f"without {lose}: {anew.stderr}")
+        runs.check(anew.returncode != 0 and "already has a run" in anew.stderr, f"without {lose}: {anew.stderr}")
         run.clean()
     run = digits(["stop={clocks: 100000}", "workers.emulate={step_milliseconds: 20}", "checkpoint={every: {clocks: 5}}"])
     run.start()

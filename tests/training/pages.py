@@ -24,7 +24,7 @@ OURSELVES = "./run-tests"
 TREE = ["config", "data", "quickstart", "scripts", "CMakePresets.json"]
 YAML_PAGES = ["guide", "algorithms", "models", "checkpoint", "data", "python"]
 # The page's job names files that are not in the tree: everything else in the job has been read by then.
-ABSENT = re.compile(r"No such file or directory|files of the job are not there")
+ABSENT = re.compile(r"No such file or directory|files of the job are missing")
 
 
 def blocks(page, language=""):

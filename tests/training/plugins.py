@@ -167,7 +167,7 @@ def refused():
         (["update.options.beta=1"], None, ["must be below 1; it is 1"]),
         (["update.rule=sgd"], None, ["update.rule=", "no rule 'sgd'"]),
         ([DELTA[0].replace("beta", "betta"), DELTA[1]], None, ["betta", "unknown option"]),
-        (["model.plugins=[]"], None, ["is a plugin's: name the plugin"]),
+        (["model.plugins=[]"], None, ["comes from a plugin: name the plugin"]),
         (["workers.device=cuda"], None, ["workers.device=", "computes on the CPU: set device: cpu"]),
     ]
     for sets, plugin, words in table:

@@ -26,7 +26,8 @@ absl::StatusOr<Augmenter> Augmenter::Create(const v1::Augment& options, const Im
   }
   if (options.crop_padding() >= std::min(shape.height, shape.width)) {
     return AtKey(absl::InvalidArgumentError(absl::StrCat(
-                     options.crop_padding(), " is not smaller than the side of an image of ",
+                     options.crop_padding(),
+                     " must be less than the height and the width of the images, which are ",
                      DescribeShape(shape))),
                  "data.augment.crop_padding");
   }

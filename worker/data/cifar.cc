@@ -49,7 +49,7 @@ absl::Status ForEachRecord(DataFile& file, const Format& format, const LabelRule
     if (count < record.size()) {
       return BadByte(file, start + count,
                      absl::StrCat("the file ends within a record: ", format.name, " records have ",
-                                  record.size(), " bytes, the last one has ", count));
+                                  record.size(), " bytes, but the last record has ", count));
     }
     RETURN_IF_ERROR(CheckLabelBytes(file, format, start, record));
     absl::StatusOr<float> label = CheckLabel(record[format.chosen], rule);

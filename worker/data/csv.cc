@@ -123,7 +123,7 @@ class CsvParser {
       ++count;
     }
     if (count == columns) return absl::OkStatus();
-    return Bad(absl::StrCat(count, " columns, but the first line has ", columns));
+    return Bad(absl::StrCat("this line has ", count, " columns, but the first line has ", columns));
   }
 
   bool IsMissing(absl::string_view value) const {
@@ -163,10 +163,10 @@ class CsvParser {
   absl::StatusOr<uint32_t> CategoryOf(const CsvColumn& column, absl::string_view value) const {
     const auto found = column.categories.find(value);
     if (found != column.categories.end()) return found->second;
-    return BadColumn(column,
-                     absl::StrCat(Quote(value),
-                                  " is not among the values of the column's categories: add "
-                                  "it to the categories, or to missing if it is a missing value"));
+    return BadColumn(
+        column, absl::StrCat(
+                    Quote(value),
+                    " is not one of the column's categories: add it to categories, or to missing"));
   }
 
   absl::Status AddLabel(const CsvColumn& column, absl::string_view text) {

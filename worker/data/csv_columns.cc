@@ -69,8 +69,8 @@ class ColumnPlanner {
     for (size_t i = 0; i < first_.size(); ++i) {
       if (!first_[i].empty() || plan_.columns[i].role != Role::kFeature) continue;
       return AtKey(Bad(absl::StrCat("column ", i,
-                                    " has no name. pandas writes its index this way: ignore "
-                                    "it with ignore: [\"\"], or name it")),
+                                    " has no name (pandas writes its index in this way): leave the "
+                                    "column out with ignore: [\"\"], or name the column")),
                    "ignore");
     }
     return absl::OkStatus();
@@ -102,9 +102,9 @@ class ColumnPlanner {
     int64_t number = 0;
     if (absl::SimpleAtoi(name, &number)) return FindNumbered(number);
     return Bad(
-        absl::StrCat("columns have numbers, from 0, but ", Quote(name),
-                     " is not a number. If the first line names the columns, give label: NAME, not "
-                     "label_column"));
+        absl::StrCat(Quote(name),
+                     " is not the number of a column (columns are numbered from 0). If the first "
+                     "line names the columns, give label: NAME instead of label_column"));
   }
 
   absl::Status PlanLabel() {
@@ -154,7 +154,7 @@ class ColumnPlanner {
     for (size_t i = 0; i < first_.size(); ++i) {
       plan_.features += plan_.columns[i].features();
       if (plan_.features > kMaxElements) {
-        return Bad(absl::StrCat("more than ", kMaxElements, " features"));
+        return Bad(absl::StrCat("the table has more than ", kMaxElements, " features"));
       }
       if (named()) NameFeatures(i);
     }

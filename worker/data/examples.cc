@@ -40,13 +40,14 @@ absl::Status Examples::Append(Examples other, const std::string& path) {
   if (other.shape != shape || other.values.index() != values.index()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": its examples are ", DescribeShape(other.shape),
-                     ", but those of the files before it are ", DescribeShape(shape)));
+                     ", but the examples of the earlier files are ", DescribeShape(shape)));
   }
   RETURN_IF_ERROR(Annotate(CheckSameColumns(other.columns, columns), path));
   if (negative.has_value() && other.negative.value_or(*negative) != *negative) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": has the labels ", *other.negative, " and 1, but the files before it have ",
-        *negative, " and 1: a logistic loss accepts two labels"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": the labels are ", *other.negative,
+                     " and 1, but the labels of the earlier files are ", *negative,
+                     " and 1: with loss logistic, all files must have the same two labels"));
   }
   if (!negative.has_value()) negative = other.negative;
   const uint64_t value_bytes = std::holds_alternative<std::vector<float>>(values) ? 4 : 1;
@@ -108,13 +109,13 @@ std::string DescribeShape(const ImageShape& shape) {
 absl::Status CheckSize(uint64_t count, uint64_t elements, uint64_t value_bytes,
                        const std::string& path) {
   if (count > kMaxExamples) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(path, ": ", count, " examples, but a source may have ", kMaxExamples));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        path, ": has ", count, " examples, but a source may have at most ", kMaxExamples));
   }
   // The product cannot overflow, because it is at most 2^32 x 2^27 x 2^2.
   if (elements > kMaxElements || count * elements * value_bytes > kMaxDatasetBytes) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(path, ": ", count, " examples of ", elements, " elements are more than the ",
+        absl::StrCat(path, ": ", count, " examples of ", elements, " elements need more than the ",
                      kMaxDatasetBytes, " bytes of memory that a source may use"));
   }
   return absl::OkStatus();

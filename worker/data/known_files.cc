@@ -21,7 +21,7 @@ struct KnownFile {
 #define LIBSVM "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 #define UCI "https://archive.ics.uci.edu/ml/machine-learning-databases/"
 #define CIFAR10_MEMBER "the archive (MD5 c32a1d4ab5d03f1284b67883e8d87530) contains it"
-#define MAY_BE_PACKED "packed by gzip or as it is; MD5 unpacked"
+#define MAY_BE_PACKED "with or without gzip; MD5 without gzip"
 
 constexpr KnownFile kKnownFiles[] = {
     {"mnist/train-images-idx3-ubyte.gz", "MNIST", MNIST "train-images-idx3-ubyte.gz", "",
@@ -39,12 +39,12 @@ constexpr KnownFile kKnownFiles[] = {
     {"cifar10/data_batch_5.bin", "CIFAR-10", CIFAR10, CIFAR10_MEMBER, ""},
     {"cifar10/test_batch.bin", "CIFAR-10", CIFAR10, CIFAR10_MEMBER, ""},
     {"cifar10/data_batch_1.first4000.bin.gz", "a part of CIFAR-10", CIFAR10,
-     CIFAR10_MEMBER " as data_batch_1.bin, of which these are the first 4000 records "
-                    "(head -c 12292000), packed by gzip or as they are; MD5 unpacked",
+     CIFAR10_MEMBER " as data_batch_1.bin; take its first 4000 records "
+                    "(head -c 12292000), with or without gzip; MD5 without gzip",
      "07704ae233cc40e200a600eed4f4e13c"},
     {"cifar10/test_batch.first1000.bin.gz", "a part of CIFAR-10", CIFAR10,
-     CIFAR10_MEMBER " as test_batch.bin, of which these are the first 1000 records "
-                    "(head -c 3073000), packed by gzip or as they are; MD5 unpacked",
+     CIFAR10_MEMBER " as test_batch.bin; take its first 1000 records "
+                    "(head -c 3073000), with or without gzip; MD5 without gzip",
      "371f65da31ad652f5e24b3699a3e6515"},
     {"libsvm/a9a.gz", "a9a", LIBSVM "a9a", MAY_BE_PACKED, "fb3596510d780aaf76a06dc721d49662"},
     {"libsvm/a9a.t.gz", "a9a", LIBSVM "a9a.t", MAY_BE_PACKED, "f0bb16cf1ee3e80ff560e9d132ee647e"},

@@ -21,7 +21,7 @@ absl::StatusOr<std::vector<double>> Spread(const char* name, std::span<const dou
   if (given.size() != shape.channels) {
     return AtKey(absl::InvalidArgumentError(
                      absl::StrCat(given.size(), " numbers for examples of ", DescribeShape(shape),
-                                  "; give one, one for each channel (", shape.channels,
+                                  "; give one number, one for each channel (", shape.channels,
                                   ") or one for each element (", elements, ")")),
                  absl::StrCat("data.normalize.", name));
   }

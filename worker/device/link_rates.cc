@@ -47,7 +47,8 @@ class Link {
 
 absl::StatusOr<LinkRates> MeasureLinkRates(Backend& backend, size_t bytes) {
   if (backend.shares_host_memory()) {
-    return absl::UnimplementedError("the device works in the host's memory");
+    return absl::UnimplementedError(
+        "the device works in the host's memory, so there is no link to measure");
   }
   const size_t floats = bytes / sizeof(float);
   ASSIGN_OR_RETURN(FlatVector up, FlatVector::Twins(backend, FloatBuffer(floats)));

@@ -46,8 +46,9 @@ LayerOr MakeTiedDense(const Layer& embedding, const ImageShape& input) {
     return std::make_unique<TiedDenseLayer>(input, static_cast<uint32_t>(weight.shape[0]));
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "the input has ", input.channels, " channels, but the embedding has rows of ",
-      weight.shape[1], ": put a pointwise dense layer with that many units before it"));
+      "the input has ", input.channels, " channels, but each row of the embedding has ",
+      weight.shape[1], " values: put a pointwise dense layer with ", weight.shape[1],
+      " units before this layer"));
 }
 
 }  // namespace leeway

@@ -97,10 +97,10 @@ class Builder {
   absl::StatusOr<size_t> AppendSegment(const Branch& branch, const std::string& name,
                                        const std::string& key, size_t value) {
     if (segment_.has_value()) {
-      return AtKey(absl::InvalidArgumentError(absl::StrCat(
-                       Described("recompute", name),
-                       ": is within another one, which computes all of its layers again: remove "
-                       "one of the two")),
+      return AtKey(absl::InvalidArgumentError(
+                       absl::StrCat(Described("recompute", name),
+                                    ": is inside another recompute, which already computes all of "
+                                    "its layers again: remove one of the two")),
                    key);
     }
     const size_t begin = graph_.nodes.size();
@@ -170,14 +170,14 @@ class Builder {
       }
     }
     return absl::InvalidArgumentError(
-        absl::StrCat("embedding: no embedding before it is named '", wanted, "'"));
+        absl::StrCat("embedding: no earlier embedding has the name '", wanted, "'"));
   }
 
   absl::StatusOr<size_t> Push(Node node, const ImageShape& shape) {
     const auto [at, fresh] = taken_.emplace(node.name, node.key);
     if (!fresh) {
       return AtKey(absl::InvalidArgumentError(
-                       absl::StrCat("the name '", node.name, "' is already that of ", at->second)),
+                       absl::StrCat("the name '", node.name, "' is already used by ", at->second)),
                    node.key);
     }
     if (graph_.nodes.size() >= kLayersMax) {
@@ -225,7 +225,9 @@ class Builder {
       channels += more.channels;
     }
     if (channels > kMaxExampleElements) {
-      return absl::InvalidArgumentError(absl::StrCat("the branches have ", channels, " channels"));
+      return absl::InvalidArgumentError(absl::StrCat("the branches have ", channels,
+                                                     " channels together; at most ",
+                                                     kMaxExampleElements, " are allowed"));
     }
     all.channels = static_cast<uint32_t>(channels);
     RETURN_IF_ERROR(CheckShape(all, "an output"));

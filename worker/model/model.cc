@@ -88,8 +88,9 @@ absl::Status Model::CheckOtherLabels(const Batch& batch) const {
   if (!mixed_ || batch.other_labels.size() != labels || !(batch.share >= 0 && batch.share <= 1)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a batch of ", batch.size, " examples has ", batch.other_labels.size(),
-        " other labels with a share of ", 1 - batch.share, ", and the model was built for batches ",
-        mixed_ ? "that have one for each label" : "that have none"));
+        " mixup labels with a share of ", 1 - batch.share,
+        mixed_ ? absl::StrCat("; there must be ", labels, " mixup labels, with a share from 0 to 1")
+               : std::string("; this model was built for batches without mixup")));
   }
   return loss_->CheckLabels(batch.other_labels, graph_.scores().channels);
 }

@@ -68,8 +68,8 @@ absl::Status SuggestBf16(const RunnerContext& context, const absl::Status& statu
   if (status.ok() || !ScalesLoss(context.job)) return status;
   return absl::Status(status.code(),
                       absl::StrCat(status.message(),
-                                   "; or workers.precision bf16, which has the range of fp32: the "
-                                   "loss scale of fp16 has fallen to 1"));
+                                   "; or set workers.precision: bf16, which has the range of fp32, "
+                                   "because the loss scale of fp16 has fallen to 1"));
 }
 
 absl::Status CheckLoss(const RunnerContext& context, double loss_sum, float loss_scale) {

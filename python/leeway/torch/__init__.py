@@ -55,8 +55,8 @@ def _check_unjoined(model: nn.Module) -> None:
     job."""
     for job in [job for job in _jobs if job.shares(model)]:
         if job.ended is None:
-            raise Misuse("leeway.torch.join: this model, or a part of it, has joined a job already, which is not over: join once, "
-                         "with all optimizers as a list")
+            raise Misuse("leeway.torch.join: this model, or a part of it, has already joined a job that is not over: "
+                         "join once, with all optimizers as a list")
         job.let_go()
         _jobs.discard(job)
 
@@ -96,7 +96,7 @@ def join(model: nn.Module, optimizer: Union[torch.optim.Optimizer, Sequence[torc
     ending.install()
     optimizers, apart = as_list(optimizer), isinstance(optimizer, (list, tuple))
     if overlap not in OVERLAPS:
-        raise InvalidArgument(f"leeway.torch.join: overlap is {overlap!r}; it is one of {', '.join(OVERLAPS)}")
+        raise InvalidArgument(f"leeway.torch.join: overlap is {overlap!r}; it must be one of {', '.join(OVERLAPS)}")
     _check_unjoined(model)
     if coordinator is None and not has_coordinator():
         if has_left(optimizers):
@@ -134,7 +134,8 @@ def _check_for_gradients(optimizers: list[torch.optim.Optimizer], refusal: Optio
         raise refusal
     for optimizer in optimizers:
         if any(map(_has_stepped, optimizer.state.values())):
-            raise InvalidArgument(f"the optimizer {type(optimizer).__name__} has a state already, and the servers begin without "
-                                  "one: resume the job itself (leeway train --resume), or train with `exchange: {type: delta}`")
+            raise InvalidArgument(f"the optimizer {type(optimizer).__name__} already has a state, but the servers "
+                                  "begin without a state: resume the job itself (leeway train --resume), or train "
+                                  "with `exchange: {type: delta}`")
     if refusal is not None:
         note(f"the job's update is the servers' rule; {type(optimizers[0]).__name__} does not step ({refusal})")

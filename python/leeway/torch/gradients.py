@@ -20,10 +20,11 @@ from ..errors import Misuse
 from .layout import Layout, Place
 
 
-MISSING = ("parameter {}: it has no gradient in this step. PyTorch leaves such a parameter alone; the servers' rule would move it "
-           "by momentum or decay it. If it is never used, freeze it before join (requires_grad_(False)). If it is used in some "
-           "steps, give join the optimizer as a list, [optimizer], whose steps leave such parameters out; or give it zeros "
-           "(parameter.grad = torch.zeros_like(parameter)), where that is meant")
+MISSING = ("parameter {}: it has no gradient in this step. PyTorch leaves such a parameter alone, but the servers' "
+           "rule would move it by momentum or decay. If it is never used, freeze it before join "
+           "(requires_grad_(False)). If it is used in some steps, give join the optimizer as a list, [optimizer], "
+           "whose steps leave such parameters out; or, if that is meant, give it zeros "
+           "(parameter.grad = torch.zeros_like(parameter))")
 
 
 _memcmp = ctypes.CDLL(None).memcmp
@@ -122,9 +123,9 @@ class Gradients:
     def _finished(self, gradient: _Gradient) -> None:
         if gradient.gone:
             raise Misuse(
-                f"parameter {gradient.place.name}: its gradient had left when another backward() added to it: until now "
-                f"{gradient.expected} backward() made a step(). Put all but the last backward() of a step into `with "
-                "job.no_send():`, or join with overlap=\"none\"")
+                f"parameter {gradient.place.name}: its gradient had already left when another backward() added to "
+                f"it: before, a step() had {gradient.expected} backward(). Put all but the last backward() of a step "
+                "into `with job.no_send():`, or join with overlap=\"none\"")
         self._opening(gradient.place.name)
         gradient.fired += 1
         grad = gradient.parameter.grad
@@ -164,8 +165,9 @@ class Gradients:
             if gradient.gone:
                 if gradient.is_changed(view):
                     raise Misuse(
-                        f"parameter {gradient.place.name}: its gradient was changed after it had left, and none was in "
-                        "the first step: join with overlap=\"none\" to change gradients between backward() and step()")
+                        f"parameter {gradient.place.name}: its gradient was changed after it had left; in the first "
+                        "step no gradient was changed: join with overlap=\"none\" to change gradients between "
+                        "backward() and step()")
                 continue
             if grad is None and not gradient.may_miss:
                 raise Misuse(MISSING.format(gradient.place.name))

@@ -13,14 +13,14 @@ import torch
 from ..errors import Misuse
 from .optimizers import ELSEWHERE, MARK, groups_of
 
-HELD = (f"the optimizer's state is on the servers, and what a script does to it counts for nothing. To begin a moment anew, or to "
-        f"read or load one while it trains, {ELSEWHERE}; a job that was stopped goes on with its own (leeway train --resume)")
+HELD = (f"the optimizer's state is on the servers, so a change by the script has no effect. To reset, read or load a "
+        f"moment during training, {ELSEWHERE}. A stopped job continues with its own state (leeway train --resume)")
 
 SAVED = ("leeway: the optimizer's state is on the servers and not in its state_dict. leeway train --resume goes on with it; a new run "
          "that loads this state_dict is refused")
-LOST = ("the optimizer is one whose state was on servers: what it loaded, or was copied from, was saved in a gradient exchange and "
-        "has no moments. Go on with that run (leeway train --resume). If moments are to begin anew, make the optimizer without "
-        "load_state_dict, and load the model alone")
+LOST = ("the optimizer was loaded or copied from an optimizer of a gradient exchange, whose state was on the "
+        "servers, so it has no moments. Continue that run (leeway train --resume). To begin with new moments, make "
+        "the optimizer without load_state_dict, and load only the model")
 
 
 def has_left(optimizers: Iterable[torch.optim.Optimizer]) -> bool:
@@ -80,7 +80,8 @@ class Held:
         """Raises Misuse if the script has replaced an optimizer's state. Called before a clock begins and at step()."""
         for optimizer, _, empty in self._held:
             if optimizer.state is not empty:
-                raise Misuse(f"rank {self._rank}: {type(optimizer).__name__}.state is another one than at join: {HELD}")
+                raise Misuse(f"rank {self._rank}: {type(optimizer).__name__}.state is not the same object as at "
+                             f"join: {HELD}")
 
     def let_go(self) -> None:
         for optimizer, own, _ in self._held:

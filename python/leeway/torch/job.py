@@ -134,7 +134,7 @@ class TorchJob(Loop):
             return
         note(f"rank {self.rank} goes on at clock {self.clock} with a new {type(self._optimizers[0]).__name__}: no checkpoint has "
              "the state of its optimizer and schedulers, so what follows differs from a run without a restart. With "
-             "`checkpoint: {every: ...}` in the job it goes on with them")
+             "`checkpoint: {every: ...}` in the job, a restarted worker goes on with them")
 
     def _wait(self, first: int, count: int) -> None:
         self._measures.waiting(self._session.wait, first, count)
@@ -185,7 +185,7 @@ class TorchJob(Loop):
             self._early_uses.add(name)
             if not self._gradients.learning:
                 raise Misuse(f"rank {self.rank}, parameter {name}: the forward pass used it without calling its module, "
-                             "and did not so in the first step: join without overlap=\"forward\"")
+                             "but did not do so in the first step: join without overlap=\"forward\"")
 
     def _final(self, first: int, count: int) -> None:
         self._tell()

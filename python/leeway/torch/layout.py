@@ -64,7 +64,7 @@ def _refuse(text: str) -> None:
 
 def check_model(model: nn.Module) -> None:
     if not isinstance(model, nn.Module):
-        _refuse(f"the model is a {type(model).__name__}; it is a torch.nn.Module")
+        _refuse(f"the model is a {type(model).__name__}; it must be a torch.nn.Module")
     for name, module in model.named_modules():
         remedy = REFUSED.get(type(module).__name__)
         if remedy:
@@ -73,13 +73,14 @@ def check_model(model: nn.Module) -> None:
         if isinstance(parameter, nn.parameter.UninitializedParameter):
             _refuse(f"parameter {name} has no shape yet (a lazy module): run one batch through the model before join")
         if parameter.dtype != torch.float32:
-            _refuse(f"parameter {name} is {parameter.dtype}; Leeway trains float32: model.float() before join, and "
-                    "torch.autocast for the arithmetic")
+            _refuse(f"parameter {name} is {parameter.dtype}; Leeway trains float32: call model.float() before join, "
+                    "and use torch.autocast for the arithmetic")
         if parameter.device.type != "cpu":
-            _refuse(f"parameter {name} is on {parameter.device}; leeway.torch trains on the CPU: model.cpu() before join")
+            _refuse(f"parameter {name} is on {parameter.device}; leeway.torch trains on the CPU: call model.cpu() "
+                    "before join")
         if parameter.layout != torch.strided or parameter.numel() == 0:
-            _refuse(f"parameter {name} has the layout {parameter.layout} and {parameter.numel()} elements; it is dense, "
-                    "and has some")
+            _refuse(f"parameter {name} has the layout {parameter.layout} and {parameter.numel()} elements; it must "
+                    "be dense and have at least one element")
 
 
 def _kinds(model: nn.Module) -> dict[int, str]:
@@ -118,9 +119,9 @@ def _optimized(optimizers: Sequence[torch.optim.Optimizer], known: set[int]) -> 
             for place, parameter in enumerate(group["params"]):
                 what = f"parameter {place} of the optimizer's group {number}, of the shape {tuple(parameter.shape)},"
                 if id(parameter) not in known:
-                    _refuse(f"{what} is not the model's: make the optimizer of model.parameters()")
+                    _refuse(f"{what} does not belong to the model: make the optimizer from model.parameters()")
                 if found.setdefault(id(parameter), which) != which:
-                    _refuse(f"{what} is another optimizer's, too: give each parameter to one optimizer")
+                    _refuse(f"{what} also belongs to another optimizer: give each parameter to one optimizer")
     return set(found)
 
 

@@ -41,8 +41,8 @@ def _own_choice(loader: DataLoader) -> str:
         return "the loader has a sampler of its own (RandomSampler with replacement)"
     examples = len(loader.dataset)
     if len(sampler) != examples or len(sampler.data_source) != examples:
-        return (f"the loader's {type(sampler).__name__} takes {len(sampler)} of {len(sampler.data_source)} examples, and the "
-                f"dataset has {examples}")
+        return (f"the loader's {type(sampler).__name__} takes {len(sampler)} of {len(sampler.data_source)} examples, "
+                f"but the dataset has {examples}")
     return ""
 
 
@@ -131,9 +131,9 @@ class Loop(ClockedJob):
                 if epoch is None:
                     return
                 if epoch == self._pass and not self._passed:
-                    raise Misuse(f"rank {self.info.rank}, clock {self.clock}: the round of job.epochs() was over before pass "
-                                 f"{epoch} was: go over `job.batches(loader)` or `job.over(loader)` in it, up to the end of "
-                                 "the pass. How much a job trains is its `stop` to say")
+                    raise Misuse(f"rank {self.info.rank}, clock {self.clock}: this round of job.epochs() ended "
+                                 f"before pass {epoch} did: loop over `job.batches(loader)` or `job.over(loader)` in "
+                                 "it, up to the end of the pass. The `stop` of the job says how long it trains")
                 self._pass, self._passed, self._epoch = epoch, False, epoch
                 yield epoch
                 # After the pass the script has changed, for example by a scheduler's step, the state from before the
@@ -157,8 +157,9 @@ class Loop(ClockedJob):
         have no batches left for this worker."""
         if self.ended is not None and self._looped or self._pass is not None and self._passed:
             what = f"pass {self._pass}" if self.ended is None else "the job"
-            raise Misuse(f"rank {self.info.rank}: {what} is over, and another loop over what the job gives has no batch: each round "
-                         "of job.epochs() has one loop. For an evaluation go over the script's own DataLoader")
+            raise Misuse(f"rank {self.info.rank}: {what} is over, so another loop over the job's batches would get "
+                         "no batch: each round of job.epochs() has one loop. For an evaluation, loop over the "
+                         "script's own DataLoader")
         self._looped = True
 
     def _stand(self) -> Optional[int]:
@@ -236,8 +237,8 @@ class Loop(ClockedJob):
         choose its examples by job.rank and, after a restart, by job.clock. A loop over the result of job.batches ends
         with the job."""
         if self.info.batches_per_epoch and not isinstance(loader, (_Batches, _Over)):
-            raise InvalidArgument(f"rank {self.info.rank}: job.over(loader) reads what the loader chooses, and the job leases its "
-                                  "batches (data.assignment): take them from job.batches")
+            raise InvalidArgument(f"rank {self.info.rank}: job.over(loader) reads what the loader chooses, but the "
+                                  "job leases its batches (data.assignment): take them from job.batches")
         return loader if isinstance(loader, _Over) else _Over(self, loader)
 
     def _go_over(self, loader: Iterable[Any]) -> Iterator[Any]:
@@ -306,9 +307,10 @@ class _Batches:
 
     def __iter__(self) -> Iterator[Any]:
         if self._job._pass is None and self._job.ended is None:
-            raise Misuse(f"rank {self._job.info.rank}: the loop over job.batches(...) is not in job.epochs(): each of its rounds "
-                         "is one pass over the data, and the job says how many there are. Write `for epoch in job.epochs():` "
-                         "around it; or, for all passes as one loop, `for batch in job.over(loader):`")
+            raise Misuse(f"rank {self._job.info.rank}: the loop over job.batches(...) is not in job.epochs(): each "
+                         "round of job.epochs() is one pass over the data, and the job says how many passes there "
+                         "are. Write `for epoch in job.epochs():` around it; or, for all passes as one loop, "
+                         "`for batch in job.over(loader):`")
         self._job._begin_loop()
         return self.steps()
 

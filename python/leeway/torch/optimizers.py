@@ -12,7 +12,7 @@ import torch
 
 from ..errors import InvalidArgument
 
-ELSEWHERE = "train with `exchange: {type: delta}` or elastic, where any torch optimizer runs, in the worker"
+ELSEWHERE = "train with `exchange: {type: delta}` or elastic, where any torch optimizer runs in the worker"
 
 
 class Untranslatable(InvalidArgument):
@@ -109,10 +109,10 @@ def as_list(given: Any) -> list[torch.optim.Optimizer]:
     optimizers = list(given) if isinstance(given, (list, tuple)) else [given]
     for optimizer in optimizers:
         if not isinstance(optimizer, torch.optim.Optimizer):
-            raise InvalidArgument(f"leeway.torch.join: the optimizer is a {type(optimizer).__name__}; it is a "
-                                  "torch.optim.Optimizer, or a list of such")
+            raise InvalidArgument(f"leeway.torch.join: the optimizer is a {type(optimizer).__name__}; it must be a "
+                                  "torch.optim.Optimizer, or a list of them")
     if len({id(optimizer) for optimizer in optimizers}) < max(1, len(optimizers)):
-        raise InvalidArgument("leeway.torch.join: the list of optimizers is empty, or has one twice")
+        raise InvalidArgument("leeway.torch.join: the list of optimizers is empty, or has an optimizer twice")
     return optimizers
 
 
@@ -130,8 +130,8 @@ def translate(optimizers: Sequence[torch.optim.Optimizer], apart: bool = False) 
             what = f"param group {number} differs from group 0" if len(optimizers) == 1 else \
                 f"group {number} of optimizer {which} ({type(optimizers[which]).__name__}) differs from optimizer 0 " \
                 f"({type(optimizers[0]).__name__})"
-            raise Untranslatable(f"{what} in {', '.join(differ)}: the servers have one rule, which differs by group and "
-                                 f"optimizer in lr and weight_decay only. Or {ELSEWHERE}")
+            raise Untranslatable(f"{what} in {', '.join(differ)}: the servers have one rule, in which groups and "
+                                 f"optimizers may differ in lr and weight_decay only. Make them equal, or {ELSEWHERE}")
     rates = _rates(optimizers, groups)
     decay = max(float(group["weight_decay"]) for group in groups)
     update = {**updates[0], "learning_rate": max(rates), "weight_decay": decay}
@@ -146,9 +146,9 @@ def _rates(optimizers: Sequence[torch.optim.Optimizer], groups: list[dict]) -> l
     rates = [float(group.get("initial_lr", group["lr"])) for group in groups]
     if max(rates) <= 0:
         names = ", ".join(map(_name, optimizers))
-        raise Untranslatable(f"the learning rate of {names} is {max(rates)}: it must be above 0 in one group at "
-                             "least. To begin at 0, give the optimizer the later rate and let a scheduler, such as LambdaLR, "
-                             "lower it")
+        raise Untranslatable(f"the learning rate of {names} is {max(rates)}: it must be above 0 in at least one "
+                             "group. To begin at 0, give the optimizer the later rate and let a scheduler, such as "
+                             "LambdaLR, lower it")
     return [each or max(rates) for each in rates]
 
 

@@ -20,7 +20,7 @@ Factors = tuple[float, ...]
 #: The keys of a group that a script and its schedulers may change. They change no weight, except through the rate.
 FREE = COMMON - {"lr", "weight_decay", "maximize"} | NOTED
 
-RATES_ONLY = f"Schedulers may move lr only (OneCycleLR and CyclicLR with cycle_momentum=False); {ELSEWHERE}"
+RATES_ONLY = f"Schedulers may change lr only (OneCycleLR and CyclicLR with cycle_momentum=False); {ELSEWHERE}"
 
 
 def _shown(value: Any) -> str:
@@ -30,9 +30,11 @@ def _shown(value: Any) -> str:
 def why_fixed(has_schedule: bool, refusal: Optional[Untranslatable]) -> Optional[str]:
     """Returns why only the job's `update` sets the rate, with what to do, or None if the script sets the rate."""
     if refusal is not None:
-        return f"The job's `update` says the rate: move it by `update.schedule`. The script's optimizer has no say: {refusal}"
+        return ("The job's `update` sets the rate: change it with `update.schedule`. The script's optimizer does not "
+                f"set it: {refusal}")
     if has_schedule:
-        return "The job's `update` says the rate: remove its `schedule`, so that the script's optimizer and schedulers do"
+        return ("The job's `update` sets the rate: remove its `schedule`, so that the script's optimizer and "
+                "schedulers set it")
     return None
 
 
@@ -80,8 +82,8 @@ class Rates:
                     continue
                 remedy = self._why_fixed if name == "lr" else RATES_ONLY
                 raise InvalidArgument(f"rank {self._rank}: the optimizer has changed since join: {name} of param group {number} is "
-                                      f"{_shown(now)}, and was {_shown(before)}. In a gradient exchange the servers update. "
-                                      f"{remedy}")
+                                      f"{_shown(now)}, but was {_shown(before)}. In a gradient exchange the servers "
+                                      f"update the weights. {remedy}")
 
     def _now(self) -> Factors:
         if self._known is None:

@@ -95,8 +95,9 @@ class Schedulers:
     def begin_late(self, clock: int) -> None:
         """Notes that this worker begins in the middle of the job without a state."""
         self._lost = (f"rank {self._rank} goes on at clock {clock}, and no checkpoint has the state of its scheduler: its rates "
-                      "would be those of the first clocks. Give the job `checkpoint: {every: ...}`. What ended this worker's life "
-                      f"before is further up in its log (logs/worker-{self._rank}.log in the run's folder)")
+                      "would be those of the first clocks. Give the job `checkpoint: {every: ...}`. Why this "
+                      f"worker's previous process ended is further up in its log (logs/worker-{self._rank}.log in the "
+                      "run's folder)")
 
     def check(self) -> None:
         """Raises Misuse if a scheduler is not kept, because it would begin again after a restart. Called at each step.
@@ -115,8 +116,8 @@ class Schedulers:
                 self._refuse("a ReduceLROnPlateau")
 
     def _refuse(self, what: str) -> None:
-        raise Misuse(f"rank {self._rank}: {what} sets the rate of {self._names()}, and the job does not keep its state: a "
-                     "restarted worker would begin with the first rate. Write `scheduler = job.keep(scheduler)`")
+        raise Misuse(f"rank {self._rank}: {what} sets the rate of {self._names()}, but the job does not keep its "
+                     "state: a restarted worker would begin with the first rate. Write `scheduler = job.keep(scheduler)`")
 
     def begin_clock(self) -> None:
         now = self.save()
@@ -172,8 +173,9 @@ class Schedulers:
 
     def _load_one(self, scheduler: Any, saved: dict) -> None:
         if saved["class"] != type(scheduler).__name__:
-            raise InvalidArgument(f"rank {self._rank}: the checkpoint's state is of the scheduler {saved['class']!r}, and this "
-                                  f"is {type(scheduler).__name__}: keep the schedulers in the same order as before")
+            raise InvalidArgument(f"rank {self._rank}: the checkpoint's state is of the scheduler "
+                                  f"{saved['class']!r}, but this is {type(scheduler).__name__}: keep the schedulers "
+                                  "in the same order as before")
         scheduler.load_state_dict(merged(scheduler.state_dict(), saved["state"]))
         # A new scheduler has set its first rate, so the saved rates are set again.
         for group, rates in zip(groups_of(self._optimizers), self._rates):

@@ -42,7 +42,7 @@ class Tensors:
         rows = [len(tensor) if tensor.ndim else 0 for tensor in self._tensors]
         if len(set(rows)) > 1:
             raise InvalidArgument(f"job.batches: the tensors have {', '.join(map(str, rows))} rows: give tensors "
-                                  "that all have the same number")
+                                  "that all have the same number of rows")
 
     def __len__(self) -> int:
         return len(self._tensors[0])

@@ -67,7 +67,7 @@ def load(data: bytes, optimizers: Sequence[torch.optim.Optimizer], parameters: M
     local: whether the optimizers step in this worker, and so have states."""
     tensors, metadata = safetensors.loads(data)
     if metadata.get("format") != FORMAT or metadata.get("class") not in ("", _class_of(optimizers)):
-        raise InvalidArgument(f"the checkpoint's state is of the optimizer {metadata.get('class')!r}, and this is "
+        raise InvalidArgument(f"the checkpoint's state is of the optimizer {metadata.get('class')!r}, but this is "
                               f"{_class_of(optimizers)}. {ANOTHER}")
     for optimizer in optimizers if local else ():
         optimizer.state.clear()
@@ -98,8 +98,8 @@ def load(data: bytes, optimizers: Sequence[torch.optim.Optimizer], parameters: M
 def _load_buffer(name: str, value: np.ndarray, buffers: Mapping[str, torch.Tensor]) -> None:
     buffer = buffers.get(name)
     if buffer is None or tuple(buffer.shape) != value.shape:
-        raise InvalidArgument(f"the checkpoint's state has a buffer {name} of the shape {value.shape}, and the "
-                              f"model does not. {ANOTHER}")
+        raise InvalidArgument(f"the checkpoint's state has a buffer {name} of the shape {value.shape}, but the model "
+                              f"has no such buffer. {ANOTHER}")
     with torch.no_grad():
         buffer.copy_(torch.from_numpy(value))
 
@@ -108,7 +108,7 @@ def _owner(name: str, owners: Mapping[int, torch.optim.Optimizer],
            parameters: Mapping[str, nn.Parameter]) -> torch.optim.Optimizer:
     optimizer = owners.get(id(parameters.get(name)))
     if optimizer is None:
-        raise InvalidArgument(f"the checkpoint's state is of a parameter {name}, which no optimizer has. {ANOTHER}")
+        raise InvalidArgument(f"the checkpoint has state of parameter {name}, which no optimizer has. {ANOTHER}")
     return optimizer
 
 
@@ -120,6 +120,6 @@ def _load_slot(name: str, key: str, value: np.ndarray, owners: Mapping[int, torc
                parameters: Mapping[str, nn.Parameter]) -> None:
     optimizer, parameter = _owner(name, owners, parameters), parameters[name]
     if value.ndim and value.shape != tuple(parameter.shape) and not isinstance(optimizer, torch.optim.LBFGS):
-        raise InvalidArgument(f"the checkpoint's state has {key} of {name} with the shape {value.shape}, and the "
-                              f"model does not. {ANOTHER}")
+        raise InvalidArgument(f"the checkpoint's state has {key} of {name} with the shape {value.shape}, but the "
+                              f"parameter has another shape. {ANOTHER}")
     optimizer.state[parameter][key] = _value(value)

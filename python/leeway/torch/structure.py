@@ -13,8 +13,8 @@ from torch import nn
 from .layout import Layout, persistent_buffers
 from .optimizers import groups_of
 
-STAGES = ("A job trains the tensors that it has at join: other ones are another job's, which the script joins after this one "
-          "has ended (docs/python.md, Stages)")
+STAGES = ("A job trains the tensors that it has at join. To train other tensors, join another job after this job has "
+          "ended (docs/python.md, Stages)")
 
 
 def _places(model: nn.Module) -> tuple[list[tuple[dict, int]], list[tuple[dict, str, Any]]]:
@@ -41,7 +41,8 @@ class Structure:
         """Returns an error text that says what has changed since join and what to do, or None if nothing has
         changed."""
         if self._groups != self._grouped():
-            return ("the optimizer has other parameters than at join (add_param_group, say), and the servers do not train them. "
+            return ("the optimizer has other parameters than at join (by add_param_group, for example), and the "
+                    "servers do not train them. "
                     + STAGES)
         counts, held = self._places
         if any(len(place) != count for place, count in counts) or any(place.get(name) is not value
@@ -56,7 +57,7 @@ class Structure:
         before = {**self._layout.parameters, **self._layout.buffers}
         for name, tensor in before.items():
             if now.get(name) is not tensor:
-                what = "no longer there" if name not in now else "another tensor than at join"
+                what = "no longer there" if name not in now else "not the same tensor as at join"
                 return f"parameter or buffer {name}: it is {what}. " + STAGES
         for name in now:
             if name not in before:

@@ -71,16 +71,18 @@ class Weights:
         for name in names:
             if name in self._layout.frozen:
                 if not torch.equal(self._layout.frozen[name], self._view(name)):
-                    raise Misuse(f"rank {rank}, parameter {name}: it has moved, and no optimizer that was given to join "
-                                 "trains it. Give all optimizers to join, as a list. What the script itself moves, such as a "
-                                 "target network, goes into a module that join does not get")
+                    raise Misuse(f"rank {rank}, parameter {name}: its values have changed, but no optimizer that was "
+                                 "given to join trains it. Give all optimizers to join, as a list. Put tensors that "
+                                 "the script itself changes, such as a target network, into a module that is not "
+                                 "given to join")
                 continue
             if servers is None and not clock_is_open:
                 servers = torch.from_numpy(self._session.read_again())
             if servers is None or not torch.equal(self._layout.places[name].of(servers), self._view(name)):
-                raise Misuse(f"rank {rank}, parameter {name}: the script has changed it (load_state_dict, a clamp, or an "
-                             "optimizer that join did not get, say), and in a gradient exchange the weights are the servers'. Load weights before join. To "
-                             "change them while training, train with `exchange: {type: delta}`, where they are the worker's. "
+                raise Misuse(f"rank {rank}, parameter {name}: the script has changed its values (by load_state_dict, "
+                             "a clamp, or an optimizer that was not given to join, for example), but in a gradient "
+                             "exchange the weights belong to the servers. Load weights before join. To change them while "
+                             "training, train with `exchange: {type: delta}`, where the weights belong to the worker. "
                              "A script may change values and restore them if the forward passes in between run under "
                              "torch.no_grad()")
 

@@ -10,7 +10,7 @@ namespace leeway {
 absl::Status LinkBook::Check(double link) {
   if (link > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("link: ", link, " is not a rate in bytes a second above 0"));
+      absl::StrCat("link: is ", link, ", must be a rate above 0, in bytes a second"));
 }
 
 double LinkBook::Slowest(double nominal, bool one_host) const {

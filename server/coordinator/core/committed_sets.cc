@@ -86,7 +86,7 @@ std::optional<CommittedSets::Lost> CommittedSets::LostContribution(
 
 std::string CommittedSets::GraceMessage(const std::vector<bool>& live, Time now) const {
   if (!grace_.until() || now >= *grace_.until()) return "";
-  return absl::StrFormat("clock %d could do without %s and waits for it, %.3g s more at most",
+  return absl::StrFormat("clock %d could go on without %s, but waits for at most %.3g s more",
                          book_.next(), ListOf("worker", book_.Missing(Wanted(live))),
                          Seconds(*grace_.until() - now));
 }

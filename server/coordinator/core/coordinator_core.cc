@@ -37,9 +37,9 @@ CoordinatorCore::CoordinatorCore(CoordinatorOptions options, Time now)
 absl::Status CoordinatorCore::CheckGeneration(uint64_t generation, const std::string& who) const {
   if (generation == life_.generation()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      who, " is of generation ", generation, ", but the job has gone back to ",
+      who, " is at generation ", generation, ", but the job has gone back to ",
       cuts_.newest() ? absl::StrCat("the checkpoint at clock ", *cuts_.newest()) : "its beginning",
-      ", which is generation ", life_.generation(), ": register again"));
+      " and is now at generation ", life_.generation(), ": register again"));
 }
 
 absl::Status CoordinatorCore::CheckSender(const Sender& sender) const {
@@ -48,8 +48,8 @@ absl::Status CoordinatorCore::CheckSender(const Sender& sender) const {
   RETURN_IF_ERROR(workers_.ranks().Check(rank, incarnation));
   RETURN_IF_ERROR(CheckGeneration(generation, absl::StrCat("worker ", rank)));
   if (clock > kClockMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("worker ", rank, " is at clock ", clock, ", which no job reaches"));
+    return absl::InvalidArgumentError(absl::StrCat("worker ", rank, " is at clock ", clock,
+                                                   "; the largest possible clock is ", kClockMax));
   }
   if (clock <= LargestClock()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("worker ", rank, " is at clock ", clock,
@@ -153,9 +153,10 @@ absl::Status CoordinatorCore::ContributionsHeld(const v1::ContributionsHeldReque
   const std::string who = absl::StrCat("the owner of shard ", request.index());
   RETURN_IF_ERROR(CheckGeneration(request.generation(), who));
   if (!facts().commits_sets() || request.index() >= places.shards()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(who, " reports contributions; the job has ", places.shards(),
-                     facts().commits_sets() ? " shards" : " shards and expects no reports"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        who, " reports contributions, but the job ",
+        facts().commits_sets() ? absl::StrCat("has only ", Counted(places.shards(), "shard"))
+                               : "expects no such reports"));
   }
   RETURN_IF_ERROR(Annotate(CheckMessage(request, Limits()), who));
   // This is a late message from the shard's previous owner. No server holds those contributions
@@ -250,7 +251,7 @@ absl::Status CoordinatorCore::TakeLeave(const v1::LeaveRequest& request, Time no
   if (request.reason() == v1::LEAVE_FINISHED && !by_sum &&
       (!length || request.clock() < length->clocks())) {
     return absl::InvalidArgumentError(
-        absl::StrCat(who, " says it has finished at clock ", request.clock(), " of ",
+        absl::StrCat(who, " says that it has finished at clock ", request.clock(), " of ",
                      length ? length->clocks() : 0, ": it can only have stopped or failed"));
   }
   RankState state = RankState::kFinished;

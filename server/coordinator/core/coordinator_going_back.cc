@@ -110,8 +110,9 @@ void CoordinatorCore::GoOn(Time now) {
 void CoordinatorCore::MakeUpForLost(Time now) {
   const auto lost = sets_.LostContribution(workers_.ranks(), workers_.live());
   if (!lost) return;
-  GoBack(absl::StrCat("worker ", lost->rank, " is lost, and some shard lacks, or has refused, ",
-                      "its contribution to clock ", lost->clock),
+  GoBack(absl::StrCat("worker ", lost->rank,
+                      " is lost, and a shard lacks or has refused its contribution to clock ",
+                      lost->clock),
          now);
 }
 

@@ -159,9 +159,9 @@ absl::Status CoordinatorCore::CheckResize(uint32_t servers, Time now) const {
   const uint64_t state = model_.BlockStateBytes();
   if (state <= kStateBytesMax) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("a block with all of its state, ", state, " bytes, goes to another server in ",
-                   "one message, of ", kStateBytesMax, " at most: begin the run with a smaller ",
-                   "servers.block_bytes"));
+      absl::StrCat("a block with its whole state has ", state,
+                   " bytes, but must go to another server in one message of at most ",
+                   kStateBytesMax, " bytes: begin the run with a smaller servers.block_bytes"));
 }
 
 void CoordinatorCore::Rebalance(Time now) {

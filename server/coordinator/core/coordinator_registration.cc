@@ -28,8 +28,8 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorCore::RegisterWorker(
   }
   if (!request.job_sha256().empty() && request.job_sha256() != options.job_sha256) {
     return absl::FailedPreconditionError(
-        absl::StrCat(who, " was started with another job file (sha256 ", request.job_sha256(),
-                     ") than this job's (", options.job_sha256, ")"));
+        absl::StrCat(who, " was started with a job file (sha256 ", request.job_sha256(),
+                     ") that differs from this job's (", options.job_sha256, ")"));
   }
   RETURN_IF_ERROR(fleet_.CheckWorker(who, request.network()));
   if (request.job_only()) {

@@ -22,7 +22,8 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
   }
   if (fleet_.processes().Past(request)) {
     return absl::AbortedError(absl::StrCat(who, " has been replaced by the process at ",
-                                           fleet_.processes()[request.index()].address, ": stop"));
+                                           fleet_.processes()[request.index()].address,
+                                           "; this process must stop"));
   }
   // The registration is believed only when the process is heard again. The registration may be a
   // late message of a process that has died since, and the present holder of the index may be that
@@ -87,7 +88,7 @@ absl::Status CoordinatorCore::CheckWanted(const v1::RegisterServerRequest& reque
   if (before) {
     return absl::AlreadyExistsError(absl::StrCat("the job goes on without server ", index));
   }
-  return absl::UnavailableError(absl::StrCat(who, " is not wanted: the job has ", servers.wanted(),
+  return absl::UnavailableError(absl::StrCat(who, " is not needed: the job has ", servers.wanted(),
                                              " servers; `leeway resize ... --servers ", index + 1,
                                              "` changes that"));
 }

@@ -31,8 +31,9 @@ absl::StatusOr<CutBook::Cut*> CutBook::Open(uint64_t clock) {
     const auto failed = std::find_if(cuts_.begin(), cuts_.end(),
                                      [](const auto& cut) { return !cut.second.error.empty(); });
     if (failed == cuts_.end()) {
-      return absl::ResourceExhaustedError(absl::StrCat("the cut at clock ", clock, ": ",
-                                                       cuts_.size(), " other cuts wait for parts"));
+      return absl::ResourceExhaustedError(absl::StrCat("the cut at clock ", clock,
+                                                       " cannot begin: ", cuts_.size(),
+                                                       " other cuts are still waiting for parts"));
     }
     cuts_.erase(failed);
   }
@@ -50,7 +51,7 @@ absl::Status CutBook::AddShard(uint64_t clock, uint32_t shard, const v1::SavedSh
   if (!cut->since) cut->since = now;
   const auto [place, fresh] = cut->shards.try_emplace(shard, file);
   if (!fresh && place->second.sha256() != file.sha256()) {
-    cut->error = absl::StrCat("two different parts of shard ", shard, " were reported");
+    cut->error = absl::StrCat("shard ", shard, " was reported twice, with different contents");
     return absl::FailedPreconditionError(
         absl::StrCat("the cut at clock ", clock, ": ", cut->error));
   }

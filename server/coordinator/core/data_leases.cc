@@ -20,7 +20,7 @@ absl::Status DataLeases::Open(const v1::JobLength& length, uint64_t cut) {
   if (facts_.options().resumed && !facts_.options().resumed->manifest.has_data()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the checkpoint ", facts_.options().resumed->folder,
-        " does not say which batches it has, because its data was not leased: resume with "
+        " does not say which batches it covers, because its data was not leased: resume with "
         "data.assignment: static, or begin a new run"));
   }
   if (facts_.options().resumed) newest_ = facts_.options().resumed->manifest.data();
@@ -47,14 +47,15 @@ absl::Status DataLeases::Check(const v1::RegisterWorkerRequest& request,
   if (!facts_.leased()) return absl::OkStatus();
   const uint64_t batches = request.batches_per_epoch();
   if (batches == 0 || batches > LeaseBook::kBatchMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(who, " has ", Counted(batches, "batch"),
-                     " in a pass over the leased data, which is not possible"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        who, " reports ", Counted(batches, "batch"),
+        " in a pass over the leased data; the number must be from 1 to ", LeaseBook::kBatchMax));
   }
   if (batches_per_epoch_ == 0 || batches == batches_per_epoch_) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      who, " has ", Counted(batches, "batch"), " in a pass over the data, but the others have ",
-      batches_per_epoch_, ": leased data must be the same everywhere"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(who, " has ", Counted(batches, "batch"),
+                   " in a pass over the data, but the other workers have ", batches_per_epoch_,
+                   ": leased data must be the same everywhere"));
 }
 
 void DataLeases::Take(const v1::RegisterWorkerRequest& request) {

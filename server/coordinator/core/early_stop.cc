@@ -64,7 +64,7 @@ std::optional<std::string> EarlyStop::Why() const {
   const std::string by = config_->min_change() > 0
                              ? absl::StrCat(" by more than ", config_->min_change())
                              : std::string();
-  return absl::StrCat(count, "had no better ", metric, by, " than the best, ", value.value,
+  return absl::StrCat(count, "did not improve ", metric, by, "; the best is ", value.value,
                       ", at clock ", value.clock, " (epoch ", value.epoch, ")");
 }
 

@@ -35,8 +35,9 @@ absl::Status HostGroups::Check(const v1::RegisterWorkerRequest& request,
   if (MemoryHostOf(request) == place.memory_host) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       who, " is on ", request.host(),
-      request.host() == place.host ? " in another container, of another user, or offers no memory"
-                                   : "",
+      request.host() == place.host
+          ? ", but in another container, as another user or without shared memory"
+          : "",
       "; worker ", *rank, " began on ", place.host, ", where ", Counted(others - 1, "other worker"),
       " would wait for it in shared memory (workers.per_host: combine): start it there, or resume "
       "the job with workers.per_host: separate"));

@@ -44,7 +44,7 @@ absl::Status JobFacts::CheckKeepsState(const v1::HeartbeatRequest& request) cons
   if (!request.keeps_state() || IsExternal(job())) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the heartbeat of worker ", request.rank(),
-                   ": keeps_state: only programs of a job with model.type external may say so"));
+                   ": keeps_state: only programs of a job with model.type external may set it"));
 }
 
 uint32_t JobFacts::shards() const { return ShardsOf(job()); }
@@ -86,11 +86,11 @@ absl::Status JobFacts::CheckUpdate(const v1::RegisterWorkerRequest& request,
                                    const std::string& who) const {
   if (!request.has_update()) {
     if (!brings_update_) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        who,
-        ": the job has no `update`, and this program does not say which optimizer it has: let "
-        "it say so (leeway_join_options.update), or give the job a rule, such as update: "
-        "{type: sgd, learning_rate: 0.05}"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(who,
+                     ": the job has no `update`, and this program does not say which optimizer it "
+                     "has: set leeway_join_options.update, or give the job a rule, such as update: "
+                     "{type: sgd, learning_rate: 0.05}"));
   }
   if (!IsExternal(job())) {
     return absl::InvalidArgumentError(
@@ -100,13 +100,13 @@ absl::Status JobFacts::CheckUpdate(const v1::RegisterWorkerRequest& request,
   const v1::Update& brought = request.update();
   RETURN_IF_ERROR(Annotate(ResolveBroughtUpdate(brought).status(), who));
   if (!job().has_update() || MeansRule(brought, job().update())) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      who, ": its optimizer is ", UpdateYaml(brought), ", ",
-      brings_update_ ? absl::StrCat("that of ", update_owner_) : "the job's update", " is ",
-      UpdateYaml(job().update()),
-      brings_update_ ? "; start every worker with the same program and options"
-                     : "; make them equal, or remove `update` from the job, so that the program's "
-                       "counts"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(who, ": its optimizer is ", UpdateYaml(brought), ", but ",
+                   brings_update_ ? absl::StrCat("that of ", update_owner_) : "the job's update",
+                   " is ", UpdateYaml(job().update()),
+                   brings_update_ ? "; start every worker with the same program and options"
+                                  : "; make them equal, or remove `update` from the job, so that "
+                                    "the program's optimizer counts"));
 }
 
 bool JobFacts::TakeUpdate(const v1::RegisterWorkerRequest& request, const std::string& who) {

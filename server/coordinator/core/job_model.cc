@@ -64,9 +64,9 @@ absl::Status JobModel::Check(const v1::RegisterWorkerRequest& request,
   if (schema_) RETURN_IF_ERROR(CompareSchemas(schema_owner_, *schema_, who, request.schema()));
   RETURN_IF_ERROR(CheckFactors(request.schema(), who));
   if (request.steps_per_epoch() > kStepsPerEpochMax) {
-    return absl::InvalidArgumentError(absl::StrCat(who, ": ",
-                                                   Counted(request.steps_per_epoch(), "batch"),
-                                                   " in a pass over its data are too many"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(who, " has ", Counted(request.steps_per_epoch(), "batch"),
+                     " in a pass over its data; the maximum is ", kStepsPerEpochMax));
   }
   return absl::OkStatus();
 }
@@ -77,7 +77,7 @@ absl::Status JobModel::CheckFactors(const v1::ModelSchema& schema, const std::st
     if (tensor.begins_block()) {
       return absl::InvalidArgumentError(
           absl::StrCat(who, ": a block begins with tensor '", tensor.name(),
-                       "', which goes with model.type external only"));
+                       "', which only programs of a job with model.type external may ask for"));
     }
     if (!tensor.has_factors()) continue;
     return absl::InvalidArgumentError(

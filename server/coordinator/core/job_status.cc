@@ -14,8 +14,8 @@ std::string LoadMessage(const ServerTable& servers, uint64_t held_bytes) {
   for (uint32_t i = 0; i < servers.size(); ++i) {
     const v1::ServerLoad& load = servers[i].load;
     if (load.refused_contributions() == 0 || load.held_bytes() <= held_bytes) continue;
-    return absl::StrCat("server ", i, " has no room for more contributions ",
-                        "(limits.held_bytes): ", load.refused_contributions(), " refused");
+    return absl::StrCat("server ", i, " has no memory left for contributions (limits.held_bytes): ",
+                        load.refused_contributions(), " refused");
   }
   return "";
 }
@@ -79,7 +79,7 @@ std::string CoordinatorCore::LostHolder(Time now) const {
   for (uint32_t i = 0; i < servers.size(); ++i) {
     if (servers[i].state != ServerState::kLost || !shards_.places().Holds(i)) continue;
     return absl::StrFormat(
-        "waiting for server %u, whose blocks nobody else has: silent for "
+        "waiting for server %u, whose blocks no other server has: silent for "
         "%.0f s of %.0f s",
         i, Seconds(now - servers[i].seen), Seconds(facts().lease() + facts().start_limit()));
   }

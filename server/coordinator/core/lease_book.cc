@@ -20,14 +20,15 @@ void LeaseBook::Reset() {
 
 absl::Status LeaseBook::Check(const v1::DataProgress& progress) const {
   if (progress.batches_per_epoch() != rules_.batches_per_epoch) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "batches_per_epoch is ", progress.batches_per_epoch(), ", but a pass over the data has ",
-        rules_.batches_per_epoch,
-        " batches now, so the batches differ. Continue with the data and the data.batch_size of "
-        "before, or begin a new run"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("batches_per_epoch is ", progress.batches_per_epoch(),
+                     ", but a pass over the data has ", rules_.batches_per_epoch,
+                     " batches now, so the batches differ. Continue with the data and the "
+                     "data.batch_size of the checkpoint, or begin a new run"));
   }
   if (progress.next() > kBatchMax) {
-    return absl::DataLossError(absl::StrCat("next is ", progress.next()));
+    return absl::DataLossError(
+        absl::StrCat("next is ", progress.next(), "; the maximum is ", kBatchMax));
   }
   uint64_t end = 0;
   for (int i = 0; i < progress.open_size(); ++i) {
@@ -36,9 +37,9 @@ absl::Status LeaseBook::Check(const v1::DataProgress& progress) const {
     // The intervals must be ascending, separate, and below `next`.
     const bool follows = i == 0 || first > end;
     if (!follows || count == 0 || first > progress.next() || count > progress.next() - first) {
-      return absl::DataLossError(absl::StrCat("open[", i, "] has ", Counted(count, "batch"),
-                                              " from ", first, " on; the one before ends at ", end,
-                                              ", and next is ", progress.next()));
+      return absl::DataLossError(absl::StrCat(
+          "open[", i, "] has ", Counted(count, "batch"), " from batch ", first,
+          ", but the range before it ends at ", end, " and next is ", progress.next()));
     }
     end = first + count;
   }

@@ -31,7 +31,8 @@ std::string WrongWith(const Entries& entries, uint64_t largest) {
     }
     // An entry is valid from the clock after the overflow on.
     if (entry.clock() <= before || entry.clock() - 1 > largest) {
-      return absl::StrCat("has clock ", entry.clock(), ", must rise from 1 to ", largest, " + 1");
+      return absl::StrCat("has clock ", entry.clock(), ", but clocks must rise and be from 1 to ",
+                          largest, " + 1");
     }
     before = entry.clock();
   }
@@ -77,7 +78,8 @@ absl::Status LossScales::Check(const v1::HeartbeatRequest& request, uint64_t lar
   const std::string who = absl::StrCat("the heartbeat of worker ", request.rank(), ": loss_scales");
   if (reported_.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        who, ": only workers with workers.precision fp16 and a gradient exchange report any"));
+        who,
+        ": only workers with workers.precision fp16 and a gradient exchange report loss scales"));
   }
   const std::string wrong = WrongWith(request.loss_scales(), largest_clock);
   if (wrong.empty()) return absl::OkStatus();

@@ -55,8 +55,9 @@ absl::StatusOr<Membership::Claimed> Membership::Claim(std::optional<uint32_t> as
   Rank& rank = ranks_[number];
   const bool held = rank.incarnation > incarnation_base_;
   if (held && std::find(rank.past.begin(), rank.past.end(), who) != rank.past.end()) {
-    return absl::AbortedError(absl::StrCat(Name(who), " was worker ", number, " once; ",
-                                           Name(rank.life), " has taken its place: stop"));
+    return absl::AbortedError(absl::StrCat(Name(who), " was worker ", number, ", but ",
+                                           Name(rank.life),
+                                           " has taken its place; this process must stop"));
   }
   if (rank.left() && (final || rank.state == RankState::kFailed)) {
     const std::string left =
@@ -102,7 +103,7 @@ absl::StatusOr<uint32_t> Membership::FreePlace() const {
     if (!those.empty()) return *those.begin();
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "all ", Counted(size(), "rank"), " are taken; name one with --rank to replace its worker"));
+      "all ", Counted(size(), "rank"), " are taken; use --rank to replace the worker of a rank"));
 }
 
 absl::Status Membership::Check(uint32_t rank, uint64_t incarnation) const {
@@ -118,7 +119,7 @@ absl::Status Membership::Check(uint32_t rank, uint64_t incarnation) const {
   if (incarnation < current.incarnation) {
     return absl::AbortedError(absl::StrCat(
         "worker ", rank, " incarnation ", incarnation, " has been replaced by incarnation ",
-        current.incarnation, ", ", Name(current.life), ": stop"));
+        current.incarnation, ", ", Name(current.life), "; this process must stop"));
   }
   return absl::OkStatus();
 }

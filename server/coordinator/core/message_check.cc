@@ -58,8 +58,8 @@ absl::Status CheckMessage(const v1::RegisterWorkerRequest& request) {
 
 absl::Status CheckMessage(const v1::LeaveRequest& request) {
   if (v1::LeaveReason_IsValid(request.reason())) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "reason: ", request.reason(), " is not a reason to leave that this build knows"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("reason: this build does not know the reason ", request.reason()));
 }
 
 absl::Status CheckMessage(const v1::RegisterServerRequest& request) {
@@ -119,8 +119,9 @@ absl::Status CheckSavedShard(const v1::SavedShard& shard, const MessageLimits& l
   if (shard.bytes() == 0) return absl::InvalidArgumentError("shard.bytes: is 0, must be above 0");
   const auto clocks = static_cast<uint32_t>(shard.clocks_size());
   if (clocks != 0 && clocks != limits.workers) {
-    return absl::InvalidArgumentError(absl::StrCat("shard.clocks: has ", Counted(clocks, "worker"),
-                                                   "; the job has ", limits.workers));
+    return absl::InvalidArgumentError(absl::StrCat("shard.clocks: has ", Counted(clocks, "clock"),
+                                                   ", but the job has ",
+                                                   Counted(limits.workers, "worker")));
   }
   for (const uint64_t clock : shard.clocks()) {
     RETURN_IF_ERROR(AtMost("shard.clocks", clock, limits.clock));

@@ -20,9 +20,10 @@ bool OnlyAtHome(const std::string& address) {
 }
 
 std::string NotReached(uint32_t server, const std::string& address, const std::string& by) {
-  return absl::StrCat("server ", server, " is reached at ", address, ", on its own machine only, ",
-                      "and ", by, " runs on another one: start server ", server,
-                      " with --listen HOST:PORT (or --advertise), HOST an address of its machine");
+  return absl::StrCat(
+      "server ", server, " has the address ", address,
+      ", which works on its own machine only, but ", by, " runs on another machine: start server ",
+      server, " with --listen HOST:PORT (or --advertise), where HOST is an address of its machine");
 }
 
 }  // namespace

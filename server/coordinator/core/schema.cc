@@ -96,13 +96,13 @@ absl::Status CompareSchemas(const std::string& expected_owner, const v1::ModelSc
     if (Same(expected, actual, i)) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         "the models differ: tensor ", i, " of ", actual_owner, " is ", Describe(actual, i),
-        ", and that of ", expected_owner, " ", Describe(expected, i),
+        ", but that of ", expected_owner, " is ", Describe(expected, i),
         "; give every worker the same job file and the same data shape"));
   }
   if (expected.trained() != actual.trained()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the models differ: ", actual_owner, " trains ", actual.trained(),
-                     " elements, ", expected_owner, " trains ", expected.trained()));
+                     " elements, but ", expected_owner, " trains ", expected.trained()));
   }
   return absl::OkStatus();
 }
@@ -118,14 +118,14 @@ absl::Status CompareFactors(const std::string& expected_owner, const v1::ModelSc
     const v1::Factors& b = actual.tensors(i).factors();
     if (expected.tensors(i).begins_block() != actual.tensors(i).begins_block()) {
       return absl::FailedPreconditionError(
-          absl::StrCat("the optimizers differ: that a block begins with tensor '",
-                       actual.tensors(i).name(), "' is said by one of ", actual_owner, " and ",
-                       expected_owner, "; start every worker with the same program and options"));
+          absl::StrCat("the optimizers differ: only one of ", actual_owner, " and ", expected_owner,
+                       " says that a block begins with tensor '", actual.tensors(i).name(),
+                       "'; start every worker with the same program and options"));
     }
     if (a.learning_rate() == b.learning_rate() && a.weight_decay() == b.weight_decay()) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("the optimizers differ: the factors of tensor '", actual.tensors(i).name(),
-                     "' are ", text(b), " with ", actual_owner, ", ", text(a), " with ",
+                     "' are ", text(b), " in ", actual_owner, ", but ", text(a), " in ",
                      expected_owner, "; start every worker with the same program and options"));
   }
   return absl::OkStatus();

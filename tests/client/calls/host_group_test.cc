@@ -210,7 +210,8 @@ TEST_CASE("a leader that waits names whom, and gives up after the limit or when 
   const absl::Status late = leader.group->Pause(7, began);
   CHECK(absl::IsDeadlineExceeded(late));
   CHECK(late.message() ==
-        "worker 0, clock 7: waiting for worker 3 of this host, for 60 s (limits.exchange_seconds)");
+        "worker 0, clock 7: given up after 60 s (limits.exchange_seconds): waiting for worker 3 of "
+        "this host");
   leader.group->Cancel();
   CHECK(absl::IsCancelled(leader.group->Pause(7, leader.now)));
 }

@@ -90,22 +90,24 @@ TEST_CASE("a payload of another encoding is refused or gives finite values") {
 TEST_CASE("errors say what is wrong") {
   const std::vector<CodecCase> all = AllCodecs();
   CHECK(ErrorOf(v1::ENCODING_INT8, std::vector<uint8_t>(7), 4) ==
-        "payload: 4 values in int8 are 8 bytes; there are 7");
+        "payload: 4 values in int8 need 8 bytes, but the payload has 7");
   CHECK(ErrorOf(static_cast<v1::Encoding>(77), {}, 4) ==
-        "payload: encoding 77, which this build does not know");
+        "payload: this build does not know encoding 77");
   CHECK(ErrorOf(v1::ENCODING_BF16, {0x80, 0x7f}, 1) ==
-        "payload: a value or scale is not finite, or unused bits are not 0, in bf16 at or after "
-        "value 0");
-  CHECK(ErrorOf(v1::ENCODING_TOP_K, {1, 2}, 4) == "payload: top_k: 2 bytes have no header");
-  CHECK(ErrorOf(v1::ENCODING_TOP_K, {5, 0, 0, 0, 0}, 4) == "payload: top_k: 5 entries of 4 values");
+        "payload: at or after value 0, a value or scale in bf16 is not finite, or an unused bit is "
+        "not 0");
+  CHECK(ErrorOf(v1::ENCODING_TOP_K, {1, 2}, 4) ==
+        "payload: top_k: 2 bytes are too few for the header");
+  CHECK(ErrorOf(v1::ENCODING_TOP_K, {5, 0, 0, 0, 0}, 4) ==
+        "payload: top_k: 5 entries are too many for 4 values");
   CHECK(ErrorOf(v1::ENCODING_TOP_K, {1, 0, 0, 0, 40, 0, 0, 0}, 4) ==
-        "payload: top_k: Rice parameter 40");
+        "payload: top_k: the Rice parameter is 40; the maximum is 31");
   CHECK(ErrorOf(v1::ENCODING_TOP_K, {3, 0, 0, 0, 0, 0, 0, 0}, 4) ==
-        "payload: top_k: 3 entries in 8 bytes");
+        "payload: top_k: 3 entries do not fit in 8 bytes");
   CHECK(ErrorOf(v1::ENCODING_TOP_K, {1, 0, 0, 0, 0, 0x0f, 0, 0}, 4) ==
-        "payload: top_k: index 4 of 4 values");
+        "payload: top_k: index 4 is out of range: there are 4 values");
   CHECK(ErrorOf(v1::ENCODING_TOP_K, {1, 0, 0, 0, 0, 0xff, 0, 0}, 400) ==
-        "payload: top_k: the indices end after 0");
+        "payload: top_k: the indices are truncated after the first 0");
   CHECK(ErrorOf(v1::ENCODING_TOP_K, {1, 0, 0, 0, 0, 0x10, 0, 0}, 4) ==
         "payload: top_k: the padding after the last index is not zero");
   CHECK(ErrorOf(v1::ENCODING_TOP_K, {1, 0, 0, 0, 0, 0, 0, 0, 0}, 4) ==

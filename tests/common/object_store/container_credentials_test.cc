@@ -96,11 +96,11 @@ TEST_CASE("a refusal names the agent and what to do, what may pass is told apart
       {404, "[]", absl::StatusCode::kFailedPrecondition, kFull},
       {500, "<html>", absl::StatusCode::kUnavailable, "500"},
       {429, "", absl::StatusCode::kUnavailable, "429"},
-      {200, "<html>", absl::StatusCode::kUnavailable, "no AccessKeyId"},
+      {200, "<html>", absl::StatusCode::kUnavailable, "lacks AccessKeyId"},
       {200, R"({"AccessKeyId": 1, "SecretAccessKey": "hidden"})", absl::StatusCode::kUnavailable,
-       "no AccessKeyId"},
+       "lacks AccessKeyId"},
       {200, R"({"AccessKeyId": "a", "SecretAccessKey": "hidden", "Expiration": "soon"})",
-       absl::StatusCode::kUnavailable, "no AccessKeyId"}};
+       absl::StatusCode::kUnavailable, "lacks AccessKeyId"}};
   for (const auto& [http, body, code, word] : cases) {
     CAPTURE(http, body);
     Scripted script;

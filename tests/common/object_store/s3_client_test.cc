@@ -95,7 +95,7 @@ TEST_CASE("errors are typed, and say what, where and what to do, but no secret")
       {403, "RequestTimeTooSkewed", absl::StatusCode::kUnauthenticated, "clock"},
       {404, "NoSuchBucket", absl::StatusCode::kFailedPrecondition, "make the bucket"},
       {301, "PermanentRedirect", absl::StatusCode::kFailedPrecondition, "AWS_REGION"},
-      {507, "XMinioStorageFull", absl::StatusCode::kResourceExhausted, "room"},
+      {507, "XMinioStorageFull", absl::StatusCode::kResourceExhausted, "free space"},
       {400, "Strange", absl::StatusCode::kFailedPrecondition, "Strange"},
       {501, "NotImplemented", absl::StatusCode::kUnimplemented, "NotImplemented"}};
   for (const auto& [http, name, code, advice] : cases) {
@@ -117,7 +117,7 @@ TEST_CASE("errors are typed, and say what, where and what to do, but no secret")
   const absl::Status unexplained = rig.client->Head("k").status();
   CHECK(absl::IsPermissionDenied(unexplained));
   CHECK_THAT(std::string(unexplained.message()),
-             Catch::Contains("the credentials may be another store's"));
+             Catch::Contains("the credentials may belong to another store"));
   rig.script.answers.clear();
   for (const int http : {403, 404}) {
     rig.script.Answer(http, "<html>Not here</html>");

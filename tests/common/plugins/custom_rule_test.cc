@@ -73,17 +73,17 @@ TEST_CASE("a rule that cannot be made is an error that names it") {
   const std::pair<std::string, std::string> table[] = {
       {"rule: 'step' options { key: 'fault' value: 1 }", "rule 'step': this does not fit"},
       {"rule: 'step' options { key: 'fault' value: 2 }",
-       "rule 'step': the plugin's `make` gives nothing"},
+       "rule 'step': the plugin's `make` returned no rule"},
       {"rule: 'four_slots'", "rule 'four_slots': has 4 slots; at most 3 are allowed"},
       {"rule: 'same_slots'",
-       "rule 'same_slots': slot 1 needs a name of its own, of small letters, digits and '_', and a "
-       "finite start; weights, shadow, average and steps are taken"},
+       "rule 'same_slots': slot 1 needs a unique name of lower-case letters, digits and '_', and a "
+       "finite start; the names weights, shadow, average and steps are reserved"},
       {"rule: 'unread'",
        "rule 'unread': the plugin reads the option 'fault', but does not register it"},
   };
   for (const char* taken : {"weights", "shadow", "average", "steps"}) {
     CHECK_THAT(Rule(absl::StrCat("rule: '", taken, "_slot'")).status().ToString(),
-               Catch::Contains("slot 0 needs a name of its own"));
+               Catch::Contains("slot 0 needs a unique name"));
   }
   for (const auto& [text, error] : table) {
     const auto rule = Rule(text);

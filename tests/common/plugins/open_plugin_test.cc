@@ -50,7 +50,7 @@ TEST_CASE("what is no plugin, or a bad one, is refused with place, cause and rem
       {"./nowhere/libmine.so", {"no file at ./nowhere/libmine.so: compile the plugin"}},
       {folder.path() + "/", {"no file at"}},
       {text, {"cannot be loaded: ", "must be a shared object"}},
-      {PluginFile("bad_no_entry"), {"has no leeway_plugin: write LEEWAY_PLUGIN"}},
+      {PluginFile("bad_no_entry"), {"has no function leeway_plugin: write LEEWAY_PLUGIN"}},
       {PluginFile("bad_no_add"), {"has a table without functions"}},
       {PluginFile("bad_version"),
        {"version 999 of leeway/plugin.h", "this program with version 1", "compile it again"}},

@@ -33,7 +33,7 @@ TEST_CASE("a name or an option that is wrong is named with its key") {
       {"rule: 'signum' " + good + "options { key: 'betta' value: 1 }",
        "options.betta: unknown option; did you mean 'beta'?"},
       {"rule: 'four_slots' options { key: 'x' value: 1 }",
-       "options.x: unknown option: it has no options"},
+       "options.x: unknown option; no options are allowed here"},
   };
   for (const auto& [text, error] : table) {
     const absl::Status status = plugins.Rule(FromText<v1::CustomRule>(text)).status();
@@ -44,7 +44,7 @@ TEST_CASE("a name or an option that is wrong is named with its key") {
   const auto custom = FromText<v1::Custom>("name: 'swish'");
   CHECK(plugins.Layer(custom).ok());
   CHECK(Plugins().Layer(custom).status().message() ==
-        "name: the job's plugins have no layer 'swish': they have none");
+        "name: the job's plugins have no layer 'swish'; they have no layer at all");
   const auto huber = FromText<v1::Custom>("name: 'huber' options { key: 'delta' value: 0 }");
   CHECK(plugins.Loss(huber).status().message() == "options.delta: must be above 0; it is 0");
   CHECK(CheckBounds({.name = "x", .max = 1}, 2).message() == "must be at most 1; it is 2");

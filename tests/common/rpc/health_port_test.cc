@@ -92,7 +92,9 @@ TEST_CASE("a crowd that says nothing takes a few files, and probes are answered 
   }
   CHECK(CheckHealth(port->address(), "", kLimit).ok());
   // More open files would not help.
-  CHECK_THAT(log.text(), Catch::Contains("If more are needed, probe the health port less often"));
+  CHECK_THAT(
+      log.text(),
+      Catch::Contains("If the job needs more connections, probe the health port less often"));
   // In this process both ends are files: those of the crowd, and the few that the port keeps.
   const std::filesystem::directory_iterator files("/proc/self/fd");
   CHECK(std::distance(begin(files), end(files)) < 300 + 64 + 60);

@@ -127,13 +127,13 @@ TEST_CASE("files that are not sealed memory are refused") {
   };
   SECTION("a file") {
     const Descriptor file(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
-    RequireRefused(refused(*file), absl::StatusCode::kFailedPrecondition, "not memory");
+    RequireRefused(refused(*file), absl::StatusCode::kFailedPrecondition, "not shared memory");
   }
   SECTION("a pipe, without waiting for its writer") {
     const TempFolder folder;
     REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
     const Descriptor file(open((folder / "pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    RequireRefused(refused(*file), absl::StatusCode::kFailedPrecondition, "not memory");
+    RequireRefused(refused(*file), absl::StatusCode::kFailedPrecondition, "not shared memory");
   }
   SECTION("memory that may shrink") {
     const Descriptor file(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -174,7 +174,7 @@ TEST_CASE("ranges outside of the memory, in its header, or across floats are ref
                                                                                 {top, top}}) {
     INFO(offset << " " << bytes);
     RequireRefused((*mapping)->Floats(offset, bytes).status(), absl::StatusCode::kInvalidArgument,
-                   "are not floats");
+                   "are not aligned floats");
   }
 }
 
@@ -205,7 +205,7 @@ TEST_CASE("words are those that the owner writes, within the memory and aligned"
                                                   {~uint64_t{7}, 1}}) {
     INFO(offset << " " << count);
     RequireRefused((*mapping)->Words(offset, count).status(), absl::StatusCode::kInvalidArgument,
-                   "are not in a shared memory");
+                   "are not aligned or not inside the shared memory");
   }
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("a full arena says so, and what is given back is taken again") {
   REQUIRE(arena->OffsetOf(first->get()) == kPage);
   REQUIRE(arena->OffsetOf(second->get()) == 3 * kPage);
   RequireRefused(arena->Allocate(1).status(), absl::StatusCode::kResourceExhausted,
-                 "contiguous bytes left");
+                 "contiguous free bytes");
   RequireRefused(arena->Allocate(~uint64_t{0}).status(), absl::StatusCode::kResourceExhausted, "");
 
   SECTION("alone") {

@@ -113,7 +113,7 @@ TEST_CASE("errors name the field") {
         "PushRequest.payload: 5 bytes are not a whole number of float32 values");
   auto broken = DecodePush(Split("\x0a\xff", 100), header);
   CHECK(broken.status().message() ==
-        "PushRequest: not a protobuf message: it breaks off or has a malformed field");
+        "PushRequest: not a protobuf message: it is truncated, or a field is malformed");
   auto bad_header = DecodePush(Split(std::string("\x0a\x01\xff", 3), 100), header);
   CHECK(bad_header.status().message() == "PushRequest: malformed header");
 }

@@ -45,7 +45,7 @@ def one_cycle(run):
     return scheduled(run, lambda optimizer: schedulers.OneCycleLR(optimizer, 0.3, STEPS + 1, cycle_momentum=False))
 
 
-@row(refused="momentum of param group 0 is 0.95, and was 0.9.*cycle_momentum=False.*delta")
+@row(refused="momentum of param group 0 is 0.95, but was 0.9.*cycle_momentum=False.*delta")
 @row("delta")
 def one_cycle_of_momentum(run):
     return scheduled(run, lambda optimizer: schedulers.OneCycleLR(optimizer, 0.3, STEPS + 1))

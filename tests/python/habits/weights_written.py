@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from .table import network, row, sgd, train, trained, weights
 
 
-CHANGED = "parameter .*: the script has changed it"
+CHANGED = "parameter .*: the script has changed its values"
 
 
 @row(refused=CHANGED)

@@ -129,7 +129,7 @@ TEST_CASE("a search tells whether what it passed over was ever finished") {
   REQUIRE(RemoveTree(folder + "/shard-0-of-2.lwck").ok());
   REQUIRE_FALSE(FindNewestCheckpoint(run.path())->newest.has_value());
   REQUIRE(absl::IsDataLoss(lost()));
-  REQUIRE_THAT(std::string(lost().message()), Contains("restore one"));
+  REQUIRE_THAT(std::string(lost().message()), Contains("restore a checkpoint"));
 }
 
 TEST_CASE("a run whose record tells of a checkpoint has lost it if there is none") {
@@ -197,7 +197,7 @@ TEST_CASE(
         job.mutable_consistency()->set_mode(v1::CONSISTENCY_MODE_ASYNC);
       }};
   for (const auto& change : changes) {
-    CHECK_THAT(check(change), Contains("did not write down how much of the data a clock was"));
+    CHECK_THAT(check(change), Contains("did not record how much data a clock covers"));
   }
   manifest.mutable_length()->set_steps_per_epoch(10);
   for (const auto& change : changes) CHECK(check(change).empty());

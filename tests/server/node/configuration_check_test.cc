@@ -79,7 +79,8 @@ TEST_CASE("a server that came late has the rule from the job, and hears it again
   CHECK(Refusal(request, job) == "none");
   request.mutable_update()->set_learning_rate(0.2);
   CHECK(Refusal(request, job) ==
-        "configuration: update: {type: sgd, momentum: 0.9, learning_rate: 0.2}; the job's is "
+        "configuration: update: is {type: sgd, momentum: 0.9, learning_rate: 0.2}, but the job's "
+        "update is "
         "{type: sgd, momentum: 0.9, learning_rate: 0.1}");
 }
 

@@ -41,7 +41,7 @@ TEST_CASE(
   CHECK(refused.retry_after_ms() == 20);
   CHECK(refused.message() ==
         "worker 0, block 1, clock 0: the server's memory for waiting contributions is full "
-        "(limits.held_bytes); block 0 must be completed first; send the same again");
+        "(limits.held_bytes); block 0 must be completed first; send the request again");
 
   client.AddWithValues(v1::EXCHANGE_METHOD_PUSH, 0, 3).set_wants_acceptance(true);
   CHECK(client.Ask(1)[0].accepted());

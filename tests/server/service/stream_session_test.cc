@@ -56,7 +56,7 @@ TEST_CASE("requests of one frame are answered each for itself, with its own erro
   refused(2, absl::StatusCode::kInvalidArgument, "header.rank");
   refused(3, absl::StatusCode::kFailedPrecondition, "header.job");
   refused(4, absl::StatusCode::kInvalidArgument, "not finite");
-  refused(5, absl::StatusCode::kInvalidArgument, "payload: 0 values, the block has 512");
+  refused(5, absl::StatusCode::kInvalidArgument, "payload: 0 values, but the block has 512");
   refused(6, absl::StatusCode::kInvalidArgument, "method: 99");
   CHECK(client.payloads[replies[7].id()] == Bytes(10));
 }
@@ -75,7 +75,7 @@ TEST_CASE("a frame whose payload breaks off ends its stream and no other") {
     bad.Send();
     const grpc::Status end = bad.End();
     CHECK(end.error_code() == grpc::StatusCode::DATA_LOSS);
-    CHECK(end.error_message() == "RequestFrame: the payload breaks off");
+    CHECK(end.error_message() == "RequestFrame: the payload is truncated");
   }
   good.AddWithValues(v1::EXCHANGE_METHOD_PUSH_PULL, 0, 1);
   CHECK(good.Ask(1)[0].version().version() == 1);

@@ -102,7 +102,7 @@ TEST_CASE("a large frame on a slow link is no frame that stands still") {
   CHECK(rig.last.message() ==
         "worker 3 does not read its answers, and more answers wait than the limit allows "
         "(limits.unread_bytes); "
-        "send the same again");
+        "send the request again");
   CHECK(rig.last.retry_after_ms() == 1000);
   rig.answers.OnWritten();
   CHECK(rig.Add(1000, kMiB));

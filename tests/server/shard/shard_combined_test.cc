@@ -102,12 +102,12 @@ TEST_CASE("a combined contribution that cannot be is refused, naming sender and 
   v1::ExchangeHeader header = world.Header(1, 0, 2, 0);
   header.set_combined(true);
   CHECK(refusal(world, header, world.Values(2, 1)) ==
-        "worker 1, block 2, clock 0: payload: 16 bytes; a combined contribution has none, "
-        "because its values are in that of another worker");
+        "worker 1, block 2, clock 0: payload: 16 bytes; a combined contribution has no payload, "
+        "because its values are in the contribution of another worker");
   header.set_examples(4);
   CHECK(refusal(world, header, {}) ==
-        "worker 1, block 2, clock 0: header.examples: 4; a combined contribution has none, "
-        "because they are counted in that of another worker");
+        "worker 1, block 2, clock 0: header.examples: 4 examples; a combined contribution has no "
+        "examples, because they are counted in the contribution of another worker");
   header.set_examples(0);
   header.set_rank(2);
   CHECK_THAT(refusal(world, header, {}), Catch::Contains("header.rank"));

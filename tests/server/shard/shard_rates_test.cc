@@ -119,14 +119,15 @@ TEST_CASE("a rate that is none is refused by its field before anything changes")
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
   for (const auto& [rates, text] : std::vector<std::pair<Rates, std::string>>{
-           {{{kBlock, -0.5}}, "header.rates[0].factor: -0.5; a factor is"},
-           {{{kBlock, nan}}, "header.rates[0].factor: nan"},
-           {{{4, 1}, {kBlock, infinity}}, "header.rates[1].factor: inf"},
-           {{{0, 1}, {kBlock, 1}}, "header.rates[0].end: 0 after 0"},
-           {{{9, 1}, {9, 1}, {kBlock, 1}}, "header.rates[1].end: 9 after 9"},
-           {{{kBlock + 1, 1}}, "header.rates[0].end: 49 after 0"},
+           {{{kBlock, -0.5}}, "header.rates[0].factor: is -0.5; it must be"},
+           {{{kBlock, nan}}, "header.rates[0].factor: is nan"},
+           {{{4, 1}, {kBlock, infinity}}, "header.rates[1].factor: is inf"},
+           {{{0, 1}, {kBlock, 1}}, "header.rates[0].end: is 0; it must be above 0"},
+           {{{9, 1}, {9, 1}, {kBlock, 1}}, "header.rates[1].end: is 9; it must be above 9"},
+           {{{kBlock + 1, 1}}, "header.rates[0].end: is 49; it must be above 0"},
            {{{kBlock - 1, 1}},
-            "header.rates[0].end: the last one is 47; there are 48 trained elements"}}) {
+            "header.rates[0].end: is 47; the last end must be 48, the number of trained "
+            "elements"}}) {
     Reply reply;
     PushPull(world, 0, 0, 2, rates, reply);
     CAPTURE(text);

@@ -243,8 +243,8 @@ TEST_CASE("who waits on for a replica is told so, and answered once it has it") 
   world.PushPull(0, 0, reply, {sender, 3});
   for (int seconds : {10, 12, 13, 14}) world.shard->Tick(Time(std::chrono::seconds(seconds)));
   CHECK_FALSE(reply.answered());
-  CHECK(sender->told ==
-        FakeWaitingSender::Told(2, {3, "block 0, version 1: waiting for its replica to have it"}));
+  CHECK(sender->told == FakeWaitingSender::Told(
+                            2, {3, "block 0: the server waits until the replica has version 1"}));
   SECTION("that it stays") {
     world.replica->Arrive();
     REQUIRE(reply.answered());
@@ -271,7 +271,7 @@ TEST_CASE("what does not arrive is sent again, and who has waited long is told f
   world.shard->Tick(Time(std::chrono::seconds(12)));
   REQUIRE(reply.answered());
   CHECK(absl::IsUnavailable(reply.result->status()));
-  CHECK_THAT(std::string(reply.result->status().message()), Contains("waiting for its replica"));
+  CHECK_THAT(std::string(reply.result->status().message()), Contains("waits until the replica"));
   // The repeated request is answered once the version has arrived.
   Reply again;
   world.PushPull(0, 0, again);

@@ -404,22 +404,23 @@ TEST_CASE("bad messages are refused by name and change nothing") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<Bad> bad = {
       {world.Header(0, 0, 9), world.Values(0, 1),
-       "worker 0, block 9, clock 0: header.block: the model has 3 blocks"},
+       "worker 0, block 9, clock 0: header.block: the block does not exist: the model has 3 "
+       "blocks"},
       {world.Header(2, 0, 0), world.Values(0, 1),
-       "worker 2, block 0, clock 0: header.rank: the job has 2 workers"},
+       "worker 2, block 0, clock 0: header.rank: the worker does not exist: the job has 2 workers"},
       {world.Header(1, 0, 2), world.Values(0, 1),
-       "worker 1, block 2, clock 0: payload: 48 values, the block has 4"},
+       "worker 1, block 2, clock 0: payload: 48 values, but the block has 4"},
       {world.Header(1, 0, 0), FloatPayload(),
-       "worker 1, block 0, clock 0: payload: 0 values, the block has 48"},
+       "worker 1, block 0, clock 0: payload: 0 values, but the block has 48"},
       {world.Header(1, 0, 1), world.Values(1, nan),
        "worker 1, block 1, clock 0: payload: value 0 (element 48 of the model) is not finite; has "
        "the "
        "training diverged?"},
       {world.Header(1, 0, 0, uint64_t{1} << 60), world.Values(0, 1),
-       "worker 1, block 0, clock 0: header.examples: 1152921504606846976 is not a possible "
-       "number of examples"},
+       "worker 1, block 0, clock 0: header.examples: 1152921504606846976 is more than the maximum, "
+       "281474976710656"},
       {world.Header(1, 3, 0), world.Values(0, 1),
-       "header.clock: worker 1 sends clock 3 for block 0, which needs its clock 0 first"},
+       "header.clock: worker 1 sends clock 3 for block 0, which needs that worker's clock 0 first"},
   };
   for (const Bad& one : bad) {
     Reply reply;
@@ -442,7 +443,8 @@ TEST_CASE("a shard refuses blocks of others") {
   Reply reply;
   world.PushPull(0, 0, 1.0f, reply);
   CHECK(reply.status().message() ==
-        "worker 0, block 0, clock 0: header.block: belongs to shard 0, but this is shard 1");
+        "worker 0, block 0, clock 0: header.block: the block belongs to shard 0, but this is shard "
+        "1");
 }
 
 TEST_CASE("threads that hand in at once lose no update and no answer") {

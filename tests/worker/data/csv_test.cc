@@ -82,9 +82,9 @@ TEST_CASE("A CSV value that is no finite number names file, line and column") {
 }
 
 TEST_CASE("CSV lines of another length than the first are errors") {
-  RequireBad("1,2,0\n\n1,2\n", {"f.csv:3: 2 columns, but the first line has 3"});
-  RequireBad("1,2,0\n1,2,3,0\n", {"f.csv:2: 4 columns, but the first line has 3"});
-  RequireBad("1,2,0\n1,2,0,\n", {"f.csv:2: 4 columns"});
+  RequireBad("1,2,0\n\n1,2\n", {"f.csv:3: this line has 2 columns, but the first line has 3"});
+  RequireBad("1,2,0\n1,2,3,0\n", {"f.csv:2: this line has 4 columns, but the first line has 3"});
+  RequireBad("1,2,0\n1,2,0,\n", {"f.csv:2: this line has 4 columns"});
 }
 
 TEST_CASE("A CSV file without examples is an error") {
@@ -145,7 +145,8 @@ TEST_CASE("What of a table's columns does not fit is named with line, key and re
              "label: 'c' ignore: ['a', 'b']");
   RequireBad(text, {"categories.0.column: f.csv:1: column 0 ('a') is left out"},
              "label: 'c' ignore: 'a' categories: {column: 'a' values: '1'}");
-  RequireBad("1,2,0\n", {"ignore.0: f.csv:1", "'a' is not a number", "label: NAME"}, "ignore: 'a'");
+  RequireBad("1,2,0\n", {"ignore.0: f.csv:1", "'a' is not the number of a column", "label: NAME"},
+             "ignore: 'a'");
   RequireBad("1,2,0\n", {"ignore.0: f.csv:1", "column 3 does not exist"}, "ignore: '3'");
   RequireBad(",b,c\n1,2,0\n", {"ignore: f.csv:1: column 0 has no name", "pandas", "[\"\"]"},
              "label: 'c'");
@@ -160,10 +161,10 @@ TEST_CASE("What of a table's columns does not fit is named with line, key and re
 TEST_CASE("A value that a table's column does not take is named with its column and a remedy") {
   const std::string names = "size,kind,price\n";
   const std::string options = "label: 'price' categories: {column: 'kind' values: ['oak', 'pine']}";
-  RequireBad(
-      names + "1,oak,1\n2,elm,1\n",
-      {"f.csv:3: column 1 ('kind'): 'elm' is not among the values", "add it to the categories"},
-      options);
+  RequireBad(names + "1,oak,1\n2,elm,1\n",
+             {"f.csv:3: column 1 ('kind'): 'elm' is not one of the column's categories",
+              "add it to categories"},
+             options);
   RequireBad(names + "1,oak,1\n,oak,1\n",
              {"f.csv:3: column 0 ('size'): an empty value", "missing: ''"}, options);
   RequireBad(names + "NA,oak,1\n",
@@ -191,8 +192,9 @@ TEST_CASE("Files of one source have the same columns, and the same pair of label
   Examples all = read("a,b,c\n1,2,0\n");
   CHECK(Contains(all.Append(read("b,a,c\n1,2,0\n"), "g.csv"),
                  "g.csv: its feature 0 is 'b', but the training data has 'a'"));
-  CHECK(Contains(all.Append(read("a,b,c\n1,2,-1\n"), "g.csv"),
-                 "g.csv: has the labels -1 and 1, but the files before it have 0 and 1"));
+  CHECK(
+      Contains(all.Append(read("a,b,c\n1,2,-1\n"), "g.csv"),
+               "g.csv: the labels are -1 and 1, but the labels of the earlier files are 0 and 1"));
   CHECK(all.Append(read("a,b,c\n1,2,1\n"), "g.csv").ok());
   CHECK(all.Append(read("1,2,0\n"), "g.csv").ok());
   CHECK(all.size() == 3);

@@ -91,8 +91,8 @@ TEST_CASE("Files that hold other shapes or kinds do not go together") {
   CHECK(std::get<std::vector<float>>(a.values) == std::vector<float>{1, 2, 3, 4});
   const absl::Status shape = a.Append(Examples{{1, 2, 1}, std::vector<float>{3, 4}, {1}}, "b");
   CHECK(shape.code() == StatusCode::kInvalidArgument);
-  CHECK(Contains(shape,
-                 "b: its examples are 1x2x1, but those of the files before it are 2 features"));
+  CHECK(Contains(
+      shape, "b: its examples are 1x2x1, but the examples of the earlier files are 2 features"));
   CHECK_FALSE(a.Append(Examples{{1, 1, 2}, FileBytes{3, 4}, {1}}, "b").ok());
 }
 

@@ -275,13 +275,13 @@ TEST_CASE("a model's error has the key of the layer within layers") {
   CHECK(
       Errors("layers { sequence { layers { name: \"x\" relu {} } layers { name: \"x\" relu {} } } "
              "}") ==
-      "model.layers.0.sequence.layers.1: the name 'sequence_0.x' is already that of "
+      "model.layers.0.sequence.layers.1: the name 'sequence_0.x' is already used by "
       "model.layers.0.sequence.layers.0");
   CHECK(Errors("layers { recompute { layers { residual { layers { recompute { layers { relu {} } } "
                "} } } } }") ==
         "model.layers.0.recompute.layers.0.residual.layers.0: recompute "
-        "'recompute_0.residual_0.recompute_0': is within another one, which computes all of its "
-        "layers again: remove one of the two");
+        "'recompute_0.residual_0.recompute_0': is inside another recompute, which already computes "
+        "all of its layers again: remove one of the two");
   CHECK(Errors("layers { conv2d { filters: 4 kernel: 1 groups: 2 } }") ==
         "model.layers.0: conv2d 'conv2d_0': groups 2 must divide the 3 channels and the 4 filters");
   CHECK(Errors("layers { group_norm { groups: 2 } }") ==

@@ -125,12 +125,12 @@ TEST_CASE("other labels that do not fit are refused before anything is computed"
     return std::string(status.message());
   };
   Batch batch = MixedBatch(kSoftmax, 4, 1);
-  CHECK(error(*Built(kSoftmax, *backend, false), batch).find("built for batches that have none") !=
+  CHECK(error(*Built(kSoftmax, *backend, false), batch).find("built for batches without mixup") !=
         std::string::npos);
   batch.other_labels[1] = 3;
   CHECK(error(*model, batch) == "label 3 of example 1 of the batch is not a class from 0 to 2");
   batch.other_labels.pop_back();
-  CHECK(error(*model, batch).find("3 other labels") != std::string::npos);
+  CHECK(error(*model, batch).find("3 mixup labels") != std::string::npos);
   batch = MixedBatch(kSoftmax, 4, 1);
   batch.share = GENERATE(-0.1f, 1.5f, std::nanf(""));
   CHECK(error(*model, batch).find("share") != std::string::npos);

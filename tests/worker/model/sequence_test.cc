@@ -204,16 +204,15 @@ TEST_CASE("bad models of tokens are refused with what to do") {
   CHECK(error("layers { relu {} } layers { embedding { vocabulary: 7 width: 4 } }") ==
         "model.layers.1: embedding 'embedding_1': reads the data's tokens, so it must be the "
         "model's first layer");
-  CHECK(
-      error("layers { embedding { vocabulary: 7 width: 4 } } "
-            "layers { tied_dense { embedding: \"e\" } }") ==
-      "model.layers.1: tied_dense 'tied_dense_1': embedding: no embedding before it is named 'e'");
-  CHECK(
-      error("layers { name: \"e\" embedding { vocabulary: 7 width: 4 } } "
-            "layers { dense { units: 3 pointwise: true } } "
-            "layers { tied_dense { embedding: \"e\" } }") ==
-      "model.layers.2: tied_dense 'tied_dense_2': the input has 3 channels, but the embedding has "
-      "rows of 4: put a pointwise dense layer with that many units before it");
+  CHECK(error("layers { embedding { vocabulary: 7 width: 4 } } "
+              "layers { tied_dense { embedding: \"e\" } }") ==
+        "model.layers.1: tied_dense 'tied_dense_1': embedding: no earlier embedding has the name "
+        "'e'");
+  CHECK(error("layers { name: \"e\" embedding { vocabulary: 7 width: 4 } } "
+              "layers { dense { units: 3 pointwise: true } } "
+              "layers { tied_dense { embedding: \"e\" } }") ==
+        "model.layers.2: tied_dense 'tied_dense_2': the input has 3 channels, but each row of the "
+        "embedding has 4 values: put a pointwise dense layer with 4 units before this layer");
   CHECK(error("layers { gpt { vocabulary: 5 layers: 1 width: 4 heads: 2 } }") ==
         "model.loss: the last layer computes 5 scores, but the data has 7 classes");
 }

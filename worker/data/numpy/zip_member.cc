@@ -37,7 +37,8 @@ absl::StatusOr<Archive> OpenArchive(const std::string& data_dir, const std::stri
   zip_error_init_with_code(&error, code);
   const absl::Status status = absl::InvalidArgumentError(absl::StrCat(
       file.path,
-      ": not a zip archive (which an .npz is), or a damaged one: ", zip_error_strerror(&error)));
+      ": an .npz file must be a zip archive, but this file is damaged or not a zip archive: ",
+      zip_error_strerror(&error)));
   zip_error_fini(&error);
   return status;
 }

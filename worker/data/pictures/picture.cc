@@ -35,9 +35,9 @@ absl::Status CheckContentSize(const std::string& path, size_t bytes) {
 absl::Status CheckPictureSize(uint32_t height, uint32_t width) {
   if (height == 0 || width == 0) return absl::InvalidArgumentError("the picture has no pixels");
   if (uint64_t{height} * width <= kMaxPicturePixels) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("a picture of ", width, " x ", height, " pixels, but a picture may have ",
-                   kMaxPicturePixels, ": make it smaller, or move it out of the folder"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "a picture of ", width, " x ", height, " pixels, but a picture may have at most ",
+      kMaxPicturePixels, " pixels: make it smaller, or move it out of the folder"));
 }
 
 absl::StatusOr<MappedFile> ReadPicture(const std::string& data_dir, const std::string& name) {

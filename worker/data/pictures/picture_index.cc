@@ -23,8 +23,8 @@ absl::Status AddClass(const std::string& data_dir, const std::string& folder, fl
   ASSIGN_OR_RETURN(DataEntries entries, ListDataFolder(data_dir, folder));
   if (!entries.folders.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(folder, ": has a folder of its own (", entries.folders[0],
-                     "); move all pictures of a class into the folder of the class"));
+        absl::StrCat(folder, ": contains the folder ", entries.folders[0],
+                     "; move all pictures of a class into the folder of the class"));
   }
   const size_t before = index.files.size();
   for (const std::string& name : entries.files) {

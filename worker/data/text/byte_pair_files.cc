@@ -27,7 +27,7 @@ absl::StatusOr<Json> ParseJson(const MappedFile& file) {
   const std::string_view text = file.content.bytes();
   if (text.size() > kMaxVocabularyBytes) {
     return absl::ResourceExhaustedError(absl::StrCat(file.path, ": has ", text.size(),
-                                                     " bytes, but a vocabulary may have ",
+                                                     " bytes, but a vocabulary may have at most ",
                                                      kMaxVocabularyBytes));
   }
   try {
@@ -104,7 +104,8 @@ absl::Status CheckModel(const Json& model, const std::string& path) {
                           "byte_fallback", "ignore_merges"}) {
     if (!IsSet(MemberOf(model, key))) continue;
     return BadTokenizer(
-        path, absl::StrCat("model.", key, " is set, which GPT-2's byte-level BPE does not have"));
+        path,
+        absl::StrCat("model.", key, " is set, but GPT-2's byte-level BPE has no such setting"));
   }
   return absl::OkStatus();
 }
@@ -163,7 +164,8 @@ absl::StatusOr<BytePairTables> ReadTokenizerJson(const std::string& data_dir,
   if (!model.is_object()) return BadTokenizer(file.path, "has no model: is it a tokenizer.json?");
   RETURN_IF_ERROR(CheckModel(model, file.path));
   if (!MemberOf(json, "normalizer").is_null()) {
-    return BadTokenizer(file.path, "has a normalizer, which GPT-2's byte-level BPE does not have");
+    return BadTokenizer(file.path,
+                        "has a normalizer, but GPT-2's byte-level BPE has no normalizer");
   }
   RETURN_IF_ERROR(CheckCutter(MemberOf(json, "pre_tokenizer"), file.path));
   BytePairTables tables;

@@ -25,9 +25,10 @@ absl::Status BytePairTokenizer::CheckBytes(const MappedFile& file) const {
   for (size_t at = 0; at < text.size(); ++at) {
     const auto byte = static_cast<uint8_t>(text[at]);
     if (pairs_.knows(byte)) continue;
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%s: byte 0x%02x is not a token of the vocabulary: name one that has all 256 bytes",
-        PlaceInText(file.path, text, at), byte));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: byte 0x%02x is not a token of the vocabulary: name a vocabulary that "
+                        "has all 256 bytes",
+                        PlaceInText(file.path, text, at), byte));
   }
   return absl::OkStatus();
 }

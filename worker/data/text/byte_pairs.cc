@@ -73,7 +73,8 @@ absl::StatusOr<BytePairs> BytePairs::Create(const BytePairTables& tables) {
   }
   for (const uint64_t number : tables.special) {
     if (number >= kMaxClasses) {
-      return absl::InvalidArgumentError(absl::StrCat("a special token has number ", number));
+      return absl::InvalidArgumentError(absl::StrCat("a special token has number ", number,
+                                                     "; numbers must be below ", kMaxClasses));
     }
     pairs.vocabulary_ = std::max(pairs.vocabulary_, static_cast<uint32_t>(number) + 1);
   }

@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OfBytePairs(const v1::Text& text,
                                                        const std::string& data_dir) {
   if (!text.has_vocabulary()) {
     return absl::InvalidArgumentError(
-        "required key is missing with unit bpe: a folder with vocab.json and merges.txt, or a "
+        "required key is missing with unit bpe: name a folder with vocab.json and merges.txt, or a "
         "tokenizer.json");
   }
   ASSIGN_OR_RETURN(const BytePairTables tables, ReadBytePairs(data_dir, text.vocabulary()));

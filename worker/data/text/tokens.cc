@@ -15,10 +15,10 @@ void TokenNumbers::Trim() {
 }
 
 absl::Status TooManyTokens(const std::string& path) {
-  return absl::ResourceExhaustedError(absl::StrCat(
-      path, ": its tokens need more than the ", kMaxDatasetBytes,
-      " bytes of memory that a source may use; to use less, divide it into several files with "
-      "the partition by_file, or unit: bytes"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat(path, ": its tokens need more than the ", kMaxDatasetBytes,
+                   " bytes of memory that a source may use; to use less memory, divide the file "
+                   "into several files and use the partition by_file, or set unit: bytes"));
 }
 
 Tokens::Tokens(FileContent bytes, const ByteNumbers& numbers)

@@ -19,8 +19,8 @@ absl::Status NoRoom(Runtime& runtime, Code code, size_t bytes) {
   size_t free = 0, total = 0;
   if (runtime.MemoryLeft(&free, &total) != kSuccess) free = total = 0;
   return absl::ResourceExhaustedError(absl::StrCat(
-      runtime.device(), " has no room for ", bytes, " bytes: ", free, " of its ", total,
-      " are free; make data.batch_size smaller, or let fewer processes share the device"));
+      runtime.device(), " cannot allocate ", bytes, " bytes: ", free, " of its ", total,
+      " bytes are free; make data.batch_size smaller, or let fewer processes share the device"));
 }
 
 }  // namespace

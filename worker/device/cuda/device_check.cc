@@ -58,7 +58,7 @@ absl::Status CheckCapability(absl::string_view device, int capability, int oldes
   return absl::UnimplementedError(
       absl::StrCat(device, " has compute capability ", CapabilityText(capability),
                    "; this module has kernels for ", CapabilityText(oldest),
-                   " and newer: use another device, or build the module for this one"));
+                   " and newer: use another device, or build the module for this device"));
 }
 
 absl::Status CheckPrecision(absl::string_view device, int capability, Precision precision) {
@@ -88,8 +88,8 @@ absl::Status OpenError(Code code, absl::string_view device, absl::string_view de
     case kUnsupportedPtx:
       return absl::UnimplementedError(
           absl::StrCat(what,
-                       ": this module has no kernels for its architecture; use another "
-                       "device, or build the module for this one"));
+                       ": this module has no kernels for the architecture of this device; use "
+                       "another device, or build the module for this device"));
     default:
       return absl::InternalError(what);
   }

@@ -192,7 +192,7 @@ void Queue::Fail(absl::Status why) {
 void Queue::FailBy(Code code, absl::string_view doing) {
   if (runtime_->OutOfMemory(code)) {
     return Fail(absl::ResourceExhaustedError(absl::StrCat(
-        runtime_->device(), " has no room left for ", doing, ": ", runtime_->Describe(code),
+        runtime_->device(), " ran out of memory while ", doing, ": ", runtime_->Describe(code),
         "; make data.batch_size smaller, or let fewer processes share the device")));
   }
   Fail(absl::InternalError(

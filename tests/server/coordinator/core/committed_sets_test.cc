@@ -144,7 +144,7 @@ TEST_CASE("grace: a clock that could do without one waits for it, says so, and t
   HeldByAll(job, 0, {0, 1});
   CHECK(Sets(job).empty());
   CHECK(job.core.Status(job.now).message() ==
-        "clock 0 could do without worker 2 and waits for it, 1 s more at most");
+        "clock 0 could go on without worker 2, but waits for at most 1 s more");
   REQUIRE(job.core.alarm() == job.now + std::chrono::seconds(1));
   job.now += std::chrono::milliseconds(999);
   job.core.Wake(job.now);

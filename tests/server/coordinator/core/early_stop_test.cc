@@ -75,8 +75,8 @@ TEST_CASE("early stop: says which evaluation was the best") {
   stop.Add(At(40, 1.375));
   CHECK(stop.clock() == 40);
   CHECK(stop.Why().value_or("") ==
-        "early stop: 2 evaluations in a row had no better test_loss by more than 0.25 than the "
-        "best, 1.5, at clock 20 (epoch 2)");
+        "early stop: 2 evaluations in a row did not improve test_loss by more than 0.25; the best "
+        "is 1.5, at clock 20 (epoch 2)");
   EarlyStop none(Config(1), {});
   CHECK(none.clock() == 0);
   none.Add(At(10, kNaN));
@@ -153,7 +153,7 @@ TEST_CASE("early stop: a sync job stops a clock after the evaluation that decide
   REQUIRE(finished != events.end());
   CHECK(finished->state == "finished");
   CHECK(finished->message ==
-        "early stop: 2 evaluations in a row had no better test_loss than the best, 2, at clock 10 "
+        "early stop: 2 evaluations in a row did not improve test_loss; the best is 2, at clock 10 "
         "(epoch 1)");
   CHECK(job.core.Status(job.now).message() == "the job is over: " + finished->message);
 }

@@ -83,7 +83,7 @@ TEST_CASE("another worker's rule is refused, with both of them") {
   Register(job, Bringing(1, kRule)).IgnoreError();
   CheckRefused(Register(job, Bringing(0, kOther)).status(), absl::StatusCode::kFailedPrecondition,
                "worker 0 (process 100 on host): its optimizer is {type: adam, learning_rate: 0.1}, "
-               "that of worker 1 (process 101 on host) is {type: sgd, momentum: 0.9, "
+               "but that of worker 1 (process 101 on host) is {type: sgd, momentum: 0.9, "
                "learning_rate: 0.1}; start every worker with the same program and options");
   CHECK(absl::IsUnavailable(Register(job, Bringing(0, kRule)).status()));
 }
@@ -95,9 +95,9 @@ TEST_CASE("a job's own rule is the program's, too, or the program is refused") {
   CHECK(absl::IsUnavailable(Register(job, Bringing(0, nullptr)).status()));
   CheckRefused(Register(job, Bringing(1, kOther)).status(), absl::StatusCode::kFailedPrecondition,
                "worker 1 (process 101 on host): its optimizer is {type: adam, learning_rate: 0.1}, "
-               "the job's update is {type: sgd, momentum: 0.9, learning_rate: 0.1, schedule: "
+               "but the job's update is {type: sgd, momentum: 0.9, learning_rate: 0.1, schedule: "
                "{type: cosine}}; make them equal, or remove `update` from the job, so that the "
-               "program's counts");
+               "program's optimizer counts");
   for (uint32_t i = 0; i < job.servers; ++i) job.Server(i).IgnoreError();
   Register(job, Bringing(1, kRule)).IgnoreError();
   const auto commands = job.Take<ConfigureServer>();
@@ -107,11 +107,10 @@ TEST_CASE("a job's own rule is the program's, too, or the program is refused") {
 
 TEST_CASE("a gradient exchange without any rule does not begin, and says what to do") {
   Scenario job(External());
-  CheckRefused(
-      Register(job, Bringing(0, nullptr)).status(), absl::StatusCode::kInvalidArgument,
-      "worker 0 (process 100 on host): the job has no `update`, and this program does not "
-      "say which optimizer it has: let it say so (leeway_join_options.update), or give the "
-      "job a rule, such as update: {type: sgd, learning_rate: 0.05}");
+  CheckRefused(Register(job, Bringing(0, nullptr)).status(), absl::StatusCode::kInvalidArgument,
+               "worker 0 (process 100 on host): the job has no `update`, and this program does not "
+               "say which optimizer it has: set leeway_join_options.update, or give the job a "
+               "rule, such as update: {type: sgd, learning_rate: 0.05}");
   // The answer does not depend on who came first.
   Register(job, Bringing(1, kRule)).IgnoreError();
   CHECK(absl::IsInvalidArgument(Register(job, Bringing(0, nullptr)).status()));
@@ -143,7 +142,7 @@ TEST_CASE("other jobs take no rule and no factors from a worker") {
   request.mutable_schema()->mutable_tensors(1)->set_begins_block(true);
   CheckRefused(Register(job, request).status(), absl::StatusCode::kInvalidArgument,
                "worker 0 (process 100 on host): a block begins with tensor 'dense_0/bias', which "
-               "goes with model.type external only");
+               "only programs of a job with model.type external may ask for");
 }
 
 TEST_CASE("the optimizer of a worker that makes its own steps is its own business") {
@@ -176,8 +175,8 @@ TEST_CASE("factors reach the servers, and differ on no worker") {
   CHECK(absl::IsUnavailable(Register(job, first).status()));
   CheckRefused(Register(job, second).status(), absl::StatusCode::kFailedPrecondition,
                "the optimizers differ: the factors of tensor 'dense_0/bias' are {learning_rate: 1, "
-               "weight_decay: 1} with worker 1 (process 101 on host), {learning_rate: 1, "
-               "weight_decay: 0} with worker 0 (process 100 on host); start every worker with the "
+               "weight_decay: 1} in worker 1 (process 101 on host), but {learning_rate: 1, "
+               "weight_decay: 0} in worker 0 (process 100 on host); start every worker with the "
                "same program and options");
   second.mutable_schema()->mutable_tensors(1)->mutable_factors()->set_weight_decay(0);
   // This registration states the default explicitly.
@@ -199,8 +198,8 @@ TEST_CASE("where blocks begin reaches the servers, and differs on no worker") {
   for (uint32_t i = 0; i < job.servers; ++i) job.Server(i).IgnoreError();
   CHECK(absl::IsUnavailable(Register(job, first).status()));
   CheckRefused(Register(job, second).status(), absl::StatusCode::kFailedPrecondition,
-               "the optimizers differ: that a block begins with tensor 'dense_0/bias' is said by "
-               "one of worker 1 (process 101 on host) and worker 0 (process 100 on host); start "
+               "the optimizers differ: only one of worker 1 (process 101 on host) and worker 0 "
+               "(process 100 on host) says that a block begins with tensor 'dense_0/bias'; start "
                "every worker with the same program and options");
   second.mutable_schema()->mutable_tensors(1)->set_begins_block(true);
   CHECK(absl::IsUnavailable(Register(job, second).status()));
@@ -235,10 +234,11 @@ TEST_CASE("a coordinator that was started again goes on with the rule on record"
   v1::RegisterWorkerRequest ask = WorkerRequest(0, 100);
   ask.set_job_only(true);
   CHECK(UpdateYaml(again.core.RegisterWorker(ask, again.now)->job().update()) == kRule);
-  CheckRefused(Register(again, Bringing(0, kOther)).status(), absl::StatusCode::kFailedPrecondition,
-               "worker 0 (process 100 on host): its optimizer is {type: adam, learning_rate: 0.1}, "
-               "that of the run so far is {type: sgd, momentum: 0.9, learning_rate: 0.1}; start "
-               "every worker with the same program and options");
+  CheckRefused(
+      Register(again, Bringing(0, kOther)).status(), absl::StatusCode::kFailedPrecondition,
+      "worker 0 (process 100 on host): its optimizer is {type: adam, learning_rate: 0.1}, but that "
+      "of the run so far is {type: sgd, momentum: 0.9, learning_rate: 0.1}; start "
+      "every worker with the same program and options");
   Start(again);
   CHECK(again.Take<WriteRecord>().back().record.has_update());
   const auto names = again.EventNames();
@@ -253,7 +253,7 @@ TEST_CASE("after a coordinator was killed the factors are those of its newest ch
   Scenario again(options);
   v1::RegisterWorkerRequest request = Bringing(0, kRule);
   CHECK_THAT(std::string(Register(again, request).status().message()),
-             Contains("{learning_rate: 1, weight_decay: 0} with the checkpoint /run/checkpoints/"));
+             Contains("{learning_rate: 1, weight_decay: 0} in the checkpoint /run/checkpoints/"));
   request.mutable_schema()->mutable_tensors(1)->mutable_factors()->set_weight_decay(0);
   CHECK(absl::IsUnavailable(Register(again, request).status()));
 }
@@ -358,7 +358,7 @@ TEST_CASE("Leeway's own workers do not say that they keep state") {
   job.Carry();
   CheckRefused(SayKept(job, 0), absl::StatusCode::kInvalidArgument,
                "the heartbeat of worker 0: keeps_state: only programs of a job with model.type "
-               "external may say so");
+               "external may set it");
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ TEST_CASE("a silent server is waited for, in the same process or a new one, then
   };
   silent(11);
   CHECK_THAT(job.core.Status(job.now).message(),
-             Contains("waiting for server 1, whose blocks nobody else has"));
+             Contains("waiting for server 1, whose blocks no other server has"));
   CHECK(job.Take<ConfigureServer>().empty());
   SECTION("it was only paused") {
     REQUIRE(job.ServerBeat(1).ok());

@@ -131,7 +131,7 @@ TEST_CASE("a silent server with the only copy is waited for, and told everything
   CHECK(Contains(names, "server_lost"));
   CHECK_FALSE(Contains(names, "going_back"));
   CHECK_THAT(job.core.Status(job.now).message(),
-             Catch::Contains("waiting for server 1, whose blocks nobody else has"));
+             Catch::Contains("waiting for server 1, whose blocks no other server has"));
   job.Take<ConfigureServer>();
   job.Take<SetLive>();
   CHECK(job.ServerBeat(1).ok());

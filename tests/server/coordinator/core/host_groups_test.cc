@@ -113,12 +113,12 @@ TEST_CASE("host groups: a new life has to be where the others wait for it") {
         "for it in shared memory (workers.per_host: combine): start it there, or resume the job "
         "with workers.per_host: separate");
   CHECK_THAT(std::string(three.groups.Check(On("a", 1, 20, "other"), 1, "who").message()),
-             Catch::StartsWith("who is on a in another container, of another user, or offers no "
-                               "memory; worker 1 began on a"));
+             Catch::StartsWith("who is on a, but in another container, as another user or without "
+                               "shared memory; worker 1 began on a"));
   v1::RegisterWorkerRequest without = On("a", 1, 20);
   without.clear_contributions();
   CHECK_THAT(std::string(three.groups.Check(without, 1, "who").message()),
-             Catch::Contains("offers no memory"));
+             Catch::Contains("without shared memory"));
   CHECK_THAT(std::string(three.groups.Check(On("a", {}, 20), {}, "who").message()),
              Catch::Contains("--rank"));
 }

@@ -215,7 +215,8 @@ TEST_CASE("leases: what no book has said is refused by its field, and changes no
   const std::vector<std::pair<v1::DataProgress, std::string>> bad = {
       {Progress(10, kMost, {}), "next"},
       {Progress(10, 50, {{49, 2}}), "open[0]"},
-      {Progress(10, 50, {{3, 0}}), "open[0] has 0 batches from 3 on; the one before ends at 0"},
+      {Progress(10, 50, {{3, 0}}),
+       "open[0] has 0 batches from batch 3, but the range before it ends at 0"},
       // The end of this interval wraps around.
       {Progress(10, 50, {{0, 1}, {3, kMost - 1}}), "open[1]"},
       {Progress(10, 50, {{kMost, 2}}), "open[0]"},

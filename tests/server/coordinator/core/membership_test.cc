@@ -82,7 +82,8 @@ TEST_CASE("membership: who was replaced has nothing any more, and does not win t
   const absl::Status replaced = members.Claim(0, Process(100), false, kBegin).status();
   CHECK(absl::IsAborted(replaced));
   CHECK(replaced.message() ==
-        "process 100 on host was worker 0 once; process 200 on host has taken its place: stop");
+        "process 100 on host was worker 0, but process 200 on host has taken its place; this "
+        "process must stop");
   CHECK(members[0].incarnation == 52);
 }
 

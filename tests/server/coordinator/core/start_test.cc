@@ -96,7 +96,7 @@ TEST_CASE("another model is refused, naming the first tensor that differs") {
   CHECK(absl::IsFailedPrecondition(status));
   CHECK_THAT(std::string(status.message()),
              Contains("worker 1 (process 101 on host) is dense_0/weight [4, 12]") &&
-                 Contains("worker 0 (process 100 on host) dense_0/weight [4, 2000]"));
+                 Contains("worker 0 (process 100 on host) is dense_0/weight [4, 2000]"));
   // The process holds no rank.
   CHECK(job.core.Status(job.now).workers(1).state() == "waiting");
 }
