@@ -53,7 +53,7 @@ struct RunSummary {
   // exp(test_loss), for models with a label at each position.
   std::optional<double> test_perplexity;
   // Whether the model beats the best model that does not look at the input
-  // (launcher/commands/learning.h). Absent if this cannot be decided. If false, why_not_learned
+  // (launcher/finish/learning.h). Absent if this cannot be decided. If false, why_not_learned
   // contains the reason.
   std::optional<bool> learned;
   std::string why_not_learned;

@@ -12,8 +12,8 @@
 #include "config/external.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/data_check.h"
 #include "launcher/doctor/peer.h"
+#include "launcher/plan/data_files.h"
 
 namespace leeway {
 namespace {

@@ -10,7 +10,9 @@
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/model_json.h"
-#include "launcher/commands/test_result.h"
+#include "launcher/commands/running_job.h"
+#include "launcher/finish/test_result.h"
+#include "launcher/plan/data_files.h"
 #include "run/run_folder.h"
 #include "run/trained_model.h"
 

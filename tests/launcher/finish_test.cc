@@ -1,11 +1,12 @@
 // What a run leaves behind and what is reported about it, even if it was started more than once.
-#include "launcher/commands/finish.h"
+#include "launcher/finish/finish.h"
 
 #include "common/exit_code.h"
 #include "common/files/files.h"
 #include "config/job.h"
-#include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/running_job.h"
+#include "launcher/finish/outcome_text.h"
 #include "run/run_folder.h"
 #include "tests/catch.h"
 #include "tests/sample_run.h"

@@ -1,4 +1,4 @@
-#include "launcher/commands/test_result.h"
+#include "launcher/finish/test_result.h"
 
 #include <algorithm>
 #include <cmath>

@@ -47,13 +47,4 @@ int ExitCodeOf(const RunSummary& summary, const std::optional<v1::CoordinatorRec
 absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& job,
                          const RunHistory& history, const RunSummary& summary);
 
-// Describes the algorithm, for example "bounded staleness 3, gradient exchange, sgd".
-std::string DescribeAlgorithm(const v1::TrainingJob& job);
-
-// Describes the result for a person: the figures, where the files are, and how to resume the run.
-// `data` is the folder that --data named. It is empty if Leeway found the folder without --data,
-// because it will then find it again. `command` is the workers' program in an external job.
-std::string DescribeOutcome(const RunSummary& summary, const RunPlace& place,
-                            const std::string& data, const std::vector<std::string>& command = {});
-
 }  // namespace leeway

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/status/statusor.h"
-#include "launcher/commands/learning.h"
+#include "launcher/finish/learning.h"
 #include "leeway/v1/job.pb.h"
 
 namespace leeway {

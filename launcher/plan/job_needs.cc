@@ -1,4 +1,4 @@
-#include "launcher/commands/job_needs.h"
+#include "launcher/plan/job_needs.h"
 
 #include <algorithm>
 
@@ -7,8 +7,8 @@
 #include "config/device.h"
 #include "config/length.h"
 #include "config/shards.h"
-#include "launcher/commands/model_memory.h"
 #include "launcher/doctor/traffic.h"
+#include "launcher/plan/model_memory.h"
 #include "worker/data/sources/test_data.h"
 
 namespace leeway {

@@ -50,9 +50,4 @@ class RunKeys {
   SecuritySettings own_;
 };
 
-// Calls FindCoordinator and sets this process's token and certificates for the coordinator. They
-// come from `flags`. If `flags` do not set them and `target` is a run folder, they come from the
-// files that the launcher left there.
-absl::StatusOr<std::string> ReachCoordinator(const std::string& target, SecurityFlags flags);
-
 }  // namespace leeway
