@@ -49,24 +49,13 @@ void FailAlso(const absl::Status& status, RunSummary& summary) {
   absl::StrAppend(&summary.message, summary.message.empty() ? "" : "\n", status.message());
 }
 
-// Adds the result of an external job. Only the job's program can evaluate its model, so this uses
-// the last evaluation that the program reported, if any.
-void AddOwnResult(const TrainedModel& model, const RunHistory& history, RunSummary& summary) {
-  AddLastEvaluation(history, summary);
-  const Learning learning = JudgeLearning(std::nullopt, model.weights.span());
-  summary.learned = learning.learned;
-  summary.why_not_learned = learning.why;
-}
-
 // Adds whether the last evaluation, which is that of the trained model, is much worse than the best
 // one.
 void AddWorsening(const RunHistory& history, RunSummary& summary) {
-  std::vector<Evaluated> evaluations;
-  for (const RunHistory::Evaluation& each : history.evaluations) {
-    evaluations.push_back({each.clock, each.test_loss, each.test_accuracy});
-  }
-  if (!summary.test_loss.has_value()) return;
-  evaluations.push_back({summary.clock.value_or(0), *summary.test_loss, summary.test_accuracy});
+  if (!summary.test) return;
+  std::vector<v1::EvaluationMetrics> evaluations = history.evaluations;
+  evaluations.push_back(summary.test->metrics);
+  evaluations.back().set_clock(summary.model.clock.value_or(0));
   const std::string was = MuchWorse(evaluations);
   if (was.empty()) return;
   summary.warnings.push_back(
@@ -77,27 +66,20 @@ void AddWorsening(const RunHistory& history, RunSummary& summary) {
 
 absl::Status AddTestResult(const FinishInput& input, const TrainedModel& model,
                            const RunHistory& history, RunSummary& summary) {
-  if (IsExternal(input.job)) {
-    AddOwnResult(model, history, summary);
-    return absl::OkStatus();
-  }
-  const auto result = EvaluateModel(input.job, input.data_dir, model.Evaluated());
-  RETURN_IF_ERROR(Annotate(result.status(), "evaluating the trained model"));
   std::optional<Tested> tested;
-  if (result->has_value()) {
-    summary.test_loss = (*result)->loss;
-    summary.test_accuracy = (*result)->accuracy;
-    summary.test_top5_accuracy = (*result)->top5_accuracy;
-    summary.test_perplexity = (*result)->perplexity;
-    summary.test_mae = (*result)->mae;
-    summary.test_r2 = (*result)->r2;
-    if (const auto& constant = (*result)->constant; constant.has_value()) {
-      tested = {{(*result)->loss, (*result)->accuracy}, *constant, (*result)->examples};
+  if (IsExternal(input.job)) {
+    // Only the job's program can evaluate its model, so this uses the last evaluation that the
+    // program reported, if any.
+    AddLastEvaluation(history, summary);
+  } else {
+    const auto found = EvaluateModel(input.job, input.data_dir, model.Evaluated());
+    RETURN_IF_ERROR(Annotate(found.status(), "evaluating the trained model"));
+    if (found->has_value()) {
+      summary.test = (*found)->result;
+      tested = TestedBy(**found);
     }
   }
-  const Learning learning = JudgeLearning(tested, model.weights.span());
-  summary.learned = learning.learned;
-  summary.why_not_learned = learning.why;
+  summary.learning = JudgeLearning(tested, model.weights.span());
   return absl::OkStatus();
 }
 
@@ -121,12 +103,13 @@ RunSummary FinishRun(const FinishInput& input) {
       model.ok() ? AddTestResult(input, *model, history, summary) : model.status();
   AddWorsening(history, summary);
   SetOutcome(input, summary);
-  if (input.end) summary.devices = {input.end->devices().begin(), input.end->devices().end()};
+  if (input.end)
+    summary.by_rank.devices = {input.end->devices().begin(), input.end->devices().end()};
   // A failed run may have trained beyond its newest checkpoint, so its figures do not come from the
   // checkpoint. The same holds if newer checkpoints are damaged.
   const bool whole = model.ok() && model->passed_over.empty() && summary.state != "failed";
   AddRun(input.job, input.run_dir, history, whole ? &*model : nullptr, summary);
-  summary.worker_restarts = input.worker_restarts;
+  summary.by_rank.restarts = input.worker_restarts;
   summary.server_restarts = input.server_restarts;
   // A run that failed or was stopped early may have no model.
   const bool none = absl::IsNotFound(model.status()) && summary.state != "finished";
@@ -147,7 +130,7 @@ int ExitCodeOf(const RunSummary& summary, const std::optional<v1::CoordinatorRec
     return end->permanent() ? kExitPermanent : kExitTemporary;
   }
   if (summary.state != "stopped") return failure;
-  return summary.clock.has_value() ? kExitStopped : kExitTemporary;
+  return summary.model.clock.has_value() ? kExitStopped : kExitTemporary;
 }
 
 absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& given,
@@ -158,7 +141,7 @@ absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& give
                     .algorithm = DescribeAlgorithm(job),
                     .checkpoints = ListCheckpoints(run_dir),
                     .job_yaml = ToYaml(job),
-                    .curves_svg = CurvesSvg(history, summary.name)};
+                    .curves_svg = CurvesSvg(history, summary.job.name)};
   RETURN_IF_ERROR(WriteStored(run_dir + "/" + kCurvesFile, input.curves_svg));
   return WriteStored(run_dir + "/" + kReportFile, ReportHtml(input));
 }

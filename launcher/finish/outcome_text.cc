@@ -9,6 +9,7 @@
 #include "common/counted.h"
 #include "common/storage/storage.h"
 #include "common/text/format.h"
+#include "launcher/finish/test_result.h"
 
 namespace leeway {
 namespace {
@@ -35,26 +36,26 @@ std::string Places(const RunPlace& place) {
 
 // Returns the share of dropped steps as the beginning of a list. Empty if no step was dropped.
 std::string Dropped(const RunSummary& summary) {
-  if (summary.dropped_steps == 0) return "";
-  const auto dropped = static_cast<double>(summary.dropped_steps);
-  return absl::StrCat(Percent(dropped / (dropped + static_cast<double>(summary.steps))),
+  if (summary.total.dropped_steps() == 0) return "";
+  const auto dropped = static_cast<double>(summary.total.dropped_steps());
+  return absl::StrCat(Percent(dropped / (dropped + static_cast<double>(summary.total.steps()))),
                       " of the steps dropped, ");
 }
 
 std::string Overflowed(const RunSummary& summary) {
-  if (summary.overflowed_steps == 0) return "";
-  return absl::StrCat(Counted(summary.overflowed_steps, "step"), " left out by fp16, ");
+  if (summary.total.overflowed_steps() == 0) return "";
+  return absl::StrCat(Counted(summary.total.overflowed_steps(), "step"), " left out by fp16, ");
 }
 
 std::string Replaced(const RunSummary& summary) {
-  if (summary.replaced_pictures == 0) return "";
-  return absl::StrCat("damaged pictures replaced ", Counted(summary.replaced_pictures, "time"),
-                      ", ");
+  if (summary.total.replaced_pictures() == 0) return "";
+  return absl::StrCat("damaged pictures replaced ",
+                      Counted(summary.total.replaced_pictures(), "time"), ", ");
 }
 
 // Returns text that tells the user of `auto` that workers found no GPU.
 std::string Devices(const RunSummary& summary) {
-  const std::vector<std::string>& devices = summary.devices;
+  const std::vector<std::string>& devices = summary.by_rank.devices;
   const auto cpus = static_cast<size_t>(std::count(devices.begin(), devices.end(), "cpu"));
   if (cpus == 0) return "";
   const std::string who =
@@ -75,10 +76,11 @@ std::string Restarts(const RunSummary& summary) {
 
 // Returns how often the job went back to a checkpoint, as the end of a list. Empty if it never did.
 std::string WentBack(const RunSummary& summary) {
-  if (summary.went_back == 0) return "";
-  return absl::StrCat(", went back ",
-                      summary.went_back == 1 ? "once" : absl::StrCat(summary.went_back, " times"),
-                      ", ", Counted(summary.clocks_again, "clock"), " done again");
+  if (summary.rewinds.times == 0) return "";
+  return absl::StrCat(
+      ", went back ",
+      summary.rewinds.times == 1 ? "once" : absl::StrCat(summary.rewinds.times, " times"), ", ",
+      Counted(summary.rewinds.clocks, "clock"), " done again");
 }
 
 }  // namespace
@@ -86,29 +88,21 @@ std::string WentBack(const RunSummary& summary) {
 std::string DescribeOutcome(const RunSummary& summary, const RunPlace& place,
                             const std::string& data, const std::vector<std::string>& command) {
   std::string text = absl::StrCat(
-      summary.state, ": ", Thousands(summary.steps), " steps of ", summary.workers,
-      summary.workers == 1 ? " worker" : " workers", " in ", Lasting(summary.seconds), "  (",
+      summary.state, ": ", Thousands(summary.total.steps()), " steps of ", summary.job.workers,
+      summary.job.workers == 1 ? " worker" : " workers", " in ", Lasting(summary.seconds), "  (",
       Thousands(static_cast<uint64_t>(summary.samples_per_second)), " samples/s, ",
       Dropped(summary), Overflowed(summary), Replaced(summary), "staleness at most ",
-      summary.max_staleness, ", ", Restarts(summary), WentBack(summary), ")\n");
+      summary.total.staleness(), ", ", Restarts(summary), WentBack(summary), ")\n");
   if (summary.state == "finished" && !summary.message.empty()) {
     absl::StrAppend(&text, summary.message, "\n");
   }
   absl::StrAppend(&text, Devices(summary));
-  if (summary.test_accuracy.has_value()) {
-    absl::StrAppend(&text, "test accuracy ",
-                    AccuracyInWords(*summary.test_accuracy, summary.test_top5_accuracy), "  (loss ",
-                    LossInWords(*summary.test_loss), PerplexityInWords(summary.test_perplexity),
-                    ")\n");
-  } else if (summary.test_loss.has_value()) {
-    absl::StrAppend(&text, "test loss ", LossInWords(*summary.test_loss),
-                    RegressionInWords(summary.test_mae, summary.test_r2), "\n");
-  }
-  if (!summary.why_not_learned.empty()) {
-    absl::StrAppend(&text, "WARNING: ", summary.why_not_learned, "\n");
+  if (summary.test) absl::StrAppend(&text, Describe(*summary.test, ""), "\n");
+  if (!summary.learning.why.empty()) {
+    absl::StrAppend(&text, "WARNING: ", summary.learning.why, "\n");
   }
   absl::StrAppend(&text, Places(place));
-  if (summary.state != "finished" && summary.clock.has_value()) {
+  if (summary.state != "finished" && summary.model.clock.has_value()) {
     absl::StrAppend(&text, "To go on: leeway train --resume --run-dir ", place.location,
                     data.empty() ? "" : " --data " + data,
                     command.empty() ? "" : " -- " + absl::StrJoin(command, " "), "\n");

@@ -1,6 +1,5 @@
 #include "launcher/finish/test_result.h"
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -9,17 +8,16 @@
 #include "common/plugins/label_loss.h"
 #include "common/status.h"
 #include "common/text/format.h"
+#include "run/core/figures.h"
 #include "worker/data/dataset.h"
 #include "worker/data/sources/test_data.h"
 #include "worker/device/make_backend.h"
+#include "worker/evaluate.h"
 #include "worker/formats/model_file.h"
 #include "worker/model/model.h"
 
 namespace leeway {
 namespace {
-
-// The number of examples that are evaluated at once. It limits the memory of the activations.
-constexpr size_t kEvaluationBatch = 256;
 
 struct Test {
   std::unique_ptr<Dataset> data;
@@ -45,46 +43,24 @@ std::optional<Score> ConstantOf(v1::Loss loss, std::span<const float> labels) {
   return BestConstant(loss, labels);
 }
 
-absl::StatusOr<TestResult> EvaluateOn(const v1::TrainingJob& job, const Test& test,
-                                      std::span<const float> weights) {
-  double loss = 0;
-  uint64_t correct = 0;
-  uint64_t in_top5 = 0;
+absl::StatusOr<EvaluatedModel> EvaluateOn(const v1::TrainingJob& job, const Test& test,
+                                          std::span<const float> weights) {
+  EvaluatedModel model;
   std::vector<float> labels;
-  RegressionError error;
-  Batch batch;
-  for (size_t first = 0; first < test.data->size(); first += kEvaluationBatch) {
-    const size_t count = std::min(kEvaluationBatch, test.data->size() - first);
-    RETURN_IF_ERROR(test.data->CopyBatch(first, count, batch));
-    ASSIGN_OR_RETURN(const Model::Evaluation part, test.model->Evaluate(batch, weights));
-    loss += part.loss_sum;
-    correct += part.correct;
-    in_top5 += part.in_top5;
-    labels.insert(labels.end(), batch.labels.begin(), batch.labels.end());
-    error.Add(part.error);
+  ASSIGN_OR_RETURN(model.result.metrics,
+                   Evaluate(*test.model, *test.data, LabelLoss(job.model()), weights, &labels));
+  if (test.model->graph().positions() > 1) {
+    model.result.perplexity = std::exp(model.result.metrics.test_loss());
   }
-  TestResult result{.loss = loss / static_cast<double>(test.data->size()),
-                    .accuracy = {},
-                    .top5_accuracy = {},
-                    .perplexity = {},
-                    .mae = error.mae(),
-                    .r2 = error.r2(),
-                    .examples = test.data->size(),
-                    .constant = ConstantOf(job.model().loss(), labels)};
-  const auto share = [&](uint64_t count) {
-    return static_cast<double>(count) / static_cast<double>(std::max<size_t>(labels.size(), 1));
-  };
-  if (LabelLoss(job.model()) != v1::LOSS_SQUARED) result.accuracy = share(correct);
-  if (test.model->graph().positions() > 1) result.perplexity = std::exp(result.loss);
-  if (test.model->tells_top5()) result.top5_accuracy = share(in_top5);
-  return result;
+  model.constant = ConstantOf(job.model().loss(), labels);
+  return model;
 }
 
 }  // namespace
 
-absl::StatusOr<std::optional<TestResult>> EvaluateModel(const v1::TrainingJob& job,
-                                                        const std::string& data_dir,
-                                                        std::span<const float> weights) {
+absl::StatusOr<std::optional<EvaluatedModel>> EvaluateModel(const v1::TrainingJob& job,
+                                                            const std::string& data_dir,
+                                                            std::span<const float> weights) {
   ASSIGN_OR_RETURN(const Test test, OpenTest(job, data_dir));
   if (test.data == nullptr) return std::nullopt;
   if (test.model->schema().total() != weights.size()) {
@@ -95,39 +71,39 @@ absl::StatusOr<std::optional<TestResult>> EvaluateModel(const v1::TrainingJob& j
   return EvaluateOn(job, test, weights);
 }
 
-absl::StatusOr<std::optional<TestResult>> EvaluateModelFile(const v1::TrainingJob& job,
-                                                            const std::string& data_dir,
-                                                            const std::string& path) {
+absl::StatusOr<std::optional<EvaluatedModel>> EvaluateModelFile(const v1::TrainingJob& job,
+                                                                const std::string& data_dir,
+                                                                const std::string& path) {
   ASSIGN_OR_RETURN(const Test test, OpenTest(job, data_dir));
   if (test.data == nullptr) return std::nullopt;
   ASSIGN_OR_RETURN(const FloatBuffer weights, ReadModelFile(path, job.model(), *test.model));
   return EvaluateOn(job, test, weights.span());
 }
 
-void AddResult(const TestResult& result, nlohmann::ordered_json& document) {
-  const auto number = [](double value) {
-    return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
-  };
-  document["test_loss"] = number(result.loss);
-  if (result.accuracy.has_value()) document["test_accuracy"] = number(*result.accuracy);
-  if (result.top5_accuracy.has_value()) {
-    document["test_top5_accuracy"] = number(*result.top5_accuracy);
-  }
-  if (result.perplexity.has_value()) document["test_perplexity"] = number(*result.perplexity);
-  if (result.mae.has_value()) document["test_mae"] = number(*result.mae);
-  if (result.r2.has_value()) document["test_r2"] = number(*result.r2);
-  document["examples"] = result.examples;
+std::optional<Tested> TestedBy(const EvaluatedModel& model) {
+  if (!model.constant.has_value()) return std::nullopt;
+  const v1::EvaluationMetrics& metrics = model.result.metrics;
+  return Tested{{metrics.test_loss(), TestFigures().front().In(metrics)},
+                *model.constant,
+                metrics.examples()};
 }
 
-std::string Describe(const TestResult& result) {
-  const std::string examples = Thousands(result.examples) + " examples";
-  if (result.accuracy.has_value()) {
-    return absl::StrCat("test accuracy ", AccuracyInWords(*result.accuracy, result.top5_accuracy),
-                        "  (loss ", LossInWords(result.loss), PerplexityInWords(result.perplexity),
-                        ", ", examples, ")");
+void AddResult(const TestResult& result, nlohmann::ordered_json& document) {
+  AddTest(result, document);
+  document["examples"] = result.metrics.examples();
+}
+
+std::string Describe(const TestResult& result, const std::string& examples) {
+  const v1::EvaluationMetrics& metrics = result.metrics;
+  const auto figure = [&](size_t i) { return TestFigures()[i].In(metrics); };
+  const std::string loss = LossInWords(metrics.test_loss());
+  if (metrics.has_test_accuracy()) {
+    return absl::StrCat("test accuracy ", AccuracyInWords(metrics.test_accuracy(), figure(1)),
+                        "  (loss ", loss, PerplexityInWords(result.perplexity),
+                        examples.empty() ? "" : ", ", examples, ")");
   }
-  return absl::StrCat("test loss ", LossInWords(result.loss),
-                      RegressionInWords(result.mae, result.r2), "  (", examples, ")");
+  return absl::StrCat("test loss ", loss, RegressionInWords(figure(2), figure(3)),
+                      examples.empty() ? "" : absl::StrCat("  (", examples, ")"));
 }
 
 }  // namespace leeway

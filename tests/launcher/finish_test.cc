@@ -52,14 +52,14 @@ TEST_CASE("How a run ended says what was restarted") {
   RunSummary summary;
   summary.state = "finished";
   CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), Catch::Contains(", 0 restarts)"));
-  summary.went_back = 1;
-  summary.clocks_again = 134;
+  summary.rewinds.times = 1;
+  summary.rewinds.clocks = 134;
   CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""),
              Catch::Contains(", 0 restarts, went back once, 134 clocks done again)"));
-  summary.went_back = 2;
+  summary.rewinds.times = 2;
   CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), Catch::Contains("back 2 times,"));
-  summary.went_back = 0;
-  summary.worker_restarts = {0, 1};
+  summary.rewinds.times = 0;
+  summary.by_rank.restarts = {0, 1};
   CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), Catch::Contains(", 1 restart)"));
   summary.server_restarts = {2, 0};
   CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""),
@@ -70,7 +70,7 @@ TEST_CASE("A run whose workers may choose their device says where it had no GPU"
   RunSummary summary;
   summary.state = "finished";
   const auto said = [&](std::vector<std::string> devices) {
-    summary.devices = std::move(devices);
+    summary.by_rank.devices = std::move(devices);
     return DescribeOutcome(summary, {"/none", "/none"}, "");
   };
   CHECK_THAT(said({}), !Catch::Contains("CPU"));
@@ -86,7 +86,7 @@ TEST_CASE("A run that has learned nothing says so, and is a finished one") {
   RunSummary summary;
   summary.state = "finished";
   CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), !Catch::Contains("WARNING"));
-  summary.why_not_learned = "this run has learned nothing: loss 3";
+  summary.learning.why = "this run has learned nothing: loss 3";
   CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""),
              Catch::Contains("\nWARNING: this run has learned nothing: loss 3\n"));
   CHECK(ExitCodeOf(summary, {}, kExitPermanent) == kExitDone);
@@ -95,7 +95,7 @@ TEST_CASE("A run that has learned nothing says so, and is a finished one") {
 TEST_CASE("The exit code says what has become of the run") {
   RunSummary summary;
   for (const auto clock : {std::optional<uint64_t>(), std::optional<uint64_t>(7)}) {
-    summary.clock = clock;
+    summary.model.clock = clock;
     summary.state = "finished";
     CHECK(ExitCodeOf(summary, {}, kExitPermanent) == kExitDone);
     summary.state = "failed";
@@ -122,7 +122,7 @@ TEST_CASE("Whether a failure may pass is its coordinator's word, not that of its
 TEST_CASE("A stopped run says how to go on, with the data folder that it was given") {
   RunSummary summary;
   summary.state = "stopped";
-  summary.clock = 7;
+  summary.model.clock = 7;
   CHECK_THAT(DescribeOutcome(summary, {"/run", "/run"}, ""),
              Catch::EndsWith("--resume --run-dir /run\n"));
   CHECK_THAT(DescribeOutcome(summary, {"/run", "/run"}, "/digits"),
@@ -179,7 +179,7 @@ TEST_CASE("The report of a resumed run is not that of its first end") {
   Write(run, kMetricsFile, kSampleMetrics);
   RunSummary summary;
   summary.state = "finished";
-  summary.test_accuracy = 0.8765;
+  summary.test.emplace().metrics.set_test_accuracy(0.8765);
   AddHistory(SampleHistory(), summary);
   Write(run, kSummaryFile, SummaryJson(summary));
   CHECK_THAT(ReportOf(run), Catch::Contains("87.65") && Catch::Contains("pill finished"));
