@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/exit_code.h"
+#include "common/files/files.h"
 #include "run/run_folder.h"
 
 namespace leeway {
@@ -43,6 +44,16 @@ CLI::Validator NumberIn(double min, double max) {
 void ShowProgress(const std::string& what) {
   if (!isatty(STDERR_FILENO)) return;
   std::cerr << "\r\033[K" << what << (what.empty() ? "" : " ...") << std::flush;
+}
+
+absl::Status WriteJson(const std::string& file, nlohmann::ordered_json document,
+                       const absl::Status& done) {
+  if (file.empty()) return done;
+  if (!done.ok()) document["error"] = std::string(done.message());
+  const absl::Status written = WriteFileAtomically(
+      file, document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n",
+      WriteTo::kAnything);
+  return done.ok() ? written : done;
 }
 
 int ShowResult(const absl::Status& status) {

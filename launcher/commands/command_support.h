@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,6 +33,11 @@ CLI::Validator NumberIn(double min, double max);
 // Shows one line on standard error. The next call overwrites the line, and "" removes it. Does
 // nothing if standard error is not a terminal.
 void ShowProgress(const std::string& what);
+
+// Writes `document` to `file`, unless `file` is empty. If `done` is an error, the document has it
+// under `error`. Returns the error of `done`, or else that of writing.
+absl::Status WriteJson(const std::string& file, nlohmann::ordered_json document,
+                       const absl::Status& done = absl::OkStatus());
 
 // Prints `status` if it is an error, and returns the exit code. It is 0 for OK, 2 for
 // INVALID_ARGUMENT and for ALREADY_EXISTS (the result to be made exists already), 3 for DATA_LOSS

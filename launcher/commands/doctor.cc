@@ -56,12 +56,7 @@ absl::Status Examine(const DoctorFlags& flags) {
   ShowProgress("");
   if (!diagnosis.has_value()) return found;
   std::cout << DiagnosisText(*diagnosis) << std::flush;
-  if (flags.json.empty()) return found;
-  Json document = DiagnosisJson(*diagnosis);
-  if (!found.ok()) document["error"] = std::string(found.message());
-  const absl::Status written =
-      WriteFileAtomically(flags.json, document.dump(2) + "\n", WriteTo::kAnything);
-  return found.ok() ? written : found;
+  return WriteJson(flags.json, DiagnosisJson(*diagnosis), found);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // leeway export: writes a checkpoint's weights as safetensors, or the model in the format of other
 // programs.
-#include <functional>
 #include <iostream>
 #include <memory>
 

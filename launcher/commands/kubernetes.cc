@@ -22,8 +22,8 @@ struct KubernetesOptions {
 
 absl::Status ShowManifests(const KubernetesOptions& options) {
   ASSIGN_OR_RETURN(PlacedJob placed, LoadJobWithOptions(options.job));
-  const JobData data{.job_file = options.job.job_file, .option = options.job.data};
-  ASSIGN_OR_RETURN(const KubernetesRun run, RunOfJob(std::move(placed), data, options.flags));
+  ASSIGN_OR_RETURN(const KubernetesRun run, RunOfJob(std::move(placed), options.job.job_file,
+                                                     options.job.data, options.flags));
   ASSIGN_OR_RETURN(const std::string manifests, RunManifests(run));
   std::cout << manifests;
   return absl::OkStatus();

@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/address.h"
-#include "common/command_line/security_flags.h"
 #include "common/files/files.h"
 #include "common/host_name.h"
 #include "common/object_store/address.h"

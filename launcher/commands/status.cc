@@ -7,7 +7,6 @@
 #include <google/protobuf/util/json_util.h>
 #include <unistd.h>
 
-#include "absl/strings/str_cat.h"
 #include "common/command_line/security_flags.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"

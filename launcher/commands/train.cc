@@ -5,7 +5,6 @@
 //   3. FinishRun exports and evaluates the model, and writes the summary and the report.
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 

@@ -6,11 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/job.pb.h"
 #include "run/history.h"
-#include "run/run_folder.h"
 #include "run/summary.h"
 
 namespace leeway {

@@ -107,15 +107,15 @@ absl::Status CheckPods(const v1::TrainingJob& job) {
 }
 
 // Sets the memory sizes that no flag has set.
-absl::Status PlanMemory(const JobData& data, const PlacedJob& placed, KubernetesRun& run) {
+absl::Status PlanMemory(const std::string& job_file, const std::string& data,
+                        const PlacedJob& placed, KubernetesRun& run) {
   if (!run.server_memory.empty() && !run.worker_memory.empty()) return absl::OkStatus();
   if (IsExternal(placed.job)) {
     return absl::InvalidArgumentError(
         "the model comes with the program, so nothing is known of its size: say --server-memory "
         "and --worker-memory");
   }
-  ASSIGN_OR_RETURN(const std::string data_dir,
-                   FindDataFolder(data.option, data.job_file, placed.job));
+  ASSIGN_OR_RETURN(const std::string data_dir, FindDataFolder(data, job_file, placed.job));
   ASSIGN_OR_RETURN(const CheckedJob checked, CheckJobAndInitial(placed, data_dir));
   std::cerr << WarningsOf(placed.job, checked);
   ASSIGN_OR_RETURN(const ProcessBytes most, MostBytes(placed.job, checked, data_dir));
@@ -197,20 +197,20 @@ absl::Status TakeProgram(const KubernetesFlags& flags, const v1::TrainingJob& jo
 
 }  // namespace
 
-absl::StatusOr<KubernetesRun> RunOfJob(PlacedJob placed, const JobData& data,
-                                       const KubernetesFlags& flags) {
+absl::StatusOr<KubernetesRun> RunOfJob(PlacedJob placed, const std::string& job_file,
+                                       const std::string& data, const KubernetesFlags& flags) {
   v1::TrainingJob& job = placed.job;
   KubernetesRun run = flags.run;
   run.shape = FindShape(flags.shape);
   if (run.name.empty()) run.name = job.metadata().name();
   if (run.worker_image.empty()) run.worker_image = run.image;
-  RETURN_IF_ERROR(TakeData(data.option, run));
+  RETURN_IF_ERROR(TakeData(data, run));
   RETURN_IF_ERROR(TakeLocation("--run-dir", run.store, run.store));
   RETURN_IF_ERROR(CheckPods(job));
   RETURN_IF_ERROR(TakeGpus(flags.gpus, job, run));
   RETURN_IF_ERROR(TakeProgram(flags, job, run));
   RETURN_IF_ERROR(TakeKeys(flags, placed, run));
-  RETURN_IF_ERROR(PlanMemory(data, placed, run));
+  RETURN_IF_ERROR(PlanMemory(job_file, data, placed, run));
   run.job = ToYaml(job);
   run.servers = job.servers().count();
   run.replicas = job.servers().replicas();

@@ -24,15 +24,10 @@ struct KubernetesFlags {
   std::vector<std::string> files;
 };
 
-// From what the data folder is found (FindDataFolder): the job file, and the value of --data.
-struct JobData {
-  std::string job_file;
-  std::string option;
-};
-
-// Returns INVALID_ARGUMENT, naming the flag or the job's key, if the job needs something that is
-// impossible in pods. Reads the job's data unless the flags set the memory of servers and workers.
-absl::StatusOr<KubernetesRun> RunOfJob(PlacedJob placed, const JobData& data,
-                                       const KubernetesFlags& flags);
+// `data` is the value of --data, and `job_file` is the file of the job (FindDataFolder). Returns
+// INVALID_ARGUMENT, naming the flag or the job's key, if the job needs something that is impossible
+// in pods. Reads the job's data unless the flags set the memory of servers and workers.
+absl::StatusOr<KubernetesRun> RunOfJob(PlacedJob placed, const std::string& job_file,
+                                       const std::string& data, const KubernetesFlags& flags);
 
 }  // namespace leeway

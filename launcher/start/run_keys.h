@@ -9,7 +9,6 @@
 #include "common/rpc/transport_security.h"
 #include "common/security/key_folder.h"
 #include "common/security/settings.h"
-#include "launcher/supervision/supervisor.h"
 #include "leeway/v1/job.pb.h"
 
 namespace leeway {

@@ -1,7 +1,6 @@
 #include "launcher/supervision/children.h"
 
 #include <algorithm>
-#include <utility>
 
 #include <signal.h>
 

@@ -48,24 +48,6 @@ std::string ReportOf(const TempFolder& run) {
 
 }  // namespace
 
-TEST_CASE("How a run ended says what was restarted") {
-  RunSummary summary;
-  summary.state = "finished";
-  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), Catch::Contains(", 0 restarts)"));
-  summary.rewinds.times = 1;
-  summary.rewinds.clocks = 134;
-  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""),
-             Catch::Contains(", 0 restarts, went back once, 134 clocks done again)"));
-  summary.rewinds.times = 2;
-  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), Catch::Contains("back 2 times,"));
-  summary.rewinds.times = 0;
-  summary.by_rank.restarts = {0, 1};
-  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), Catch::Contains(", 1 restart)"));
-  summary.server_restarts = {2, 0};
-  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""),
-             Catch::Contains(", 3 restarts, 2 of servers)"));
-}
-
 TEST_CASE("A run whose workers may choose their device says where it had no GPU") {
   RunSummary summary;
   summary.state = "finished";
@@ -80,16 +62,6 @@ TEST_CASE("A run whose workers may choose their device says where it had no GPU"
                              "(workers.device: auto; see the workers' logs)\n"));
   CHECK_THAT(said({"cpu", "cuda", "cpu"}),
              Catch::Contains("\n2 of 3 workers computed on the CPU, because they could not"));
-}
-
-TEST_CASE("A run that has learned nothing says so, and is a finished one") {
-  RunSummary summary;
-  summary.state = "finished";
-  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), !Catch::Contains("WARNING"));
-  summary.learning.why = "this run has learned nothing: loss 3";
-  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""),
-             Catch::Contains("\nWARNING: this run has learned nothing: loss 3\n"));
-  CHECK(ExitCodeOf(summary, {}, kExitPermanent) == kExitDone);
 }
 
 TEST_CASE("The exit code says what has become of the run") {
