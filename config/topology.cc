@@ -12,6 +12,14 @@ uint32_t ServerProcessesOf(const v1::TrainingJob& job) {
   return WorkersHoldBlocks(job) ? 1 : job.servers().count();
 }
 
+v1::TrainingJob WithServers(const v1::TrainingJob& job) {
+  v1::TrainingJob equal = job;
+  if (!WorkersHoldBlocks(job)) return equal;
+  equal.clear_topology();
+  equal.mutable_servers()->set_count(job.workers().count());
+  return equal;
+}
+
 uint32_t FirstHolderOf(const v1::TrainingJob& job) { return WorkersHoldBlocks(job) ? 1 : 0; }
 
 }  // namespace leeway

@@ -17,6 +17,9 @@ inline uint32_t ServerOfRank(uint32_t rank) { return rank + 1; }
 uint32_t ServersOf(const v1::TrainingJob& job);
 // Returns how many of them are processes of their own.
 uint32_t ServerProcessesOf(const v1::TrainingJob& job);
+// Returns an equal job whose blocks are held by servers: one for each worker that holds blocks.
+v1::TrainingJob WithServers(const v1::TrainingJob& job);
+
 // Returns the first server that may hold blocks.
 uint32_t FirstHolderOf(const v1::TrainingJob& job);
 

@@ -96,20 +96,15 @@ RunHistory::Step StepOf(const Json& json) {
   return step;
 }
 
-RunHistory::Evaluation EvaluationOf(const Json& json) {
-  RunHistory::Evaluation evaluation;
-  evaluation.clock = LoggedCount(json, "clock");
-  evaluation.epoch = EpochOf(json);
-  evaluation.test_loss = LoggedReal(json, "test_loss");
-  if (std::isfinite(LoggedReal(json, "test_accuracy"))) {
-    evaluation.test_accuracy = RealIn(json, "test_accuracy", 0, 1);
+v1::EvaluationMetrics EvaluationOf(const Json& json) {
+  v1::EvaluationMetrics evaluation;
+  evaluation.set_clock(LoggedCount(json, "clock"));
+  evaluation.set_epoch(EpochOf(json));
+  evaluation.set_test_loss(LoggedReal(json, "test_loss"));
+  for (const TestFigure& figure : TestFigures()) {
+    if (!std::isfinite(LoggedReal(json, figure.name))) continue;
+    (evaluation.*figure.set)(RealIn(json, figure.name, figure.least, figure.most));
   }
-  if (std::isfinite(LoggedReal(json, "test_top5_accuracy"))) {
-    evaluation.test_top5_accuracy = RealIn(json, "test_top5_accuracy", 0, 1);
-  }
-  if (const double mae = LoggedReal(json, "test_mae"); std::isfinite(mae))
-    evaluation.test_mae = mae;
-  if (const double r2 = LoggedReal(json, "test_r2"); std::isfinite(r2)) evaluation.test_r2 = r2;
   return evaluation;
 }
 
@@ -257,11 +252,12 @@ std::string RunHistory::Gaps() const {
     gaps.push_back(absl::StrCat("the log begins at clock ", *first_clock,
                                 "; seconds, bytes and times do not cover earlier clocks"));
   }
-  if (!unreadable.empty()) gaps.push_back(unreadable);
-  if (lines_skipped > 0) {
-    gaps.push_back(absl::StrCat(
-        lines_skipped, lines_skipped == 1 ? " unreadable line is" : " unreadable lines are",
-        " skipped; the first: ", first_skipped));
+  if (!file.unreadable.empty()) gaps.push_back(file.unreadable);
+  if (file.lines_skipped > 0) {
+    gaps.push_back(
+        absl::StrCat(file.lines_skipped,
+                     file.lines_skipped == 1 ? " unreadable line is" : " unreadable lines are",
+                     " skipped; the first: ", file.first_skipped));
   }
   return absl::StrJoin(gaps, "; ");
 }

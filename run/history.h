@@ -14,6 +14,26 @@
 
 namespace leeway {
 
+// How a job has gone back.
+struct Rewinds {
+  // How often it went back to a checkpoint, or was started again from an earlier checkpoint.
+  uint64_t times = 0;
+  // The number of completed clocks that it repeated because of this.
+  uint64_t clocks = 0;
+};
+
+// Which file a history is from, and what of it could not be read.
+struct LogFile {
+  // The name, for warnings.
+  std::string name = "metrics.jsonl";
+  // The number of lines that are not metrics of a run, and the first of them with the reason ("line
+  // 7: ...").
+  uint64_t lines_skipped = 0;
+  std::string first_skipped;
+  // Why the log could not be read, or not to its end.
+  std::string unreadable;
+};
+
 struct RunHistory {
   // Some consecutive clocks of one worker.
   struct Step {
@@ -24,16 +44,6 @@ struct RunHistory {
     v1::StepMetrics metrics;
     // Whether it was merged from several lines.
     bool merged = false;
-  };
-  struct Evaluation {
-    uint64_t clock = 0;
-    double epoch = 0;
-    double test_loss = 0;
-    std::optional<double> test_accuracy;
-    std::optional<double> test_top5_accuracy = {};
-    // The mean absolute error and R2 of a regression.
-    std::optional<double> test_mae = {};
-    std::optional<double> test_r2 = {};
   };
   // An event that is not training: a worker came or left, a checkpoint was written.
   struct Event {
@@ -49,11 +59,8 @@ struct RunHistory {
   std::vector<Step> steps;
   // The figures of all lines together. Clocks that were done again count again.
   v1::StepMetrics told;
-  // How often the job went back to a checkpoint, or was started again from an earlier checkpoint.
-  uint64_t went_back = 0;
-  // The number of completed clocks that the job repeated because it went back.
-  uint64_t clocks_again = 0;
-  std::vector<Evaluation> evaluations;
+  Rewinds rewinds;
+  std::vector<v1::EvaluationMetrics> evaluations;
   std::vector<Event> events;
   uint64_t events_left_out = 0;
   // The state and the reason from the last job_finished event. Empty if there is no such event, or
@@ -69,17 +76,12 @@ struct RunHistory {
   // The wall time of training in seconds, over all starts of the job.
   double seconds = 0;
 
-  // The name of the log, for warnings.
-  std::string file = "metrics.jsonl";
-  // The number of lines that are not metrics of a run, and the first of them with the reason ("line
-  // 7: ...").
-  uint64_t lines_skipped = 0;
-  std::string first_skipped;
-  // Why the log could not be read, or not to its end.
-  std::string unreadable;
+  LogFile file;
 
   // Whether steps, times and bytes do not cover the whole run.
-  bool HasGap() const { return lines_skipped > 0 || !unreadable.empty() || first_clock > 0; }
+  bool HasGap() const {
+    return file.lines_skipped > 0 || !file.unreadable.empty() || first_clock > 0;
+  }
   // Describes for a person what the log lacks. Empty if the log is complete.
   std::string Gaps() const;
 };

@@ -64,13 +64,13 @@ void HistoryBuilder::Restart() {
 
 void HistoryBuilder::Start(uint64_t clock) {
   if (!history_.first_clock) history_.first_clock = clock;
-  if (clock < furthest_) ++history_.went_back;
+  if (clock < furthest_) ++history_.rewinds.times;
   StandAt(clock);
   Restart();
 }
 
 void HistoryBuilder::StandAt(uint64_t clock) {
-  history_.clocks_again += furthest_ - std::min(furthest_, clock);
+  history_.rewinds.clocks += furthest_ - std::min(furthest_, clock);
   furthest_ = clock;
 }
 
@@ -139,9 +139,9 @@ void HistoryBuilder::MergeNeighbours() {
   merge_at_ = std::max(merge_at_, 2 * history_.steps.size());
 }
 
-void HistoryBuilder::AddEvaluation(const RunHistory::Evaluation& evaluation) {
-  std::vector<RunHistory::Evaluation>& all = history_.evaluations;
-  while (!all.empty() && all.back().clock >= evaluation.clock) all.pop_back();
+void HistoryBuilder::AddEvaluation(const v1::EvaluationMetrics& evaluation) {
+  std::vector<v1::EvaluationMetrics>& all = history_.evaluations;
+  while (!all.empty() && all.back().clock() >= evaluation.clock()) all.pop_back();
   all.push_back(evaluation);
   if (all.size() < evaluations_max_) return;
   // Keeps every second evaluation, and the newest one.
@@ -151,10 +151,10 @@ void HistoryBuilder::AddEvaluation(const RunHistory::Evaluation& evaluation) {
 }
 
 void HistoryBuilder::GoBack(uint64_t clock) {
-  ++history_.went_back;
+  ++history_.rewinds.times;
   StandAt(clock);
   Restart();
-  std::erase_if(history_.evaluations, [clock](const auto& each) { return each.clock > clock; });
+  std::erase_if(history_.evaluations, [clock](const auto& each) { return each.clock() > clock; });
 }
 
 void HistoryBuilder::AddEvent(RunHistory::Event event) {
@@ -166,7 +166,7 @@ void HistoryBuilder::AddEvent(RunHistory::Event event) {
 }
 
 void HistoryBuilder::Skip(const std::string& line_and_why) {
-  if (history_.lines_skipped++ == 0) history_.first_skipped = line_and_why;
+  if (history_.file.lines_skipped++ == 0) history_.file.first_skipped = line_and_why;
 }
 
 RunHistory HistoryBuilder::Finish() {

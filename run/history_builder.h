@@ -45,7 +45,7 @@ class HistoryBuilder {
   // Adds the figures of a line, whose clocks may be done again.
   void AddTold(const v1::StepMetrics& metrics) { MergeMetrics(metrics, history_.told); }
   void AddStep(RunHistory::Step step);
-  void AddEvaluation(const RunHistory::Evaluation& evaluation);
+  void AddEvaluation(const v1::EvaluationMetrics& evaluation);
   void AddEvent(RunHistory::Event event);
   // Records that the job begins or is started again, so it has no outcome yet.
   void Restart();
@@ -58,8 +58,8 @@ class HistoryBuilder {
   // Records a job_finished event.
   void End(std::string state, std::string message);
   void Skip(const std::string& line_and_why);
-  void SetFile(const std::string& name) { history_.file = name; }
-  void BreakOff(const std::string& why) { history_.unreadable = why; }
+  void SetFile(const std::string& name) { history_.file.name = name; }
+  void BreakOff(const std::string& why) { history_.file.unreadable = why; }
 
   RunHistory Finish();
 

@@ -66,10 +66,9 @@ std::string MetricsLine(const EvaluationRecord& record, double time) {
                {"rank", record.rank},           {"clock", metrics.clock()},
                {"epoch", metrics.epoch()},      {"test_loss", metrics.test_loss()},
                {"examples", metrics.examples()}};
-  if (metrics.has_test_accuracy()) line["test_accuracy"] = metrics.test_accuracy();
-  if (metrics.has_test_top5_accuracy()) line["test_top5_accuracy"] = metrics.test_top5_accuracy();
-  if (metrics.has_test_mae()) line["test_mae"] = metrics.test_mae();
-  if (metrics.has_test_r2()) line["test_r2"] = metrics.test_r2();
+  for (const TestFigure& figure : TestFigures()) {
+    if (const auto value = figure.In(metrics)) line[figure.name] = *value;
+  }
   return Dump(line);
 }
 

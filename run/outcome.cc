@@ -47,9 +47,9 @@ void CorrectSteps(const v1::TrainingJob& job, const std::string& run_dir, const 
     const v1::JobLength& length = model->manifest.length();
     start = {length.first_clock(), length.first_step()};
   }
-  auto steps =
-      StepsOfClocks(job, StepsPerEpoch(run_dir),
-                    model != nullptr ? model->clocks : LastClocks(history, summary.workers), start);
+  auto steps = StepsOfClocks(
+      job, StepsPerEpoch(run_dir),
+      model != nullptr ? model->clocks : LastClocks(history, summary.job.workers), start);
   if (steps.has_value()) SetSteps(*std::move(steps), history, summary);
 }
 
@@ -82,36 +82,28 @@ absl::StatusOr<TrainedModel> ExportNewest(const std::string& run_dir, RunSummary
     summary.warnings.push_back(absl::StrCat(
         damaged, "; the model comes from the older checkpoint at clock ", model->manifest.clock()));
   }
-  summary.parameters = model->manifest.schema().total();
-  summary.clock = model->manifest.clock();
-  summary.weights_sha256 = WeightsSha256(model->weights.span());
+  summary.model = {model->manifest.schema().total(), model->manifest.clock(),
+                   WeightsSha256(model->weights.span())};
   RETURN_IF_ERROR(Annotate(WriteModelFiles(*model, run_dir), "exporting the trained model"));
   return model;
 }
 
 void AddRun(const v1::TrainingJob& job, const std::string& run_dir, const RunHistory& history,
             const TrainedModel* model, RunSummary& summary) {
-  summary.name = job.metadata().name();
-  summary.servers = ServerProcessesOf(job);
-  summary.workers = job.workers().count();
+  summary.job = {job.metadata().name(), ServerProcessesOf(job), job.workers().count()};
   AddHistory(history, summary);
   CorrectSteps(job, run_dir, history, model, summary);
-  if (history.steps.empty() && summary.steps > 0) {
+  if (history.steps.empty() && summary.total.steps() > 0) {
     summary.warnings.push_back(
         "metrics.jsonl has no steps of this run, so seconds, bytes and times are not known");
   }
   // A worker that did nothing is listed, too.
-  summary.worker_steps.resize(std::max<size_t>(summary.worker_steps.size(), summary.workers));
+  std::vector<uint64_t>& steps = summary.by_rank.steps;
+  steps.resize(std::max<size_t>(steps.size(), summary.job.workers));
 }
 
 void AddLastEvaluation(const RunHistory& history, RunSummary& summary) {
-  if (history.evaluations.empty()) return;
-  const RunHistory::Evaluation& last = history.evaluations.back();
-  summary.test_loss = last.test_loss;
-  summary.test_accuracy = last.test_accuracy;
-  summary.test_top5_accuracy = last.test_top5_accuracy;
-  summary.test_mae = last.test_mae;
-  summary.test_r2 = last.test_r2;
+  if (!history.evaluations.empty()) summary.test = TestResult{history.evaluations.back()};
 }
 
 absl::Status WriteSummary(const std::string& run_dir, const RunSummary& summary) {

@@ -9,7 +9,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/choose.h"

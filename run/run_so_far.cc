@@ -88,7 +88,7 @@ absl::StatusOr<RunSoFar> ReadRunSoFar(const RunFolder& run, const v1::TrainingJo
   if (!so_far.goes_on) std::cout << "No complete checkpoint yet: the run begins anew.\n";
   const RunHistory history = ReadHistory(run.Lasting(kMetricsFile));
   if (const auto summary = ReadSummary(run.location()); summary.ok()) {
-    so_far.worker_restarts = summary->worker_restarts;
+    so_far.worker_restarts = summary->by_rank.restarts;
     so_far.server_restarts = summary->server_restarts;
   }
   so_far.finished = so_far.goes_on && history.state == "finished" && before == after;

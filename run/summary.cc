@@ -127,102 +127,115 @@ v1::StepMetrics TimesFrom(const Json& json) {
   return times;
 }
 
-void TakeTest(const Json& json, RunSummary& summary) {
-  constexpr double kAny = std::numeric_limits<double>::lowest();
-  summary.test_loss = Real(json, "test_loss", kAny);
-  summary.test_accuracy = Real(json, "test_accuracy", 0, 1);
-  summary.learned = Flag(json, "learned");
-  if (json.contains("why_not_learned")) summary.why_not_learned = Text(json, "why_not_learned");
-  if (json.contains("test_top5_accuracy")) {
-    summary.test_top5_accuracy = Real(json, "test_top5_accuracy", 0, 1);
+// Returns the count of `key`. It is 0 if the key is absent, as in summaries of older versions.
+uint64_t NewerCount(const Json& json, const char* key) {
+  return json.contains(key) ? Count(json, key) : 0;
+}
+
+std::optional<TestResult> TestFrom(const Json& json) {
+  const auto loss = Real(json, "test_loss", std::numeric_limits<double>::lowest());
+  At(json, "test_accuracy");
+  TestResult test;
+  test.metrics.set_test_loss(loss.value_or(std::nan("")));
+  bool any = loss.has_value();
+  for (const TestFigure& figure : TestFigures()) {
+    if (!json.contains(figure.name)) continue;
+    const auto value = Real(json, figure.name, figure.least, figure.most);
+    if (value) (test.metrics.*figure.set)(*value);
+    any |= value.has_value();
   }
-  if (json.contains("test_perplexity")) {
-    summary.test_perplexity = Real(json, "test_perplexity", 0);
+  if (json.contains("test_perplexity")) test.perplexity = Real(json, "test_perplexity");
+  return any ? std::optional(test) : std::nullopt;
+}
+
+v1::StepMetrics TotalFrom(const Json& json) {
+  v1::StepMetrics total;
+  total.set_steps(Count(json, "steps"));
+  total.set_examples(Count(json, "examples"));
+  total.set_dropped_steps(Count(json, "dropped_steps"));
+  total.set_overflowed_steps(NewerCount(json, "overflowed_steps"));
+  total.set_replaced_pictures(NewerCount(json, "replaced_pictures"));
+  total.set_staleness(Count(json, "max_staleness"));
+  total.set_bytes_sent(Count(json, "bytes_sent"));
+  total.set_bytes_received(Count(json, "bytes_received"));
+  return total;
+}
+
+WorkersByRank WorkersFrom(const Json& json) {
+  WorkersByRank workers;
+  workers.steps = Counts<uint64_t>(json, "worker_steps");
+  if (json.contains("devices")) workers.devices = Texts(json, "devices");
+  workers.restarts = Counts<uint32_t>(json, "worker_restarts");
+  for (const Json& times : At(json, "worker_times")) {
+    workers.times[SmallCount(times, "rank")] = TimesFrom(times);
   }
-  if (json.contains("test_mae")) summary.test_mae = Real(json, "test_mae");
-  if (json.contains("test_r2")) summary.test_r2 = Real(json, "test_r2", kAny);
+  return workers;
 }
 
 RunSummary FromJson(const Json& json) {
   RunSummary summary;
   summary.state = State(json);
-  summary.name = Text(json, "name");
+  summary.job = {Text(json, "name"), SmallCount(json, "servers"), SmallCount(json, "workers")};
   if (json.contains("message")) summary.message = Text(json, "message");
   summary.warnings = Texts(json, "warnings");
-  summary.servers = SmallCount(json, "servers");
-  summary.workers = SmallCount(json, "workers");
-  summary.parameters = Count(json, "parameters");
-  if (!At(json, "clock").is_null()) summary.clock = Count(json, "clock");
-  summary.steps = Count(json, "steps");
-  summary.worker_steps = Counts<uint64_t>(json, "worker_steps");
-  summary.examples = Count(json, "examples");
-  summary.dropped_steps = Count(json, "dropped_steps");
-  // Absent in summaries of older versions.
-  if (json.contains("overflowed_steps")) summary.overflowed_steps = Count(json, "overflowed_steps");
-  if (json.contains("replaced_pictures")) {
-    summary.replaced_pictures = Count(json, "replaced_pictures");
+  summary.model.parameters = Count(json, "parameters");
+  if (!At(json, "clock").is_null()) summary.model.clock = Count(json, "clock");
+  if (!At(json, "weights_sha256").is_null()) {
+    summary.model.weights_sha256 = Text(json, "weights_sha256");
   }
-  if (json.contains("went_back")) summary.went_back = Count(json, "went_back");
-  if (json.contains("clocks_again")) summary.clocks_again = Count(json, "clocks_again");
+  summary.total = TotalFrom(json);
+  summary.rewinds = {NewerCount(json, "went_back"), NewerCount(json, "clocks_again")};
   summary.seconds = Real(json, "seconds").value_or(0);
   summary.samples_per_second = Real(json, "samples_per_second").value_or(0);
-  TakeTest(json, summary);
-  summary.max_staleness = Count(json, "max_staleness");
-  summary.bytes_sent = Count(json, "bytes_sent");
-  summary.bytes_received = Count(json, "bytes_received");
-  if (!At(json, "weights_sha256").is_null()) summary.weights_sha256 = Text(json, "weights_sha256");
-  if (json.contains("devices")) summary.devices = Texts(json, "devices");
-  summary.worker_restarts = Counts<uint32_t>(json, "worker_restarts");
+  summary.test = TestFrom(json);
+  summary.learning.learned = Flag(json, "learned");
+  if (json.contains("why_not_learned")) summary.learning.why = Text(json, "why_not_learned");
+  summary.by_rank = WorkersFrom(json);
   summary.server_restarts = Counts<uint32_t>(json, "server_restarts");
-  for (const Json& times : At(json, "worker_times")) {
-    summary.worker_times[SmallCount(times, "rank")] = TimesFrom(times);
-  }
   return summary;
 }
 
 void SetRate(RunSummary& summary) {
   if (summary.seconds <= 0) return;
-  summary.samples_per_second = static_cast<double>(summary.examples) / summary.seconds;
+  summary.samples_per_second = static_cast<double>(summary.total.examples()) / summary.seconds;
 }
 
 }  // namespace
 
 uint32_t RunSummary::restarts() const {
   const uint32_t workers =
-      std::accumulate(worker_restarts.begin(), worker_restarts.end(), uint32_t{0});
+      std::accumulate(by_rank.restarts.begin(), by_rank.restarts.end(), uint32_t{0});
   return std::accumulate(server_restarts.begin(), server_restarts.end(), workers);
 }
 
 void AddHistory(const RunHistory& history, RunSummary& summary) {
-  summary.worker_times = SumByWorker(history);
-  for (const auto& [rank, worker] : summary.worker_times) {
-    summary.steps += worker.steps();
-    if (summary.worker_steps.size() <= rank) summary.worker_steps.resize(rank + 1);
-    summary.worker_steps[rank] += worker.steps();
-    summary.examples += worker.examples();
-    summary.max_staleness = std::max(summary.max_staleness, worker.staleness());
-    summary.bytes_sent += worker.bytes_sent();
-    summary.bytes_received += worker.bytes_received();
+  summary.by_rank.times = SumByWorker(history);
+  for (const auto& [rank, worker] : summary.by_rank.times) {
+    MergeMetrics(worker, summary.total);
+    std::vector<uint64_t>& steps = summary.by_rank.steps;
+    if (steps.size() <= rank) steps.resize(rank + 1);
+    steps[rank] += worker.steps();
   }
   if (const std::string gaps = history.Gaps(); !gaps.empty()) {
-    summary.warnings.push_back(absl::StrCat(history.file, ": ", gaps));
+    summary.warnings.push_back(absl::StrCat(history.file.name, ": ", gaps));
   }
-  summary.dropped_steps = history.told.dropped_steps();
-  summary.overflowed_steps = history.told.overflowed_steps();
-  summary.replaced_pictures = history.told.replaced_pictures();
-  summary.went_back = history.went_back;
-  summary.clocks_again = history.clocks_again;
+  // What happened in clocks that were done again has happened, too.
+  summary.total.set_dropped_steps(history.told.dropped_steps());
+  summary.total.set_overflowed_steps(history.told.overflowed_steps());
+  summary.total.set_replaced_pictures(history.told.replaced_pictures());
+  summary.rewinds = history.rewinds;
   summary.seconds = history.seconds;
   SetRate(summary);
 }
 
 void SetSteps(uint64_t steps, const RunHistory& history, RunSummary& summary) {
-  if (summary.steps > 0 && summary.steps != steps) {
-    const double share = static_cast<double>(steps) / static_cast<double>(summary.steps);
-    summary.examples =
-        static_cast<uint64_t>(std::llround(static_cast<double>(summary.examples) * share));
+  v1::StepMetrics& total = summary.total;
+  if (total.steps() > 0 && total.steps() != steps) {
+    const double share = static_cast<double>(steps) / static_cast<double>(total.steps());
+    total.set_examples(
+        static_cast<uint64_t>(std::llround(static_cast<double>(total.examples()) * share)));
   }
-  summary.steps = steps;
+  total.set_steps(steps);
   // With gaps in the history no rate is set, because the rate of a part would be wrong for the
   // whole run.
   if (!history.HasGap()) SetRate(summary);
@@ -230,50 +243,60 @@ void SetSteps(uint64_t steps, const RunHistory& history, RunSummary& summary) {
 
 void SetSteps(std::vector<uint64_t> steps, const RunHistory& history, RunSummary& summary) {
   SetSteps(std::accumulate(steps.begin(), steps.end(), uint64_t{0}), history, summary);
-  summary.worker_steps = std::move(steps);
+  summary.by_rank.steps = std::move(steps);
+}
+
+void AddTest(const TestResult& test, Json& document) {
+  document["test_loss"] = Number(test.metrics.test_loss());
+  const auto add = [&](bool shares) {
+    for (const TestFigure& figure : TestFigures()) {
+      const auto value = figure.In(test.metrics);
+      if (figure.share == shares && value) document[figure.name] = Number(value);
+    }
+  };
+  add(true);
+  if (test.perplexity) document["test_perplexity"] = Number(test.perplexity);
+  add(false);
 }
 
 std::string SummaryJson(const RunSummary& summary) {
+  const v1::StepMetrics& total = summary.total;
   Json json;
-  json["name"] = summary.name;
+  json["name"] = summary.job.name;
   json["state"] = summary.state;
   if (!summary.message.empty()) json["message"] = summary.message;
   json["warnings"] = summary.warnings;
-  json["servers"] = summary.servers;
-  json["workers"] = summary.workers;
-  json["parameters"] = summary.parameters;
-  json["clock"] = summary.clock.has_value() ? Json(*summary.clock) : Json();
-  json["steps"] = summary.steps;
-  json["worker_steps"] = summary.worker_steps;
-  json["examples"] = summary.examples;
-  json["dropped_steps"] = summary.dropped_steps;
-  json["overflowed_steps"] = summary.overflowed_steps;
-  json["replaced_pictures"] = summary.replaced_pictures;
-  json["went_back"] = summary.went_back;
-  json["clocks_again"] = summary.clocks_again;
+  json["servers"] = summary.job.servers;
+  json["workers"] = summary.job.workers;
+  json["parameters"] = summary.model.parameters;
+  json["clock"] = summary.model.clock.has_value() ? Json(*summary.model.clock) : Json();
+  json["steps"] = total.steps();
+  json["worker_steps"] = summary.by_rank.steps;
+  for (const char* key : {"examples", "dropped_steps", "overflowed_steps", "replaced_pictures"}) {
+    json[key] = StepFigure(key).Count(total);
+  }
+  json["went_back"] = summary.rewinds.times;
+  json["clocks_again"] = summary.rewinds.clocks;
   json["seconds"] = Number(summary.seconds);
   json["samples_per_second"] = Number(summary.samples_per_second);
-  json["test_loss"] = Number(summary.test_loss);
-  json["test_accuracy"] = Number(summary.test_accuracy);
-  json["learned"] = summary.learned.has_value() ? Json(*summary.learned) : Json();
-  if (!summary.why_not_learned.empty()) json["why_not_learned"] = summary.why_not_learned;
-  if (summary.test_top5_accuracy.has_value()) {
-    json["test_top5_accuracy"] = Number(summary.test_top5_accuracy);
-  }
-  if (summary.test_perplexity.has_value())
-    json["test_perplexity"] = Number(summary.test_perplexity);
-  if (summary.test_mae.has_value()) json["test_mae"] = Number(summary.test_mae);
-  if (summary.test_r2.has_value()) json["test_r2"] = Number(summary.test_r2);
-  json["max_staleness"] = summary.max_staleness;
-  json["bytes_sent"] = summary.bytes_sent;
-  json["bytes_received"] = summary.bytes_received;
-  json["weights_sha256"] = summary.weights_sha256.empty() ? Json() : Json(summary.weights_sha256);
-  if (!summary.devices.empty()) json["devices"] = summary.devices;
+  // These keys are there without a test, too.
+  json["test_loss"] = Json();
+  json["test_accuracy"] = Json();
+  const Learning& learning = summary.learning;
+  json["learned"] = learning.learned.has_value() ? Json(*learning.learned) : Json();
+  if (!learning.why.empty()) json["why_not_learned"] = learning.why;
+  if (summary.test) AddTest(*summary.test, json);
+  json["max_staleness"] = total.staleness();
+  json["bytes_sent"] = total.bytes_sent();
+  json["bytes_received"] = total.bytes_received();
+  const std::string& sha256 = summary.model.weights_sha256;
+  json["weights_sha256"] = sha256.empty() ? Json() : Json(sha256);
+  if (!summary.by_rank.devices.empty()) json["devices"] = summary.by_rank.devices;
   json["restarts"] = summary.restarts();
-  json["worker_restarts"] = summary.worker_restarts;
+  json["worker_restarts"] = summary.by_rank.restarts;
   json["server_restarts"] = summary.server_restarts;
   json["worker_times"] = Json::array();
-  for (const auto& [rank, times] : summary.worker_times) {
+  for (const auto& [rank, times] : summary.by_rank.times) {
     json["worker_times"].push_back(TimesJson(rank, times));
   }
   // The last lines of a log may have bytes that are not UTF-8.

@@ -7,82 +7,84 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "absl/status/statusor.h"
 #include "run/history.h"
 
 namespace leeway {
 
-struct RunSummary {
+struct JobSize {
   std::string name;
+  uint32_t servers = 0;
+  uint32_t workers = 0;
+};
+
+struct ExportedModel {
+  uint64_t parameters = 0;
+  // The clock of the cut that the model was exported from.
+  std::optional<uint64_t> clock;
+  // The SHA-256 of the weights. Empty if there is no model.
+  std::string weights_sha256;
+};
+
+// How a model does on the test data.
+struct TestResult {
+  v1::EvaluationMetrics metrics;
+  // exp(test_loss), for models with a label at each position.
+  std::optional<double> perplexity = {};
+};
+
+// Whether the model beats the best model that does not look at the input
+// (launcher/finish/learning.h).
+struct Learning {
+  // Absent if this is unknown because there are no test data, all their labels are the same, or the
+  // loss is a plugin's.
+  std::optional<bool> learned;
+  // If `learned` is false, the reason, for a person.
+  std::string why;
+};
+
+struct WorkersByRank {
+  // The local steps.
+  std::vector<uint64_t> steps;
+  // The chosen devices, if workers.device is auto: "cpu", "cuda", or an empty string if the device
+  // was never known.
+  std::vector<std::string> devices;
+  // The restarts over all starts of the run.
+  std::vector<uint32_t> restarts;
+  // How each rank spent its time, over all its steps.
+  std::map<uint32_t, v1::StepMetrics> times;
+};
+
+struct RunSummary {
+  JobSize job;
   // "finished", "stopped" or "failed".
   std::string state;
   // The reason, if there is one to give.
   std::string message;
   // Warnings for a person: parts of the run that could not be read or written.
   std::vector<std::string> warnings;
-  uint32_t servers = 0;
-  uint32_t workers = 0;
-  uint64_t parameters = 0;
-  // The clock of the cut that the model was exported from.
-  std::optional<uint64_t> clock;
-  // The local steps of all workers together.
-  uint64_t steps = 0;
-  // The local steps by rank.
-  std::vector<uint64_t> worker_steps;
-  // The training examples of all workers together.
-  uint64_t examples = 0;
-  // Steps that came too late to count, if a sync clock need not wait for all workers. Not included
-  // in the other numbers.
-  uint64_t dropped_steps = 0;
-  // Steps that were left out because a gradient did not fit in fp16. Included in the other numbers.
-  uint64_t overflowed_steps = 0;
-  // How often another picture stood in for a damaged one in a batch.
-  uint64_t replaced_pictures = 0;
-  // How often the job went back to a checkpoint.
-  uint64_t went_back = 0;
-  // The number of clocks that the job repeated because it went back.
-  uint64_t clocks_again = 0;
+  ExportedModel model;
+  // The figures of all workers together. dropped_steps are steps that came too late to count, and
+  // are not included in the other figures. The other figures include overflowed_steps.
+  v1::StepMetrics total;
+  Rewinds rewinds;
   // The wall time of training in seconds.
   double seconds = 0;
   double samples_per_second = 0;
-  std::optional<double> test_loss;
-  std::optional<double> test_accuracy;
-  // For more than ten classes: the share of examples whose label is among the five classes with the
-  // highest scores.
-  std::optional<double> test_top5_accuracy;
-  // exp(test_loss), for models with a label at each position.
-  std::optional<double> test_perplexity;
-  // Whether the model beats the best model that does not look at the input
-  // (launcher/commands/learning.h). Absent if this cannot be decided. If false, why_not_learned
-  // contains the reason.
-  std::optional<bool> learned;
-  std::string why_not_learned;
-  // The mean absolute error and R2 of a regression.
-  std::optional<double> test_mae;
-  std::optional<double> test_r2;
-  uint64_t max_staleness = 0;
-  // Bytes of payloads and their headers between workers and servers, for all workers together.
-  uint64_t bytes_sent = 0;
-  uint64_t bytes_received = 0;
-  // The SHA-256 of the weights. Empty if there is no model.
-  std::string weights_sha256;
-  // The chosen device by rank, if workers.device is auto: "cpu", "cuda", or an empty string if the
-  // device was never known.
-  std::vector<std::string> devices;
-  // The restarts of workers by rank, over all starts of the run.
-  std::vector<uint32_t> worker_restarts;
+  std::optional<TestResult> test;
+  Learning learning;
+  WorkersByRank by_rank;
   // The restarts of servers by index, over all starts of the run.
   std::vector<uint32_t> server_restarts;
-  // How each rank spent its time, over all its steps.
-  std::map<uint32_t, v1::StepMetrics> worker_times;
 
   // The restarts of all processes.
   uint32_t restarts() const;
 };
 
-// Adds the figures of the metrics: steps, examples, dropped_steps, overflowed_steps,
-// replaced_pictures, went_back, clocks_again, seconds, samples_per_second, max_staleness, bytes,
-// worker_times. Adds a warning if the metrics are incomplete.
+// Adds what the metrics tell: the figures of all workers and of each one, rewinds, seconds and the
+// rate. Adds a warning if the metrics are incomplete.
 void AddHistory(const RunHistory& history, RunSummary& summary);
 
 // Sets the steps, which come from the clocks of a cut, in place of the steps that `history` has
@@ -91,6 +93,9 @@ void AddHistory(const RunHistory& history, RunSummary& summary);
 void SetSteps(std::vector<uint64_t> steps, const RunHistory& history, RunSummary& summary);
 // The same if only the sum of the steps is known.
 void SetSteps(uint64_t steps, const RunHistory& history, RunSummary& summary);
+
+// Adds the loss and the other figures of a test to a JSON document, with the keys of summary.json.
+void AddTest(const TestResult& test, nlohmann::ordered_json& document);
 
 std::string SummaryJson(const RunSummary& summary);
 // Returns INVALID_ARGUMENT, naming `file` and the fault, if SummaryJson cannot have written `json`.

@@ -14,7 +14,8 @@ constexpr size_t kBatch = 256;
 }  // namespace
 
 absl::StatusOr<v1::EvaluationMetrics> Evaluate(Model& model, const Dataset& test, v1::Loss loss,
-                                               std::span<const float> weights) {
+                                               std::span<const float> weights,
+                                               std::vector<float>* labels_found) {
   Model::Evaluation sum;
   Batch batch;
   for (size_t first = 0; first < test.size(); first += kBatch) {
@@ -26,6 +27,8 @@ absl::StatusOr<v1::EvaluationMetrics> Evaluate(Model& model, const Dataset& test
     sum.in_top5 += part.in_top5;
     sum.examples += part.examples;
     sum.error.Add(part.error);
+    if (labels_found == nullptr) continue;
+    labels_found->insert(labels_found->end(), batch.labels.begin(), batch.labels.end());
   }
   v1::EvaluationMetrics metrics;
   const auto examples = static_cast<double>(std::max<uint64_t>(sum.examples, 1));

@@ -75,12 +75,8 @@ Json Document(const std::string& bench, const CommonFlags& flags) {
 absl::Status Show(const CommonFlags& flags, const std::string& table, Json document, Json results,
                   const absl::Status& measured) {
   std::cout << table << std::flush;
-  if (flags.json.empty()) return measured;
   document["results"] = std::move(results);
-  if (!measured.ok()) document["error"] = std::string(measured.message());
-  const absl::Status written =
-      WriteFileAtomically(flags.json, document.dump(2) + "\n", WriteTo::kAnything);
-  return measured.ok() ? written : measured;
+  return WriteJson(flags.json, std::move(document), measured);
 }
 
 struct TransportFlags {

@@ -14,6 +14,7 @@
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/inspect/inspect.h"
+#include "launcher/plan/data_files.h"
 
 namespace leeway {
 namespace {

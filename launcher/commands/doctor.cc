@@ -10,10 +10,11 @@
 #include "common/process/process.h"
 #include "common/status.h"
 #include "config/external.h"
+#include "config/topology.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/data_check.h"
 #include "launcher/doctor/peer.h"
+#include "launcher/plan/data_files.h"
 
 namespace leeway {
 namespace {
@@ -46,7 +47,8 @@ absl::Status Examine(const DoctorFlags& flags) {
   if (!flags.job.job_file.empty()) {
     ASSIGN_OR_RETURN(PlacedJob placed, LoadJobWithOptions(flags.job));
     RETURN_IF_ERROR(placed.places.Place(CheckHasLayers(placed.job, "this command")));
-    options.job = std::move(placed.job);
+    // Servers beside the workers exchange what workers that hold the blocks do.
+    options.job = WithServers(placed.job);
     ASSIGN_OR_RETURN(options.data_dir,
                      FindDataFolder(flags.job.data, flags.job.job_file, *options.job));
     RETURN_IF_ERROR(CheckDataFiles(*options.job, options.data_dir));
@@ -56,12 +58,7 @@ absl::Status Examine(const DoctorFlags& flags) {
   ShowProgress("");
   if (!diagnosis.has_value()) return found;
   std::cout << DiagnosisText(*diagnosis) << std::flush;
-  if (flags.json.empty()) return found;
-  Json document = DiagnosisJson(*diagnosis);
-  if (!found.ok()) document["error"] = std::string(found.message());
-  const absl::Status written =
-      WriteFileAtomically(flags.json, document.dump(2) + "\n", WriteTo::kAnything);
-  return found.ok() ? written : found;
+  return WriteJson(flags.json, DiagnosisJson(*diagnosis), found);
 }
 
 }  // namespace

@@ -10,7 +10,9 @@
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/model_json.h"
-#include "launcher/commands/test_result.h"
+#include "launcher/commands/running_job.h"
+#include "launcher/finish/test_result.h"
+#include "launcher/plan/data_files.h"
 #include "run/run_folder.h"
 #include "run/trained_model.h"
 
@@ -27,10 +29,14 @@ struct EvaluateOptions {
   std::string json;
 };
 
-absl::StatusOr<TestResult> TestOf(absl::StatusOr<std::optional<TestResult>> result) {
-  RETURN_IF_ERROR(result.status());
-  if (result->has_value()) return **result;
+absl::StatusOr<TestResult> TestOf(absl::StatusOr<std::optional<EvaluatedModel>> model) {
+  RETURN_IF_ERROR(model.status());
+  if (model->has_value()) return (*model)->result;
   return absl::FailedPreconditionError("the job names no test data (data.test or data.holdout)");
+}
+
+std::string InWords(const TestResult& result) {
+  return Describe(result, Thousands(result.metrics.examples()) + " examples");
 }
 
 absl::Status EvaluateRun(const EvaluateOptions& options) {
@@ -50,7 +56,7 @@ absl::Status EvaluateRun(const EvaluateOptions& options) {
   }
   ASSIGN_OR_RETURN(const TestResult result, TestOf(EvaluateModel(job, data, weights)));
   std::cout << model.folder << " (clock " << Thousands(model.manifest.clock()) << ")\n"
-            << Describe(result) << "\n";
+            << InWords(result) << "\n";
   auto document = ModelJson(model);
   AddResult(result, document);
   return WriteJson(options.json, document);
@@ -77,7 +83,7 @@ absl::Status EvaluateFile(EvaluateOptions options) {
                    FindDataFolder(options.job.data, options.job.job_file, job));
   auto evaluated = TestOf(EvaluateModelFile(job, data, options.model));
   if (!evaluated.ok()) return placed.places.Place(evaluated.status());
-  std::cout << options.model << "\n" << Describe(*evaluated) << "\n";
+  std::cout << options.model << "\n" << InWords(*evaluated) << "\n";
   nlohmann::ordered_json document = {{"model", options.model}};
   AddResult(*evaluated, document);
   return WriteJson(options.json, document);

@@ -1,6 +1,5 @@
 // leeway export: writes a checkpoint's weights as safetensors, or the model in the format of other
 // programs.
-#include <functional>
 #include <iostream>
 #include <memory>
 
@@ -12,7 +11,7 @@
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
 #include "launcher/commands/model_json.h"
-#include "launcher/commands/run_model.h"
+#include "launcher/plan/run_model.h"
 #include "run/trained_model.h"
 #include "worker/formats/model_file.h"
 #include "worker/onnx/onnx_model.h"

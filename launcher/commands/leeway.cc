@@ -10,7 +10,7 @@
 #include "common/room.h"
 #include "common/rpc/library_log.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/worker_command.h"
+#include "launcher/start/worker_command.h"
 
 namespace leeway {
 

@@ -2,8 +2,6 @@
 
 #include <iostream>
 
-#include "common/files/files.h"
-
 namespace leeway {
 
 void AddJsonOption(CLI::App& command, std::string& json) {
@@ -23,13 +21,6 @@ void WarnOfOlderModel(const TrainedModel& model) {
   if (model.passed_over.empty()) return;
   std::cerr << "leeway: this is the older model at clock " << model.manifest.clock()
             << "; with --checkpoint CLOCK, a damaged checkpoint is an error instead\n";
-}
-
-absl::Status WriteJson(const std::string& file, const nlohmann::ordered_json& document) {
-  if (file.empty()) return absl::OkStatus();
-  return WriteFileAtomically(
-      file, document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n",
-      WriteTo::kAnything);
 }
 
 }  // namespace leeway

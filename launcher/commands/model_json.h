@@ -7,7 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "absl/status/status.h"
 #include "run/trained_model.h"
 
 namespace leeway {
@@ -21,8 +20,5 @@ nlohmann::ordered_json ModelJson(const TrainedModel& model);
 
 // Warns on standard error if newer checkpoints are damaged.
 void WarnOfOlderModel(const TrainedModel& model);
-
-// Writes `document` to `file`. Does nothing if `file` is empty.
-absl::Status WriteJson(const std::string& file, const nlohmann::ordered_json& document);
 
 }  // namespace leeway

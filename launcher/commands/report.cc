@@ -6,7 +6,7 @@
 #include "common/storage/storage.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/finish.h"
+#include "launcher/finish/finish.h"
 #include "run/outcome.h"
 #include "run/run_folder.h"
 

@@ -11,7 +11,7 @@
 #include "common/text/format.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/run_keys.h"
+#include "launcher/commands/running_job.h"
 #include "launcher/supervision/coordinator_client.h"
 #include "launcher/supervision/resize_watch.h"
 

@@ -7,11 +7,10 @@
 #include <google/protobuf/util/json_util.h>
 #include <unistd.h>
 
-#include "absl/strings/str_cat.h"
 #include "common/command_line/security_flags.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/run_keys.h"
+#include "launcher/commands/running_job.h"
 #include "launcher/supervision/coordinator_client.h"
 #include "launcher/supervision/display.h"
 #include "launcher/supervision/live_view.h"

@@ -5,7 +5,6 @@
 //   3. FinishRun exports and evaluates the model, and writes the summary and the report.
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -14,14 +13,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "common/command_line/security_flags.h"
 #include "common/exit_code.h"
 #include "common/files/files.h"
 #include "common/files/private_files.h"
 #include "common/log.h"
 #include "common/loopback.h"
-#include "common/machine.h"
 #include "common/memory.h"
 #include "common/process/process.h"
 #include "common/room.h"
@@ -31,24 +28,22 @@
 #include "config/job.h"
 #include "config/length.h"
 #include "config/topology.h"
-#include "launcher/commands/checked_job.h"
 #include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
-#include "launcher/commands/data_check.h"
-#include "launcher/commands/finish.h"
-#include "launcher/commands/run_keys.h"
-#include "launcher/commands/train_hosts.h"
-#include "launcher/commands/worker_command.h"
-#include "launcher/supervision/display.h"
+#include "launcher/finish/finish.h"
+#include "launcher/finish/outcome_text.h"
+#include "launcher/plan/algorithm.h"
+#include "launcher/plan/checked_job.h"
+#include "launcher/plan/data_files.h"
+#include "launcher/start/host_run.h"
+#include "launcher/start/run_processes.h"
+#include "launcher/start/worker_command.h"
 #include "launcher/supervision/find_program.h"
-#include "launcher/supervision/local_hosts.h"
 #include "launcher/supervision/restart_policy.h"
 #include "launcher/supervision/supervisor.h"
 #include "run/run_folder.h"
 #include "run/run_so_far.h"
 #include "server/checkpoint/checkpoint_dir.h"
-#include "server/checkpoint/coordinator_record.h"
-#include "worker/device/placement.h"
 
 namespace leeway {
 namespace {
@@ -65,137 +60,12 @@ struct TrainOptions {
   std::vector<std::string> command;
 };
 
-// The settings that are decided before any process starts.
-struct Plan {
-  v1::TrainingJob job;
-  std::string data_dir;
-  // In seconds. Restarts in this window count against max_restarts.
-  double restart_window = 0;
-  // Whether --data named the data folder.
-  bool data_given = false;
-  uint64_t steps_per_epoch = 0;
-  RunSoFar so_far;
-  SecurityFlags security;
-  // The hosts of --hosts. If null, the processes run on this machine.
-  std::unique_ptr<SshHosts> hosts;
-  bool insecure = false;
-  // The program of an external job's workers, with its path. If empty, workers run leeway-worker.
-  std::vector<std::string> command;
-};
-
 absl::StatusOr<RunFolder> TakeRunFolder(const TrainOptions& options, const v1::TrainingJob& job) {
   const std::string run_dir = options.run_dir.empty()
                                   ? DefaultRunFolder(job.metadata().name(), std::time(nullptr))
                                   : options.run_dir;
   ASSIGN_OR_RETURN(const RunPlace place, PlaceOfRun(run_dir, options.local_dir));
   return options.resume ? RunFolder::Open(place) : RunFolder::Create(place);
-}
-
-using Record = absl::StatusOr<std::optional<v1::CoordinatorRecord>>;
-
-// Returns how the coordinator has ended the job since its record was `before`. Absent if it has not
-// ended the job.
-std::optional<v1::CoordinatorRecord> EndSince(const Record& before, const Record& now) {
-  if (!now.ok() || !now->has_value() || (*now)->outcome() == v1::JOB_STARTING) return std::nullopt;
-  const bool old = before.ok() && before->has_value() && (*before)->job_id() == (*now)->job_id() &&
-                   (*before)->outcome() == (*now)->outcome();
-  return old ? std::nullopt : *now;
-}
-
-// Returns the failure that the coordinator reported in its status. The coordinator may be unable to
-// record the failure, for example if the disk is full.
-std::optional<v1::CoordinatorRecord> EndAsTold(const std::optional<v1::JobStatus>& status) {
-  if (!status || status->state() != v1::JOB_FAILED) return std::nullopt;
-  v1::CoordinatorRecord told;
-  told.set_outcome(v1::JOB_FAILED);
-  told.set_message(std::string(absl::StripPrefix(status->message(), "the job has failed: ")));
-  return told;
-}
-
-struct Ran {
-  RunOutcome outcome;
-  std::optional<v1::CoordinatorRecord> end;
-};
-
-// Returns the processors on which each worker is to run. Empty if the system grants less processor
-// time than there are processors. Also empty if the workers may use a GPU, because a worker chooses
-// processors near its GPU by itself (PinNear).
-std::vector<std::string> PlacesOf(const v1::Workers& workers) {
-  const Processors allowed = AllowedProcessors();
-  std::vector<std::string> places;
-  if (workers.device() != "cpu" || MachineProcessors() < allowed.size()) return places;
-  for (const Processors& place : PlaceWorkers(workers.count(), workers.threads(), allowed)) {
-    places.push_back(ProcessorsText(place));
-  }
-  return places;
-}
-
-void Append(Environment more, Environment& environment) {
-  for (auto& variable : more) environment.push_back(std::move(variable));
-}
-
-Environment ServersEnvironment(const Plan& plan, const RunKeys& keys, const RunFolder& run) {
-  Environment environment = ListenerEnvironment(keys.ForServers(), plan.insecure);
-  if (plan.hosts != nullptr && run.place().in_store()) Append(StoreEnvironment(), environment);
-  return environment;
-}
-
-Environment WorkerEnvironment(const Plan& plan, const RunKeys& keys, const RunFolder& run) {
-  Environment environment = WorkersHoldBlocks(plan.job)
-                                ? ListenerEnvironment(keys.ForPeers(), plan.insecure)
-                                : keys.ForWorkers();
-  if (plan.hosts != nullptr && ReadsStore(plan.job, plan.data_dir)) {
-    Append(StoreEnvironment(), environment);
-  }
-  if (plan.command.empty()) return environment;
-  const std::string data = plan.data_given ? plan.data_dir : "";
-  Append(CommandEnvironment(plan.job, run.place().here, data), environment);
-  return environment;
-}
-
-absl::StatusOr<Ran> RunProcesses(const Plan& plan, const RunFolder& run, SignalSource& signals) {
-  const Record before = ReadCoordinatorRecord(run.location());
-  const auto end = [&] { return EndSince(before, ReadCoordinatorRecord(run.location())); };
-  ASSIGN_OR_RETURN(const std::unique_ptr<RunKeys> keys,
-                   RunKeys::Make(plan.security, plan.job.security(), run.place().here));
-  keys->Adopt();
-  const bool terminal = OutputIsTerminal();
-  const std::unique_ptr<RunObserver> display = MakeDisplay(terminal);
-  LocalHosts here(ProgramFolder());
-  if (plan.hosts != nullptr) {
-    RETURN_IF_ERROR(LeaveHosts(*plan.hosts, ServerProcessesOf(plan.job), run.place()));
-  }
-  Supervisor supervisor({.run_dir = run.location(),
-                         .local_dir = run.place().here,
-                         .data_dir = plan.data_dir,
-                         .server_environment = ServersEnvironment(plan, *keys, run),
-                         .worker_environment = WorkerEnvironment(plan, *keys, run),
-                         .worker_command = plan.command,
-                         .worker_processors = plan.hosts == nullptr ? PlacesOf(plan.job.workers())
-                                                                    : std::vector<std::string>(),
-                         .resume = plan.so_far.goes_on,
-                         .servers = ServerProcessesOf(plan.job),
-                         .workers = plan.job.workers().count(),
-                         .workers_serve = WorkersHoldBlocks(plan.job),
-                         .restarts = {.server = plan.job.servers().max_restarts(),
-                                      .worker = plan.job.workers().max_restarts(),
-                                      .window = FromSeconds(plan.restart_window),
-                                      .without_worker = plan.job.workers().on_worker_loss() ==
-                                                        v1::WORKER_LOSS_CONTINUE},
-                         .start_seconds = plan.job.limits().start_seconds(),
-                         .lease_seconds = plan.job.limits().lease_seconds(),
-                         .status_every = StatusInterval(terminal),
-                         .over_on_record = [&] { return end().has_value(); }},
-                        plan.hosts == nullptr ? static_cast<JobHosts&>(here) : *plan.hosts, signals,
-                        *display);
-  absl::StatusOr<RunOutcome> outcome = supervisor.Run();
-  std::error_code error;
-  std::filesystem::remove(run.Here(kCoordinatorFile), error);
-  std::filesystem::remove(run.Here(kHostsFile), error);
-  RETURN_IF_ERROR(outcome.status());
-  std::optional<v1::CoordinatorRecord> ended = end();
-  if (!ended) ended = EndAsTold(outcome->status);
-  return Ran{*std::move(outcome), std::move(ended)};
 }
 
 // Returns the sums of both counts for the processes that exist now. Each element is a process.
@@ -207,7 +77,7 @@ std::vector<uint32_t> Sum(std::vector<uint32_t> before, const std::vector<uint32
 
 // Does step 3 and returns the exit code. `failure` is the exit code for a run that has failed
 // (ExitCodeOf).
-int Finish(const Plan& plan, const RunPlace& place, const FinishInput& finish, int failure) {
+int Finish(const PlannedRun& plan, const RunPlace& place, const FinishInput& finish, int failure) {
   const RunSummary summary = FinishRun(finish);
   spdlog::info("{}{}{}", summary.state, summary.message.empty() ? "" : ": ", summary.message);
   for (const std::string& warning : summary.warnings) std::cerr << "leeway: " << warning << "\n";
@@ -223,7 +93,7 @@ int Finish(const Plan& plan, const RunPlace& place, const FinishInput& finish, i
 }
 
 // Does steps 2 and 3, and returns the exit code.
-absl::StatusOr<int> TrainIn(const Plan& plan, const RunFolder& run,
+absl::StatusOr<int> TrainIn(const PlannedRun& plan, const RunFolder& run,
                             std::unique_ptr<SignalSource> signals) {
   FinishInput finish;
   finish.job = plan.job;
@@ -266,7 +136,8 @@ absl::Status CheckIsBeside(const char* name) {
 
 // Checks everything that could keep the job from running, as `leeway plan` does. For a job that
 // cannot run, no process starts and no folder is made.
-absl::Status CheckBeforeStart(const TrainOptions& options, const JobPlaces& places, Plan& plan) {
+absl::Status CheckBeforeStart(const TrainOptions& options, const JobPlaces& places,
+                              PlannedRun& plan) {
   RETURN_IF_ERROR(CheckIsBeside("leeway-server"));
   if (IsExternal(plan.job)) {
     plan.command = options.command;
@@ -297,7 +168,7 @@ absl::Status BeginAnew(const RunFolder& run) {
 
 // Returns the room that the launcher and the processes of a small job need once they run, without
 // the part that differs between machines. With less room, the job would begin and then hang.
-Room RoomFor(const Plan& plan) {
+Room RoomFor(const PlannedRun& plan) {
   const uint32_t servers = ServerProcessesOf(plan.job), workers = plan.job.workers().count();
   Room room{.threads = 10, .files = 20 + 2 * (servers + workers)};
   if (plan.hosts == nullptr) {
@@ -317,10 +188,8 @@ absl::Status KeepPrivate(const TrainOptions& options, const v1::TrainingJob& job
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> Train(TrainOptions options) {
-  // Signals are set up before any thread exists.
-  ASSIGN_OR_RETURN(std::unique_ptr<SignalSource> signals, SignalSource::Create());
-  TameMalloc();
+// Completes the options with the location of the run and, if none is given, the run's own job file.
+absl::Status FindRun(TrainOptions& options) {
   if (options.resume && options.run_dir.empty()) {
     return absl::InvalidArgumentError(
         "--resume needs --run-dir, the folder of the run to continue");
@@ -330,12 +199,15 @@ absl::StatusOr<int> Train(TrainOptions options) {
     options.run_dir = place.location;
     RETURN_IF_ERROR(CheckStore(place));
   }
-  if (options.job.job_file.empty()) {
-    if (!options.resume) return absl::InvalidArgumentError("no job file given");
-    RETURN_IF_ERROR(RunFolder::CheckHoldsRun(options.run_dir));
-    options.job.job_file = options.run_dir + "/" + kJobFile;
-  }
-  Plan plan;
+  if (!options.job.job_file.empty()) return absl::OkStatus();
+  if (!options.resume) return absl::InvalidArgumentError("no job file given");
+  RETURN_IF_ERROR(RunFolder::CheckHoldsRun(options.run_dir));
+  options.job.job_file = options.run_dir + "/" + kJobFile;
+  return absl::OkStatus();
+}
+
+// Loads the job, and checks that it can run here.
+absl::Status MakePlan(const TrainOptions& options, PlannedRun& plan) {
   ASSIGN_OR_RETURN(PlacedJob placed, LoadJobWithOptions(options.job));
   plan.job = std::move(placed.job);
   RETURN_IF_ERROR(CheckCommand(plan.job, options.command));
@@ -348,7 +220,16 @@ absl::StatusOr<int> Train(TrainOptions options) {
   plan.insecure = options.hosts.insecure && plan.hosts != nullptr;
   RETURN_IF_ERROR(Annotate(CheckRoom(RoomFor(plan)), "the job does not fit here"));
   if (plan.hosts == nullptr) RETURN_IF_ERROR(CheckLoopback(LoopbackHost() + ":0"));
-  RETURN_IF_ERROR(KeepPrivate(options, plan.job));
+  return KeepPrivate(options, plan.job);
+}
+
+absl::StatusOr<int> Train(TrainOptions options) {
+  // Signals are set up before any thread exists.
+  ASSIGN_OR_RETURN(std::unique_ptr<SignalSource> signals, SignalSource::Create());
+  TameMalloc();
+  RETURN_IF_ERROR(FindRun(options));
+  PlannedRun plan;
+  RETURN_IF_ERROR(MakePlan(options, plan));
   const absl::StatusOr<RunFolder> taken = TakeRunFolder(options, plan.job);
   if (absl::IsAborted(taken.status())) {
     ShowResult(taken.status());
@@ -365,6 +246,35 @@ absl::StatusOr<int> Train(TrainOptions options) {
   spdlog::info("job {} from {}, data in {}, {}", plan.job.metadata().name(), options.job.job_file,
                plan.data_dir, DescribeAlgorithm(plan.job));
   return TrainIn(plan, run, std::move(signals));
+}
+
+void AddHostOptions(CLI::App& command, HostFlags& flags) {
+  constexpr char kGroup[] = "Several machines";
+  CLI::Option* hosts =
+      command
+          .add_option(
+              "--hosts", flags.hosts,
+              "Run the job's processes on these hosts by ssh, with WORKERS workers on each; "
+              "NAME=ADDRESS:WORKERS where others reach the host at another address. All "
+              "hosts see the run folder and the data at the same paths")
+          ->type_name("NAME:WORKERS,...")
+          ->group(kGroup);
+  command.add_option("--ssh", flags.ssh, "The command that reaches a host")
+      ->type_name("COMMAND")
+      ->needs(hosts)
+      ->capture_default_str()
+      ->group(kGroup);
+  command
+      .add_option("--remote-bin", flags.remote_bin,
+                  "Folder with the programs on each host; default: the PATH there")
+      ->type_name("DIR")
+      ->needs(hosts)
+      ->group(kGroup);
+  command
+      .add_flag("--insecure", flags.insecure,
+                "With --hosts: without mutual TLS, in a network that lets in nobody else")
+      ->envname(kInsecure)
+      ->group(kGroup);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "launcher/doctor/compute_probe.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>

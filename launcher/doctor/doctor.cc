@@ -1,7 +1,6 @@
 #include "launcher/doctor/doctor.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 #include <vector>
 

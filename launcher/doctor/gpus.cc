@@ -1,7 +1,5 @@
 #include "launcher/doctor/gpus.h"
 
-#include <memory>
-
 #include "absl/strings/str_cat.h"
 #include "common/printable.h"
 #include "common/status.h"

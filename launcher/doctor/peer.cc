@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "bench/base/transfer.h"
 #include "bench/raw/raw_socket.h"
 #include "bench/raw/raw_transfer.h"

@@ -1,8 +1,6 @@
 #include "launcher/doctor/traffic.h"
 
 #include <map>
-#include <memory>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"

@@ -1,6 +1,5 @@
 #include "launcher/hosts/host_list.h"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -9,7 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "common/address.h"
 #include "common/counted.h"
 #include "common/printable.h"
 #include "common/status.h"

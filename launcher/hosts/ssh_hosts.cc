@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
-#include "common/address.h"
 #include "common/exit_code.h"
 #include "common/files/files.h"
 #include "common/protocol.h"

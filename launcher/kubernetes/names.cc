@@ -1,7 +1,5 @@
 #include "launcher/kubernetes/names.h"
 
-#include <string>
-
 #include <re2/re2.h>
 
 #include "absl/strings/match.h"

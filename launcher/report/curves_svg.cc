@@ -128,19 +128,18 @@ Curve InOrder(Curve curve) {
 
 Curve TestLoss(const RunHistory& history) {
   Curve curve;
-  for (const RunHistory::Evaluation& evaluation : history.evaluations) {
-    if (std::isfinite(evaluation.test_loss))
-      curve.push_back({evaluation.epoch, evaluation.test_loss});
+  for (const v1::EvaluationMetrics& evaluation : history.evaluations) {
+    if (!std::isfinite(evaluation.test_loss())) continue;
+    curve.push_back({evaluation.epoch(), evaluation.test_loss()});
   }
   return InOrder(std::move(curve));
 }
 
 Curve TestAccuracy(const RunHistory& history) {
   Curve curve;
-  for (const RunHistory::Evaluation& evaluation : history.evaluations) {
-    if (evaluation.test_accuracy.has_value()) {
-      curve.push_back({evaluation.epoch, 100 * *evaluation.test_accuracy});
-    }
+  for (const v1::EvaluationMetrics& evaluation : history.evaluations) {
+    if (!evaluation.has_test_accuracy()) continue;
+    curve.push_back({evaluation.epoch(), 100 * evaluation.test_accuracy()});
   }
   return InOrder(std::move(curve));
 }
@@ -148,8 +147,8 @@ Curve TestAccuracy(const RunHistory& history) {
 double LastEpoch(const RunHistory& history) {
   double last = 0;
   for (const RunHistory::Step& step : history.steps) last = std::max(last, step.metrics.epoch());
-  for (const RunHistory::Evaluation& point : history.evaluations)
-    last = std::max(last, point.epoch);
+  for (const v1::EvaluationMetrics& point : history.evaluations)
+    last = std::max(last, point.epoch());
   return last > 0 ? last : 1;
 }
 

@@ -46,20 +46,19 @@ std::string LocalTime(double seconds) {
 std::string Header(const ReportInput& input) {
   const RunSummary& summary = input.summary;
   std::string html = absl::StrCat(
-      "<h1>", EscapeMarkup(summary.name), " <span class=\"pill ", EscapeMarkup(summary.state),
-      "\">", EscapeMarkup(summary.state), "</span></h1>\n<p class=\"sub\">", summary.servers,
-      " server", summary.servers == 1 ? "" : "s", ", ", summary.workers, " worker",
-      summary.workers == 1 ? "" : "s", " · ", EscapeMarkup(input.algorithm));
-  if (summary.parameters > 0) {
-    absl::StrAppend(&html, " · ", Thousands(summary.parameters), " parameters");
+      "<h1>", EscapeMarkup(summary.job.name), " <span class=\"pill ", EscapeMarkup(summary.state),
+      "\">", EscapeMarkup(summary.state), "</span></h1>\n<p class=\"sub\">", summary.job.servers,
+      " server", summary.job.servers == 1 ? "" : "s", ", ", summary.job.workers, " worker",
+      summary.job.workers == 1 ? "" : "s", " · ", EscapeMarkup(input.algorithm));
+  if (summary.model.parameters > 0) {
+    absl::StrAppend(&html, " · ", Thousands(summary.model.parameters), " parameters");
   }
   html += "</p>\n";
   if (!summary.message.empty()) {
     absl::StrAppend(&html, "<div class=\"why\">", EscapeMarkup(summary.message), "</div>\n");
   }
-  if (!summary.why_not_learned.empty()) {
-    absl::StrAppend(&html, "<div class=\"why\">", EscapeMarkup(summary.why_not_learned),
-                    "</div>\n");
+  if (!summary.learning.why.empty()) {
+    absl::StrAppend(&html, "<div class=\"why\">", EscapeMarkup(summary.learning.why), "</div>\n");
   }
   for (const std::string& warning : summary.warnings) {
     absl::StrAppend(&html, "<div class=\"why warn\">", EscapeMarkup(warning), "</div>\n");
@@ -67,36 +66,38 @@ std::string Header(const ReportInput& input) {
   return html;
 }
 
+std::string TestTiles(const TestResult& test) {
+  std::string html;
+  const auto add = [&](bool shares) {
+    for (const TestFigure& figure : TestFigures()) {
+      const auto value = figure.In(test.metrics);
+      if (figure.share != shares || !value) continue;
+      html += Tile(shares ? Percent(*value) : LossText(*value), figure.title);
+    }
+  };
+  add(true);
+  const double loss = test.metrics.test_loss();
+  html += Tile(LossText(loss), IsDiverged(loss) ? "test loss: diverged" : "test loss");
+  if (test.perplexity.has_value()) html += Tile(LossText(*test.perplexity), "perplexity");
+  add(false);
+  return html;
+}
+
 std::string Tiles(const RunSummary& summary) {
   std::string html = "<section class=\"tiles\">\n";
-  if (summary.test_accuracy.has_value()) {
-    html += Tile(Percent(*summary.test_accuracy), "test accuracy");
-  }
-  if (summary.test_top5_accuracy.has_value()) {
-    html += Tile(Percent(*summary.test_top5_accuracy), "top-5 accuracy");
-  }
-  if (summary.test_loss.has_value()) {
-    html += Tile(LossText(*summary.test_loss),
-                 IsDiverged(*summary.test_loss) ? "test loss: diverged" : "test loss");
-  }
-  if (summary.test_perplexity.has_value()) {
-    html += Tile(LossText(*summary.test_perplexity), "perplexity");
-  }
-  if (summary.test_mae.has_value()) {
-    html += Tile(LossText(*summary.test_mae), "mean absolute error");
-  }
-  if (summary.test_r2.has_value()) html += Tile(LossText(*summary.test_r2), "R²");
+  if (summary.test) html += TestTiles(*summary.test);
   html += Tile(Rate(summary.samples_per_second), "samples/s");
   html += Tile(Lasting(summary.seconds), "training time");
-  html += Tile(Thousands(summary.steps), "steps");
-  html += Tile(std::to_string(summary.max_staleness), "staleness");
+  html += Tile(Thousands(summary.total.steps()), "steps");
+  html += Tile(std::to_string(summary.total.staleness()), "staleness");
   html += Tile(std::to_string(summary.restarts()), "restarts");
-  if (summary.replaced_pictures > 0) {
-    html += Tile(Thousands(summary.replaced_pictures), "times a damaged picture was replaced");
+  if (summary.total.replaced_pictures() > 0) {
+    html +=
+        Tile(Thousands(summary.total.replaced_pictures()), "times a damaged picture was replaced");
   }
-  if (summary.went_back > 0) {
-    html += Tile(std::to_string(summary.went_back),
-                 absl::StrCat("times back, ", Counted(summary.clocks_again, "clock"), " again"));
+  if (summary.rewinds.times > 0) {
+    html += Tile(std::to_string(summary.rewinds.times),
+                 absl::StrCat("times back, ", Counted(summary.rewinds.clocks, "clock"), " again"));
   }
   return html + "</section>\n";
 }
@@ -145,8 +146,8 @@ std::string Workers(const ReportInput& input) {
       "<th class=\"left\">where a step's time goes</th></tr>\n";
   bool other = false;
   for (auto& [rank, worker] : SumByWorker(input.history)) {
-    const auto& restarts = input.summary.worker_restarts;
-    const auto& steps = input.summary.worker_steps;
+    const auto& restarts = input.summary.by_rank.restarts;
+    const auto& steps = input.summary.by_rank.steps;
     if (rank < steps.size()) worker.set_steps(steps[rank]);
     html += HtmlWorkerRow(rank, worker, rank < restarts.size() ? restarts[rank] : 0);
     other |= OtherSeconds(worker) > 0.001 * StepSeconds(worker);
@@ -171,9 +172,9 @@ std::string Checkpoints(const ReportInput& input) {
   }
   if (input.checkpoints.empty()) html += "<tr><td class=\"left\" colspan=\"3\">none</td></tr>\n";
   html += "</table>";
-  if (!input.summary.weights_sha256.empty()) {
+  if (!input.summary.model.weights_sha256.empty()) {
     absl::StrAppend(&html, "<p class=\"note\">SHA-256 of the weights<br><code>",
-                    EscapeMarkup(input.summary.weights_sha256), "</code></p>");
+                    EscapeMarkup(input.summary.model.weights_sha256), "</code></p>");
   }
   return html + "</section>\n";
 }
@@ -200,7 +201,7 @@ std::string ReportHtml(const ReportInput& input) {
   std::string html = absl::StrCat(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>",
-      EscapeMarkup(input.summary.name), " · Leeway</title>\n<style>", kReportStyle,
+      EscapeMarkup(input.summary.job.name), " · Leeway</title>\n<style>", kReportStyle,
       "</style>\n</head>\n<body>\n<main>\n");
   absl::StrAppend(&html, Header(input), Tiles(input.summary));
   absl::StrAppend(&html, "<section class=\"card\">", input.curves_svg, "</section>\n");

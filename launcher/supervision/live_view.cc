@@ -8,6 +8,7 @@
 #include "common/text/format.h"
 #include "launcher/supervision/progress.h"
 #include "launcher/supervision/worsening.h"
+#include "run/core/figures.h"
 
 namespace leeway {
 namespace {
@@ -123,15 +124,6 @@ double DroppedShare(const v1::JobStatus& status) {
   return dropped > 0 ? dropped / (steps + dropped) : 0;
 }
 
-std::vector<Evaluated> EvaluationsOf(const v1::JobStatus& status) {
-  std::vector<Evaluated> evaluations;
-  for (const v1::EvaluationMetrics& each : status.evaluations()) {
-    evaluations.push_back({each.clock(), each.test_loss(), {}});
-    if (each.has_test_accuracy()) evaluations.back().accuracy = each.test_accuracy();
-  }
-  return evaluations;
-}
-
 // Returns the figures that both the view and the log show.
 std::vector<std::string> Figures(const v1::JobStatus& status) {
   std::vector<std::string> figures;
@@ -140,13 +132,16 @@ std::vector<std::string> Figures(const v1::JobStatus& status) {
     const v1::EvaluationMetrics& last = *status.evaluations().rbegin();
     figures.push_back(last.has_test_accuracy() ? "test accuracy " + Percent(last.test_accuracy())
                                                : "test loss " + LossInWords(last.test_loss()));
-    if (last.has_test_top5_accuracy()) {
-      figures.push_back("top five " + Percent(last.test_top5_accuracy()));
+    for (const TestFigure& figure : TestFigures().subspan(1)) {
+      const auto value = figure.In(last);
+      if (!value) continue;
+      figures.push_back(
+          absl::StrCat(figure.short_title, " ", figure.share ? Percent(*value) : LossText(*value)));
     }
-    if (last.has_test_mae()) figures.push_back("MAE " + LossText(last.test_mae()));
-    if (last.has_test_r2()) figures.push_back("R² " + LossText(last.test_r2()));
   }
-  if (const std::string was = MuchWorse(EvaluationsOf(status)); !was.empty()) {
+  const std::vector<v1::EvaluationMetrics> all(status.evaluations().begin(),
+                                               status.evaluations().end());
+  if (const std::string was = MuchWorse(all); !was.empty()) {
     figures.push_back("GETTING WORSE: " + was);
   }
   if (const double rate = SamplesPerSecond(status); rate > 0) {

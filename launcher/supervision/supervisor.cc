@@ -33,11 +33,6 @@ constexpr size_t kLogLines = 8;
 
 Time Now() { return std::chrono::steady_clock::now(); }
 
-void Set(const std::string& name, std::string value, Environment& environment) {
-  std::erase_if(environment, [&](const auto& variable) { return variable.first == name; });
-  environment.emplace_back(name, std::move(value));
-}
-
 // Appends the last line of a log, such as a script's exception, to `reason`.
 std::string WithLastLine(const std::string& reason, const std::string& last_line) {
   return last_line.empty() ? reason : absl::StrCat(reason, "; its last line: ", last_line);
@@ -48,99 +43,43 @@ std::string WithLastLine(const std::string& reason, const std::string& last_line
 Supervisor::Supervisor(SupervisorSpec spec, JobHosts& hosts, SignalSource& signals,
                        RunObserver& observer)
     : spec_(std::move(spec)),
-      hosts_(hosts),
       signals_(signals),
       observer_(observer),
       policy_(spec_.servers, spec_.workers, spec_.restarts),
       watchdog_(
-          {.lease = FromSeconds(spec_.lease_seconds), .start = FromSeconds(spec_.start_seconds)}) {
-  children_.resize(size_t{spec_.servers} + spec_.workers);
-  for (size_t i = 0; i < children_.size(); ++i) {
-    children_[i].server = i < spec_.servers;
-    children_[i].number = static_cast<uint32_t>(i < spec_.servers ? i : i - spec_.servers);
-  }
+          {.lease = FromSeconds(spec_.lease_seconds), .start = FromSeconds(spec_.start_seconds)}),
+      children_(spec_, hosts) {
   view_.restarts.assign(spec_.workers, 0);
 }
 
 absl::StatusOr<RunOutcome> Supervisor::Run() {
   start_deadline_ = Now() + FromSeconds(spec_.start_seconds);
-  RETURN_IF_ERROR(Start(children_[0]));
+  RETURN_IF_ERROR(Start(children_.first_server()));
   while (Running()) RETURN_IF_ERROR(Wait());
   outcome_.worker_restarts = policy_.worker_restarts();
   outcome_.server_restarts = policy_.server_restarts();
   return std::move(outcome_);
 }
 
-std::string Supervisor::LogFile(const Child& child) const {
-  return absl::StrCat(spec_.local_dir, "/logs/", child.server ? "server-" : "worker-", child.number,
-                      ".log");
-}
-
 absl::Status Supervisor::Start(Child& child) {
-  child.restart_at.reset();
-  Launch launch = child.server ? ServerLaunch(child.number) : WorkerLaunch(child.number);
-  launch.server = child.server;
-  launch.holds_blocks = child.server || spec_.workers_serve;
-  launch.number = child.number;
-  launch.log_file = LogFile(child);
-  ASSIGN_OR_RETURN(child.process, hosts_.Start(launch));
+  RETURN_IF_ERROR(children_.Start(child));
   WatchCoordinator();
   return absl::OkStatus();
 }
 
-Launch Supervisor::ServerLaunch(uint32_t index) const {
-  const bool first = coordinator_address_.empty();
-  const bool coordinator = index == 0;
-  // All processes know server 0 by its address, so a restarted server 0 keeps the address.
-  const std::string listen =
-      coordinator && !first ? coordinator_address_ : hosts_.ServerListens(index);
-  Launch launch{.arguments = {"--index", std::to_string(index), "--listen", listen},
-                .environment = spec_.server_environment,
-                .announces_ready = coordinator && first};
-  auto& arguments = launch.arguments;
-  if (coordinator) {
-    arguments.insert(arguments.end(), {"--job", spec_.run_dir + "/job.yaml", "--run-dir",
-                                       spec_.run_dir, "--no-outcome"});
-    // A restarted server goes on with the job that the first one began.
-    if (spec_.resume && first) arguments.push_back("--resume");
-  } else {
-    arguments.insert(arguments.end(), {"--coordinator", coordinator_address_});
-  }
-  return launch;
-}
-
-Launch Supervisor::WorkerLaunch(uint32_t rank) const {
-  Environment environment = spec_.worker_environment;
-  if (spec_.workers_serve) Set("LEEWAY_LISTEN", hosts_.WorkerListens(rank), environment);
-  if (!spec_.worker_command.empty()) {
-    Launch launch{.command = spec_.worker_command, .environment = std::move(environment)};
-    launch.environment.emplace_back("LEEWAY_COORDINATOR", coordinator_address_);
-    launch.environment.emplace_back("LEEWAY_RANK", std::to_string(rank));
-    return launch;
-  }
-  Launch launch{.arguments = {"--coordinator", coordinator_address_, "--rank", std::to_string(rank),
-                              "--data", spec_.data_dir},
-                .environment = std::move(environment)};
-  if (rank < spec_.worker_processors.size()) {
-    launch.arguments.insert(launch.arguments.end(),
-                            {"--processors", spec_.worker_processors[rank]});
-  }
-  return launch;
-}
-
 void Supervisor::WatchCoordinator() {
-  const JobProcess* process = children_[0].process.get();
+  const JobProcess* process = children_.first_server().process.get();
   if (coordinator_ == nullptr || process == nullptr || process->pid() == watched_) return;
   watched_ = process->pid();
   watchdog_.CoordinatorBegins(watched_, Now());
 }
 
 absl::Status Supervisor::StartTheRest(const std::string& coordinator) {
-  coordinator_address_ = coordinator;
+  children_.SetCoordinator(coordinator);
   RETURN_IF_ERROR(WriteFileAtomically(spec_.local_dir + "/coordinator", coordinator + "\n"));
   ASSIGN_OR_RETURN(coordinator_, CoordinatorClient::Connect(coordinator));
   WatchCoordinator();
-  for (Child& child : children_) {
+  for (Child& child : children_.all()) {
     if (child.process == nullptr && !child.restart_at) RETURN_IF_ERROR(Start(child));
   }
   observer_.OnEvent(absl::StrCat("started ", Counted(spec_.servers, "server"), " and ",
@@ -150,10 +89,8 @@ absl::Status Supervisor::StartTheRest(const std::string& coordinator) {
 }
 
 bool Supervisor::Running() const {
-  if (children_[0].elsewhere && !job_over_ && outcome_.failure.empty()) return true;
-  return std::any_of(children_.begin(), children_.end(), [](const Child& child) {
-    return child.process != nullptr || child.restart_at.has_value();
-  });
+  if (children_.first_server().elsewhere && !job_over_ && outcome_.failure.empty()) return true;
+  return children_.Any();
 }
 
 int Supervisor::PollMilliseconds(Time now) const {
@@ -166,9 +103,7 @@ int Supervisor::PollMilliseconds(Time now) const {
   }
   if (end_at_.has_value()) due = std::min(due, *end_at_);
   if (kill_at_.has_value()) due = std::min(due, *kill_at_);
-  for (const Child& child : children_) {
-    if (child.restart_at.has_value()) due = std::min(due, *child.restart_at);
-  }
+  due = children_.NextRestart(due);
   // Rounded up, so that the timer is due when poll returns.
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - now).count();
   return static_cast<int>(std::max<int64_t>(0, left));
@@ -177,7 +112,7 @@ int Supervisor::PollMilliseconds(Time now) const {
 absl::Status Supervisor::Wait() {
   std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}};
   fds.push_back({coordinator_ == nullptr ? -1 : coordinator_->fd(), POLLIN, 0});
-  for (const Child& child : children_) {
+  for (const Child& child : children_.all()) {
     fds.push_back({child.process == nullptr ? -1 : child.process->fd(), POLLIN, 0});
   }
   if (poll(fds.data(), fds.size(), PollMilliseconds(Now())) < 0 && errno != EINTR) {
@@ -185,31 +120,32 @@ absl::Status Supervisor::Wait() {
   }
   while (const int signal = fds[0].revents != 0 ? signals_.Next() : 0) OnSignal(signal);
   if (fds[1].revents != 0) TakeStatus();
-  for (size_t i = 0; i < children_.size(); ++i) {
-    if (fds[2 + i].revents != 0) RETURN_IF_ERROR(OnNews(children_[i]));
+  for (size_t i = 0; i < children_.all().size(); ++i) {
+    if (fds[2 + i].revents != 0) RETURN_IF_ERROR(OnNews(children_.all()[i]));
   }
   return RunTimers(Now());
 }
 
 absl::Status Supervisor::RunTimers(Time now) {
   if (end_at_.has_value() && now >= *end_at_) {
-    EndAll();
+    children_.EndAll();
     end_at_.reset();
     kill_at_ = now + kEndGrace;
   }
   if (kill_at_.has_value() && now >= *kill_at_) {
-    SignalAll(SIGKILL);
+    children_.SignalAll(SIGKILL);
     kill_at_.reset();
   }
-  for (Child& child : children_) {
+  for (Child& child : children_.all()) {
     if (child.restart_at.has_value() && now >= *child.restart_at) {
       RETURN_IF_ERROR(Start(child));
     }
   }
   if (coordinator_ == nullptr) {
     if (now >= start_deadline_ && outcome_.failure.empty() && !job_over_) {
-      Fail(absl::StrCat("server 0 did not listen within ", spec_.start_seconds,
-                        " s (limits.start_seconds); its log: ", LogFile(children_[0])),
+      Fail(absl::StrCat(
+               "server 0 did not listen within ", spec_.start_seconds,
+               " s (limits.start_seconds); its log: ", children_.LogFile(children_.first_server())),
            "", Duration::zero());
     }
     return absl::OkStatus();
@@ -217,7 +153,7 @@ absl::Status Supervisor::RunTimers(Time now) {
   if (now >= next_status_) {
     coordinator_->AskStatus();
     next_status_ = now + spec_.status_every;
-    const bool unseen = children_[0].elsewhere && !job_over_;
+    const bool unseen = children_.first_server().elsewhere && !job_over_;
     if (unseen && spec_.over_on_record && spec_.over_on_record()) JobIsOver();
   }
   Kill(watchdog_.Check(now));
@@ -227,24 +163,16 @@ absl::Status Supervisor::RunTimers(Time now) {
 absl::Status Supervisor::StartWantedServers() {
   const bool open = !job_over_ && outcome_.failure.empty() && !spec_.workers_serve;
   for (uint32_t index = 0; open && index < servers_wanted_.value_or(0); ++index) {
-    auto child = std::find_if(children_.begin(), children_.end(), [index](const Child& each) {
-      return each.server && each.number == index;
-    });
-    if (child == children_.end()) {
-      children_.emplace_back();
-      child = children_.end() - 1;
-      child->server = true;
-      child->number = index;
-    }
-    if (child->process != nullptr || child->restart_at.has_value() || child->elsewhere) continue;
-    if (IsSomebodys(*child)) {
+    Child& child = children_.Server(index);
+    if (child.process != nullptr || child.restart_at.has_value() || child.elsewhere) continue;
+    if (IsSomebodys(child)) {
       // Somebody has added this server to a job with servers.max.
-      child->elsewhere = true;
+      child.elsewhere = true;
       observer_.OnEvent(absl::StrCat(
           "server ", index, " was started by hand or elsewhere; it is not restarted here"));
       continue;
     }
-    RETURN_IF_ERROR(Start(*child));
+    RETURN_IF_ERROR(Start(child));
     observer_.OnEvent(absl::StrCat("started server ", index));
   }
   return absl::OkStatus();
@@ -269,16 +197,16 @@ void Supervisor::OnSignal(int signal) {
   if (first && coordinator_ == nullptr) {
     observer_.OnEvent(absl::StrCat(name, ": stopped before the job began"));
     outcome_.stop_requested = job_over_ = true;
-    children_[0].restart_at.reset();
-    SignalAll(SIGKILL);
+    children_.first_server().restart_at.reset();
+    children_.SignalAll(SIGKILL);
     return;
   }
   if (!first && signal == SIGTERM && Now() - stop_asked_at_ < kSameRequest) return;
   if (!first) {
     observer_.OnEvent(absl::StrCat(name, ": killing the job's processes"));
     if (outcome_.failure.empty()) outcome_.failure = absl::StrCat("killed by ", name);
-    for (Child& child : children_) child.restart_at.reset();
-    SignalAll(SIGKILL);
+    children_.CancelRestarts();
+    children_.SignalAll(SIGKILL);
     return;
   }
   outcome_.stop_requested = true;
@@ -297,7 +225,7 @@ void Supervisor::TakeStatus() {
   // The state may also be that of a restarted coordinator that waits for all processes.
   if (outcome_.status->state() <= v1::JOB_RUNNING) {
     servers_wanted_ = outcome_.status->servers_wanted();
-    for (Child& child : children_) {
+    for (Child& child : children_.all()) {
       // This launcher starts a server that is requested again after it had left.
       if (child.server && child.number >= *servers_wanted_) child.elsewhere = false;
     }
@@ -310,7 +238,7 @@ void Supervisor::TakeStatus() {
 void Supervisor::LookAfterDone() {
   began_ = began_ || outcome_.status->state() != v1::JOB_STARTING;
   if (spec_.worker_command.empty() || !outcome_.failure.empty() || job_over_) return;
-  for (Child& child : children_) {
+  for (Child& child : children_.all()) {
     // The first answer may be to a request that was sent before the worker ended.
     if (!child.answers_since_done || ++*child.answers_since_done < 2) continue;
     if (began_) {
@@ -323,7 +251,7 @@ void Supervisor::LookAfterDone() {
     return Fail(absl::StrCat("worker ", child.number,
                              " ended with exit code 0 before the job began: its program has not "
                              "joined the job (leeway.join, leeway_join)"),
-                LogTail(LogFile(child), kLogLines), Duration::zero());
+                LogTail(children_.LogFile(child), kLogLines), Duration::zero());
   }
 }
 
@@ -341,7 +269,7 @@ bool Supervisor::HasNotLeft(const Child& worker) const {
 void Supervisor::Kill(const std::vector<Watchdog::Hung>& hung) {
   if (job_over_ || !outcome_.failure.empty()) return;
   for (const auto& [life, why] : hung) {
-    for (Child& child : children_) {
+    for (Child& child : children_.all()) {
       const bool it = child.process != nullptr && child.server == life.server &&
                       child.number == life.number && child.process->Includes(life.pid);
       // Somebody debugs the process, so it is not killed.
@@ -371,7 +299,7 @@ absl::Status Supervisor::OnReady(const std::string& address) {
 void Supervisor::OnExit(Child& child, const ExitStatus& exit) {
   child.done_pid = child.process->pid();
   child.process.reset();
-  if (&child == &children_[0]) {
+  if (&child == &children_.first_server()) {
     watchdog_.CoordinatorEnds();
     watched_ = 0;
   }
@@ -425,21 +353,25 @@ void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
     RestartAfter(child, exit, decision);
     return;
   }
+  FailAfterServer(child, exit, decision.reason);
+}
+
+void Supervisor::FailAfterServer(const Child& server, const ExitStatus& exit,
+                                 const std::string& reason) {
+  const bool lasting = !exit.signaled && exit.code == kExitPermanent;
   // Server 0 exits with this code when it has ended the job because one of the job's processes
   // failed.
-  const bool job_failed = child.number == 0 && exit.code == kExitPermanent && began_;
-  if (job_failed) {
-    return FailAfter(child, exit, "the job has failed, and server 0 has ended it",
+  if (server.number == 0 && exit.code == kExitPermanent && began_) {
+    return FailAfter(server, exit, "the job has failed, and server 0 has ended it",
                      Duration::zero());
   }
   // Server 0 has told the other processes.
-  const bool told = !exit.signaled && exit.code == kExitPermanent && child.number > 0;
-  FailAfter(child, exit, decision.reason, told ? kOrderlyGrace : Duration::zero());
+  FailAfter(server, exit, reason, lasting && server.number > 0 ? kOrderlyGrace : Duration::zero());
 }
 
 void Supervisor::JobIsOver() {
   job_over_ = true;
-  for (Child& other : children_) other.restart_at.reset();
+  children_.CancelRestarts();
   const Duration grace = outcome_.stop_requested ? kStoppedGrace : kWorkerGrace;
   if (!kill_at_.has_value()) kill_at_ = Now() + grace;
 }
@@ -448,7 +380,7 @@ void Supervisor::Fail(const std::string& reason, const std::string& details, Dur
                       const std::string& last_line) {
   outcome_.failure = reason + details;
   observer_.OnEvent(WithLastLine(reason, last_line));
-  for (Child& child : children_) child.restart_at.reset();
+  children_.CancelRestarts();
   end_at_ = Now() + patience;
 }
 
@@ -468,26 +400,14 @@ void Supervisor::RestartAfter(Child& child, const ExitStatus& exit,
 }
 
 std::string Supervisor::LastLineOf(const Child& child, const ExitStatus& exit) const {
-  return exit.signaled || exit.code == 0 ? "" : LastLine(LogFile(child));
+  return exit.signaled || exit.code == 0 ? "" : LastLine(children_.LogFile(child));
 }
 
 void Supervisor::FailAfter(const Child& child, const ExitStatus& exit, const std::string& reason,
                            Duration patience) {
   const bool lasting = !exit.signaled && (exit.code == kExitUsage || exit.code == kExitPermanent);
   outcome_.exit_code = lasting ? exit.code : kExitTemporary;
-  Fail(reason, LogTail(LogFile(child), kLogLines), patience, LastLineOf(child, exit));
-}
-
-void Supervisor::EndAll() {
-  for (Child& child : children_) {
-    if (child.process != nullptr) child.process->Signal(child.server ? SIGINT : SIGTERM);
-  }
-}
-
-void Supervisor::SignalAll(int signal) {
-  for (Child& child : children_) {
-    if (child.process != nullptr) child.process->Signal(signal);
-  }
+  Fail(reason, LogTail(children_.LogFile(child), kLogLines), patience, LastLineOf(child, exit));
 }
 
 }  // namespace leeway

@@ -4,7 +4,6 @@
 // Servers requested while the job runs (leeway resize) are started when its status says so.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,49 +12,16 @@
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/exit_code.h"
+#include "launcher/supervision/children.h"
 #include "launcher/supervision/coordinator_client.h"
-#include "launcher/supervision/job_process.h"
 #include "launcher/supervision/live_view.h"
 #include "launcher/supervision/restart_policy.h"
 #include "launcher/supervision/signals.h"
+#include "launcher/supervision/supervisor_spec.h"
 #include "launcher/supervision/watchdog.h"
 #include "leeway/v1/coordinator.pb.h"
 
 namespace leeway {
-
-struct SupervisorSpec {
-  // The folder that already holds job.yaml: a path or s3://BUCKET/PREFIX.
-  std::string run_dir;
-  // A folder on this machine. The processes' logs go to logs/ in this folder, and the coordinator's
-  // address into the folder itself.
-  std::string local_dir;
-  std::string data_dir;
-  // The variables with which the processes authenticate themselves.
-  Environment server_environment;
-  Environment worker_environment;
-  // The program of an external job's workers, with its path and arguments. It gets its place in the
-  // job from LEEWAY_COORDINATOR and LEEWAY_RANK. If empty, leeway-worker runs.
-  std::vector<std::string> worker_command;
-  // The values of leeway-worker's --processors, by rank. If empty, no processors are chosen.
-  std::vector<std::string> worker_processors;
-  bool resume = false;
-  // The number of servers at the start.
-  uint32_t servers = 1;
-  uint32_t workers = 1;
-  // Whether the workers are servers, too (topology.type: all_reduce). They then need an address.
-  // Server 0 is then the only server with a process of its own.
-  bool workers_serve = false;
-  RestartPolicy::Options restarts;
-  // The most seconds that server 0 may take until it listens.
-  double start_seconds = 120;
-  // The most seconds that a process may be without a sign of life.
-  double lease_seconds = 10;
-  // The time between two requests for the job's status.
-  Duration status_every = std::chrono::seconds(1);
-  // Returns whether the run folder's record says that the job is over. The supervisor calls it if
-  // server 0 is another launcher's process, because it does not see the exit of that process.
-  std::function<bool()> over_on_record;
-};
 
 // Receives events on the supervisor's thread.
 class RunObserver {
@@ -93,28 +59,8 @@ class Supervisor {
   absl::StatusOr<RunOutcome> Run();
 
  private:
-  struct Child {
-    bool server = false;
-    uint32_t number = 0;
-    std::unique_ptr<JobProcess> process;
-    // The time at which the process is to be restarted, if it waits for that.
-    std::optional<Time> restart_at;
-    // Whether a process of another launcher has taken this place.
-    bool elsewhere = false;
-    // For a worker that has ended in order: the number of the coordinator's answers received since
-    // then.
-    std::optional<uint32_t> answers_since_done;
-    // The process id of the newest process in this place that has ended.
-    pid_t done_pid = 0;
-    // The last line of the log when the previous process in this place crashed.
-    std::string last_line;
-  };
-
   absl::Status Start(Child& child);
-  Launch ServerLaunch(uint32_t index) const;
-  Launch WorkerLaunch(uint32_t rank) const;
   absl::Status StartTheRest(const std::string& coordinator);
-  std::string LogFile(const Child& child) const;
 
   bool Running() const;
   // Sleeps until an event happens or a timer is due.
@@ -157,21 +103,16 @@ class Supervisor {
   // Fails the run for `reason` because `child` has ended with `exit`.
   void FailAfter(const Child& child, const ExitStatus& exit, const std::string& reason,
                  Duration patience);
-  void SignalAll(int signal);
-  // Ends the whole job. Servers get SIGINT, because SIGTERM would ask only that one server to
-  // leave.
-  void EndAll();
+  void FailAfterServer(const Child& server, const ExitStatus& exit, const std::string& reason);
 
   const SupervisorSpec spec_;
-  JobHosts& hosts_;
   SignalSource& signals_;
   RunObserver& observer_;
   RestartPolicy policy_;
   Watchdog watchdog_;
 
-  std::vector<Child> children_;
+  Children children_;
   std::unique_ptr<CoordinatorClient> coordinator_;
-  std::string coordinator_address_;
   // The process id of server 0 that the watchdog observes; 0 if it observes none.
   pid_t watched_ = 0;
   RunOutcome outcome_;

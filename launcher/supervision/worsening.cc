@@ -13,31 +13,35 @@ constexpr double kPoints = 0.10;
 constexpr double kLossTimes = 1.5;
 constexpr double kWayBack = 0.5;
 
-bool IsBetter(const Evaluated& a, const Evaluated& b) {
-  if (a.accuracy.has_value() && b.accuracy.has_value()) return *a.accuracy > *b.accuracy;
-  return a.loss < b.loss || std::isnan(b.loss);
+bool IsBetter(const v1::EvaluationMetrics& a, const v1::EvaluationMetrics& b) {
+  if (a.has_test_accuracy() && b.has_test_accuracy()) return a.test_accuracy() > b.test_accuracy();
+  return a.test_loss() < b.test_loss() || std::isnan(b.test_loss());
 }
 
-bool IsMuchWorse(const Evaluated& last, const Evaluated& best, const Evaluated& first) {
-  if (last.accuracy.has_value() && best.accuracy.has_value()) {
-    return *last.accuracy < *best.accuracy - kPoints;
+bool IsMuchWorse(const v1::EvaluationMetrics& last, const v1::EvaluationMetrics& best,
+                 const v1::EvaluationMetrics& first) {
+  if (last.has_test_accuracy() && best.has_test_accuracy()) {
+    return last.test_accuracy() < best.test_accuracy() - kPoints;
   }
-  if (!std::isfinite(last.loss)) return std::isfinite(best.loss);
-  return last.loss > kLossTimes * best.loss &&
-         last.loss - best.loss > kWayBack * (first.loss - best.loss);
+  if (!std::isfinite(last.test_loss())) return std::isfinite(best.test_loss());
+  return last.test_loss() > kLossTimes * best.test_loss() &&
+         last.test_loss() - best.test_loss() > kWayBack * (first.test_loss() - best.test_loss());
 }
 
 }  // namespace
 
-std::string MuchWorse(std::span<const Evaluated> evaluations) {
+std::string MuchWorse(std::span<const v1::EvaluationMetrics> evaluations) {
   if (evaluations.empty()) return "";
-  const Evaluated& best =
+  const v1::EvaluationMetrics& best =
       *std::max_element(evaluations.begin(), evaluations.end(),
-                        [](const Evaluated& a, const Evaluated& b) { return IsBetter(b, a); });
+                        [](const v1::EvaluationMetrics& a, const v1::EvaluationMetrics& b) {
+                          return IsBetter(b, a);
+                        });
   if (!IsMuchWorse(evaluations.back(), best, evaluations.front())) return "";
-  return absl::StrCat(best.accuracy ? "test accuracy was " + Percent(*best.accuracy)
-                                    : "test loss was " + LossInWords(best.loss),
-                      " at clock ", Thousands(best.clock));
+  return absl::StrCat(best.has_test_accuracy()
+                          ? "test accuracy was " + Percent(best.test_accuracy())
+                          : "test loss was " + LossInWords(best.test_loss()),
+                      " at clock ", Thousands(best.clock()));
 }
 
 }  // namespace leeway

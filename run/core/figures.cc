@@ -54,6 +54,17 @@ constexpr Figure kStepFigures[] = {
     {FIELD(loss_scale), kNewestKnown, kLossScaleMax, "loss_scale"},
 };
 
+using Test = v1::EvaluationMetrics;
+#define TEST_FIELD(name) &Test::has_##name, &Test::name, &Test::set_##name
+
+constexpr TestFigure kTestFigures[] = {
+    {"test_accuracy", "test accuracy", "test accuracy", true, 0, 1, TEST_FIELD(test_accuracy)},
+    {"test_top5_accuracy", "top-5 accuracy", "top five", true, 0, 1,
+     TEST_FIELD(test_top5_accuracy)},
+    {"test_mae", "mean absolute error", "MAE", false, 0, Figure::kAny, TEST_FIELD(test_mae)},
+    {"test_r2", "R²", "R²", false, -Figure::kAny, Figure::kAny, TEST_FIELD(test_r2)},
+};
+
 template <typename Number>
 Number Merged(Merge merge, Number record, Number more) {
   switch (merge) {
@@ -119,6 +130,12 @@ void Figure::Show(const v1::StepMetrics& metrics, v1::WorkerStatus& status) cons
     status.GetReflection()->SetDouble(&status, shown, Real(metrics));
   }
 }
+
+std::optional<double> TestFigure::In(const v1::EvaluationMetrics& metrics) const {
+  return (metrics.*has)() ? std::optional((metrics.*get)()) : std::nullopt;
+}
+
+std::span<const TestFigure> TestFigures() { return kTestFigures; }
 
 std::span<const Figure> StepFigures() { return kStepFigures; }
 

@@ -63,6 +63,27 @@ struct Figure {
 std::span<const Figure> StepFigures();
 const Figure& StepFigure(absl::string_view name);
 
+// A figure that an evaluation may have beside its loss (v1::EvaluationMetrics). A new figure is a
+// field of that message and one line of the table in figures.cc. With these it is checked, written
+// to metrics.jsonl and summary.json, read back and shown in the live view and the report.
+struct TestFigure {
+  // The name of the figure's field, which is also its key in the files.
+  const char* name;
+  // The name for people, on a page and in a line.
+  const char* title;
+  const char* short_title;
+  // Whether the figure is a share, from 0 to 1.
+  bool share;
+  double least;
+  double most;
+  bool (v1::EvaluationMetrics::*has)() const;
+  double (v1::EvaluationMetrics::*get)() const;
+  void (v1::EvaluationMetrics::*set)(double);
+
+  std::optional<double> In(const v1::EvaluationMetrics& metrics) const;
+};
+std::span<const TestFigure> TestFigures();
+
 // Merges `more` into `record`. `more` is the later one of the two.
 void MergeMetrics(const v1::StepMetrics& more, v1::StepMetrics& record);
 

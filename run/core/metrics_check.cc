@@ -57,9 +57,9 @@ absl::Status Check(const std::string& record, const v1::EvaluationMetrics& metri
   Numbers numbers(record);
   numbers.Count("clock", metrics.clock(), clock);
   numbers.Share("epoch", metrics.epoch(), StepFigure("epoch").most);
-  if (metrics.has_test_accuracy()) numbers.Share("test_accuracy", metrics.test_accuracy(), 1);
-  if (metrics.has_test_top5_accuracy()) {
-    numbers.Share("test_top5_accuracy", metrics.test_top5_accuracy(), 1);
+  for (const TestFigure& figure : TestFigures()) {
+    const std::optional<double> value = figure.In(metrics);
+    if (figure.share && value) numbers.Share(figure.name, *value, 1);
   }
   numbers.Count("examples", metrics.examples(), Most("examples"));
   return numbers.status();

@@ -69,17 +69,9 @@ absl::Status CheckFresh(const std::string& run_dir) {
 std::vector<v1::EvaluationMetrics> EvaluationsBefore(const std::string& run_dir) {
   const RunHistory history = ReadWithAllEvaluations(absl::StrCat(run_dir, "/", kMetricsFile));
   if (const std::string gaps = history.Gaps(); !gaps.empty()) {
-    spdlog::warn("{}: {}; early_stop uses the evaluations that are left", history.file, gaps);
+    spdlog::warn("{}: {}; early_stop uses the evaluations that are left", history.file.name, gaps);
   }
-  std::vector<v1::EvaluationMetrics> evaluations;
-  for (const RunHistory::Evaluation& each : history.evaluations) {
-    v1::EvaluationMetrics& metrics = evaluations.emplace_back();
-    metrics.set_clock(each.clock);
-    metrics.set_epoch(each.epoch);
-    metrics.set_test_loss(each.test_loss);
-    if (each.test_accuracy) metrics.set_test_accuracy(*each.test_accuracy);
-  }
-  return evaluations;
+  return history.evaluations;
 }
 
 }  // namespace leeway

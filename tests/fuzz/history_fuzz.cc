@@ -10,7 +10,7 @@ namespace {
 void Report(const std::string& text) {
   RunHistory history = ParseHistory(text);
   ReportInput input;
-  input.summary.worker_restarts.assign(2, 0);
+  input.summary.by_rank.restarts.assign(2, 0);
   AddHistory(history, input.summary);
   Promise(!SummaryJson(input.summary).empty(), "every history has a summary");
   input.curves_svg = CurvesSvg(history, "fuzz");

@@ -50,9 +50,9 @@ TEST_CASE("Whatever a run has, every coordinate is a number") {
   RunHistory diverged = SampleHistory();
   diverged.steps[0].metrics.set_train_loss(std::nan(""));
   diverged.steps[2].metrics.set_train_loss(INFINITY);
-  diverged.evaluations[0].test_loss = INFINITY;
+  diverged.evaluations[0].set_test_loss(INFINITY);
   RunHistory squared = SampleHistory();
-  squared.evaluations[0].test_accuracy.reset();
+  squared.evaluations[0].clear_test_accuracy();
   for (const RunHistory& history : {RunHistory{}, diverged, squared}) {
     const std::string svg = CurvesSvg(history, "x");
     CHECK_FALSE(absl::StrContains(svg, "nan"));

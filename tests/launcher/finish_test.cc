@@ -1,11 +1,12 @@
 // What a run leaves behind and what is reported about it, even if it was started more than once.
-#include "launcher/commands/finish.h"
+#include "launcher/finish/finish.h"
 
 #include "common/exit_code.h"
 #include "common/files/files.h"
 #include "config/job.h"
-#include "launcher/commands/command_support.h"
 #include "launcher/commands/commands.h"
+#include "launcher/commands/running_job.h"
+#include "launcher/finish/outcome_text.h"
 #include "run/run_folder.h"
 #include "tests/catch.h"
 #include "tests/sample_run.h"
@@ -47,29 +48,11 @@ std::string ReportOf(const TempFolder& run) {
 
 }  // namespace
 
-TEST_CASE("How a run ended says what was restarted") {
-  RunSummary summary;
-  summary.state = "finished";
-  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), Catch::Contains(", 0 restarts)"));
-  summary.went_back = 1;
-  summary.clocks_again = 134;
-  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""),
-             Catch::Contains(", 0 restarts, went back once, 134 clocks done again)"));
-  summary.went_back = 2;
-  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), Catch::Contains("back 2 times,"));
-  summary.went_back = 0;
-  summary.worker_restarts = {0, 1};
-  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), Catch::Contains(", 1 restart)"));
-  summary.server_restarts = {2, 0};
-  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""),
-             Catch::Contains(", 3 restarts, 2 of servers)"));
-}
-
 TEST_CASE("A run whose workers may choose their device says where it had no GPU") {
   RunSummary summary;
   summary.state = "finished";
   const auto said = [&](std::vector<std::string> devices) {
-    summary.devices = std::move(devices);
+    summary.by_rank.devices = std::move(devices);
     return DescribeOutcome(summary, {"/none", "/none"}, "");
   };
   CHECK_THAT(said({}), !Catch::Contains("CPU"));
@@ -81,20 +64,10 @@ TEST_CASE("A run whose workers may choose their device says where it had no GPU"
              Catch::Contains("\n2 of 3 workers computed on the CPU, because they could not"));
 }
 
-TEST_CASE("A run that has learned nothing says so, and is a finished one") {
-  RunSummary summary;
-  summary.state = "finished";
-  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""), !Catch::Contains("WARNING"));
-  summary.why_not_learned = "this run has learned nothing: loss 3";
-  CHECK_THAT(DescribeOutcome(summary, {"/none", "/none"}, ""),
-             Catch::Contains("\nWARNING: this run has learned nothing: loss 3\n"));
-  CHECK(ExitCodeOf(summary, {}, kExitPermanent) == kExitDone);
-}
-
 TEST_CASE("The exit code says what has become of the run") {
   RunSummary summary;
   for (const auto clock : {std::optional<uint64_t>(), std::optional<uint64_t>(7)}) {
-    summary.clock = clock;
+    summary.model.clock = clock;
     summary.state = "finished";
     CHECK(ExitCodeOf(summary, {}, kExitPermanent) == kExitDone);
     summary.state = "failed";
@@ -121,7 +94,7 @@ TEST_CASE("Whether a failure may pass is its coordinator's word, not that of its
 TEST_CASE("A stopped run says how to go on, with the data folder that it was given") {
   RunSummary summary;
   summary.state = "stopped";
-  summary.clock = 7;
+  summary.model.clock = 7;
   CHECK_THAT(DescribeOutcome(summary, {"/run", "/run"}, ""),
              Catch::EndsWith("--resume --run-dir /run\n"));
   CHECK_THAT(DescribeOutcome(summary, {"/run", "/run"}, "/digits"),
@@ -179,7 +152,7 @@ TEST_CASE("The report of a resumed run is not that of its first end") {
   Write(run, kMetricsFile, kSampleMetrics);
   RunSummary summary;
   summary.state = "finished";
-  summary.test_accuracy = 0.8765;
+  summary.test.emplace().metrics.set_test_accuracy(0.8765);
   AddHistory(SampleHistory(), summary);
   Write(run, kSummaryFile, SummaryJson(summary));
   CHECK_THAT(ReportOf(run), Catch::Contains("87.65") && Catch::Contains("pill finished"));

@@ -1,5 +1,5 @@
 // When a run counts as having learned nothing, for each kind of loss.
-#include "launcher/commands/learning.h"
+#include "launcher/finish/learning.h"
 
 #include <cmath>
 #include <limits>

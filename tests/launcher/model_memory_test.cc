@@ -1,4 +1,4 @@
-#include "launcher/commands/model_memory.h"
+#include "launcher/plan/model_memory.h"
 
 #include "tests/catch.h"
 

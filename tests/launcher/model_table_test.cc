@@ -1,4 +1,4 @@
-#include "launcher/commands/model_table.h"
+#include "launcher/plan/model_table.h"
 
 #include <google/protobuf/text_format.h>
 

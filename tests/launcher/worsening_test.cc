@@ -2,6 +2,7 @@
 #include "launcher/supervision/worsening.h"
 
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "tests/catch.h"
@@ -9,7 +10,22 @@
 namespace leeway::worsening {
 namespace {
 
-std::string Was(const std::vector<Evaluated>& evaluations) { return MuchWorse(evaluations); }
+struct Evaluated {
+  uint64_t clock = 0;
+  double loss = 0;
+  std::optional<double> accuracy;
+};
+
+std::string Was(const std::vector<Evaluated>& evaluations) {
+  std::vector<v1::EvaluationMetrics> all;
+  for (const Evaluated& each : evaluations) {
+    v1::EvaluationMetrics& metrics = all.emplace_back();
+    metrics.set_clock(each.clock);
+    metrics.set_test_loss(each.loss);
+    if (each.accuracy) metrics.set_test_accuracy(*each.accuracy);
+  }
+  return MuchWorse(all);
+}
 
 TEST_CASE("an accuracy 10 points below the best one is much worse") {
   CHECK(Was({}).empty());

@@ -22,7 +22,7 @@ TEST_CASE("A run's metrics are steps, evaluations and events") {
   CHECK(history.steps[1].metrics.staleness() == 3);
   CHECK_FALSE(history.steps[3].metrics.has_train_loss());
   REQUIRE(history.evaluations.size() == 1);
-  CHECK(*history.evaluations[0].test_accuracy == 0.8);
+  CHECK(history.evaluations[0].test_accuracy() == 0.8);
   CHECK(history.events.size() == 6);
   CHECK(history.events[3].name == "worker_lost");
   CHECK(history.events[3].details == "rank 1, incarnation 1, no heartbeat <10 s");
@@ -63,7 +63,7 @@ TEST_CASE("What a resumed run does again counts once, and what it does not stays
   CHECK(totals.at(0).clock() == 20);
   CHECK(totals.at(1).steps() == 24);
   REQUIRE(resumed.evaluations.size() == 1);
-  CHECK(resumed.evaluations[0].clock == 8);
+  CHECK(resumed.evaluations[0].clock() == 8);
   CHECK(resumed.state.empty());
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("A last line that was cut short is passed over, any other that is none
   CHECK(cut.Gaps().empty());
   const RunHistory bad = ParseHistory("{\"event\":\"step\"}\nnonsense\n[]\n{\"event\":\"step\"}\n");
   CHECK(bad.steps.size() == 2);
-  CHECK(bad.lines_skipped == 2);
+  CHECK(bad.file.lines_skipped == 2);
   CHECK(absl::StartsWith(bad.Gaps(), "2 unreadable lines are skipped"));
   CHECK(absl::StrContains(bad.Gaps(), "line 2: "));
 }
@@ -114,9 +114,9 @@ TEST_CASE(
   const std::string file = folder / "metrics.jsonl";
   REQUIRE(WriteFileAtomically(file, "{\"event\":\"step\"}\n{\"\xff\x1b[2J\": 1}\n").ok());
   const RunHistory history = ReadHistory(file);
-  CHECK(history.file == file);
-  CHECK(history.first_skipped == "line 2: not JSON from byte 3 on");
-  CHECK(ParseHistory("{\"event\": 7}\n").first_skipped ==
+  CHECK(history.file.name == file);
+  CHECK(history.file.first_skipped == "line 2: not JSON from byte 3 on");
+  CHECK(ParseHistory("{\"event\": 7}\n").file.first_skipped ==
         "line 1: type must be string, but is number");
 }
 
@@ -158,9 +158,10 @@ TEST_CASE("A bad line costs itself alone") {
       REQUIRE(WriteFileAtomically(folder / "metrics.jsonl", text).ok());
       for (const RunHistory& history :
            {ParseHistory(text), ReadHistory(folder / "metrics.jsonl")}) {
-        CHECK(history.lines_skipped == 1);
-        CHECK(absl::StrContains(history.first_skipped, absl::StrCat("line ", place + 1, ": ")));
-        CHECK(history.first_skipped.size() < 2000);
+        CHECK(history.file.lines_skipped == 1);
+        CHECK(
+            absl::StrContains(history.file.first_skipped, absl::StrCat("line ", place + 1, ": ")));
+        CHECK(history.file.first_skipped.size() < 2000);
         CHECK(history.steps.size() == whole.steps.size());
         CHECK(history.seconds == whole.seconds);
         CHECK(history.state == "finished");
@@ -178,9 +179,9 @@ TEST_CASE("A flipped bit costs a line at most") {
     const RunHistory history = ParseHistory(damaged);
     // A flipped end of line joins two lines.
     CHECK(history.steps.size() + 2 >= SampleHistory().steps.size());
-    CHECK(history.lines_skipped <= 2);
+    CHECK(history.file.lines_skipped <= 2);
     CHECK(history.steps.size() + history.events.size() + history.evaluations.size() +
-              history.lines_skipped + 1 >=
+              history.file.lines_skipped + 1 >=
           11);
   }
 }
@@ -237,12 +238,14 @@ TEST_CASE("Events and evaluations of a long history are bounded, and the newest 
   HistoryBuilder builder;
   constexpr uint64_t kMany = 100'000;
   for (uint64_t i = 1; i <= kMany; ++i) {
-    builder.AddEvaluation({.clock = i, .epoch = static_cast<double>(i), .test_accuracy = {}});
+    v1::EvaluationMetrics evaluation;
+    evaluation.set_clock(i);
+    builder.AddEvaluation(evaluation);
     builder.AddEvent({.name = std::to_string(i), .details = ""});
   }
   const RunHistory history = builder.Finish();
   CHECK(history.evaluations.size() < HistoryBuilder::kEvaluationsMax);
-  CHECK(history.evaluations.back().clock == kMany);
+  CHECK(history.evaluations.back().clock() == kMany);
   CHECK(history.events.size() + history.events_left_out == kMany);
   CHECK(history.events.size() < 2 * HistoryBuilder::kEventsMax);
   CHECK(history.events.back().name == std::to_string(kMany));
@@ -256,7 +259,7 @@ TEST_CASE("Evaluations of after the clock that a job went back to are no part of
 {"event":"went_back","time":5,"clock":20,"message":"server 1 was lost"}
 )");
   REQUIRE(history.evaluations.size() == 2);
-  CHECK(history.evaluations[1].clock == 20);
+  CHECK(history.evaluations[1].clock() == 20);
 }
 
 TEST_CASE("Clocks that are done again after going back, or after a crash, are counted once each") {
@@ -266,19 +269,19 @@ TEST_CASE("Clocks that are done again after going back, or after a crash, are co
   const std::string steps = R"({"event":"step","time":2,"rank":0,"clock":30,"steps":30}
 {"event":"step","time":2,"rank":1,"clock":28,"steps":28}
 )";
-  CHECK(of(steps).went_back == 0);
+  CHECK(of(steps).rewinds.times == 0);
   const auto back = of(steps + R"({"event":"went_back","time":5,"clock":20}
 {"event":"went_back","time":6,"clock":20}
 {"event":"step","time":7,"rank":0,"clock":25,"steps":5}
 {"event":"job_started","time":8,"clock":20}
 )");
-  CHECK(back.went_back == 3);
-  CHECK(back.clocks_again == 15);
+  CHECK(back.rewinds.times == 3);
+  CHECK(back.rewinds.clocks == 15);
   // The run was stopped with a checkpoint, and resumed where it was.
   const auto resumed = of(steps + R"({"event":"job_started","time":8,"clock":30}
 )");
-  CHECK(resumed.went_back == 0);
-  CHECK(resumed.clocks_again == 0);
+  CHECK(resumed.rewinds.times == 0);
+  CHECK(resumed.rewinds.clocks == 0);
 }
 
 TEST_CASE("Whoever counts evaluations is given each of them") {
@@ -294,7 +297,7 @@ TEST_CASE("Whoever counts evaluations is given each of them") {
   CHECK(ReadHistory(file).evaluations.size() < kMany);
   const auto all = ReadWithAllEvaluations(file).evaluations;
   REQUIRE(all.size() == kMany);
-  CHECK(std::isnan(all[7].test_loss));
+  CHECK(std::isnan(all[7].test_loss()));
 }
 
 TEST_CASE("A run without metrics is an empty history") {

@@ -1,7 +1,10 @@
 #include "run/summary.h"
 
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
+#include "run/core/figures.h"
 #include "tests/catch.h"
 #include "tests/sample_run.h"
 
@@ -15,11 +18,13 @@ TEST_CASE("Of a log without its beginning the rate is that of what it has") {
     return told;
   };
   const RunSummary whole = summary(SampleHistory());
-  CHECK(whole.worker_steps == std::vector<uint64_t>{20, 20});
-  CHECK(whole.max_staleness == 3);
+  CHECK(whole.by_rank.steps == std::vector<uint64_t>{20, 20});
+  CHECK(whole.total.staleness() == 3);
   CHECK(whole.seconds == Approx(5));
+  CHECK(whole.by_rank.times.at(0).wait_seconds() == Approx(0.6));
+  CHECK(*HiddenShare(whole.by_rank.times.at(0)) == Approx(0.4));
   CHECK(whole.warnings.empty());
-  CHECK(whole.examples == 2 * 960);
+  CHECK(whole.total.examples() == 2 * 960);
   CHECK(whole.samples_per_second == Approx(2 * 192));
   std::string text = kSampleMetrics;
   const std::string start = R"("event":"job_started",)";
@@ -28,61 +33,36 @@ TEST_CASE("Of a log without its beginning the rate is that of what it has") {
   REQUIRE(part.warnings.size() == 1);
   CHECK_THAT(part.warnings[0], Catch::StartsWith("metrics.jsonl: "));
   CHECK_THAT(part.warnings[0], Catch::Contains("the log begins at clock 40"));
-  CHECK(part.steps == 80);
-  CHECK(part.examples == 2 * 960);
+  CHECK(part.total.steps() == 80);
+  CHECK(part.total.examples() == 2 * 960);
   CHECK(part.samples_per_second == Approx(192));
 }
 
-TEST_CASE("summary.json has the promised keys and reads back") {
-  RunSummary summary;
-  summary.name = "digits \"x\"";
-  summary.state = "finished";
-  summary.clock = 20;
-  summary.test_loss = 0.25;
-  summary.test_accuracy = 0.97;
-  summary.learned = false;
-  summary.why_not_learned = "loss 3";
-  summary.weights_sha256 = "abc";
-  summary.worker_restarts = {0, 2};
-  summary.server_restarts = {1};
-  summary.devices = {"cpu", ""};
-  AddHistory(SampleHistory(), summary);
-  const std::string text = SummaryJson(summary);
-  const auto json = nlohmann::json::parse(text);
-  for (const char* key : {"state", "steps", "seconds", "samples_per_second", "test_loss",
-                          "test_accuracy", "learned", "why_not_learned", "max_staleness",
-                          "bytes_sent", "bytes_received", "weights_sha256", "restarts"}) {
-    CHECK(json.contains(key));
+TEST_CASE("summary.json keeps its format byte for byte, read and written again") {
+  for (const std::string& text : SampleSummaries()) {
+    const auto read = ParseSummary(text, "summary.json");
+    REQUIRE(read.ok());
+    CHECK(SummaryJson(*read) == text);
   }
-  CHECK(json["restarts"] == 3);
-  CHECK(json["devices"] == std::vector<std::string>{"cpu", ""});
-  CHECK(json["worker_restarts"] == std::vector<uint32_t>{0, 2});
-  CHECK(json["server_restarts"] == std::vector<uint32_t>{1});
-  REQUIRE(json["worker_times"].size() == 2);
-  CHECK(json["worker_times"][0]["rank"] == 0);
-  CHECK(json["worker_times"][0]["wait_seconds"].get<double>() == Approx(0.6));
-  CHECK(json["worker_times"][0]["hidden_share"].get<double>() == Approx(0.4));
-  const auto read = ParseSummary(text, "summary.json");
-  REQUIRE(read.ok());
-  CHECK(SummaryJson(*read) == text);
 }
 
 TEST_CASE("What is not known is null, and numbers that JSON cannot say too") {
   RunSummary summary;
   summary.state = "failed";
-  summary.test_loss = std::nan("");
+  summary.test.emplace().metrics.set_test_loss(std::nan(""));
   summary.message = "a log may hold any byte: \xff";
   const std::string text = SummaryJson(summary);
   const auto json = nlohmann::json::parse(text);
   CHECK(json["test_loss"].is_null());
-  CHECK(json["test_accuracy"].is_null());
-  CHECK(json["learned"].is_null());
-  CHECK_FALSE(json.contains("why_not_learned"));
-  CHECK(json["weights_sha256"].is_null());
   const auto read = ParseSummary(text, "summary.json");
   REQUIRE(read.ok());
-  CHECK(read->weights_sha256.empty());
-  CHECK_FALSE(read->test_loss.has_value());
+  CHECK(read->model.weights_sha256.empty());
+  CHECK_FALSE(read->test.has_value());
+  // With an accuracy the model was tested, and its loss was not finite.
+  summary.test->metrics.set_test_accuracy(0.1);
+  const auto diverged = ParseSummary(SummaryJson(summary), "summary.json");
+  REQUIRE((diverged.ok() && diverged->test.has_value()));
+  CHECK(std::isnan(diverged->test->metrics.test_loss()));
 }
 
 TEST_CASE("What is no summary is an error that names the file") {
@@ -98,7 +78,7 @@ TEST_CASE("What is no summary is an error that names the file") {
 TEST_CASE("A summary that lacks a key, or has a value that cannot be, is not half used") {
   RunSummary summary;
   summary.state = "finished";
-  summary.clock = 3;
+  summary.model.clock = 3;
   AddHistory(SampleHistory(), summary);
   const auto good = nlohmann::json::parse(SummaryJson(summary));
   REQUIRE(ParseSummary(good.dump(), "summary.json").ok());

@@ -68,7 +68,7 @@ TEST_CASE("An older model than the newest is told of, and refused where a checkp
 
       RunSummary summary;
       REQUIRE(ExportNewest(run.path(), summary).ok());
-      CHECK(summary.clock == 5);
+      CHECK(summary.model.clock == 5);
       REQUIRE(summary.warnings.size() == 1);
       CHECK_THAT(summary.warnings[0], Catch::Contains("older checkpoint at clock 5"));
     }
@@ -126,8 +126,8 @@ TEST_CASE("A run that nobody watches has its model and its summary") {
   // This run has no line of metrics.
   REQUIRE(summary->warnings.size() == 1);
   CHECK_THAT(summary->warnings[0], Catch::Contains("no steps of this run"));
-  CHECK(summary->steps == 15);
-  CHECK(summary->worker_steps == std::vector<uint64_t>{5, 5, 5});
+  CHECK(summary->total.steps() == 15);
+  CHECK(summary->by_rank.steps == std::vector<uint64_t>{5, 5, 5});
 }
 
 }  // namespace leeway::trained_model

@@ -24,8 +24,9 @@ from ..errors import (DeadlineExceeded, Error, FailedPrecondition, Finished, For
 from ..job import update_text
 from ..session import LibrarySession
 from .alone import AloneJob
+from .clock import note
 from .held import LOST, has_left
-from .job import OVERLAPS, TorchJob, note
+from .job import OVERLAPS, TorchJob
 from .layout import Layout, plan
 from .optimizers import Translation, Untranslatable, as_list, translate
 

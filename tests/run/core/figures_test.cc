@@ -67,5 +67,20 @@ TEST_CASE("every field of a step's metrics is checked, merged, logged and read b
   }
 }
 
+TEST_CASE("every figure of an evaluation is logged where it is told, and read back") {
+  // An evaluation always has clock, epoch, test_loss and examples.
+  CHECK(TestFigures().size() + 4 ==
+        static_cast<size_t>(v1::EvaluationMetrics::descriptor()->field_count()));
+  for (const TestFigure& figure : TestFigures()) {
+    INFO(figure.name);
+    EvaluationRecord record;
+    CHECK_THAT(MetricsLine(record, 1.5), !Contains(figure.name));
+    (record.metrics.*figure.set)(0.5);
+    const std::string line = MetricsLine(record, 1.5);
+    CHECK_THAT(line, Contains(absl::StrCat("\"", figure.name, "\":0.5")));
+    CHECK(figure.In(ParseHistory(line + "\n").evaluations.at(0)) == 0.5);
+  }
+}
+
 }  // namespace
 }  // namespace leeway::figures

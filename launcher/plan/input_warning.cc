@@ -1,4 +1,4 @@
-#include "launcher/commands/input_warning.h"
+#include "launcher/plan/input_warning.h"
 
 #include <algorithm>
 #include <cmath>

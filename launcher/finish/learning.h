@@ -8,6 +8,7 @@
 #include <string>
 
 #include "leeway/v1/job.pb.h"
+#include "run/summary.h"
 
 namespace leeway {
 
@@ -28,14 +29,6 @@ struct Tested {
   Score model;
   Score constant;
   uint64_t examples = 0;
-};
-
-struct Learning {
-  // Whether the model has learned. Absent if this is unknown because there are no test data, all
-  // their labels are the same, or the loss is a plugin's.
-  std::optional<bool> learned;
-  // If `learned` is false, the reason, for a person.
-  std::string why;
 };
 
 // A model has learned if its loss is at least 1 % below that of the best constant, or if its

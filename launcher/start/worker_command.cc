@@ -1,4 +1,4 @@
-#include "launcher/commands/worker_command.h"
+#include "launcher/start/worker_command.h"
 
 #include <filesystem>
 #include <string_view>

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/blocks.h"
 #include "common/codec/plan.h"
-#include "launcher/commands/checked_job.h"
+#include "launcher/plan/checked_job.h"
 #include "leeway/v1/job.pb.h"
 
 namespace leeway {

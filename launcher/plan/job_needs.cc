@@ -1,4 +1,4 @@
-#include "launcher/commands/job_needs.h"
+#include "launcher/plan/job_needs.h"
 
 #include <algorithm>
 
@@ -7,8 +7,9 @@
 #include "config/device.h"
 #include "config/length.h"
 #include "config/shards.h"
-#include "launcher/commands/model_memory.h"
+#include "config/topology.h"
 #include "launcher/doctor/traffic.h"
+#include "launcher/plan/model_memory.h"
 #include "worker/data/sources/test_data.h"
 
 namespace leeway {
@@ -27,9 +28,9 @@ absl::StatusOr<uint64_t> NeedsOfServer(const v1::TrainingJob& job, const BlockLa
   // because the window grows to twice that size on a link with a long round-trip time.
   const uint64_t block = layout.block_elements() * sizeof(float);
   const uint64_t window = 2 * WindowFor(block) * block;
-  const uint32_t others = std::max(job.servers().count(), 2u) - 1;
-  v1::TrainingJob fewest = job;
-  fewest.mutable_servers()->set_count(std::max(std::min(others, ServersMin(job)), 1u));
+  v1::TrainingJob fewest = WithServers(job);
+  const uint32_t others = std::max(fewest.servers().count(), 2u) - 1;
+  fewest.mutable_servers()->set_count(std::max(std::min(others, ServersMin(fewest)), 1u));
   ASSIGN_OR_RETURN(const uint64_t slots, ServerSlots(job));
   uint64_t most = 0;
   for (const ServerShare& share : SharesOf(fewest, layout, codecs)) {
@@ -53,7 +54,7 @@ absl::StatusOr<uint64_t> NeedsOfAnyWorker(const v1::TrainingJob& job, const Chec
 
 std::vector<ServerShare> SharesOf(const v1::TrainingJob& job, const BlockLayout& layout,
                                   const CodecPlan& codecs) {
-  const uint32_t servers = job.servers().count();
+  const uint32_t servers = WithServers(job).servers().count();
   std::vector<ServerShare> shares(servers);
   for (uint32_t block = 0; block < layout.blocks(); ++block) {
     const uint32_t server = layout.ShardOf(block) % servers;

@@ -1,4 +1,4 @@
-#include "launcher/commands/run_keys.h"
+#include "launcher/start/run_keys.h"
 
 #include <filesystem>
 #include <iostream>
@@ -9,7 +9,6 @@
 #include "common/files/private_files.h"
 #include "common/rpc/transport_security.h"
 #include "common/status.h"
-#include "launcher/commands/command_support.h"
 
 namespace leeway {
 namespace {
@@ -17,19 +16,6 @@ namespace {
 std::string ModeName(v1::TlsMode mode) {
   const std::string name = v1::TlsMode_Name(mode);
   return absl::AsciiStrToLower(name.substr(name.rfind('_') + 1));
-}
-
-void FindRunKeys(const std::string& folder, SecurityFlags& flags) {
-  const std::string token = absl::StrCat(folder, "/", kTokenFile);
-  const std::string tls = absl::StrCat(folder, "/", kTlsLink);
-  std::error_code error;
-  const bool says_token = !flags.token.empty() || !flags.token_file.empty();
-  if (!says_token && std::filesystem::exists(token, error)) flags.token_file = token;
-  const bool says_tls = !flags.tls.empty() || !flags.tls_dir.empty() || !flags.certificate.empty();
-  if (!says_tls && std::filesystem::exists(tls, error)) {
-    flags.tls = "mtls";
-    flags.tls_dir = tls;
-  }
 }
 
 }  // namespace
@@ -89,17 +75,6 @@ Environment RunKeys::For(v1::Role role) const {
     environment.emplace_back(name, "");
   }
   return environment;
-}
-
-absl::StatusOr<std::string> ReachCoordinator(const std::string& target, SecurityFlags flags) {
-  ASSIGN_OR_RETURN(std::string address, FindCoordinator(target));
-  if (address != target) {
-    ASSIGN_OR_RETURN(const std::string here, FolderHere(target));
-    FindRunKeys(here, flags);
-  }
-  ASSIGN_OR_RETURN(SecuritySettings security, SettingsOf(flags, {}, EndOfCalls::kCalls));
-  SetProcessSecurity(std::move(security));
-  return address;
 }
 
 }  // namespace leeway

@@ -1,18 +1,13 @@
-// The options of `leeway train --hosts`, and their effect on the run's keys and processes.
+// A run on the hosts of --hosts: connecting to them, and the file by which they know each other.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/environment.h"
-#include "common/process/process.h"
 #include "common/security/settings.h"
-#include "launcher/commands/run_keys.h"
 #include "launcher/hosts/ssh_hosts.h"
 #include "leeway/v1/job.pb.h"
 #include "run/run_folder.h"
@@ -22,6 +17,9 @@ namespace leeway {
 // The file that says which process is on which host. It is in the run's folder on this machine
 // while the job runs. Hosts also use it to check that they share the folder.
 inline constexpr char kHostsFile[] = "hosts";
+
+// The environment variable that stands for --insecure.
+inline constexpr char kInsecure[] = "LEEWAY_INSECURE";
 
 struct HostFlags {
   std::string hosts;
@@ -33,7 +31,6 @@ struct HostFlags {
   std::string remote_bin;
   bool insecure = false;
 };
-void AddHostOptions(CLI::App& command, HostFlags& flags);
 
 // Connects to the hosts of --hosts. Returns null without --hosts. If other machines can reach the
 // servers, `security` becomes mutual TLS unless the flags or the job set TLS or --insecure is
@@ -45,13 +42,5 @@ absl::StatusOr<std::unique_ptr<SshHosts>> ConnectHosts(const HostFlags& flags,
 // Writes kHostsFile. Unless the run is in an object store, each host with servers must see the file
 // (SshHosts::ShareFile).
 absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const RunPlace& place);
-
-// Returns the environment of processes that listen, with `insecure` as the flag --insecure says.
-Environment ListenerEnvironment(Environment environment, bool insecure);
-
-// Returns the variables of this process's environment that specify how to reach an object store,
-// with their values, for processes on other machines. Omits variables that name files, because the
-// files do not exist on other machines.
-Environment StoreEnvironment();
 
 }  // namespace leeway

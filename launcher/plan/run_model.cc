@@ -1,8 +1,8 @@
-#include "launcher/commands/run_model.h"
+#include "launcher/plan/run_model.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
-#include "launcher/commands/command_support.h"
+#include "launcher/plan/data_files.h"
 #include "worker/data/examples.h"
 #include "worker/data/sources/training_data.h"
 #include "worker/device/make_backend.h"

@@ -9,7 +9,6 @@
 #include "common/rpc/transport_security.h"
 #include "common/security/key_folder.h"
 #include "common/security/settings.h"
-#include "launcher/supervision/supervisor.h"
 #include "leeway/v1/job.pb.h"
 
 namespace leeway {
@@ -51,10 +50,5 @@ class RunKeys {
   // The settings of the launcher.
   SecuritySettings own_;
 };
-
-// Calls FindCoordinator and sets this process's token and certificates for the coordinator. They
-// come from `flags`. If `flags` do not set them and `target` is a run folder, they come from the
-// files that the launcher left there.
-absl::StatusOr<std::string> ReachCoordinator(const std::string& target, SecurityFlags flags);
 
 }  // namespace leeway

@@ -1,6 +1,5 @@
-#include "launcher/commands/model_table.h"
+#include "launcher/plan/model_table.h"
 
-#include <map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

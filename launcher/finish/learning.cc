@@ -1,4 +1,4 @@
-#include "launcher/commands/learning.h"
+#include "launcher/finish/learning.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "launcher/commands/checked_job.h"
+#include "launcher/plan/checked_job.h"
 
 #include <algorithm>
 
@@ -10,8 +10,8 @@
 #include "common/update/job_rule.h"
 #include "config/external.h"
 #include "config/length.h"
-#include "launcher/commands/data_check.h"
-#include "launcher/commands/input_warning.h"
+#include "launcher/plan/data_files.h"
+#include "launcher/plan/input_warning.h"
 #include "worker/data/dataset.h"
 #include "worker/data/sources/test_data.h"
 #include "worker/device/make_backend.h"

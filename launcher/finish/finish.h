@@ -6,11 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "leeway/v1/checkpoint.pb.h"
 #include "leeway/v1/job.pb.h"
 #include "run/history.h"
-#include "run/run_folder.h"
 #include "run/summary.h"
 
 namespace leeway {
@@ -46,14 +45,5 @@ int ExitCodeOf(const RunSummary& summary, const std::optional<v1::CoordinatorRec
 // Writes curves.svg and report.html again from the files in the run folder.
 absl::Status WriteReport(const std::string& run_dir, const v1::TrainingJob& job,
                          const RunHistory& history, const RunSummary& summary);
-
-// Describes the algorithm, for example "bounded staleness 3, gradient exchange, sgd".
-std::string DescribeAlgorithm(const v1::TrainingJob& job);
-
-// Describes the result for a person: the figures, where the files are, and how to resume the run.
-// `data` is the folder that --data named. It is empty if Leeway found the folder without --data,
-// because it will then find it again. `command` is the workers' program in an external job.
-std::string DescribeOutcome(const RunSummary& summary, const RunPlace& place,
-                            const std::string& data, const std::vector<std::string>& command = {});
 
 }  // namespace leeway

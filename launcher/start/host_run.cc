@@ -1,4 +1,4 @@
-#include "launcher/commands/train_hosts.h"
+#include "launcher/start/host_run.h"
 
 #include <utility>
 
@@ -10,8 +10,6 @@
 
 namespace leeway {
 namespace {
-
-constexpr char kInsecure[] = "LEEWAY_INSECURE";
 
 // Sets mutual TLS in `security` if nothing sets TLS and other machines can reach the hosts. Refuses
 // the same settings as server 0, but before any process starts.
@@ -29,46 +27,6 @@ absl::Status Secure(const SshHosts& hosts, const v1::Security& job, bool insecur
 }
 
 }  // namespace
-
-Environment StoreEnvironment() {
-  Environment environment;
-  for (const char* name :
-       {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION",
-        "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "LEEWAY_S3_PART_BYTES",
-        "LEEWAY_S3_RETRY_SECONDS", "LEEWAY_S3_STALL_SECONDS", "LEEWAY_DATA_CACHE"}) {
-    if (const auto value = LookUpEnvironment(name)) environment.emplace_back(name, *value);
-  }
-  return environment;
-}
-
-void AddHostOptions(CLI::App& command, HostFlags& flags) {
-  constexpr char kGroup[] = "Several machines";
-  CLI::Option* hosts =
-      command
-          .add_option(
-              "--hosts", flags.hosts,
-              "Run the job's processes on these hosts by ssh, with WORKERS workers on each; "
-              "NAME=ADDRESS:WORKERS where others reach the host at another address. All "
-              "hosts see the run folder and the data at the same paths")
-          ->type_name("NAME:WORKERS,...")
-          ->group(kGroup);
-  command.add_option("--ssh", flags.ssh, "The command that reaches a host")
-      ->type_name("COMMAND")
-      ->needs(hosts)
-      ->capture_default_str()
-      ->group(kGroup);
-  command
-      .add_option("--remote-bin", flags.remote_bin,
-                  "Folder with the programs on each host; default: the PATH there")
-      ->type_name("DIR")
-      ->needs(hosts)
-      ->group(kGroup);
-  command
-      .add_flag("--insecure", flags.insecure,
-                "With --hosts: without mutual TLS, in a network that lets in nobody else")
-      ->envname(kInsecure)
-      ->group(kGroup);
-}
 
 absl::StatusOr<std::unique_ptr<SshHosts>> ConnectHosts(const HostFlags& flags,
                                                        const v1::TrainingJob& job,
@@ -93,11 +51,6 @@ absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const RunPlace& place
   RETURN_IF_ERROR(WriteFileAtomically(path, text));
   if (!place.in_store()) hosts.ShareFile(path, text);
   return absl::OkStatus();
-}
-
-Environment ListenerEnvironment(Environment environment, bool insecure) {
-  if (insecure) environment.emplace_back(kInsecure, "1");
-  return environment;
 }
 
 }  // namespace leeway
