@@ -112,7 +112,7 @@ std::shared_ptr<ReplicaLink> ReplicaLink::Make(Options options) {
 }
 
 ReplicaLink::ReplicaLink(Options options)
-    : options_(std::move(options)), stub_(MakeChannel(options_.address)) {}
+    : options_(std::move(options)), stub_(MakeChannel(options_.address, *options_.security)) {}
 
 void ReplicaLink::Send(HeldBlock block, Done done) {
   absl::Status status;
