@@ -28,7 +28,7 @@ LIMITS = {"server/coordinator": Limit(methods=25, fields=12)}
 LIMITS |= dict.fromkeys(["run", "server", "client", "exchange", "library", "worker/training", "worker/model"], Limit(methods=25, fields=14))
 LARGER = {
     "RunHistory": Limit(0, 16), "RunSummary": Limit(0, 34),
-    "Shard": Limit(0, 21), "HostGroup": Limit(0, 18), "ParameterClient": Limit(30, 0),
+    "HostGroup": Limit(0, 18), "ParameterClient": Limit(30, 0),
     "Participant": Limit(32, 15), "StreamLane": Limit(0, 18),
     "Workspace": Limit(0, 15), "ReplicaLink::Stream": Limit(0, 19), "StreamLane::Stream": Limit(0, 15),
 }
