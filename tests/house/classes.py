@@ -30,7 +30,7 @@ LARGER = {
     "RunHistory": Limit(0, 16), "RunSummary": Limit(0, 34),
     "HostGroup": Limit(0, 18), "ParameterClient": Limit(30, 0),
     "Participant": Limit(32, 15), "StreamLane": Limit(0, 18),
-    "Workspace": Limit(0, 15), "ReplicaLink::Stream": Limit(0, 19), "StreamLane::Stream": Limit(0, 15),
+    "Workspace": Limit(0, 15), "StreamLane::Stream": Limit(0, 15),
 }
 # ctags would mistake a field with an annotation for a function.
 ANNOTATIONS = [f"-D{name}(x)=" for name in ("GUARDED_BY", "EXCLUDES", "REQUIRES", "ACQUIRE", "RELEASE")]
