@@ -9,12 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "common/address.h"
 #include "common/environment.h"
+#include "common/files/private_files.h"
 #include "common/loopback.h"
 #include "common/rpc/transport_security.h"
 #include "common/security/role.h"
 #include "common/status.h"
 #include "config/topology.h"
-#include "server/node/server_process.h"
+#include "server/node/server_node.h"
 
 namespace leeway {
 namespace {
@@ -25,7 +26,7 @@ constexpr char kNeedsRank[] =
 
 class Peer final : public BlockHolder {
  public:
-  explicit Peer(std::unique_ptr<ServerProcess> server) : server_(std::move(server)) {
+  explicit Peer(std::unique_ptr<ServerNode> node) : node_(std::move(node)) {
     thread_ = std::thread([this] { Serve(); });
   }
   ~Peer() override {
@@ -33,19 +34,31 @@ class Peer final : public BlockHolder {
     AwaitEnd();
   }
 
-  void Leave() override { server_->Leave(); }
+  void Leave() override { node_->Leave(); }
   void AwaitEnd() override {
     if (thread_.joinable()) thread_.join();
   }
 
  private:
   void Serve() {
-    const ServerEnd end = server_->Run();
-    if (end.status.ok()) return;
-    spdlog::error("this worker's blocks are served no more: {}", std::string(end.status.message()));
+    if (const absl::Status joined = node_->Join(); !joined.ok()) {
+      spdlog::error("this worker cannot hold blocks: {}", std::string(joined.message()));
+      return;
+    }
+    switch (node_->WaitUntilOver()) {
+      case ServerNode::Outcome::kCoordinatorLost:
+        spdlog::error("this worker does not serve its blocks any more: the coordinator is gone");
+        break;
+      case ServerNode::Outcome::kReplaced:
+        spdlog::error("this worker does not serve its blocks any more: another process does");
+        break;
+      case ServerNode::Outcome::kShutDown:
+      case ServerNode::Outcome::kDrained:
+        break;
+    }
   }
 
-  const std::unique_ptr<ServerProcess> server_;
+  const std::unique_ptr<ServerNode> node_;
   std::thread thread_;
 };
 
@@ -87,15 +100,18 @@ absl::StatusOr<std::unique_ptr<BlockHolder>> StartPeer(const PeerListening& list
   if (!place.rank) return absl::InvalidArgumentError(kNeedsRank);
   const SecuritySettings& security = ProcessSecurity().settings();
   RETURN_IF_ERROR(CheckMayAnswer(security));
-  ServerOptions server{.index = ServerOfRank(*place.rank),
-                       .listen = listening.listen,
-                       .advertise = listening.advertise,
-                       .coordinator = place.coordinator,
-                       .start_within = place.start_within};
-  if (server.listen.empty()) server.listen = DefaultListen(place.coordinator);
-  RETURN_IF_ERROR(CheckMayListen(server.listen, security.tls, listening.insecure));
-  ASSIGN_OR_RETURN(auto process, ServerProcess::Start(server));
-  return std::make_unique<Peer>(std::move(process));
+  NodeOptions options{.index = ServerOfRank(*place.rank),
+                      .listen = listening.listen,
+                      .advertise = listening.advertise,
+                      .coordinator = place.coordinator,
+                      .start_within = place.start_within,
+                      .on_job = [](const v1::TrainingJob& job) {
+                        if (job.metadata().private_()) KeepFilesPrivate();
+                      }};
+  if (options.listen.empty()) options.listen = DefaultListen(place.coordinator);
+  RETURN_IF_ERROR(CheckMayListen(options.listen, security.tls, listening.insecure));
+  ASSIGN_OR_RETURN(auto node, ServerNode::Start(options));
+  return std::make_unique<Peer>(std::move(node));
 }
 
 }  // namespace leeway

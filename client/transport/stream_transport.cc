@@ -129,7 +129,7 @@ std::shared_ptr<StreamTransport::Server> StreamTransport::MakeServer(
   const std::string& address = server.local ? endpoint.local_address : endpoint.address;
   for (uint32_t i = 0; i < std::max(options.channels, 1u); ++i) {
     StreamLane::Options lane;
-    lane.channel = MakeChannel(address, Callee::kHolder);
+    lane.channel = MakeChannel(address, ProcessSecurity(), Callee::kHolder);
     lane.driver = &driver_;
     lane.server = absl::StrCat("server ", index, " (", endpoint.address, ")");
     if (server.local) lane.arena = arena_;

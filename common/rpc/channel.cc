@@ -78,8 +78,8 @@ void PrepareGrpc() {
   KeepLibraryLogToErrors();
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, Callee callee,
-                                           const TransportSecurity& security) {
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
+                                           const TransportSecurity& security, Callee callee) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   arguments.SetMaxSendMessageSize(kMessageBytesMax);

@@ -28,8 +28,8 @@ void PrepareGrpc();
 // reconnects within two seconds. It detects within about 30 seconds that a peer has disappeared
 // silently.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
-                                           Callee callee = Callee::kServer,
-                                           const TransportSecurity& security = ProcessSecurity());
+                                           const TransportSecurity& security = ProcessSecurity(),
+                                           Callee callee = Callee::kServer);
 
 // Lets a client send any number of pings. With a limit, gRPC 1.51 records each excess ping until it
 // can close the connection, and copies all records each time. So a client that sends 100,000 pings

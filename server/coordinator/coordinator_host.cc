@@ -78,7 +78,7 @@ CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, CheckpointSink*
       service_(std::make_unique<CoordinatorService>(*this)),
       core_(options_.core, options_.now()),
       due_(TickOf(options_.core.job), options_.now()),
-      links_(options_.core.job_id, ServersMost(options_.core.job), options_.now,
+      links_(options_.core.job_id, ServersMost(options_.core.job), options_.now, *options_.security,
              [this](const CommandAnswer& answer) { Tell(answer); }),
       records_(sink, FromSeconds(options_.core.job.limits().start_seconds())),
       files_(sink, std::move(metrics),

@@ -51,6 +51,8 @@ struct CoordinatorHostOptions {
   std::function<Time()> now = [] { return std::chrono::steady_clock::now(); };
   // The time in seconds since 1970, for metrics.jsonl.
   std::function<double()> wall_seconds = WallClock();
+  // The credentials of the calls to servers.
+  const TransportSecurity* security = &ProcessSecurity();
 };
 
 // Thread-safe.

@@ -23,8 +23,14 @@ constexpr Duration kShutdownAgain = std::chrono::seconds(1);
 }  // namespace
 
 ServerLinks::ServerLinks(uint64_t job, uint32_t most, std::function<Time()> now,
+                         const TransportSecurity& security,
                          std::function<void(const CommandAnswer&)> answer)
-    : job_(job), now_(std::move(now)), answer_(std::move(answer)), links_(most), watches_(most) {}
+    : job_(job),
+      now_(std::move(now)),
+      security_(security),
+      answer_(std::move(answer)),
+      links_(most),
+      watches_(most) {}
 
 void ServerLinks::Close() {
   watches_.clear();
@@ -33,7 +39,7 @@ void ServerLinks::Close() {
 
 void ServerLinks::Do(const ConnectServer& command) {
   links_[command.server] =
-      std::make_unique<ControlLink>(MakeChannel(command.address, Callee::kHolder), now_);
+      std::make_unique<ControlLink>(MakeChannel(command.address, security_, Callee::kHolder), now_);
   Unwatch(command.server);
   if (command.server > 0) Watch(command);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "common/rpc/transport_security.h"
 #include "server/coordinator/control_link.h"
 #include "server/coordinator/core/command.h"
 #include "server/coordinator/core/command_answer.h"
@@ -20,9 +21,9 @@ namespace leeway {
 class ServerLinks {
  public:
   // Covers servers 0 to `most` - 1. `answer` receives the results of calls, on the threads of the
-  // links and the watches.
+  // links and the watches. `security` has the credentials of the links.
   ServerLinks(uint64_t job, uint32_t most, std::function<Time()> now,
-              std::function<void(const CommandAnswer&)> answer);
+              const TransportSecurity& security, std::function<void(const CommandAnswer&)> answer);
 
   void Do(const ConnectServer& command);
   void Do(const DisconnectServer& command);
@@ -41,6 +42,7 @@ class ServerLinks {
 
   const uint64_t job_;
   const std::function<Time()> now_;
+  const TransportSecurity& security_;
   const std::function<void(const CommandAnswer&)> answer_;
   // The link of each server, by its index; null before the server has registered and while it is
   // lost.

@@ -189,7 +189,7 @@ std::shared_ptr<ContributionListener> HeldModel::MakeReporter(
                     .backup = job.consistency().backup_workers(),
                     .live_only = job.workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE,
                     .blocks = blocks}},
-      MakeChannel(options_.coordinator));
+      MakeChannel(options_.coordinator, *options_.security));
 }
 
 absl::Status HeldModel::Promote(uint32_t number, Shard& shard) {
@@ -221,6 +221,7 @@ void HeldModel::Link(Owned& owned, const v1::ShardPlace& place,
                                     .since_epoch = place.since_epoch(),
                                     .address = way.address,
                                     .memory = way.shares_memory ? memory_ : nullptr,
+                                    .security = options_.security,
                                     .queue = options_.queue});
   }
   owned.shard->SetReplica(owned.link);

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/rpc/transport_security.h"
 #include "common/service/server_queue.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "server/node/cut_writer.h"
@@ -35,6 +36,8 @@ class HeldModel {
     ServerQueue* queue = nullptr;
     // The coordinator's address.
     std::string coordinator;
+    // The credentials of the channels to the coordinator and to other servers.
+    const TransportSecurity* security = &ProcessSecurity();
     // Called in the writers' threads when a shard's part of a cut is durable or could not be
     // written.
     std::function<void(uint32_t shard, uint64_t cut, const absl::StatusOr<v1::SavedShard>&)> report;

@@ -10,12 +10,12 @@
 #include <netinet/in.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/address.h"
 #include "common/backoff.h"
+#include "common/descriptor.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -44,31 +44,20 @@ std::string Write(const sockaddr* address, socklen_t size, int port) {
   return absl::StrCat(six ? "[" : "", host, six ? "]" : "", ":", port);
 }
 
-class Socket {
- public:
-  Socket(const addrinfo& address)
-      : number_(socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC, 0)) {}
-  ~Socket() {
-    if (number_ >= 0) close(number_);
-  }
-  Socket(const Socket&) = delete;
-  int number() const { return number_; }
-
- private:
-  const int number_;
-};
+Descriptor SocketFor(const addrinfo& address) {
+  return Descriptor(socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC, 0));
+}
 
 // Returns this machine's address on the route to `target`. Sends nothing.
 absl::StatusOr<std::string> RouteTo(const std::string& target, int port) {
   ASSIGN_OR_RETURN(const HostPort parts, SplitAddress(target));
   ASSIGN_OR_RETURN(const Found found, Resolve(parts, SOCK_DGRAM));
   for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
-    const Socket socket(*each);
+    const Descriptor made = SocketFor(*each);
     sockaddr_storage own{};
     socklen_t size = sizeof(own);
-    const bool routed = socket.number() >= 0 &&
-                        connect(socket.number(), each->ai_addr, each->ai_addrlen) == 0 &&
-                        getsockname(socket.number(), reinterpret_cast<sockaddr*>(&own), &size) == 0;
+    const bool routed = *made >= 0 && connect(*made, each->ai_addr, each->ai_addrlen) == 0 &&
+                        getsockname(*made, reinterpret_cast<sockaddr*>(&own), &size) == 0;
     if (routed) return Write(reinterpret_cast<const sockaddr*>(&own), size, port);
   }
   return absl::UnavailableError(absl::StrCat("this machine has no route to ", target));
@@ -118,12 +107,11 @@ absl::Status TryToListen(const std::string& address) {
   ASSIGN_OR_RETURN(const Found found, Resolve(parts, SOCK_STREAM));
   int error = 0;
   for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
-    const Socket socket(*each);
+    const Descriptor made = SocketFor(*each);
     const int yes = 1;
     // gRPC sets this option, too. With it, connections of an earlier process do not block the port.
-    setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-    if (bind(socket.number(), each->ai_addr, each->ai_addrlen) == 0 &&
-        listen(socket.number(), 1) == 0) {
+    setsockopt(*made, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    if (bind(*made, each->ai_addr, each->ai_addrlen) == 0 && listen(*made, 1) == 0) {
       return absl::OkStatus();
     }
     error = errno;

@@ -4,11 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
-#include <grpcpp/server_posix.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -16,13 +12,10 @@
 #include "common/exit_code.h"
 #include "common/files/private_files.h"
 #include "common/identity.h"
-#include "common/machine.h"
 #include "common/object_store/address.h"
 #include "common/retry_hint.h"
 #include "common/rpc/channel.h"
-#include "common/rpc/handed_connections.h"
 #include "common/rpc/host.h"
-#include "common/rpc/local_sockets.h"
 #include "common/status.h"
 #include "common/storage/storage.h"
 #include "config/job.h"
@@ -31,7 +24,6 @@
 #include "run/run_folder.h"
 #include "server/checkpoint/coordinator_record.h"
 #include "server/coordinator/run_folder_sink.h"
-#include "server/node/ended_job.h"
 #include "server/node/job_network.h"
 #include "server/node/listening.h"
 #include "server/node/run_lock.h"
@@ -40,25 +32,8 @@
 namespace leeway {
 namespace {
 
-// The maximum memory quota in bytes, which is more than any machine has.
-constexpr uint64_t kQuotaBytesMax = uint64_t{1} << 50;
-// Returns the quota for arriving and held bytes. In a small container it is half of the memory, so
-// that the operating system does not kill the process. Above the quota gRPC ends streams, and long
-// before that gRPC reduces the windows of connections.
-size_t QuotaOf(uint64_t bytes) { return std::min(bytes, MachineMemoryBytes() / 2); }
-
 // The time limit for asking another server which job it serves.
 constexpr std::chrono::seconds kAskAtMost(1);
-// The time limit for asking how the job ended, once a server has learned that the job is over.
-constexpr std::chrono::seconds kHowAtMost(3);
-// How long server 0 stays if its predecessor was killed between the job's end and its summary. Most
-// workers have heard the outcome by then. A worker that still waits to leave asks again within this
-// time, even if it has to resolve a name again.
-constexpr Duration kLeaversWithin = std::chrono::seconds(30);
-// The time limit for asking whether other servers hold this server's shards, and the pause before
-// asking again.
-constexpr std::chrono::seconds kDrainAttempt(2);
-constexpr std::chrono::milliseconds kDrainPause(20);
 
 // Returns the record of a job that is over, for servers 1 and up. Returns nullopt otherwise.
 std::optional<v1::CoordinatorRecord> RecordOfEnd(const ServerOptions& options) {
@@ -67,13 +42,6 @@ std::optional<v1::CoordinatorRecord> RecordOfEnd(const ServerOptions& options) {
   if (!record.ok() || !record->has_value()) return std::nullopt;
   if ((*record)->outcome() == v1::JOB_STARTING) return std::nullopt;
   return **std::move(record);
-}
-
-AddressOptions AddressOptionsOf(const ServerOptions& options, int port) {
-  return {.listen = options.listen,
-          .port = port,
-          .advertise = options.advertise,
-          .coordinator = options.index == 0 ? "" : options.coordinator};
 }
 
 // Whether the run folder's job has a server 0 that answers at this server's own listen address.
@@ -88,37 +56,81 @@ bool ServesRunOf(const ServerOptions& options) {
          status.job_id() == (*record)->job_id();
 }
 
+// The time limit for asking how the job ended, once a server has learned that the job is over.
+constexpr std::chrono::seconds kHowAtMost(3);
+// How long server 0 stays if its predecessor was killed between the job's end and its summary. Most
+// workers have heard the outcome by then. A worker that still waits to leave asks again within this
+// time, even if it has to resolve a name again.
+constexpr Duration kLeaversWithin = std::chrono::seconds(30);
+
 // Whether the run folder has the summary, which is the last file of a run.
 bool HasSummary(const std::string& run_dir) {
   const auto storage = StorageOf(run_dir);
   return storage.ok() && (*storage)->SizeOf(absl::StrCat(run_dir, "/", kSummaryFile)).ok();
 }
 
-std::string BoundAddress(const std::string& listen, int port) {
-  return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(const ServerOptions& options) {
-  RETURN_IF_ERROR(CheckAddresses(AddressOptionsOf(options, 0)));
+  RETURN_IF_ERROR(CheckAddresses({.listen = options.listen,
+                                  .port = 0,
+                                  .advertise = options.advertise,
+                                  .coordinator = options.index == 0 ? "" : options.coordinator}));
   std::unique_ptr<ServerProcess> process(new ServerProcess(options));
   // This comes before the run folder is read, because another process may continue the run while
   // this process waits.
   RETURN_IF_ERROR(process->AwaitAddress());
-  if (options.index == 0) RETURN_IF_ERROR(process->StartCoordinator());
-  if (!process->ended_ || process->ended_job_) RETURN_IF_ERROR(process->Listen());
+  std::vector<ServerPort::Services> services;
+  if (options.index == 0) {
+    RETURN_IF_ERROR(process->StartCoordinator());
+    if (process->ended_ && process->ended_job_ == nullptr) return process;
+    services.push_back(process->CoordinatorServices());
+  }
+  NodeOptions node = options;
+  node.on_job = [](const v1::TrainingJob& job) {
+    if (job.metadata().private_()) KeepFilesPrivate();
+  };
+  ASSIGN_OR_RETURN(process->node_, ServerNode::Start(node, std::move(services)));
   return process;
 }
 
-ServerProcess::~ServerProcess() {
-  if (server_ == nullptr) return;
-  port_.reset();
-  local_listener_.reset();
-  // gRPC's server does not end before its calls have ended.
-  node_.Close();
-  server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
-  queue_.reset();
+absl::Status ServerProcess::AwaitAddress() const {
+  return TryFor(options_.start_within, options_.pause, [this] {
+    const absl::Status status = TryToListen(options_.listen);
+    const bool taken = absl::IsUnavailable(status) && options_.index == 0;
+    if (!taken || !ServesRunOf(options_)) return status;
+    return absl::AbortedError(absl::StrCat("another process is already server 0 of ",
+                                           options_.run_dir, ", at ", options_.listen));
+  });
+}
+
+ServerEnd ServerProcess::Run() {
+  // When this function returns, another process may continue the run.
+  const absl::Cleanup unlock = [this] { run_lock_.reset(); };
+  if (ended_) return TellEnd();
+  if (const absl::Status joined = node_->Join(); !joined.ok()) return EndOfLate(joined);
+  switch (node_->WaitUntilOver()) {
+    case ServerNode::Outcome::kCoordinatorLost:
+      return {kExitTemporary, absl::UnavailableError("the coordinator is gone")};
+    case ServerNode::Outcome::kDrained:
+      return {kExitTerminated, absl::OkStatus()};
+    case ServerNode::Outcome::kReplaced:
+      return {kExitReplaced, absl::AbortedError("another process has taken this server's place")};
+    case ServerNode::Outcome::kShutDown:
+      break;
+  }
+  if (host_ == nullptr) return EndOf(node_->job_outcome(), "the log of server 0 says why");
+  return EndJob(host_->WaitUntilOver(), host_->Status().message());
+}
+
+ServerEnd ServerProcess::EndOfLate(const absl::Status& joined) {
+  if (absl::IsAlreadyExists(joined) && node_->job_outcome() != v1::JOB_STARTING) {
+    return EndOf(node_->job_outcome(), std::string(joined.message()));
+  }
+  const auto record = RecordOfEnd(options_);
+  if (!record || !IsRetryable(joined.code())) return EndOf(joined);
+  spdlog::info("the job of this run folder is over, and its server 0 has gone");
+  return EndOf(record->outcome(), record->message());
 }
 
 absl::Status ServerProcess::StartCoordinator() {
@@ -132,6 +144,7 @@ absl::Status ServerProcess::StartCoordinator() {
   if (folder) RETURN_IF_ERROR(AwaitRun());
   CoordinatorHostOptions options;
   options.now = options_.now;
+  if (options_.security != nullptr) options.security = options_.security;
   options.core.job = options_.job;
   options.core.job_sha256 = JobSha256(options_.job);
   options.core.run_dir = options_.run_dir;
@@ -156,20 +169,23 @@ absl::Status ServerProcess::StartCoordinator() {
   // stay, too, because these servers may still be writing.
   if (!options.core.before) {
     RETURN_IF_ERROR(storage->RemoveUnfinished(options_.run_dir));
-    v1::CoordinatorRecord record;
-    record.set_job_id(options.core.job_id);
-    record.set_job_sha256(options.core.job_sha256);
-    record.set_generation(options.core.generation);
-    record.set_incarnations(options.core.incarnation_base);
-    if (options.core.auto_codec) *record.mutable_auto_codec() = *options.core.auto_codec;
-    record.mutable_devices()->Assign(options.core.ranks.devices.begin(),
-                                     options.core.ranks.devices.end());
-    record.mutable_loss_scales()->Assign(options.core.ranks.loss_scales.begin(),
-                                         options.core.ranks.loss_scales.end());
-    RETURN_IF_ERROR(sink_->WriteRecord(record));
+    RETURN_IF_ERROR(WriteFirstRecord(options.core));
   }
   ASSIGN_OR_RETURN(host_, CoordinatorHost::Start(std::move(options), sink_.get()));
   return absl::OkStatus();
+}
+
+absl::Status ServerProcess::WriteFirstRecord(const CoordinatorOptions& options) {
+  v1::CoordinatorRecord record;
+  record.set_job_id(options.job_id);
+  record.set_job_sha256(options.job_sha256);
+  record.set_generation(options.generation);
+  record.set_incarnations(options.incarnation_base);
+  if (options.auto_codec) *record.mutable_auto_codec() = *options.auto_codec;
+  record.mutable_devices()->Assign(options.ranks.devices.begin(), options.ranks.devices.end());
+  record.mutable_loss_scales()->Assign(options.ranks.loss_scales.begin(),
+                                       options.ranks.loss_scales.end());
+  return sink_->WriteRecord(record);
 }
 
 void ServerProcess::PrepareAutoCodec(CoordinatorOptions& options) const {
@@ -230,16 +246,6 @@ absl::Status ServerProcess::GoOnAfter(const v1::CoordinatorRecord& record,
   return absl::OkStatus();
 }
 
-absl::Status ServerProcess::AwaitAddress() const {
-  return TryFor(options_.start_within, options_.pause, [this] {
-    const absl::Status status = TryToListen(options_.listen);
-    const bool taken = absl::IsUnavailable(status) && options_.index == 0;
-    if (!taken || !ServesRunOf(options_)) return status;
-    return absl::AbortedError(absl::StrCat("another process is already server 0 of ",
-                                           options_.run_dir, ", at ", options_.listen));
-  });
-}
-
 absl::Status ServerProcess::AwaitRun() {
   return TryFor(options_.start_within, options_.pause, [this]() -> absl::Status {
     ASSIGN_OR_RETURN(Descriptor lock, LockRun(options_.run_dir));
@@ -248,132 +254,30 @@ absl::Status ServerProcess::AwaitRun() {
   });
 }
 
-absl::Status ServerProcess::Listen() {
-  grpc::ServerBuilder builder;
-  ASSIGN_OR_RETURN(port_, TcpPort::Listen(options_.listen));
-  const int port = port_->port();
-  connection_gate_ = PrepareForConnections(
-      {.address = options_.listen, .memory_bytes = QuotaOf(kArrivingBytes), .quota = &quota_},
-      builder);
-  builder.RegisterService(&node_);
-  builder.RegisterService(&node_.parameter_service());
-  queue_ = std::make_unique<ServerQueue>(builder, &doorkeeper_);
-  const std::string host = HostIdentity();
-  local_address_ = host.empty() ? "" : NewLocalAddress();
-  if (host_ != nullptr) host_->Register(builder);
-  if (ended_job_ != nullptr) builder.RegisterService(ended_job_.get());
-  server_ = builder.BuildAndStart();
-  if (server_ == nullptr) {
-    return absl::UnavailableError(absl::StrCat("cannot serve ", options_.listen));
-  }
-  ListenLocally();
-  node_.Await(queue_.get());
-  if (host_ != nullptr) host_->Await(queue_.get());
-  if (ended_job_ != nullptr) ended_job_->Await(queue_.get());
-  queue_->Start();
-  RETURN_IF_ERROR(port_->Start(connection_gate_.get(), &connections_));
-  guard_ = std::make_unique<ConnectionGuard>([] { return std::chrono::steady_clock::now(); },
-                                             &connections_);
-  address_ = BoundAddress(options_.listen, port);
-  RETURN_IF_ERROR(TryFor(options_.start_within, options_.pause, [&] {
-    const auto address = AddressForOthers(AddressOptionsOf(options_, port));
-    advertised_ = address.value_or("");
-    return address.status();
-  }));
-  coordinator_ = options_.index == 0 ? address_ : options_.coordinator;
-  spdlog::info("listening on {}", address_);
-  return absl::OkStatus();
+ServerPort::Services ServerProcess::CoordinatorServices() {
+  return {.add =
+              [this](grpc::ServerBuilder& builder) {
+                if (host_ != nullptr) host_->Register(builder);
+                if (ended_job_ != nullptr) builder.RegisterService(ended_job_.get());
+              },
+          .await =
+              [this](ServerQueue* queue) {
+                if (host_ != nullptr) host_->Await(queue);
+                if (ended_job_ != nullptr) ended_job_->Await(queue);
+              }};
 }
 
-void ServerProcess::ListenLocally() {
-  if (local_address_.empty()) return;
-  auto listener = LocalListener::Start(local_address_, geteuid(), [this](int connection) {
-    grpc::AddInsecureChannelFromFd(server_.get(), connection);
-  });
-  if (listener.ok()) {
-    local_listener_ = *std::move(listener);
-  } else {
-    spdlog::warn("workers of this host use TCP: {}", listener.status().ToString());
-    local_address_.clear();
-  }
-}
-
-absl::Status ServerProcess::Join() {
-  RETURN_IF_ERROR(node_.Join({.index = options_.index,
-                              .coordinator = coordinator_,
-                              .advertised = advertised_,
-                              .local_address = local_address_,
-                              .host = HostIdentity(),
-                              .network = NetworkIdentity(),
-                              .nonce = RandomIdentity(),
-                              .pid = static_cast<uint32_t>(getpid())},
-                             std::chrono::steady_clock::now() + options_.start_within));
-  // The node has set the job's limits on its services. It does not know the gRPC server, so the
-  // limits of the gRPC server are set here.
-  const uint64_t received = node_.parameter_service().received_bytes_max();
-  connections_.SetMost(
-      ConnectionsMost(node_.parameter_service().connections_of_job(), FilesMost()));
-  quota_.Resize(QuotaOf(kArrivingBytes + std::min(received, kQuotaBytesMax - kArrivingBytes)));
-  return absl::OkStatus();
-}
-
-ServerEnd ServerProcess::Run() {
-  // When this function returns, another process may continue the run.
-  const absl::Cleanup unlock = [this] { run_lock_.reset(); };
-  if (ended_) {
-    spdlog::info("the job of this run folder is over");
-    const bool without_summary = !HasSummary(options_.run_dir);
-    const ServerEnd end = EndJob(ended_->outcome(), ended_->message());
-    if (ended_job_ == nullptr) return end;
-    const Duration stays =
-        without_summary ? std::min(kLeaversWithin, options_.start_within) : options_.start_within;
-    spdlog::info("this server stays for at most {:.0f} s to tell the workers", Seconds(stays));
-    ended_job_->WaitUntilHeard(std::chrono::steady_clock::now() + stays);
-    options_.pause(kHowAtMost);
-    return end;
-  }
-  if (const absl::Status joined = Join(); !joined.ok()) return EndOfLate(joined);
-  const ServerNode::Outcome outcome = node_.WaitUntilOver();
-  if (outcome == ServerNode::Outcome::kCoordinatorLost) {
-    return {kExitTemporary, absl::UnavailableError("the coordinator is gone")};
-  }
-  if (outcome == ServerNode::Outcome::kDrained) return {kExitTerminated, absl::OkStatus()};
-  if (outcome == ServerNode::Outcome::kReplaced) {
-    return {kExitReplaced, absl::AbortedError("another process has taken this server's place")};
-  }
-  if (host_ == nullptr) return EndOf(node_.job_outcome(), "the log of server 0 says why");
-  return EndJob(host_->WaitUntilOver(), host_->Status().message());
-}
-
-ServerEnd ServerProcess::EndOfLate(const absl::Status& joined) {
-  if (absl::IsAlreadyExists(joined) && node_.job_outcome() != v1::JOB_STARTING) {
-    return EndOf(node_.job_outcome(), std::string(joined.message()));
-  }
-  const auto record = RecordOfEnd(options_);
-  if (!record || !IsRetryable(joined.code())) return EndOf(joined);
-  spdlog::info("the job of this run folder is over, and its server 0 has gone");
-  return EndOf(record->outcome(), record->message());
-}
-
-bool ServerProcess::Drain(Duration within, const std::function<bool(Duration)>& pause) {
-  const Time until = std::chrono::steady_clock::now() + within;
-  std::string waits_for;
-  do {
-    const auto reply = node_.AskToDrain(kDrainAttempt);
-    if (reply.ok() && reply->released()) {
-      waits_for = reply->message();
-      break;
-    }
-    waits_for = reply.ok() ? reply->message() : std::string(reply.status().message());
-    if (absl::IsFailedPrecondition(reply.status()) || !pause(kDrainPause)) return false;
-  } while (std::chrono::steady_clock::now() < until);
-  if (waits_for.empty()) {
-    spdlog::info("other servers have taken over the shards of this one");
-  } else {
-    spdlog::warn("this server leaves before others have taken over its shards: {}", waits_for);
-  }
-  node_.Leave();
-  return true;
+ServerEnd ServerProcess::TellEnd() {
+  spdlog::info("the job of this run folder is over");
+  const bool without_summary = !HasSummary(options_.run_dir);
+  const ServerEnd end = EndJob(ended_->outcome(), ended_->message());
+  if (ended_job_ == nullptr) return end;
+  const Duration stays =
+      without_summary ? std::min(kLeaversWithin, options_.start_within) : options_.start_within;
+  spdlog::info("this server stays for at most {:.0f} s to tell the workers", Seconds(stays));
+  ended_job_->WaitUntilHeard(std::chrono::steady_clock::now() + stays);
+  options_.pause(kHowAtMost);
+  return end;
 }
 
 ServerEnd ServerProcess::EndJob(v1::JobState outcome, const std::string& message) const {

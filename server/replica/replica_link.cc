@@ -94,17 +94,23 @@ class ReplicaLink::Stream {
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> calls;
   grpc::ByteBuffer received;
   grpc::Status status;
-  // The session that the replica checks after it has copied from this server's memory. Its number
-  // is 0 if there is no session.
-  SharedSession session;
-  bool offered = false;
-  // Whether the replica reads this server's memory.
-  bool shares = false;
-  bool starting = true;
-  bool writing = false;
-  bool reading = false;
-  bool broken = false;
-  bool ending = false;
+  // How this server's memory is offered to the replica.
+  struct {
+    bool offered = false;
+    // The session that the replica checks after it has copied from the memory. Its number is 0 if
+    // there is no session.
+    SharedSession session;
+    // Whether the replica reads the memory.
+    bool accepted = false;
+  } memory;
+  // What happens on the stream at present.
+  struct {
+    bool starting = true;
+    bool writing = false;
+    bool reading = false;
+    bool broken = false;
+    bool ending = false;
+  } now;
 };
 
 std::shared_ptr<ReplicaLink> ReplicaLink::Make(Options options) {
@@ -112,7 +118,8 @@ std::shared_ptr<ReplicaLink> ReplicaLink::Make(Options options) {
 }
 
 ReplicaLink::ReplicaLink(Options options)
-    : options_(std::move(options)), stub_(MakeChannel(options_.address, Callee::kHolder)) {}
+    : options_(std::move(options)),
+      stub_(MakeChannel(options_.address, *options_.security, Callee::kHolder)) {}
 
 void ReplicaLink::Send(HeldBlock block, Done done) {
   absl::Status status;
@@ -155,12 +162,12 @@ void ReplicaLink::Flush() {
   {
     MutexLock lock(mutex_);
     stream = stream_;
-    if (stream == nullptr || stream->starting || stream->writing || stream->broken ||
+    if (stream == nullptr || stream->now.starting || stream->now.writing || stream->now.broken ||
         outgoing_.empty()) {
       return;
     }
     frame = NextFrame();
-    stream->writing = true;
+    stream->now.writing = true;
   }
   // This runs without the lock, because it may write to the socket. The stream does not end during
   // a write.
@@ -168,11 +175,11 @@ void ReplicaLink::Flush() {
 }
 
 void ReplicaLink::Offer(v1::RequestFrame& head) {
-  stream_->offered = true;
+  stream_->memory.offered = true;
   if (options_.memory == nullptr) return;
   const auto session = options_.memory->OpenSession();
   if (!session.ok()) return;
-  stream_->session = *session;
+  stream_->memory.session = *session;
   *head.mutable_offer() = options_.memory->Offer();
   head.set_session_offset(session->offset);
   head.set_session(session->number);
@@ -183,7 +190,7 @@ grpc::ByteBuffer ReplicaLink::NextFrame() {
   FrameWriter writer;
   // The size of the head. With many workers, the workers' clocks are most of it.
   size_t head_bytes = 0;
-  if (!stream_->offered) Offer(head);
+  if (!stream_->memory.offered) Offer(head);
   while (!outgoing_.empty() && head.requests_size() < kFrameRequests &&
          writer.bytes() < kReplicaFrameBytes && head_bytes < kFrameHeadBytes) {
     const uint64_t id = outgoing_.front();
@@ -206,7 +213,7 @@ grpc::ByteBuffer ReplicaLink::NextFrame() {
     for (const uint64_t clock : block.progress.counted) replicated.add_counted(clock);
     replicated.set_has_previous(static_cast<bool>(block.previous));
     const Parts parts = PartsOf(block);
-    if (stream_->shares && LieIn(*options_.memory, parts)) {
+    if (stream_->memory.accepted && LieIn(*options_.memory, parts)) {
       NameParts(parts, *options_.memory, replicated);
     } else {
       request.set_payload_bytes(Append(parts, writer));
@@ -223,10 +230,10 @@ void ReplicaLink::OnStarted(Stream* stream, bool ok) {
   if (ok) TuneLocalSockets(stream->context.peer());
   {
     MutexLock lock(mutex_);
-    stream->starting = false;
-    if (!ok) stream->broken = true;
+    stream->now.starting = false;
+    if (!ok) stream->now.broken = true;
     ReadOn(stream);
-    if (stream->broken) Break(stream);
+    if (stream->now.broken) Break(stream);
   }
   Flush();
 }
@@ -235,8 +242,8 @@ void ReplicaLink::OnWritten(Stream* stream, bool ok) {
   const auto self = shared_from_this();
   {
     MutexLock lock(mutex_);
-    stream->writing = false;
-    if (!ok || stream->broken) Break(stream);
+    stream->now.writing = false;
+    if (!ok || stream->now.broken) Break(stream);
   }
   Flush();
 }
@@ -247,22 +254,22 @@ void ReplicaLink::OnRead(Stream* stream, bool ok) {
   if (ok) ok = DecodeReplyFrame(stream->received, replies).ok();
   if (ok) TakeReplies(stream, replies);
   MutexLock lock(mutex_);
-  stream->reading = false;
+  stream->now.reading = false;
   stream->received.Clear();
   if (ok) ReadOn(stream);
-  if (!ok || stream->broken) Break(stream);
+  if (!ok || stream->now.broken) Break(stream);
 }
 
 void ReplicaLink::ReadOn(Stream* stream) {
-  if (stream->broken) return;
-  stream->reading = true;
+  if (stream->now.broken) return;
+  stream->now.reading = true;
   stream->calls->Read(&stream->received, stream->read.Tag());
 }
 
 void ReplicaLink::TakeReplies(Stream* stream, const v1::ReplyFrame& replies) {
   if (replies.has_answer()) {
     MutexLock lock(mutex_);
-    stream->shares = replies.answer().mapped() && stream->session.number != 0;
+    stream->memory.accepted = replies.answer().mapped() && stream->memory.session.number != 0;
   }
   for (const v1::StreamReply& reply : replies.replies()) TakeReply(reply);
 }
@@ -299,12 +306,12 @@ std::vector<ReplicaLink::Sent> ReplicaLink::TakeUnsent() {
 }
 
 void ReplicaLink::Break(Stream* stream) {
-  stream->broken = true;
-  if (stream->ending) return;
+  stream->now.broken = true;
+  if (stream->now.ending) return;
   // Cancelling makes the running operations fail at once, so nothing waits for the peer.
   stream->context.TryCancel();
-  if (stream->starting || stream->writing || stream->reading) return;
-  stream->ending = true;
+  if (stream->now.starting || stream->now.writing || stream->now.reading) return;
+  stream->now.ending = true;
   stream->calls->Finish(&stream->status, stream->ended.Tag());
 }
 
@@ -314,7 +321,7 @@ void ReplicaLink::OnEnded(Stream* stream) {
   {
     MutexLock lock(mutex_);
     // The session must be closed before its memory is released; see common/shm/shared_memory.h.
-    if (stream->session.number != 0) options_.memory->CloseSession(stream->session);
+    if (stream->memory.session.number != 0) options_.memory->CloseSession(stream->memory.session);
     if (stream_.get() == stream) stream_.reset();
     failed.swap(pending_);
     outgoing_.clear();

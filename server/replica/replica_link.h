@@ -15,6 +15,7 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include "common/mutex.h"
+#include "common/rpc/transport_security.h"
 #include "common/service/server_queue.h"
 #include "common/shm/shared_memory.h"
 #include "leeway/v1/parameter_server.pb.h"
@@ -35,6 +36,8 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
     // The memory of the shard's values, if the replica is on this host and may be able to read that
     // memory. If null, values are sent in frames.
     std::shared_ptr<SharedArena> memory;
+    // The credentials of the channel.
+    const TransportSecurity* security = &ProcessSecurity();
     // The queue of the link's operations. It must outlive the link's streams.
     ServerQueue* queue = nullptr;
   };

@@ -51,24 +51,22 @@ absl::Status IsTaken(uint64_t id) {
 
 }  // namespace
 
+StreamSession::Call::Call(StreamSession* session)
+    : stream(&context),
+      accepted(session, &StreamSession::OnAccepted),
+      read(session, &StreamSession::OnRead),
+      written(session, &StreamSession::OnWritten),
+      ended(session, &StreamSession::OnEnded) {}
+
 StreamSession::StreamSession(ParameterService* service, ServerQueue* queue)
-    : service_(service),
-      table_(service->table()),
-      streams_(service->streams()),
-      queue_(queue),
-      guest_(std::in_place, queue),
-      stream_(&context_),
-      accepted_(this, &StreamSession::OnAccepted),
-      read_(this, &StreamSession::OnRead),
-      written_(this, &StreamSession::OnWritten),
-      ended_(this, &StreamSession::OnEnded) {}
+    : service_(service), queue_(queue), guest_(std::in_place, queue), call_(this) {}
 
 void StreamSession::Await(ParameterService* service, ServerQueue* queue) {
   queue->IfRunning([&] {
     std::shared_ptr<StreamSession> session(new StreamSession(service, queue));
     session->self_ = session;
-    service->RequestExchange(&session->context_, &session->stream_, queue->get(), queue->get(),
-                             session->accepted_.Tag());
+    service->RequestExchange(&session->call_.context, &session->call_.stream, queue->get(),
+                             queue->get(), session->call_.accepted.Tag());
   });
 }
 
@@ -78,17 +76,17 @@ void StreamSession::OnAccepted(bool ok) {
   const auto self = shared_from_this();
   Await(service_, queue_);
   static const CalledMethod kMethod("leeway.v1.ParameterServer.Exchange");
-  if (auto caller = queue_->Admit(context_, kMethod); caller.ok()) {
-    caller_ = *caller;
+  if (auto caller = queue_->Admit(call_.context, kMethod); caller.ok()) {
+    owner_.caller = *caller;
   } else {
     MutexLock lock(mutex_);
     broken_ = true;
     end_ = std::move(caller).status();
     return EndWhenIdle();
   }
-  TuneLocalSockets(context_.peer(), /*sole=*/true);
+  TuneLocalSockets(call_.context.peer(), /*sole=*/true);
   last_heard_ = std::chrono::steady_clock::now().time_since_epoch().count();
-  streams_.Add(shared_from_this());
+  streams().Add(shared_from_this());
   MutexLock lock(mutex_);
   ReadOn();
 }
@@ -98,11 +96,11 @@ void StreamSession::OnRead(bool ok) {
   grpc::ByteBuffer bytes;
   {
     MutexLock lock(mutex_);
-    reading_ = false;
+    under_way_.reading = false;
     if (!ok) broken_ = true;
     if (broken_) return EndWhenIdle();
-    taking_ = true;
-    bytes.Swap(&received_);
+    under_way_.taking = true;
+    bytes.Swap(&call_.received);
   }
   const Time now = std::chrono::steady_clock::now();
   last_heard_ = now.time_since_epoch().count();
@@ -111,7 +109,7 @@ void StreamSession::OnRead(bool ok) {
   absl::Status status = frame.status();
   if (status.ok()) {
     if (frame->left() > 0) {
-      frame->SetOwner(table_.budget().Hold(bytes.Length(), frame->owner()));
+      frame->SetOwner(table().budget().Hold(bytes.Length(), frame->owner()));
     }
     TakeHead(*head);
     for (const v1::StreamRequest& request : head->requests()) {
@@ -125,14 +123,15 @@ void StreamSession::OnRead(bool ok) {
 
 void StreamSession::EndFrame(absl::Status status) {
   MutexLock lock(mutex_);
-  taking_ = false;
+  under_way_.taking = false;
   // This stream cannot be read any further. Its worker begins another one.
   if (!status.ok()) {
-    spdlog::warn("the stream from {} ends: {}", context_.peer(), std::string(status.message()));
+    spdlog::warn("the stream from {} ends: {}", call_.context.peer(),
+                 std::string(status.message()));
     broken_ = true;
     end_ = std::move(status);
     // Without this the status would wait behind a frame that the worker may never read.
-    if (writing_) context_.TryCancel();
+    if (under_way_.writing) call_.context.TryCancel();
   }
   ReadOn();
   EndWhenIdle();
@@ -143,23 +142,23 @@ void StreamSession::OnWritten(bool ok) {
   const auto self = shared_from_this();
   {
     MutexLock lock(mutex_);
-    writing_ = false;
+    under_way_.writing = false;
     answers_.OnWritten();
     if (!ok) broken_ = true;
     // A waiting worker sends nothing but reads the messages of the server, so a written frame also
     // shows that the worker is alive.
     if (ok) last_heard_ = std::chrono::steady_clock::now().time_since_epoch().count();
-    if (!taking_) ReadOn();
+    if (!under_way_.taking) ReadOn();
     EndWhenIdle();
   }
   FlushSoon();
 }
 
 void StreamSession::ReadOn() {
-  if (reading_ || broken_ || unanswered_.size() > kUnansweredMax) return;
-  if (answers_.beyond(streams_.unread_bytes_max())) return;
-  reading_ = true;
-  stream_.Read(&received_, read_.Tag());
+  if (under_way_.reading || broken_ || unanswered_.size() > kUnansweredMax) return;
+  if (answers_.beyond(streams().unread_bytes_max())) return;
+  under_way_.reading = true;
+  call_.stream.Read(&call_.received, call_.read.Tag());
 }
 
 void StreamSession::TakeHead(const v1::RequestFrame& head) {
@@ -170,31 +169,46 @@ void StreamSession::TakeHead(const v1::RequestFrame& head) {
   for (uint64_t id : head.released()) answers_.Release(id);
 }
 
+void StreamSession::TakeOffer(const v1::RequestFrame& head) {
+  const absl::Status mapped = peer_memory_.Map(head);
+  v1::MemoryAnswer answer;
+  answer.set_mapped(mapped.ok());
+  if (!mapped.ok()) answer.set_refusal(std::string(mapped.message()));
+  // Another server does not read values from this server, so it need not map the memory.
+  const bool reads = mapped.ok() && !peer_memory_.has_session();
+  const auto memory = reads ? table().memory() : nullptr;
+  MutexLock lock(mutex_);
+  if (memory != nullptr) answers_.ShareMemory(memory, answer);
+  *answers_.OpenFrame().mutable_answer() = std::move(answer);
+}
+
+bool StreamSession::Owner::Learn() {
+  sender = admitted.sender;
+  const bool first = !rank.has_value();
+  if (first) rank = sender->rank;
+  if (*rank != sender->rank) return false;
+  const uint64_t before = std::exchange(incarnation, std::max(incarnation, sender->incarnation));
+  return first || sender->incarnation > before;
+}
+
 void StreamSession::LearnOwner() {
-  sender_ = admitted_.sender;
-  const auto [rank, incarnation] = *sender_;
-  bool first = false;
+  if (!owner_.Learn()) return;
   {
     MutexLock lock(mutex_);
-    first = !rank_.has_value();
-    if (first) rank_ = rank;
-    // The first request determines the owner. Later requests for another rank do not change the
-    // owner.
-    if (*rank_ != rank) return;
+    answers_.SetRank(*owner_.rank);
   }
-  const bool newer = incarnation > std::exchange(incarnation_, std::max(incarnation_, incarnation));
-  if (first || newer) streams_.Belongs(rank, incarnation, shared_from_this());
+  streams().Belongs(*owner_.rank, owner_.sender->incarnation, shared_from_this());
 }
 
 absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& frame, Time now) {
   const v1::ExchangeMethod method = request.method();
   if (method == v1::EXCHANGE_METHOD_REPLICATE) return TakeReplica(request, frame);
-  RETURN_IF_ERROR(CheckRank(caller_, request.header().rank()));
+  RETURN_IF_ERROR(CheckRank(owner_.caller, request.header().rank()));
   const Asked asked{request.id(), Reads(method)};
-  const auto shard = table_.Admit(request.header(), WantOf(request), &admitted_);
-  if (admitted_.sender != sender_) LearnOwner();
+  const auto shard = table().Admit(request.header(), WantOf(request), &owner_.admitted);
+  if (owner_.admitted.sender != owner_.sender) LearnOwner();
   auto payload =
-      request.has_shared() ? SharedPayloadOf(request) : frame.Take(request.payload_bytes());
+      request.has_shared() ? peer_memory_.PayloadOf(request) : frame.Take(request.payload_bytes());
   bool fresh = false;
   {
     MutexLock lock(mutex_);
@@ -206,7 +220,7 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
     return absl::OkStatus();
   }
   Shard::Done done = [self = shared_from_this(), asked](absl::StatusOr<BlockReading> reading) {
-    if (reading.ok() && !self->table_.leased()) reading = ShardTable::LeaseIsOver();
+    if (reading.ok() && !self->table().leased()) reading = ShardTable::LeaseIsOver();
     self->Answer(asked, std::move(reading));
   };
   Patience patience;
@@ -224,6 +238,32 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
         absl::StrCat("method: ", method, " is not known to this server")));
   }
   if (request.wants_acceptance()) Acknowledge(request);
+  return absl::OkStatus();
+}
+
+absl::Status StreamSession::TakeReplica(const v1::StreamRequest& request, FramePayload& frame) {
+  if (owner_.caller.role == v1::ROLE_WORKER) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("only servers and peers replicate blocks; the caller's role is ",
+                     RoleName(*owner_.caller.role)));
+  }
+  if (!std::exchange(owner_.is_server, true)) streams().BelongsToServer(shared_from_this());
+  absl::StatusOr<FloatPayload> payload;
+  std::function<bool()> stands;
+  if (request.replicated().parts().empty()) {
+    ASSIGN_OR_RETURN(payload, frame.Take(request.payload_bytes()));
+  } else {
+    payload = peer_memory_.PartsOf(request.replicated());
+    stands = [this] { return peer_memory_.SessionStands(); };
+  }
+  absl::Status status = payload.status();
+  const auto store = table().FindReplica(request.header());
+  if (status.ok()) status = store.status();
+  if (status.ok()) {
+    status = (*store)->Take(request.header(), request.replicated(), *payload, stands);
+  }
+  Answer({request.id(), false}, status.ok() ? absl::StatusOr<BlockReading>(BlockReading())
+                                            : absl::StatusOr<BlockReading>(status));
   return absl::OkStatus();
 }
 
@@ -253,10 +293,10 @@ void StreamSession::Answer(const Asked& asked, absl::StatusOr<BlockReading> read
     MutexLock lock(mutex_);
     unanswered_.erase(asked.id);
     if (broken_) return;
-    const uint64_t limit = streams_.unread_bytes_max();
-    if (!answers_.Add(asked, std::move(reading), limit, rank_)) table_.budget().CountUnread(1);
-    if (!taking_) ReadOn();
-    if (taking_ && !answers_.worth_a_frame()) return;
+    const uint64_t limit = streams().unread_bytes_max();
+    if (!answers_.Add(asked, std::move(reading), limit)) table().budget().CountUnread(1);
+    if (!under_way_.taking) ReadOn();
+    if (under_way_.taking && !answers_.worth_a_frame()) return;
   }
   FlushSoon();
 }
@@ -265,9 +305,9 @@ void StreamSession::FlushSoon() {
   {
     MutexLock lock(mutex_);
     if (!answers_.worth_a_frame()) {
-      if (flush_due_) return;
-      flush_due_ = ServerQueue::AtRest([self = shared_from_this()] { self->Flush(); });
-      if (flush_due_) return;
+      if (under_way_.flush_due) return;
+      under_way_.flush_due = ServerQueue::AtRest([self = shared_from_this()] { self->Flush(); });
+      if (under_way_.flush_due) return;
     }
   }
   Flush();
@@ -275,15 +315,15 @@ void StreamSession::FlushSoon() {
 
 void StreamSession::TakeBackUnread(Time now) {
   MutexLock lock(mutex_);
-  const uint64_t answers = answers_.TakeBack(now, streams_.unread_bytes_max(), rank_);
-  if (answers > 0) table_.budget().CountUnread(answers);
+  const uint64_t answers = answers_.TakeBack(now, streams().unread_bytes_max());
+  if (answers > 0) table().budget().CountUnread(answers);
 }
 
 void StreamSession::End() {
   MutexLock lock(mutex_);
-  if (ending_) return;
+  if (under_way_.ending) return;
   broken_ = true;
-  context_.TryCancel();
+  call_.context.TryCancel();
   EndWhenIdle();
 }
 
@@ -291,29 +331,29 @@ void StreamSession::Flush() {
   grpc::ByteBuffer bytes;
   {
     MutexLock lock(mutex_);
-    flush_due_ = false;
-    if (writing_ || broken_ || answers_.empty()) return;
+    under_way_.flush_due = false;
+    if (under_way_.writing || broken_ || answers_.empty()) return;
     bytes = answers_.BeginWrite(std::chrono::steady_clock::now());
-    writing_ = true;
+    under_way_.writing = true;
   }
   // This runs without the lock, because it may write to the socket. The stream does not end during
   // a write.
-  stream_.Write(bytes, written_.Tag());
+  call_.stream.Write(bytes, call_.written.Tag());
 }
 
 void StreamSession::EndWhenIdle() {
-  if (!broken_ || ending_ || reading_ || writing_ || taking_) return;
-  ending_ = true;
-  stream_.Finish(ToGrpc(end_), ended_.Tag());
+  if (!broken_ || under_way_.ending || under_way_.reading || under_way_.writing ||
+      under_way_.taking)
+    return;
+  under_way_.ending = true;
+  call_.stream.Finish(ToGrpc(end_), call_.ended.Tag());
 }
 
 void StreamSession::OnEnded(bool) {
-  streams_.Remove(this);
+  streams().Remove(this);
   {
     MutexLock lock(mutex_);
     broken_ = true;
-    // The session must be closed before its memory is released; see common/shm/shared_memory.h.
-    if (answers_.memory() != nullptr) answers_.memory()->CloseSession(session_);
     answers_.Clear();
   }
   guest_.reset();

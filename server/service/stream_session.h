@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 
 #include <grpcpp/server_context.h>
@@ -18,10 +17,10 @@
 #include "common/mutex.h"
 #include "common/rpc/queue_event.h"
 #include "common/service/server_queue.h"
-#include "common/shm/shared_memory.h"
 #include "common/wire/wire.h"
 #include "leeway/v1/parameter_server.pb.h"
 #include "server/service/parameter_service.h"
+#include "server/service/peer_memory.h"
 #include "server/service/unread_answers.h"
 #include "server/shard/shard.h"
 
@@ -46,6 +45,43 @@ class StreamSession : public StreamList::Stream,
   using Event = MemberEvent<StreamSession>;
   using Asked = UnreadAnswers::Asked;
 
+  // The call that carries the stream, as gRPC has it, and its operations.
+  struct Call {
+    explicit Call(StreamSession* session);
+    grpc::ServerContext context;
+    grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream;
+    Event accepted, read, written, ended;
+    // The last received frame.
+    grpc::ByteBuffer received;
+  };
+  // Whose the stream is, as far as its requests have shown.
+  struct Owner {
+    // Takes the sender of the newest admitted request. Returns whether the rank of the first
+    // request, which determines the owner, has appeared with its first or with a newer life.
+    bool Learn();
+
+    // The peer of the stream. Constant once the stream has been accepted.
+    Caller caller;
+    ShardTable::Admitted admitted;
+    // The sender that was learned last.
+    std::optional<ShardTable::Sender> sender;
+    std::optional<uint32_t> rank;
+    // The owner's newest life.
+    uint64_t incarnation = 0;
+    // Whether the stream carries another server's blocks.
+    bool is_server = false;
+  };
+  // What happens on the stream at present.
+  struct UnderWay {
+    bool reading = false;
+    bool writing = false;
+    // Whether the requests of a frame are being handed over, so that more answers may follow.
+    bool taking = false;
+    // Whether a thread of the queue will flush when it has nothing else to do.
+    bool flush_due = false;
+    bool ending = false;
+  };
+
   StreamSession(ParameterService* service, ServerQueue* queue);
 
   // Called when an operation of the stream has ended. `ok` is gRPC's result.
@@ -59,15 +95,12 @@ class StreamSession : public StreamList::Stream,
   // Ends the handling of a frame once all its requests have been handed over. If `status` is not
   // OK, the stream cannot be read any further.
   void EndFrame(absl::Status status);
+  // Maps the peer's memory, and lets a worker map the server's.
   void TakeOffer(const v1::RequestFrame& head);
   // Hands a request to the shard. Returns an error if the request itself is malformed.
   absl::Status Ask(const v1::StreamRequest& request, FramePayload& frame, Time now);
-  absl::StatusOr<FloatPayload> SharedPayloadOf(const v1::StreamRequest& request);
-  // Sets the owner of the stream once a request has named its sender (`admitted_.sender`).
+  // Tells the list whose the stream is, once a request has named its sender.
   void LearnOwner();
-  // Returns the floats of a range in the peer's memory.
-  absl::StatusOr<std::span<const float>> SharedFloatsOf(const v1::SharedRange& range) const;
-  absl::StatusOr<FloatPayload> PartsOf(const v1::ReplicatedBlock& replicated) const;
   // Stores another server's block in the replica here.
   absl::Status TakeReplica(const v1::StreamRequest& request, FramePayload& frame);
   // Reports to the sender that the answer has to wait, if the request asks for such reports.
@@ -85,54 +118,31 @@ class StreamSession : public StreamList::Stream,
   // Ends a broken stream once none of its operations is under way.
   void EndWhenIdle() REQUIRES(mutex_);
 
+  ShardTable& table() const { return service_->table(); }
+  StreamList& streams() const { return service_->streams(); }
+
   ParameterService* const service_;
-  ShardTable& table_;
-  StreamList& streams_;
   ServerQueue* const queue_;
   // Held until the stream has ended.
   std::optional<ServerQueue::Guest> guest_;
-  grpc::ServerContext context_;
-  grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_;
-  Event accepted_, read_, written_, ended_;
+  Call call_;
   // A reference to this session itself, until the stream has ended.
   std::shared_ptr<StreamSession> self_;
 
-  // The peer of the stream. Constant once the stream has been accepted.
-  Caller caller_;
-
-  // The last received frame. Used only at the end of a read, and only one read runs at a time.
-  grpc::ByteBuffer received_;
-  ShardTable::Admitted admitted_;
-  // The sender that was last used to find the stream's owner.
-  std::optional<ShardTable::Sender> sender_;
-  // The owner's newest life.
-  uint64_t incarnation_ = 0;
-  // Whether the stream carries another server's blocks.
-  bool of_server_ = false;
-  std::shared_ptr<SharedMapping> peer_memory_;
-  // The session in another server's memory. Its number is 0 if the peer is a worker.
-  SharedSession peer_session_;
+  // Used only at the end of a read, and only one read runs at a time.
+  Owner owner_;
+  PeerMemory peer_memory_;
 
   std::atomic<Time::rep> last_heard_{0};
   // Changes only under the lock.
   std::atomic<bool> broken_{false};
 
   Mutex mutex_;
-  bool reading_ GUARDED_BY(mutex_) = false;
-  bool writing_ GUARDED_BY(mutex_) = false;
-  // Whether the requests of a frame are being handed over, so that more answers may follow.
-  bool taking_ GUARDED_BY(mutex_) = false;
-  // Whether a thread of the queue will flush when it has nothing else to do.
-  bool flush_due_ GUARDED_BY(mutex_) = false;
-  bool ending_ GUARDED_BY(mutex_) = false;
+  UnderWay under_way_ GUARDED_BY(mutex_);
   // The status with which the stream ends. The worker receives it.
   absl::Status end_ GUARDED_BY(mutex_);
-  // The rank of the owner, as the first request names it.
-  std::optional<uint32_t> rank_ GUARDED_BY(mutex_);
   absl::flat_hash_set<uint64_t> unanswered_ GUARDED_BY(mutex_);
   UnreadAnswers answers_ GUARDED_BY(mutex_);
-  // The session in the server's memory that replies refer to, if the worker maps it.
-  SharedSession session_ GUARDED_BY(mutex_);
 };
 
 }  // namespace leeway

@@ -72,8 +72,19 @@ v1::ReplyFrame& UnreadAnswers::OpenFrame() {
   return *frames_.back().head;
 }
 
-bool UnreadAnswers::Add(const Asked& asked, absl::StatusOr<BlockReading> reading, uint64_t limit,
-                        std::optional<uint32_t> rank) {
+void UnreadAnswers::ShareMemory(const std::shared_ptr<SharedArena>& memory,
+                                v1::MemoryAnswer& answer) {
+  if (memory_ != nullptr) return;
+  const auto session = memory->OpenSession();
+  if (!session.ok()) return;
+  session_ = *session;
+  memory_ = memory;
+  *answer.mutable_offer() = memory->Offer();
+  answer.set_session_offset(session_.offset);
+  answer.set_session(session_.number);
+}
+
+bool UnreadAnswers::Add(const Asked& asked, absl::StatusOr<BlockReading> reading, uint64_t limit) {
   v1::StreamReply& reply = *OpenFrame().add_replies();
   reply.set_id(asked.id);
   if (!reading.ok()) {
@@ -93,7 +104,7 @@ bool UnreadAnswers::Add(const Asked& asked, absl::StatusOr<BlockReading> reading
       reading->values ? reading->values.span() : std::span<const float>();
   const bool shared = memory_ != nullptr && raw.data() != nullptr && memory_->Contains(raw.data());
   if (!shared || !may_hold(raw.size_bytes(), limit)) {
-    return AddPayload(reading->TakePayload(), limit, rank, reply);
+    return AddPayload(reading->TakePayload(), limit, reply);
   }
   reply.mutable_shared()->set_offset(memory_->OffsetOf(raw.data()));
   reply.mutable_shared()->set_bytes(raw.size_bytes());
@@ -101,10 +112,9 @@ bool UnreadAnswers::Add(const Asked& asked, absl::StatusOr<BlockReading> reading
   return true;
 }
 
-bool UnreadAnswers::AddPayload(PayloadBytes payload, uint64_t limit, std::optional<uint32_t> rank,
-                               v1::StreamReply& reply) {
+bool UnreadAnswers::AddPayload(PayloadBytes payload, uint64_t limit, v1::StreamReply& reply) {
   if (stalled_ && unread_bytes_ + payload.bytes.size() > limit) {
-    Refuse(rank, reply);
+    Refuse(rank_, reply);
     return false;
   }
   unread_bytes_ += payload.bytes.size();
@@ -143,7 +153,7 @@ bool UnreadAnswers::worth_a_frame() const {
          frames_.front().head->replies_size() >= kTogetherReplies;
 }
 
-uint64_t UnreadAnswers::TakeBack(Time now, uint64_t limit, std::optional<uint32_t> rank) {
+uint64_t UnreadAnswers::TakeBack(Time now, uint64_t limit) {
   if (!writing_ || unread_bytes_ <= limit) return 0;
   if (now - write_began_ < PatienceFor(writing_bytes_)) return 0;
   stalled_ = true;
@@ -155,7 +165,7 @@ uint64_t UnreadAnswers::TakeBack(Time now, uint64_t limit, std::optional<uint32_
     frame->payload = FrameWriter();
     for (v1::StreamReply& reply : *frame->head->mutable_replies()) {
       if (reply.payload_bytes() == 0) continue;
-      Refuse(rank, reply);
+      Refuse(rank_, reply);
       ++answers;
     }
   }
@@ -179,6 +189,8 @@ void UnreadAnswers::OnWritten() {
 }
 
 void UnreadAnswers::Clear() {
+  // The session must be closed before its memory is released; see common/shm/shared_memory.h.
+  if (memory_ != nullptr) memory_->CloseSession(session_);
   frames_.clear();
   held_.clear();
   unread_bytes_ = writing_bytes_;

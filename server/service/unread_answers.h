@@ -29,8 +29,7 @@
 
 namespace leeway {
 
-// Not thread-safe. `limit` is limits.unread_bytes, which a server learns when it joins. `rank`
-// names the worker once it is known.
+// Not thread-safe. `limit` is limits.unread_bytes, which a server learns when it joins.
 class UnreadAnswers {
  public:
   // The facts about a request that its answer depends on.
@@ -38,22 +37,21 @@ class UnreadAnswers {
     uint64_t id = 0;
     bool wants_values = false;
   };
-  // Sets the memory that the worker maps. From now on answers refer to values in this memory and do
-  // not contain them.
-  void SetMemory(std::shared_ptr<SharedArena> memory) { memory_ = std::move(memory); }
-  const std::shared_ptr<SharedArena>& memory() const { return memory_; }
+  // Names the worker in later refusals.
+  void SetRank(uint32_t rank) { rank_ = rank; }
+  // Offers the worker the server's memory in `answer`, once. From then on answers refer to values
+  // in this memory and do not contain them.
+  void ShareMemory(const std::shared_ptr<SharedArena>& memory, v1::MemoryAnswer& answer);
 
   // Puts a shard's answer into the newest frame. Returns false if the worker does not read; the
   // frame then gets RESOURCE_EXHAUSTED with a retry hint in place of the answer.
-  bool Add(const Asked& asked, absl::StatusOr<BlockReading> reading, uint64_t limit,
-           std::optional<uint32_t> rank);
+  bool Add(const Asked& asked, absl::StatusOr<BlockReading> reading, uint64_t limit);
   // Returns the frame for the next reply: the newest frame, or a new frame if the newest one is
   // full.
   v1::ReplyFrame& OpenFrame();
   // Adds values to a reply of the open frame. Returns false if the reply got RESOURCE_EXHAUSTED
   // with a retry hint instead.
-  bool AddPayload(PayloadBytes payload, uint64_t limit, std::optional<uint32_t> rank,
-                  v1::StreamReply& reply);
+  bool AddPayload(PayloadBytes payload, uint64_t limit, v1::StreamReply& reply);
   // Whether the worker may hold `bytes` more in the server's memory. The first version may have any
   // size, so a bound below one block stops no worker.
   bool may_hold(uint64_t bytes, uint64_t limit) const;
@@ -68,7 +66,7 @@ class UnreadAnswers {
   bool beyond(uint64_t limit) const;
   // If the worker has not read for long, takes back the answers that wait beyond `limit`. Returns
   // their number.
-  uint64_t TakeBack(Time now, uint64_t limit, std::optional<uint32_t> rank);
+  uint64_t TakeBack(Time now, uint64_t limit);
 
   // Whether more than one frame waits to leave.
   bool crowded() const { return frames_.size() > 1; }
@@ -80,7 +78,7 @@ class UnreadAnswers {
   // Removes and returns the oldest frame. The frame counts as being written until OnWritten.
   grpc::ByteBuffer BeginWrite(Time now);
   void OnWritten();
-  // Drops everything, because the worker reads no more.
+  // Drops everything and ends the worker's session in the memory, because it reads no more.
   void Clear();
 
  private:
@@ -101,8 +99,10 @@ class UnreadAnswers {
   Time write_began_{};
   // Whether the frame that is being written does not leave while more waits than is allowed.
   bool stalled_ = false;
-  // The server's memory. Null if the worker does not map it.
+  std::optional<uint32_t> rank_;
+  // The server's memory, and the worker's session in it. Null if the worker does not map it.
   std::shared_ptr<SharedArena> memory_;
+  SharedSession session_;
   // By the number of the reply: the values that the worker may be reading.
   absl::flat_hash_map<uint64_t, SharedFloats> held_;
   uint64_t held_bytes_ = 0;

@@ -67,18 +67,7 @@ absl::StatusOr<std::vector<std::string>> Shard::SlotNames(const v1::TrainingJob&
 
 Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<UpdateRule> rule,
              std::shared_ptr<const CodecPlan> codecs, CutListener* cuts)
-    : sync_(options.job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC),
-      elastic_(options.job.exchange().has_elastic()),
-      combines_(options.job.workers().per_host() == v1::PER_HOST_COMBINE),
-      equal_weights_(options.job.exchange().delta().weighting() == v1::WEIGHTING_EQUAL),
-      workers_(options.job.workers().count()),
-      ends_by_sum_(options.length.total_clocks() > 0),
-      batches_{std::max<double>(options.job.data().batch_size(), 1), options.length},
-      nominal_examples_(batches_.batch_examples *
-                        std::max(static_cast<double>(options.length.steps_per_clock()), 1.0)),
-      schedule_(elastic_ ? std::nullopt
-                         : std::optional(Schedule::OverClocks(options.job.update(), options.length,
-                                                              options.job.workers().count()))),
+    : scale_(options.job, options.length),
       cuts_(cuts),
       memory_(options.memory),
       contributions_(options.contributions),
@@ -86,12 +75,12 @@ Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<
              {.trained = options.schema.trained(),
               .averaged = AveragedElementsOf(options.schema),
               .parts = UpdatePartsOf(options.schema, options.job.update()),
-              .elastic = elastic_,
-              .keep_previous = sync_,
+              .elastic = scale_.elastic(),
+              .keep_previous = scale_.sync(),
               .memory = options.memory,
               .slot_memory = options.job.servers().replicas() > 1 ? options.memory : nullptr}),
       encoder_(std::move(codecs), store_),
-      check_(store_, workers_, options.schema, combines_, !elastic_),
+      check_(store_, scale_.workers(), options.schema, scale_.combines(), !scale_.elastic()),
       admission_(layout.BlocksOn(options.server)) {
   const ConsistencyRules rules = RulesOf(options);
   for (uint32_t block = options.server; block < layout.blocks(); block += layout.shards()) {
@@ -110,7 +99,7 @@ absl::StatusOr<v1::AttachReply> Shard::Attach(uint32_t rank, uint64_t incarnatio
     // wait for the replica, because no other worker continues meanwhile.
     const bool ahead =
         !slot->replicated.empty() && slot->core.counted(rank) > slot->replicated[rank];
-    if (ahead && sync_ && !contributions_) {
+    if (ahead && scale_.sync() && !contributions_) {
       return absl::UnavailableError(
           absl::StrCat("block ", slot->block, ": the server waits until the replica has version ",
                        slot->core.progress().version, "; send the request again"));
@@ -285,7 +274,7 @@ absl::StatusOr<std::vector<HeldBlock>> Shard::Hold(uint64_t clock) const {
           absl::StrCat("block ", slot->block, " has no values yet, or is being updated"));
     }
     const uint64_t version = slot->core.progress().version;
-    if (sync_ && version != clock) {
+    if (scale_.sync() && version != clock) {
       return absl::FailedPreconditionError(
           absl::StrCat("block ", slot->block, " is at version ", version, ", not at clock ", clock,
                        ": a worker's exchange is incomplete, so the newest checkpoint stays"));
@@ -318,12 +307,13 @@ Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
   if (!slot.gate.IsOpen(slot.core.progress().version)) HoldBack(slot, outbox.answers);
   for (RequestId request : decisions.dropped) slot.contributions.erase(request);
   if (decisions.update.has_value()) {
-    if (elastic_ && !sync_) KeepBefore(slot, *decisions.update);
-    outbox.update = Running{.requests = decisions.update->contributions,
-                            .contributions = {},
-                            .step = StepOf(slot, *decisions.update),
-                            .awaited = Awaits(slot),
-                            .sent_before = slot.sent};
+    if (scale_.elastic() && !scale_.sync()) KeepBefore(slot, *decisions.update);
+    outbox.update = Running{
+        .requests = decisions.update->contributions,
+        .contributions = {},
+        .step = scale_.StepOf(slot.core.progress(), slot.core.live(), decisions.update->clock),
+        .awaited = Awaits(slot),
+        .sent_before = slot.sent};
     for (RequestId request : outbox.update->requests) {
       auto held = slot.contributions.extract(request);
       outbox.update->contributions.push_back(std::move(held.mapped()));

@@ -86,8 +86,6 @@
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "common/shm/shared_memory.h"
-#include "common/update/clock_batches.h"
-#include "common/update/schedule.h"
 #include "common/wire/payload.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
@@ -97,6 +95,7 @@
 #include "server/shard/admission.h"
 #include "server/shard/block_reading.h"
 #include "server/shard/request_check.h"
+#include "server/shard/update_scale.h"
 #include "server/store/block_store.h"
 #include "server/store/reply_encoder.h"
 
@@ -253,7 +252,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   const BlockStore& store() const { return store_; }
   // Whether another shard has replaced this one, or the server ends.
   bool closed() const { return closed_; }
-  bool IsRank(uint32_t rank) const { return rank < workers_; }
+  bool IsRank(uint32_t rank) const { return rank < scale_.workers(); }
   // The number of requests that wait for an update.
   uint64_t waiting() const;
   uint64_t updates_applied() const { return updates_applied_.load(std::memory_order_relaxed); }
@@ -343,14 +342,6 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // that contribution.
   void KeepBefore(Slot& slot, const Update& update) REQUIRES(slot.mutex);
   bool Awaits(const Slot& slot) const REQUIRES(slot.mutex);
-  // Computes the number, the learning rate and the share of an update. The clock for the schedule
-  // is that of the contribution. If the job's length counts the clocks of all workers together, the
-  // mean clock is used instead, so that fast and slow workers have the same rate.
-  UpdateStep StepOf(const Slot& slot, const Update& update) const REQUIRES(slot.mutex);
-  // Returns the weights of those contributions that are not part of another one.
-  ContributionWeights Weights(const std::vector<Contribution>& contributions) const;
-  // Returns the number of batches from which the contribution was computed.
-  double BatchesOf(const Contribution& contribution) const;
   // Keeps back the answers that the replica's state does not cover yet, if the gate is closed.
   void HoldBack(Slot& slot, Answers& answers) REQUIRES(slot.mutex);
   // Returns the answers that may leave now.
@@ -379,20 +370,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   std::vector<Refusal> NotFinite(const Slot& slot, const Running& running) const;
   void TellRefused(const Running& running, const std::vector<Refusal>& refusals) const;
 
-  const bool sync_;
-  const bool elastic_;
-  // Whether a contribution may be the sum of several workers' contributions.
-  const bool combines_;
-  // Whether all contributions with any examples have the same weight.
-  const bool equal_weights_;
-  const uint32_t workers_;
-  const bool ends_by_sum_;
-  const ClockBatches batches_;
-  // The number of examples of an ordinary contribution. Such a contribution has weight 1 when it is
-  // applied alone.
-  const double nominal_examples_;
-  // The schedule of the learning rate. Absent for an elastic exchange, which has no learning rate.
-  const std::optional<Schedule> schedule_;
+  const UpdateScale scale_;
   CutListener* const cuts_;
   const std::shared_ptr<SharedArena> memory_;
   // The listener for held contributions. If null, a clock in sync mode needs the contributions of

@@ -17,19 +17,21 @@ constexpr Duration kAskAgainAfter = std::chrono::milliseconds(20);
 
 absl::Status Shard::AdmitBeyondBudget(const v1::ExchangeHeader& header) {
   if (!check_.names(header) || contributions_ != nullptr) return absl::OkStatus();
-  const uint32_t oldest = sync_ ? admission_.Oldest() : 0;
-  if (sync_ && IndexOf(header.block()) == oldest) return absl::OkStatus();
+  const uint32_t oldest = scale_.sync() ? admission_.Oldest() : 0;
+  if (scale_.sync() && IndexOf(header.block()) == oldest) return absl::OkStatus();
   const Slot& slot = SlotOf(header.block());
   {
     MutexLock lock(slot.mutex);
-    const bool at_once = !sync_ && slot.core.idle();
+    const bool at_once = !scale_.sync() && slot.core.idle();
     if (at_once || slot.core.has(header.rank(), header.clock())) return absl::OkStatus();
   }
   return WithRetryHint(
       absl::ResourceExhaustedError(absl::StrCat(
           "worker ", header.rank(), ", block ", header.block(), ", clock ", header.clock(),
           ": the server's memory for waiting contributions is full (limits.held_bytes)",
-          sync_ ? absl::StrCat("; block ", slots_[oldest]->block, " must be completed first") : "",
+          scale_.sync()
+              ? absl::StrCat("; block ", slots_[oldest]->block, " must be completed first")
+              : "",
           "; send the request again")),
       kAskAgainAfter);
 }

@@ -86,7 +86,8 @@ void Shard::Replicate(Slot& slot) {
     if (!due) return;
     replica = slot.replica;
     held = {slot.block, ValuesOf(slot), slot.core.progress()};
-    if (sync_ && slot.gate.NeedsPrevious(held.progress.version)) held.previous = PreviousOf(slot);
+    if (scale_.sync() && slot.gate.NeedsPrevious(held.progress.version))
+      held.previous = PreviousOf(slot);
   }
   std::vector<uint64_t> clocks = held.progress.clocks;
   replica->Send(std::move(held), [self = shared_from_this(), &slot, sink = replica.get(),

@@ -24,11 +24,11 @@ absl::Status Shard::CheckSet(uint64_t clock, const std::vector<uint32_t>& ranks)
   const bool rising =
       std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<uint32_t>()) == ranks.end();
   if (slots_.empty()) return absl::OkStatus();
-  if (!contributions_ || ranks.empty() || ranks.back() >= workers_ || !rising) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the contributors of clock ", clock, " must be ranks from 0 to ", workers_ - 1,
-                     " in rising order, and the job must allow clocks without some workers "
-                     "(consistency.backup_workers, workers.on_worker_loss)"));
+  if (!contributions_ || ranks.empty() || ranks.back() >= scale_.workers() || !rising) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the contributors of clock ", clock, " must be ranks from 0 to ", scale_.workers() - 1,
+        " in rising order, and the job must allow clocks without some workers "
+        "(consistency.backup_workers, workers.on_worker_loss)"));
   }
   const Slot& first = *slots_.front();
   MutexLock lock(first.mutex);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/update/combine.h"
 #include "server/shard/shard.h"
 
 namespace leeway {
@@ -20,58 +19,15 @@ bool Shard::Awaits(const Slot& slot) const {
                      [](const auto& reader) { return reader.second.wants_values; });
 }
 
-UpdateStep Shard::StepOf(const Slot& slot, const Update& update) const {
-  const BlockProgress& progress = slot.core.progress();
-  UpdateStep step;
-  step.number = progress.updates + 1;
-  if (!schedule_.has_value()) return step;
-  const uint64_t clock = ends_by_sum_ ? progress.version / workers_ : update.clock;
-  const uint32_t members = sync_ ? 1 : std::max<uint32_t>(slot.core.live(), 1);
-  step.learning_rate =
-      sync_ ? schedule_->LearningRate(clock) : schedule_->ShareOfRate(clock, members);
-  step.share = 1.0 / members;
-  return step;
-}
-
-// In sync mode the aggregate is the mean over all examples of its contributions, or over the
-// workers that have any examples. Outside of sync a contribution is applied alone. The weight of
-// such a contribution is its number of examples divided by the ordinary number, or 1 if all
-// contributions have equal weights. So W workers train W times as much as one worker. Averaged
-// elements are a mean over all W workers, so each contribution moves them by a share of 1/W.
-ContributionWeights Shard::Weights(const std::vector<Contribution>& contributions) const {
-  absl::InlinedVector<uint64_t, 8> sizes;
-  absl::InlinedVector<double, 8> batches;
-  for (const Contribution& contribution : contributions) {
-    if (!contribution.has_values()) continue;
-    sizes.push_back(equal_weights_ ? contribution.examples > 0 : contribution.examples);
-    batches.push_back(BatchesOf(contribution));
-  }
-  const std::vector<float> shares = sync_ ? MeanCoefficients(sizes) : std::vector<float>();
-  ContributionWeights weights;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    ContributionWeight& weight = weights.emplace_back();
-    const double alone = static_cast<double>(sizes[i]) / (equal_weights_ ? 1.0 : nominal_examples_);
-    weight.trained = sync_ ? shares[i] : static_cast<float>(alone);
-    weight.averaged = sync_ ? shares[i] : std::min(alone, 1.0) / workers_;
-    weight.batches = batches[i];
-  }
-  return weights;
-}
-
-double Shard::BatchesOf(const Contribution& contribution) const {
-  return combines_ ? batches_.OfSum(contribution.clock, contribution.examples)
-                   : batches_.Of(contribution.examples);
-}
-
 Shard::Outbox Shard::Run(Slot& slot, Running running) {
   const auto rates = check_.CommonRates(slot.block, running.contributions);
   if (!rates.ok()) return RejectAll(slot, std::move(running), rates.status());
-  const ContributionWeights weights = Weights(running.contributions);
+  const ContributionWeights weights = scale_.WeightsOf(running.contributions);
   // No value changes if no contribution has examples and values. Each one may be part of another
   // one, or skip the block.
-  const bool skip =
-      !elastic_ && std::all_of(weights.begin(), weights.end(),
-                               [](const ContributionWeight& w) { return w.trained == 0.0f; });
+  const bool skip = !scale_.elastic() &&
+                    std::all_of(weights.begin(), weights.end(),
+                                [](const ContributionWeight& w) { return w.trained == 0.0f; });
   // This needs no lock, because only the running update writes the block's values.
   BlockWrite write;
   bool finite = true;
@@ -93,7 +49,7 @@ Shard::Outbox Shard::Run(Slot& slot, Running running) {
   updates_applied_.fetch_add(1, std::memory_order_relaxed);
   MutexLock lock(slot.mutex);
   skip ? store_.Skip(slot.block) : store_.Commit(slot.block, std::move(write));
-  if (sync_) slot.previously_sent = std::move(slot.sent);
+  if (scale_.sync()) slot.previously_sent = std::move(slot.sent);
   slot.sent = std::move(sent);
   Outbox outbox = Act(slot, slot.core.OnApplied());
   admission_.OnVersion(IndexOf(slot.block), slot.core.progress().version);

@@ -27,10 +27,10 @@ Limit = collections.namedtuple("Limit", "methods fields")
 LIMITS = {"server/coordinator": Limit(methods=25, fields=12)}
 LIMITS |= dict.fromkeys(["run", "server", "client", "exchange", "peer", "library", "worker/training", "worker/model"], Limit(methods=25, fields=14))
 LARGER = {
-    "ServerNode": Limit(0, 25), "ServerProcess": Limit(0, 20),
-    "Shard": Limit(0, 21), "StreamSession": Limit(0, 33), "HostGroup": Limit(0, 18), "ParameterClient": Limit(30, 0),
+    "RunHistory": Limit(0, 16), "RunSummary": Limit(0, 34),
+    "HostGroup": Limit(0, 18), "ParameterClient": Limit(30, 0),
     "Participant": Limit(32, 15), "StreamLane": Limit(0, 18),
-    "Workspace": Limit(0, 15), "ReplicaLink::Stream": Limit(0, 19), "StreamLane::Stream": Limit(0, 15),
+    "Workspace": Limit(0, 15), "StreamLane::Stream": Limit(0, 15),
 }
 # ctags would mistake a field with an annotation for a function.
 ANNOTATIONS = [f"-D{name}(x)=" for name in ("GUARDED_BY", "EXCLUDES", "REQUIRES", "ACQUIRE", "RELEASE")]

@@ -98,8 +98,7 @@ struct Rig {
   }
   grpc::Status Push(size_t bytes, const SecuritySettings& caller) const {
     const TransportSecurity security(caller);
-    const auto channel =
-        MakeChannel(absl::StrCat("127.0.0.1:", port->port()), Callee::kServer, security);
+    const auto channel = MakeChannel(absl::StrCat("127.0.0.1:", port->port()), security);
     const auto stub = v1::ParameterServer::NewStub(channel);
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));

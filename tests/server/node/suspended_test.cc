@@ -9,7 +9,7 @@
 #include "common/mutex.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/grpc_status.h"
-#include "server/node/server_node.h"
+#include "server/node/server_membership.h"
 #include "tests/catch.h"
 
 namespace leeway::suspended {
@@ -76,17 +76,18 @@ class Coordinator final : public v1::Coordinator::Service {
 };
 
 struct Rig {
-  Rig() : coordinator(boot), node([this] { return boot.now(); }) {}
   absl::Status Join() {
-    return node.Join({.index = 1, .coordinator = coordinator.address(), .advertised = "a:1"},
-                     std::chrono::steady_clock::now() + std::chrono::seconds(60));
+    return member.Join({.index = 1, .coordinator = coordinator.address(), .advertised = "a:1"},
+                       ProcessSecurity(),
+                       std::chrono::steady_clock::now() + std::chrono::seconds(60));
   }
   // Whether the lease is valid, as far as the server knows.
-  bool Serves() { return node.parameter_service().table().leased(); }
+  bool Serves() { return service.table().leased(); }
 
   Boot boot;
-  Coordinator coordinator;
-  ServerNode node;
+  Coordinator coordinator{boot};
+  ParameterService service{[this] { return boot.now(); }};
+  ServerMembership member{[this] { return boot.now(); }, service};
 };
 
 TEST_CASE("a lease that the host has slept through is over") {
@@ -98,7 +99,7 @@ TEST_CASE("a lease that the host has slept through is over") {
   rig.boot.Suspend(0.1 * kLease);
   CHECK_FALSE(rig.Serves());
   v1::ExchangeHeader header;
-  const auto found = rig.node.parameter_service().table().Find(header);
+  const auto found = rig.service.table().Find(header);
   CHECK(absl::IsUnavailable(found.status()));
   CHECK(absl::StrContains(found.status().message(), "lease"));
 }
@@ -113,7 +114,7 @@ TEST_CASE("a lease counts from before it was asked for, though the host slept me
 TEST_CASE("heartbeats renew the lease, unless the host slept through one") {
   Rig rig;
   REQUIRE(rig.Join().ok());
-  std::thread beats([&] { rig.node.WaitUntilOver(); });
+  std::thread beats([&] { rig.member.WaitUntilOver(); });
   rig.boot.Suspend(kLease);
   // The second heartbeat was sent after the suspension.
   rig.coordinator.AwaitHeartbeats(3);

@@ -1,4 +1,5 @@
-// A job of two real servers in this process, whose two workers are the test.
+// A job of two real servers in this process, whose two workers are the test. Server 0 is a whole
+// process, and server 1 a node inside of the test's.
 #pragma once
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include "config/job.h"
 #include "leeway/v1/coordinator.grpc.pb.h"
 #include "leeway/v1/parameter_server.grpc.pb.h"
+#include "server/node/server_node.h"
 #include "server/node/server_process.h"
 #include "tests/catch.h"
 #include "tests/temp_folder.h"
@@ -75,27 +77,32 @@ absl::StatusOr<Reply> Call(Stub& stub, Method method, const Request& request) {
 
 class Job {
  public:
-  explicit Job(std::vector<std::string> sets = {}) : job_(SmallJob(std::move(sets))) {
-    for (uint32_t index = 0; index < kServers; ++index) {
-      ServerOptions options;
-      options.index = index;
-      options.listen = "127.0.0.1:0";
-      options.job = job_;
-      options.run_dir = folder_.path();
-      if (index > 0) options.coordinator = servers_[0]->address();
-      auto server = ServerProcess::Start(options);
-      REQUIRE(server.ok());
-      servers_.push_back(std::move(*server));
-      threads_.emplace_back([server = servers_.back().get()] { server->Run(); });
-    }
-    coordinator = v1::Coordinator::NewStub(MakeChannel(servers_[0]->address()));
+  explicit Job(std::vector<std::string> sets = {},
+               const TransportSecurity& security = ProcessSecurity())
+      : job_(SmallJob(std::move(sets))), security_(security) {
+    ServerOptions first;
+    first.security = &security_;
+    first.job = job_;
+    first.run_dir = folder_.path();
+    auto process = ServerProcess::Start(first);
+    REQUIRE(process.ok());
+    process_ = std::move(*process);
+    threads_.emplace_back([this] { process_->Run(); });
+    auto second =
+        ServerNode::Start({.index = 1, .coordinator = process_->address(), .security = &security_});
+    REQUIRE(second.ok());
+    node_ = std::move(*second);
+    threads_.emplace_back([this] {
+      if (node_->Join().ok()) node_outcome_ = node_->WaitUntilOver();
+    });
+    coordinator = v1::Coordinator::NewStub(MakeChannel(process_->address(), security_));
     // Both ranks are asked for before either is answered.
     std::thread other([this] { Register(1); });
     Register(0);
     other.join();
     for (const std::string& address : lives[0].servers()) {
-      control.push_back(v1::ShardControl::NewStub(MakeChannel(address)));
-      data.push_back(v1::ParameterServer::NewStub(MakeChannel(address)));
+      control.push_back(v1::ShardControl::NewStub(MakeChannel(address, security_)));
+      data.push_back(v1::ParameterServer::NewStub(MakeChannel(address, security_)));
     }
     for (uint32_t block = 0; block < blocks(); ++block) {
       CHECK(Push(&v1::ParameterServer::Stub::Initialize, 0, block, 0).ok());
@@ -181,6 +188,17 @@ class Job {
     return Call<v1::AttachReply>(stub, &v1::ParameterServer::Stub::Attach, request);
   }
 
+  // Drains server 1, waits for its end, and destroys it. Its blocks are then at server 0.
+  std::optional<ServerNode::Outcome> Drain() {
+    const bool drained = node_->Drain(std::chrono::seconds(60), NodeOptions().pause);
+    threads_[1].join();
+    threads_.pop_back();
+    node_.reset();
+    data[1] = v1::ParameterServer::NewStub(MakeChannel(process_->address(), security_));
+    return drained ? node_outcome_ : std::nullopt;
+  }
+  std::string node_address() const { return node_->address(); }
+
   // Both workers make one clock, on every block.
   bool Exchanges() {
     std::vector<std::thread> calls;
@@ -252,8 +270,12 @@ class Job {
   }
 
   const v1::TrainingJob job_;
+  const TransportSecurity& security_;
   TempFolder folder_;
-  std::vector<std::unique_ptr<ServerProcess>> servers_;
+  std::unique_ptr<ServerProcess> process_;
+  std::unique_ptr<ServerNode> node_;
+  // Set by the node's thread when the node has ended.
+  std::optional<ServerNode::Outcome> node_outcome_;
   std::vector<std::thread> threads_;
   uint64_t clock_ = 0;
 };

@@ -16,13 +16,14 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 Time At(int seconds) { return Time(std::chrono::seconds(seconds)); }
 
 struct Rig {
+  Rig() { answers.SetRank(3); }
   // Adds a reply with a payload of this number of bytes. Returns false if it is refused.
   bool Add(uint64_t bytes, uint64_t limit) {
     auto memory = std::make_shared<std::string>(bytes, '\0');
     v1::StreamReply& reply = *answers.OpenFrame().add_replies();
     reply.set_id(++ids);
     const std::span<const uint8_t> span(reinterpret_cast<const uint8_t*>(memory->data()), bytes);
-    const bool added = answers.AddPayload({span, memory}, limit, 3, reply);
+    const bool added = answers.AddPayload({span, memory}, limit, reply);
     last = reply;
     return added;
   }
@@ -93,9 +94,9 @@ TEST_CASE("a large frame on a slow link is no frame that stands still") {
   for (int i = 0; i < 3; ++i) CHECK(rig.Add(64 * kMiB, kMiB));
   rig.answers.BeginWrite(At(0));
   // Over 10 Mbit/s it takes 54 s, and over half of that 107 s.
-  CHECK(rig.answers.TakeBack(At(132), kMiB, 3) == 0);
+  CHECK(rig.answers.TakeBack(At(132), kMiB) == 0);
   CHECK(rig.Add(1000, kMiB));
-  CHECK(rig.answers.TakeBack(At(133), kMiB, 3) == 3);
+  CHECK(rig.answers.TakeBack(At(133), kMiB) == 3);
   CHECK(rig.last.code() == 0);
   CHECK_FALSE(rig.Add(1000, kMiB));
   CHECK(rig.last.code() == kExhausted);
@@ -115,10 +116,10 @@ TEST_CASE("a small frame stands still after seconds, what the bound leaves room 
   CHECK_FALSE(rig.answers.beyond(kMiB));
   CHECK(rig.Add(256 << 10, kMiB));
   CHECK(rig.answers.beyond(kMiB));
-  CHECK(rig.answers.TakeBack(At(5), kMiB, 3) == 0);
-  CHECK(rig.answers.TakeBack(At(6), kMiB, 3) == 1);
+  CHECK(rig.answers.TakeBack(At(5), kMiB) == 0);
+  CHECK(rig.answers.TakeBack(At(6), kMiB) == 1);
   CHECK_FALSE(rig.answers.beyond(kMiB));
-  CHECK(rig.answers.TakeBack(At(7), kMiB, 3) == 0);
+  CHECK(rig.answers.TakeBack(At(7), kMiB) == 0);
 }
 
 TEST_CASE("versions that are not released are bounded, and the stream is read on") {
