@@ -87,8 +87,6 @@ class Exchange : public ClockExchange {
   // block was sent before. A gradient exchange does not wait for answers. An exchange of weights
   // waits for them before the next step.
   virtual absl::StatusOr<bool> End(uint64_t examples, Time deadline) = 0;
-  // Waits until nothing is in progress.
-  virtual absl::StatusOr<bool> SettleUntil(Time deadline) = 0;
   // Reads the weights with which the next clock begins again. Call it between two clocks. After
   // false, make the same call again, with the same memory. Returns UNIMPLEMENTED if the weights are
   // the worker's own.
@@ -101,7 +99,6 @@ class Exchange : public ClockExchange {
   virtual bool clipped() const { return false; }
   virtual std::string why() const { return ""; }
 
-  absl::Status Settle() override { return SettleUntil(Time::max()).status(); }
   bool Abandon() override {
     context_.carrier.Abandon();
     return true;

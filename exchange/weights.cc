@@ -55,8 +55,6 @@ class WeightExchange : public Exchange {
     return true;
   }
 
-  absl::StatusOr<bool> SettleUntil(Time) override { return true; }
-
   absl::Status ReadLatest() override {
     RETURN_IF_ERROR(carrier().ReadLatest(answer_.span()));
     std::copy_n(answer_.data(), answer_.size(), context().weights.data());

@@ -29,7 +29,7 @@ LIMITS |= dict.fromkeys(["run", "server", "client", "exchange", "library", "work
 LARGER = {
     "RunHistory": Limit(0, 16), "RunSummary": Limit(0, 34), "ServerNode": Limit(0, 25), "ServerProcess": Limit(0, 20),
     "Shard": Limit(0, 21), "StreamSession": Limit(0, 33), "HostGroup": Limit(0, 18), "ParameterClient": Limit(30, 0),
-    "Participant": Limit(32, 15), "StreamLane": Limit(0, 18),
+    "StreamLane": Limit(0, 18),
     "Workspace": Limit(0, 15), "ReplicaLink::Stream": Limit(0, 19), "StreamLane::Stream": Limit(0, 15),
 }
 # ctags would mistake a field with an annotation for a function.

@@ -11,7 +11,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/participant/clock_exchange.h"
-#include "client/participant/clock_span.h"
 #include "exchange/carriers/carrier.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
