@@ -139,5 +139,8 @@ class Exchange : public ClockExchange {
 
 // Returns UNIMPLEMENTED for an exchange that only Leeway's own workers know.
 absl::StatusOr<std::unique_ptr<Exchange>> MakeExchange(const ExchangeContext& context);
+// The kinds, for make.cc: mean gradients, and weights that the worker trains by itself.
+std::unique_ptr<Exchange> MakeGradientExchange(const ExchangeContext& context);
+std::unique_ptr<Exchange> MakeWeightExchange(const ExchangeContext& context);
 
 }  // namespace leeway

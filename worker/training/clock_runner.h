@@ -100,5 +100,9 @@ class ClockRunner {
 };
 
 absl::StatusOr<std::unique_ptr<ClockRunner>> MakeClockRunner(const RunnerContext& context);
+// The kinds, for make.cc. Weights are exchanged at the end of a clock, or spread over the clock.
+absl::StatusOr<std::unique_ptr<ClockRunner>> MakeGradientRunner(const RunnerContext& context);
+absl::StatusOr<std::unique_ptr<ClockRunner>> MakeWeightRunner(const RunnerContext& context);
+absl::StatusOr<std::unique_ptr<ClockRunner>> MakeSpreadRunner(const RunnerContext& context);
 
 }  // namespace leeway
