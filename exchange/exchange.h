@@ -104,7 +104,7 @@ class Exchange : public ClockExchange {
     return true;
   }
   void Drop(uint64_t clock) override {
-    if (context_.carrier.keeps_residual()) context_.carrier.UndoResidual(clock);
+    if (context_.carrier.keeps_residual()) context_.carrier.encoder()->Undo(clock);
   }
 
   // Keep sets the program's part of the state that is saved next. TakeLoaded returns, once, the
