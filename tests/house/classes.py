@@ -28,7 +28,7 @@ LIMITS = {"server/coordinator": Limit(methods=25, fields=12)}
 LIMITS |= dict.fromkeys(["run", "server", "client", "exchange", "library", "worker/training", "worker/model"], Limit(methods=25, fields=14))
 LARGER = {
     "RunHistory": Limit(0, 16), "RunSummary": Limit(0, 34), "ServerNode": Limit(0, 25), "ServerProcess": Limit(0, 20),
-    "Shard": Limit(0, 21), "StreamSession": Limit(0, 33), "HostGroup": Limit(0, 18), "StreamLane": Limit(0, 18),
+    "Shard": Limit(0, 21), "StreamSession": Limit(0, 33), "StreamLane": Limit(0, 18),
     "Workspace": Limit(0, 15), "ReplicaLink::Stream": Limit(0, 19), "StreamLane::Stream": Limit(0, 15),
 }
 # ctags would mistake a field with an annotation for a function.
