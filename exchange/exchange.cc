@@ -30,7 +30,7 @@ absl::StatusOr<std::string> Exchange::SaveState() const {
     std::copy(context_.weights.begin(), context_.weights.end(), state.vectors[0].data());
   }
   if (state.names.residual) {
-    RETURN_IF_ERROR(carrier().ReadResidual(state_clock_, state.vectors.back().span()));
+    RETURN_IF_ERROR(carrier().encoder()->Read(state_clock_, state.vectors.back().span()));
   }
   if (context_.program) state.program = kept_;
   return SerializeState(state);
@@ -45,7 +45,7 @@ absl::Status Exchange::LoadState(const std::string& bytes) {
     std::copy_n(state.vectors[0].data(), context_.weights.size(), context_.weights.data());
   }
   if (state.names.residual) {
-    RETURN_IF_ERROR(carrier().SetResidual(state.vectors.back().span()));
+    RETURN_IF_ERROR(carrier().encoder()->Set(state.vectors.back().span()));
   }
   loaded_ = std::move(state.program);
   return absl::OkStatus();

@@ -88,8 +88,6 @@ class Exchange : public ClockExchange {
   // block was sent before. A gradient exchange does not wait for answers. An exchange of weights
   // waits for them before the next step.
   virtual absl::StatusOr<bool> End(uint64_t examples, Time deadline) = 0;
-  // Waits until nothing is in progress.
-  virtual absl::StatusOr<bool> SettleUntil(Time deadline) = 0;
   // Reads the weights with which the next clock begins again. Call it between two clocks. After
   // false, make the same call again, with the same memory. Returns UNIMPLEMENTED if the weights are
   // the worker's own.
@@ -104,13 +102,12 @@ class Exchange : public ClockExchange {
   virtual bool clipped() const { return false; }
   virtual std::string why() const { return ""; }
 
-  absl::Status Settle() override { return SettleUntil(Time::max()).status(); }
   bool Abandon() override {
     context_.carrier.Abandon();
     return true;
   }
   void Drop(uint64_t clock) override {
-    if (context_.carrier.keeps_residual()) context_.carrier.UndoResidual(clock);
+    if (context_.carrier.keeps_residual()) context_.carrier.encoder()->Undo(clock);
   }
 
   // Keep sets the program's part of the state that is saved next. TakeLoaded returns, once, the
@@ -145,5 +142,8 @@ class Exchange : public ClockExchange {
 
 // Returns UNIMPLEMENTED for an exchange that only Leeway's own workers know.
 absl::StatusOr<std::unique_ptr<Exchange>> MakeExchange(const ExchangeContext& context);
+// The kinds, for make.cc: mean gradients, and weights that the worker trains by itself.
+std::unique_ptr<Exchange> MakeGradientExchange(const ExchangeContext& context);
+std::unique_ptr<Exchange> MakeWeightExchange(const ExchangeContext& context);
 
 }  // namespace leeway

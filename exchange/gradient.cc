@@ -33,7 +33,7 @@
 #include "common/buffer.h"
 #include "common/interval_set.h"
 #include "common/status.h"
-#include "exchange/exchanges.h"
+#include "exchange/exchange.h"
 #include "exchange/final_blocks.h"
 #include "exchange/finite.h"
 #include "exchange/gradient_guard.h"

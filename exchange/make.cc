@@ -1,7 +1,6 @@
 #include <memory>
 
 #include "exchange/exchange.h"
-#include "exchange/exchanges.h"
 
 namespace leeway {
 

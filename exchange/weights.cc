@@ -1,13 +1,15 @@
-// Exchanges the weights that another program's steps have trained: delta and elastic exchanges
-// (worker/training/delta.cc and elastic.cc do the same for Leeway's own steps).
+// Exchanges the weights that another program's steps have trained: delta and elastic exchanges.
+// worker/training/weights.cc does so for Leeway's own steps, whose weights lie on a device. The
+// formulas are the same.
 
 #include <algorithm>
 
 #include "common/buffer.h"
 #include "common/status.h"
-#include "exchange/exchanges.h"
+#include "exchange/exchange.h"
 #include "exchange/finite.h"
 #include "exchange/running_values.h"
+#include "exchange/weight_formulas.h"
 
 namespace leeway {
 namespace {
@@ -55,8 +57,6 @@ class WeightExchange : public Exchange {
     return true;
   }
 
-  absl::StatusOr<bool> SettleUntil(Time) override { return true; }
-
   absl::Status ReadLatest() override {
     RETURN_IF_ERROR(carrier().ReadLatest(answer_.span()));
     std::copy_n(answer_.data(), answer_.size(), context().weights.data());
@@ -84,11 +84,8 @@ class WeightExchange : public Exchange {
       std::copy(local.begin(), local.end(), contribution_.data());
       return;
     }
-    const uint64_t trained = context().schema.trained();
-    const float* start = answer_.data();
-    float* change = contribution_.data();
-    for (uint64_t i = 0; i < trained; ++i) change[i] = start[i] - local[i];
-    std::copy(local.begin() + static_cast<std::ptrdiff_t>(trained), local.end(), change + trained);
+    MakeDelta(HostVectors(), {0, local.size()}, context().schema.trained(), answer_.data(),
+              local.data(), contribution_.data());
     running_.MakeMeans({0, local.size()}, examples, answer_.span(), contribution_.span());
   }
 
@@ -99,9 +96,8 @@ class WeightExchange : public Exchange {
       std::copy_n(answer_.data(), answer_.size(), local);
       return;
     }
-    const auto alpha = static_cast<float>(exchange_.elastic().alpha());
-    const float* centre = answer_.data();
-    for (uint64_t i = 0; i < answer_.size(); ++i) local[i] -= alpha * (local[i] - centre[i]);
+    MoveToCentre(HostVectors(), {0, answer_.size()},
+                 static_cast<float>(exchange_.elastic().alpha()), local, answer_.data(), local);
   }
 
   const v1::Exchange& exchange_;

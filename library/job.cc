@@ -1,20 +1,18 @@
 #include "library/job.h"
 
-#include <algorithm>
-#include <chrono>
 #include <functional>
 #include <utility>
 
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
+#include "client/participant/slow_call.h"
 #include "common/buffer.h"
 #include "common/counted.h"
 #include "common/status.h"
 #include "library/job_messages.h"
 #include "library/registrar.h"
 #include "library/schema.h"
-#include "library/slow_call.h"
 
 namespace leeway {
 namespace {
@@ -31,14 +29,11 @@ v1::LeaveReason ReasonOf(Job::Reason reason) {
   return v1::LEAVE_FAILED;
 }
 
-// Returns true if the worker must go on at another clock, because the others went on without it or
-// the job has gone back.
+// Returns true if the worker must register again, because the others went on without it or the job
+// has gone back.
 bool IsMoved(const absl::Status& status) {
   return absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status);
 }
-
-// How often a worker that waits for a batch checks whether it must stop.
-constexpr Duration kStopCheckEvery = std::chrono::milliseconds(200);
 
 // While slow_ is pending, its background thread uses the registration (life_). At other times only
 // the program's thread uses it.
@@ -58,7 +53,7 @@ class JoinedJob final : public Job {
   std::span<float> contribution() override {
     return phase_ == Phase::kRunning ? life_->exchange->contribution() : std::span<float>();
   }
-  uint64_t clock() const override { return takes_part() ? life_->participant->clock() : 0; }
+  uint64_t clock() const override { return takes_part() ? life_->loop->clock() : 0; }
   std::string Waiting() const override { return registrar_->Waiting(); }
 
   absl::StatusOr<bool> Joined(Time deadline) override { return AwaitSlow(deadline); }
@@ -68,17 +63,17 @@ class JoinedJob final : public Job {
     while (true) {
       ASSIGN_OR_RETURN(const bool ready, AwaitSlow(deadline));
       if (!ready) return Next::kNotYet;
-      absl::StatusOr<std::optional<Next>> next;
-      if (detour_.ok()) {
-        next = TryBegin(deadline);
-      } else {
-        next = Recover();
+      if (!takes_part()) return Next::kFinished;
+      ClockLoop& loop = *life_->loop;
+      if (keeps_state_) loop.KeepState();
+      const auto next = loop.Begin(deadline);
+      if (IsMoved(next.status())) {
+        spdlog::warn("{}", std::string(next.status().message()));
+        Connect();
+        continue;
       }
-      if (!next.ok()) {
-        RETURN_IF_ERROR(TakeDetour(next.status()));
-      } else if (next->has_value()) {
-        return **next;
-      }
+      RETURN_IF_ERROR(next.status());
+      if (*next != ClockLoop::Next::kMoved) return Started(*next);
     }
   }
 
@@ -98,7 +93,7 @@ class JoinedJob final : public Job {
           "from the seed, the clock and its rank");
     }
     asked_for_batch_ = true;
-    return InClock([&] { return leases->Next(life_->participant->clock(), deadline, batch); });
+    return InClock([&] { return leases->Next(life_->loop->clock(), deadline, batch); });
   }
 
   std::vector<uint64_t> UpcomingBatches(size_t most) const override {
@@ -136,17 +131,14 @@ class JoinedJob final : public Job {
     ASSIGN_OR_RETURN(const bool ended,
                      InClock([&] { return life_->exchange->End(measures.examples, deadline); }));
     if (!ended) return false;
-    // If the others completed the clock meanwhile, it counts for nothing.
-    if (detour_.ok()) {
-      const Exchange& exchange = *life_->exchange;
-      if (exchange.left_out()) {
-        spdlog::warn("clock {}: left out of the update (exchange.on_bad_gradient): {}", clock(),
-                     exchange.why());
-      }
-      life_->participant->Advance(MetricsFrom(measures, exchange));
+    const Exchange& exchange = *life_->exchange;
+    if (!life_->loop->broken_off() && exchange.left_out()) {
+      spdlog::warn("clock {}: left out of the update (exchange.on_bad_gradient): {}", clock(),
+                   exchange.why());
     }
+    life_->loop->End(MetricsFrom(measures, exchange));
     phase_ = Phase::kBetween;
-    state_.clear();
+    life_->exchange->Keep("");
     return true;
   }
 
@@ -162,7 +154,7 @@ class JoinedJob final : public Job {
     ASSIGN_OR_RETURN(const bool settled, Settle(deadline));
     if (!settled) return false;
     if (read_.size() == 0) read_ = FloatBuffer(weights_.size());
-    const bool reads = takes_part() && detour_.ok();
+    const bool reads = takes_part() && !life_->loop->broken_off();
     if (reads) {
       ASSIGN_OR_RETURN(const bool read,
                        InClock([&] { return life_->exchange->ReadAgain(read_.span(), deadline); }));
@@ -170,7 +162,7 @@ class JoinedJob final : public Job {
     }
     // If the others went on, Begin will read the weights again, so the caller gets the current ones
     // and sees no difference.
-    weights = reads && detour_.ok() ? read_.span() : weights_.span();
+    weights = reads && !life_->loop->broken_off() ? read_.span() : weights_.span();
     return true;
   }
 
@@ -179,8 +171,8 @@ class JoinedJob final : public Job {
     if (!takes_part()) return absl::OkStatus();
     if (info_.rank != 0) return absl::InvalidArgumentError("only rank 0 reports evaluations");
     v1::EvaluationMetrics metrics;
-    metrics.set_clock(life_->participant->clock());
-    metrics.set_epoch(life_->participant->Epoch());
+    metrics.set_clock(life_->loop->clock());
+    metrics.set_epoch(life_->loop->Epoch());
     metrics.set_test_loss(evaluation.loss);
     if (evaluation.accuracy) metrics.set_test_accuracy(*evaluation.accuracy);
     metrics.set_examples(evaluation.examples);
@@ -191,14 +183,12 @@ class JoinedJob final : public Job {
 
   absl::StatusOr<bool> StateWanted() override {
     RETURN_IF_ERROR(Expect(Phase::kBetween, "StateWanted"));
-    if (!takes_part() || !detour_.ok() || !life_->participant->keeps_state()) return false;
-    const Participant& participant = *life_->participant;
-    return CutIsDue() || participant.MadeAll() || !participant.IsOpen();
+    return takes_part() && life_->loop->IsStateDue();
   }
 
   absl::Status SaveState(std::string bytes) override {
     RETURN_IF_ERROR(Expect(Phase::kBetween, "SaveState"));
-    state_ = std::move(bytes);
+    if (takes_part()) life_->exchange->Keep(std::move(bytes));
     keeps_state_ = true;
     return absl::OkStatus();
   }
@@ -233,7 +223,7 @@ class JoinedJob final : public Job {
   enum class Phase { kJoining, kBetween, kRunning, kLeaving, kLeft };
 
   // Returns true if the job is not over for this worker.
-  bool takes_part() const { return life_ != nullptr && life_->participant != nullptr; }
+  bool takes_part() const { return life_ != nullptr && life_->loop != nullptr; }
 
   absl::Status Expect(Phase phase, const char* what) const {
     if (phase_ == phase) return absl::OkStatus();
@@ -260,21 +250,16 @@ class JoinedJob final : public Job {
         "take the batches from leeway_next_batch, or in Python from job.batches");
   }
 
+  // Waits for what goes on in the background: a registration, or what lies between two clocks.
   absl::StatusOr<bool> AwaitSlow(Time deadline) {
-    if (!slow_.pending()) {
-      RETURN_IF_ERROR(failed_);
-      return true;
-    }
+    RETURN_IF_ERROR(failed_);
+    if (!slow_.pending()) return takes_part() ? life_->loop->AwaitBackground(deadline) : true;
     const auto done = slow_.Await(deadline);
-    if (!done.ok()) {
-      if (phase_ != Phase::kJoining) RETURN_IF_ERROR(TakeDetour(done.status()));
-      if (phase_ == Phase::kJoining) return failed_ = done.status();
-      return true;
-    }
-    if (*done && life_ != nullptr) info_ = InfoFrom(life_->reply);
-    if (*done && phase_ == Phase::kJoining) phase_ = Phase::kBetween;
-    if (*done) saved_at_ = clock();
-    return done;
+    if (!done.ok()) return failed_ = done.status();
+    if (!*done) return false;
+    info_ = InfoFrom(life_->reply);
+    if (phase_ == Phase::kJoining) phase_ = Phase::kBetween;
+    return true;
   }
 
   // Starts a new registration in the background.
@@ -291,107 +276,29 @@ class JoinedJob final : public Job {
     });
   }
 
-  // Handles an error of the exchange. If other workers or a stop have ended the clock, notes the
-  // error in detour_ and returns OK; nothing that is computed counts then until the next Begin
-  // recovers. Returns any other error, which is final.
-  absl::Status TakeDetour(const absl::Status& status) {
-    absl::Status why = status;
-    const bool broken_off = absl::IsCancelled(status) && takes_part();
-    // The clock was ended by a stop, or by the coordinator's refusal of this life of the worker.
-    if (broken_off) {
-      const absl::Status refused =
-          life_->participant->UnlessStopped([&] { return status; }).status();
-      if (!refused.ok()) why = refused;
-    }
-    const bool stopped = broken_off && absl::IsCancelled(why);
-    if (!stopped && !IsMoved(why)) return failed_ = why;
-    detour_ = why;
-    return absl::OkStatus();
-  }
-
   absl::StatusOr<bool> InClock(const std::function<absl::StatusOr<bool>()>& work) {
-    if (!detour_.ok()) return true;
+    if (life_->loop->broken_off()) return true;
     auto result = work();
     if (result.ok()) return result;
-    RETURN_IF_ERROR(TakeDetour(result.status()));
+    RETURN_IF_ERROR(life_->loop->BreakOff(result.status()));
     return true;
   }
 
-  // Recovers from detour_. Returns kStopped if a stop has ended the clock. Otherwise returns
-  // nothing, and starts the recovery in slow_: a new registration if the job has gone back to a
-  // checkpoint, or else the way to another clock with the same registration.
-  std::optional<Next> Recover() {
-    const absl::Status why = std::exchange(detour_, absl::OkStatus());
-    if (absl::IsCancelled(why)) {
-      // The clock is taken back so that the program saves its state for the same clock as the other
-      // workers.
-      life_->participant->TakeBackClock();
-      return Next::kStopped;
-    }
-    finished_ = false;
-    if (absl::IsFailedPrecondition(why)) {
-      spdlog::warn("{}", std::string(why.message()));
-      Connect();
-    } else {
-      slow_.Start([this, why] { return life_->participant->Rejoin(why); });
-    }
-    return std::nullopt;
-  }
-
-  // Returns nothing if slow_ must first finish its work in the background.
-  absl::StatusOr<std::optional<Next>> TryBegin(Time deadline) {
-    if (!takes_part() || finished_) return Next::kFinished;
-    Participant& participant = *life_->participant;
-    if (keeps_state_ && !participant.keeps_state()) {
-      slow_.Start([this] { return life_->participant->KeepState(); });
-      return std::nullopt;
-    }
-    const bool asks = CutIsDue() || participant.IsToAskWhereToStop();
-    const bool needs_batch = participant.IsOpen() && !participant.HasBatch();
-    if (asks || needs_batch || participant.MadeAll() || participant.NearlyMadeAll() ||
-        !participant.IsOpen()) {
-      ASSIGN_OR_RETURN(const bool settled, life_->exchange->SettleUntil(deadline));
-      if (!settled) return Next::kNotYet;
-    }
-    if (asks) {
-      slow_.Start([this] { return SaveAndAsk(); });
-      return std::nullopt;
-    }
-    if (needs_batch) {
-      const Time soon = std::min(deadline, std::chrono::steady_clock::now() + kStopCheckEvery);
-      ASSIGN_OR_RETURN(const bool waited, participant.AwaitBatch(soon));
-      if (!waited) return soon < deadline ? std::nullopt : std::optional(Next::kNotYet);
-    }
-    if (participant.MadeAll()) {
-      slow_.Start([this] {
-        finished_ = true;
-        return life_->exchange->ReadLatest();
-      });
-      return std::nullopt;
-    }
-    if (!participant.IsOpen()) return Next::kStopped;
+  Next Started(ClockLoop::Next next) {
+    if (next == ClockLoop::Next::kFinished) return Next::kFinished;
+    if (next == ClockLoop::Next::kStopped) return Next::kStopped;
+    if (next == ClockLoop::Next::kNotYet) return Next::kNotYet;
     asked_for_batch_ = false;
-    life_->exchange->StartClock(participant.clock());
+    life_->exchange->StartClock(clock());
     phase_ = Phase::kRunning;
     return Next::kClock;
   }
 
-  bool CutIsDue() const {
-    return life_->participant->AtCut() && saved_at_ != life_->participant->clock();
-  }
-
-  absl::Status SaveAndAsk() {
-    life_->exchange->Keep(state_);
-    RETURN_IF_ERROR(life_->participant->SaveAtCut());
-    return life_->participant->AskWhereToStop();
-  }
-
   absl::Status SayLeave(Reason reason, const std::string& message) {
     if (takes_part()) {
-      life_->exchange->Keep(state_);
       life_->participant->ReportDone();
-      if (reason != Reason::kFailed) RETURN_IF_ERROR(life_->participant->SaveState());
-      return life_->session.Leave(ReasonOf(reason), life_->participant->completed(), message);
+      if (reason != Reason::kFailed) RETURN_IF_ERROR(life_->loop->SaveState());
+      return life_->session.Leave(ReasonOf(reason), life_->loop->completed(), message);
     }
     // This life has nothing to report: an earlier life has reported everything, or the job is over.
     const bool told = life_ != nullptr && life_->reply.has_left_at();
@@ -406,7 +313,9 @@ class JoinedJob final : public Job {
       return done;
     }
     phase_ = Phase::kBetween;
-    detour_ = IsMoved(done.status()) ? done.status() : absl::OkStatus();
+    if (IsMoved(done.status())) {
+      takes_part() ? life_->loop->BreakOff(done.status()).IgnoreError() : Connect();
+    }
     return done;
   }
 
@@ -417,18 +326,11 @@ class JoinedJob final : public Job {
   std::unique_ptr<Registration> life_;
   JobInfo info_;
   Phase phase_ = Phase::kJoining;
-  // detour_ is the reason why the current clock counts for nothing. failed_ is the reason why the
-  // worker cannot go on.
-  absl::Status detour_, failed_;
+  // Why the worker could not register.
+  absl::Status failed_;
   // Whether the current clock has asked for a batch.
   bool asked_for_batch_ = false;
-  // Whether all clocks are done and weights_ has the final weights.
-  bool finished_ = false;
-  // The clock at which the worker last joined, went back or saved its state. It saves no other
-  // state at that clock.
-  std::optional<uint64_t> saved_at_;
-  // The program's state as it was last loaded or saved, and whether the program saves any state.
-  std::string state_;
+  // Whether the program saves a state.
   bool keeps_state_ = false;
   SlowCall slow_;
 };

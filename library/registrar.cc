@@ -117,33 +117,35 @@ absl::StatusOr<std::unique_ptr<Registration>> Registrar::RegisterOnce() {
 
 absl::Status Registrar::Open(Registration& registration, FloatBuffer& weights) {
   if (weights.size() == 0) weights = FloatBuffer(registration.reply.schema().total());
-  registration.participant = std::make_unique<Participant>(
-      ParticipantContext{.registration = registration.reply, .session = registration.session});
+  registration.participant =
+      std::make_unique<Participant>(registration.reply, registration.session);
   Participant& participant = *registration.participant;
   RETURN_IF_ERROR(participant.Open());
+  registration.loop = std::make_unique<ClockLoop>(participant);
   registration.carrier = MakeServerCarrier(participant.client(), participant.group());
   ASSIGN_OR_RETURN(registration.exchange, MakeExchange({.job = registration.reply.job(),
                                                         .schema = registration.reply.schema(),
                                                         .length = registration.reply.length(),
                                                         .carrier = *registration.carrier,
-                                                        .listener = participant,
+                                                        .listener = *registration.loop,
                                                         .weights = weights.span(),
                                                         .program = true}));
-  participant.Start(*registration.exchange, [this]() -> absl::StatusOr<FloatBuffer> {
-    if (options_.initial.empty()) {
-      return absl::InvalidArgumentError(
-          "the servers have no weights yet, and this worker has no initial weights to send");
-    }
-    FloatBuffer initial(options_.initial.size());
-    std::copy(options_.initial.begin(), options_.initial.end(), initial.data());
-    return initial;
-  });
   {
     MutexLock lock(mutex_);
     newest_ = &participant;
     if (breaker_.broken()) participant.client().Cancel();
   }
-  return participant.UnlessStopped([&] { return participant.Attach(); }).status();
+  return registration.loop->Attach(*registration.exchange, [this] { return InitialWeights(); });
+}
+
+absl::StatusOr<FloatBuffer> Registrar::InitialWeights() const {
+  if (options_.initial.empty()) {
+    return absl::InvalidArgumentError(
+        "the servers have no weights yet, and this worker has no initial weights to send");
+  }
+  FloatBuffer initial(options_.initial.size());
+  std::copy(options_.initial.begin(), options_.initial.end(), initial.data());
+  return initial;
 }
 
 std::string Registrar::Waiting() const {

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/participant/clock_loop.h"
 #include "client/participant/participant.h"
 #include "client/session/call_breaker.h"
 #include "client/session/coordinator_session.h"
@@ -24,8 +25,8 @@
 
 namespace leeway {
 
-// One registration. The participant is destroyed before the exchange, because the participant's
-// client uses the exchange's vectors.
+// One registration. The loop is destroyed first, and the participant before the exchange, because
+// the participant's client uses the exchange's vectors.
 struct Registration {
   Registration(std::shared_ptr<grpc::Channel> channel, CoordinatorSession::Options options)
       : session(std::move(channel), std::move(options)) {}
@@ -35,6 +36,8 @@ struct Registration {
   std::unique_ptr<Carrier> carrier;
   std::unique_ptr<Exchange> exchange;
   std::unique_ptr<Participant> participant;
+  // Null if there is nothing to do, because the job is over or an earlier life has done all.
+  std::unique_ptr<ClockLoop> loop;
 };
 
 class Registrar {
@@ -44,7 +47,7 @@ class Registrar {
 
   // Registers, attaches, and begins the exchange with `weights`, which the first call allocates.
   // Registers again if the job has gone back to a checkpoint meanwhile. If an earlier life has done
-  // all the work, the result has no participant. If the job is over, the result has no job, either.
+  // all the work, the result has no loop. If the job is over, the result has no job, either.
   absl::StatusOr<std::unique_ptr<Registration>> Register(FloatBuffer& weights);
 
   // Any thread may call these. Waiting returns what the newest registration waits for. Cancel
@@ -65,9 +68,10 @@ class Registrar {
   absl::Status FetchJob();
   absl::Status HoldBlocksOf(const v1::TrainingJob& job) EXCLUDES(mutex_);
   absl::StatusOr<std::unique_ptr<Registration>> RegisterOnce();
-  // Returns a registration without a participant, for a job that is over.
+  // Returns a registration without a loop, for a job that is over.
   std::unique_ptr<Registration> JobIsOver(FloatBuffer& weights);
   absl::Status Open(Registration& registration, FloatBuffer& weights);
+  absl::StatusOr<FloatBuffer> InitialWeights() const;
 
   JobOptions options_;
   v1::ModelSchema schema_;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/calls/client_options.h"
 #include "client/calls/parameter_client.h"
+#include "client/participant/slow_call.h"
 #include "client/session/call_breaker.h"
 #include "client/session/coordinator_session.h"
 #include "common/address.h"
@@ -18,7 +19,6 @@
 #include "library/job_messages.h"
 #include "library/process.h"
 #include "library/schema.h"
-#include "library/slow_call.h"
 
 namespace leeway {
 namespace {

@@ -1,6 +1,5 @@
 #include "worker/trainer.h"
 
-#include <chrono>
 #include <string>
 #include <utility>
 
@@ -17,9 +16,6 @@
 
 namespace leeway {
 namespace {
-
-// How often a worker that waits for a batch checks whether it must stop.
-constexpr Duration kAskAfter = std::chrono::milliseconds(200);
 
 uint64_t EvaluateEvery(const v1::TrainingJob& job, const v1::JobLength& length) {
   if (!job.evaluation().has_every()) return 0;
@@ -67,20 +63,12 @@ Trainer::Trainer(const TrainerContext& context)
       job_(context.registration.job()),
       evaluates_(context.registration.rank() == 0 && context.test != nullptr),
       evaluate_every_(EvaluateEvery(job_, context.registration.length())),
-      participant_({.registration = context.registration,
-                    .session = context.session,
-                    .contributions = context.contributions,
-                    .transport = context.transport}) {}
+      participant_(context.registration, context.session, context.contributions,
+                   context.transport) {}
 
-absl::StatusOr<Trainer::End> Trainer::Run() {
+absl::StatusOr<v1::LeaveReason> Trainer::Run() {
   RETURN_IF_ERROR(Open());
-  ASSIGN_OR_RETURN(const bool attached, participant_.UnlessStopped([this] { return Attach(); }));
-  if (!attached) {
-    // Saves the state even if this worker has not attached, because the state is part of the job's
-    // last checkpoint.
-    if (participant_.knows_clock()) RETURN_IF_ERROR(participant_.SaveState());
-    return End{v1::LEAVE_STOPPED, clock()};
-  }
+  RETURN_IF_ERROR(Attach());
   const absl::StatusOr<bool> ran = RunClocks();
   participant_.ReportDone();
   ASSIGN_OR_RETURN(const bool stopped, ran);
@@ -88,18 +76,20 @@ absl::StatusOr<Trainer::End> Trainer::Run() {
     ASSIGN_OR_RETURN(const v1::EvaluationMetrics metrics, Evaluate());
     context_.session.Report(metrics);
   }
-  RETURN_IF_ERROR(participant_.SaveState());
-  return End{stopped ? v1::LEAVE_STOPPED : v1::LEAVE_FINISHED, clock()};
+  RETURN_IF_ERROR(loop_->SaveState());
+  return stopped ? v1::LEAVE_STOPPED : v1::LEAVE_FINISHED;
 }
 
 absl::Status Trainer::Open() {
   RETURN_IF_ERROR(participant_.Open());
+  // In async mode, a worker without data of its own makes no exchanges.
+  const bool idle = registration_.length().total_clocks() > 0 && participant_.leases() == nullptr &&
+                    context_.data.steps_per_epoch() == 0;
+  loop_ = std::make_unique<ClockLoop>(participant_, idle);
   steps_ = std::make_unique<LocalSteps>(job_, registration_.rank(), registration_.length(),
                                         context_.data, participant_.leases(), context_.model,
                                         context_.sleep);
-  RETURN_IF_ERROR(OpenRunner());
-  participant_.Start(runner_->exchange(), [this] { return InitialWeights(); });
-  return absl::OkStatus();
+  return OpenRunner();
 }
 
 absl::Status Trainer::OpenRunner() {
@@ -112,7 +102,7 @@ absl::Status Trainer::OpenRunner() {
        .carrier = *carrier_,
        .backend = context_.model.backend(),
        .steps = *steps_,
-       .listener = participant_,
+       .listener = *loop_,
        .loss_scales = {registration_.loss_scales().begin(), registration_.loss_scales().end()},
        .report_loss_scale = [this](const v1::LossScale& scale) {
          return context_.session.ReportLossScale(scale);
@@ -130,13 +120,13 @@ absl::Status Trainer::OpenRunner() {
 }
 
 absl::Status Trainer::Attach() {
-  RETURN_IF_ERROR(participant_.Attach());
+  RETURN_IF_ERROR(loop_->Attach(runner_->exchange(), [this] { return InitialWeights(); }));
   // The previous life may have ended before the evaluation at this clock, and early_stop counts
   // evaluations. So this life makes the evaluation again.
-  const uint64_t clock = participant_.clock();
+  const uint64_t clock = loop_->clock();
   const bool again = job_.evaluation().has_early_stop() && clock > 0;
   if (evaluate_every_ > 0) evaluated_ = (clock - (again ? 1 : 0)) / evaluate_every_;
-  return again ? EvaluateWhenDue() : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<FloatBuffer> Trainer::InitialWeights() {
@@ -150,65 +140,32 @@ absl::StatusOr<FloatBuffer> Trainer::InitialWeights() {
 }
 
 absl::StatusOr<bool> Trainer::RunClocks() {
-  while (!Over()) {
-    ASSIGN_OR_RETURN(const bool done,
-                     participant_.UnlessStopped([this] { return RunClockOrRejoin(); }));
-    if (!done) return true;
+  while (true) {
+    ASSIGN_OR_RETURN(const ClockLoop::Next next, loop_->Begin(Time::max()));
+    if (next == ClockLoop::Next::kFinished) return false;
+    if (next == ClockLoop::Next::kStopped) return true;
+    const absl::Status status = next == ClockLoop::Next::kClock ? RunClock() : EvaluateWhenDue();
+    if (!status.ok()) RETURN_IF_ERROR(loop_->BreakOff(status));
   }
-  ASSIGN_OR_RETURN(const bool read,
-                   participant_.UnlessStopped([this] { return runner_->exchange().ReadLatest(); }));
-  return !read;
-}
-
-bool Trainer::Over() const {
-  // In async mode, a worker without data of its own makes no exchanges.
-  const bool none = registration_.length().total_clocks() > 0 && participant_.leases() == nullptr &&
-                    context_.data.steps_per_epoch() == 0;
-  return none || participant_.MadeAll();
-}
-
-absl::Status Trainer::RunClockOrRejoin() {
-  const absl::Status status = RunClock();
-  if (!absl::IsAlreadyExists(status)) return status;
-  RETURN_IF_ERROR(participant_.Rejoin(status));
-  return EvaluateWhenDue();
-}
-
-absl::Status Trainer::AwaitBatch() {
-  while (participant_.IsOpen()) {
-    const Time limit = std::chrono::steady_clock::now() + kAskAfter;
-    ASSIGN_OR_RETURN(const bool waited, participant_.AwaitBatch(limit));
-    if (waited) break;
-    RETURN_IF_ERROR(participant_.AskWhereToStop());
-  }
-  return absl::OkStatus();
 }
 
 absl::Status Trainer::RunClock() {
-  RETURN_IF_ERROR(participant_.AskWhereToStop());
-  RETURN_IF_ERROR(AwaitBatch());
-  if (Over()) return absl::OkStatus();
-  // If the next exchange may not begin, its contribution need not be computed.
-  if (!participant_.IsOpen()) {
-    RETURN_IF_ERROR(runner_->exchange().Settle());
-    return participant_.OnBegin(participant_.clock());
-  }
-  const ClockSpan span = participant_.NextSpan();
+  const ClockSpan span = loop_->NextSpan();
   ASSIGN_OR_RETURN(const ClockReport report, runner_->Run(span));
   LogLeftOut(registration_.rank(), span.clock, report);
-  participant_.Advance(MetricsOf(report));
-  if (Over() || participant_.NearlyMadeAll()) RETURN_IF_ERROR(runner_->exchange().Settle());
-  RETURN_IF_ERROR(participant_.SaveAtCut());
+  loop_->End(MetricsOf(report));
+  RETURN_IF_ERROR(loop_->SaveAtCut());
   return EvaluateWhenDue();
 }
 
 absl::Status Trainer::EvaluateWhenDue() {
-  // The last evaluation follows when all exchanges are done, so none is made here.
-  if (evaluate_every_ == 0 || !evaluates_ || Over()) return absl::OkStatus();
+  if (evaluate_every_ == 0 || !evaluates_) return absl::OkStatus();
   // If the clock of an evaluation was skipped, the evaluation is made at the next clock.
-  if (participant_.clock() / evaluate_every_ <= evaluated_) return absl::OkStatus();
+  if (loop_->clock() / evaluate_every_ <= evaluated_) return absl::OkStatus();
   RETURN_IF_ERROR(runner_->exchange().Settle());
-  evaluated_ = participant_.clock() / evaluate_every_;
+  // The last evaluation follows when all exchanges are done, so none is made here.
+  if (loop_->MadeAll()) return absl::OkStatus();
+  evaluated_ = loop_->clock() / evaluate_every_;
   ASSIGN_OR_RETURN(const v1::EvaluationMetrics metrics, Evaluate());
   if (job_.evaluation().has_early_stop()) return context_.session.ReportNow(metrics);
   context_.session.Report(metrics);
@@ -226,9 +183,9 @@ absl::StatusOr<v1::EvaluationMetrics> Trainer::Evaluate() {
   ASSIGN_OR_RETURN(
       v1::EvaluationMetrics metrics,
       leeway::Evaluate(context_.model, *context_.test, LabelLoss(job_.model()), weights));
-  metrics.set_clock(participant_.clock());
-  metrics.set_epoch(participant_.Epoch());
-  spdlog::info("clock {}: test loss {:.6g}{}", participant_.clock(), metrics.test_loss(),
+  metrics.set_clock(loop_->clock());
+  metrics.set_epoch(loop_->Epoch());
+  spdlog::info("clock {}: test loss {:.6g}{}", loop_->clock(), metrics.test_loss(),
                metrics.has_test_accuracy()
                    ? fmt::format(", test accuracy {:.2f} %", 100 * metrics.test_accuracy())
                    : "");

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/calls/contribution_memory.h"
+#include "client/participant/clock_loop.h"
 #include "client/participant/participant.h"
 #include "client/session/coordinator_session.h"
 #include "client/transport/transport.h"
@@ -46,22 +47,17 @@ struct TrainerContext {
 // Runs once, on one thread. Not thread-safe.
 class Trainer {
  public:
-  // How training ended, if it ended without an error, and after how many clocks.
-  struct End {
-    v1::LeaveReason reason = v1::LEAVE_FINISHED;
-    uint64_t clock = 0;
-  };
-
   explicit Trainer(const TrainerContext& context);
 
   // Attaches, and runs clock after clock until the end of the job or a stop. Rank 0 sends the
   // initial weights to the servers if they have none, and evaluates the model. At each cut and at
-  // the end, the worker hands in its state. Run does not leave the job. Returns the errors of the
-  // exchange, the client and the coordinator, and ABORTED if a newer life of the rank exists.
-  absl::StatusOr<End> Run();
+  // the end, the worker hands in its state. Run does not leave the job. Returns why it may leave:
+  // it has finished, or was stopped. Returns the errors of the exchange, the client and the
+  // coordinator, and ABORTED if a newer life of the rank exists.
+  absl::StatusOr<v1::LeaveReason> Run();
 
   // Returns the number of completed exchanges.
-  uint64_t clock() const { return participant_.completed(); }
+  uint64_t clock() const { return loop_ == nullptr ? 0 : loop_->completed(); }
 
  private:
   absl::Status Open();
@@ -69,16 +65,9 @@ class Trainer {
   absl::Status Attach();
   // Returns the weights that this worker sends to the servers if they have none.
   absl::StatusOr<FloatBuffer> InitialWeights();
-  // Runs all clocks, and reads the weights after the last clock. Returns true if the worker was
-  // stopped before the last clock.
+  // Runs all clocks. Returns true if the worker was stopped before the last clock.
   absl::StatusOr<bool> RunClocks();
   absl::Status RunClock();
-  absl::Status RunClockOrRejoin();
-  // Same as the participant's AwaitBatch, but returns when the worker must stop.
-  absl::Status AwaitBatch();
-  // Returns whether the job's exchanges are done. These are this worker's own exchanges, or in
-  // async mode the exchanges of all workers together.
-  bool Over() const;
   absl::Status EvaluateWhenDue();
   absl::StatusOr<v1::EvaluationMetrics> Evaluate();
 
@@ -91,12 +80,13 @@ class Trainer {
   // the last clock.
   const uint64_t evaluate_every_;
 
-  // These four fields are constant after Open(). The participant must be destroyed first, so it is
-  // declared last.
+  // These five fields are constant after Open(). The loop must be destroyed first, and then the
+  // participant, so they are declared last.
   std::unique_ptr<LocalSteps> steps_;
   std::unique_ptr<Carrier> carrier_;
   std::unique_ptr<ClockRunner> runner_;
   Participant participant_;
+  std::unique_ptr<ClockLoop> loop_;
   // The average of the weights, for evaluation.weights: average.
   std::vector<float> average_;
 

@@ -182,9 +182,8 @@ WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerRe
                    .sleep = options.sleep});
   const auto end = trainer.Run();
   if (end.ok()) {
-    const bool stopped = end->reason == v1::LEAVE_STOPPED;
-    return Leave(session, end->reason, end->clock,
-                 stopped ? WorkerExit::kStopped : WorkerExit::kDone);
+    return Leave(session, *end, trainer.clock(),
+                 *end == v1::LEAVE_STOPPED ? WorkerExit::kStopped : WorkerExit::kDone);
   }
   const WorkerExit exit = ExitOf(end.status());
   if (exit == WorkerExit::kPermanent) {

@@ -11,7 +11,11 @@ namespace leeway {
 struct BlockRange {
   uint32_t first = 0;
   uint32_t count = 0;
+  bool operator==(const BlockRange&) const = default;
 };
+
+// All blocks, however many the model has.
+inline constexpr BlockRange kAllBlocks{0, UINT32_MAX};
 
 // Returns the blocks that hold some of the elements.
 inline BlockRange BlocksOf(const BlockLayout& layout, const ElementRange& elements) {

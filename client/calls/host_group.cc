@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/brief_waits.h"
 #include "common/status.h"
 #include "common/update/combine.h"
 #include "common/wire/payload.h"
@@ -18,9 +16,6 @@
 namespace leeway {
 namespace {
 
-// The pause between two calls of Combine. It is short compared with a step, and long compared with
-// one call.
-constexpr Duration kPause = std::chrono::microseconds(200);
 constexpr Duration kMapAgainAfter = std::chrono::milliseconds(100);
 // The memory of a process that has just died cannot be mapped, either, but then the coordinator
 // soon names the process's next life. So if the same memory cannot be mapped for longer than this,
@@ -65,11 +60,9 @@ HostGroup::HostGroup(const Options& options, const BlockLayout& layout, Contribu
       generation_(options.generation),
       averaged_(options.averaged),
       batches_(options.batches),
-      limit_(FromSeconds(options.exchange_seconds)),
-      goes_on_(options.goes_on),
-      now_(options.now),
       layout_(layout),
-      memory_(memory) {
+      memory_(memory),
+      wait_(FromSeconds(options.exchange_seconds), options.goes_on, options.now) {
   for (const v1::HostGroupMember& each : options.members.members()) {
     Member& member = members_.emplace_back();
     member.rank = each.rank();
@@ -79,19 +72,8 @@ HostGroup::HostGroup(const Options& options, const BlockLayout& layout, Contribu
   if (leads()) sum_ = FloatBuffer(std::min(layout.block_elements(), layout.total()));
 }
 
-void HostGroup::TakeOffers(const v1::HostGroup& group) {
-  MutexLock lock(mutex_);
-  offers_ = group;
-  changed_.NotifyAll();
-}
-
 void HostGroup::TakeNewOffers() {
-  std::optional<v1::HostGroup> offers;
-  {
-    MutexLock lock(mutex_);
-    offers.swap(offers_);
-    waiting_.clear();
-  }
+  const std::optional<v1::HostGroup> offers = wait_.End();
   if (!offers.has_value()) return;
   for (const v1::HostGroupMember& each : offers->members()) {
     const auto member = std::find_if(members_.begin(), members_.end(),
@@ -114,7 +96,7 @@ absl::Status HostGroup::Refresh() {
 }
 
 absl::Status HostGroup::Map(Member& member) {
-  const Time now = now_();
+  const Time now = wait_.now();
   if (now < member.again) return absl::OkStatus();
   auto view = ContributionView::Map(member.offer, layout_);
   if (view.ok()) {
@@ -280,34 +262,7 @@ std::string HostGroup::Missing() const {
 }
 
 absl::Status HostGroup::Pause(uint64_t clock, Time began) {
-  const Time now = now_();
-  const std::string missing = Missing();
-  if (now - began >= limit_ && !goes_on_()) {
-    return absl::DeadlineExceededError(absl::StrCat("worker ", rank_, ", clock ", clock,
-                                                    ": given up after ", Seconds(limit_),
-                                                    " s (limits.exchange_seconds): ", missing));
-  }
-  // A wait that has just begun is likely to end soon, so the thread only yields.
-  const bool brief = now - began < BriefWaits::kLook;
-  if (brief) std::this_thread::yield();
-  MutexLock lock(mutex_);
-  waiting_ = missing;
-  if (!cancelled_ && !brief) {
-    changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kPause);
-  }
-  if (cancelled_) return absl::CancelledError(absl::StrCat(missing, ": the wait was cancelled"));
-  return absl::OkStatus();
-}
-
-std::string HostGroup::Waiting() const {
-  MutexLock lock(mutex_);
-  return waiting_;
-}
-
-void HostGroup::Cancel() {
-  MutexLock lock(mutex_);
-  cancelled_ = true;
-  changed_.NotifyAll();
+  return wait_.Pause(absl::StrCat("worker ", rank_, ", clock ", clock), Missing(), began);
 }
 
 }  // namespace leeway

@@ -50,10 +50,10 @@
 #include "absl/status/statusor.h"
 #include "client/calls/block_range.h"
 #include "client/calls/contribution_memory.h"
+#include "client/calls/leader_wait.h"
 #include "common/blocks.h"
 #include "common/buffer.h"
 #include "common/clock.h"
-#include "common/mutex.h"
 #include "common/update/averaging.h"
 #include "common/update/clock_batches.h"
 #include "leeway/v1/coordinator.pb.h"
@@ -89,14 +89,14 @@ class HostGroup {
   // Whether this worker is the leader, which sends the sum.
   bool leads() const { return members_.front().rank == rank_; }
 
-  // ---- for workers that do not lead The vector into which the worker must write its contribution.
+  // ---- for workers that do not lead: the vector into which they must write their contribution.
   FloatBuffer Vector() const { return memory_.Vector(); }
   void Publish(uint64_t clock, uint64_t examples, BlockRange blocks) {
     memory_.Publish(clock, examples, blocks);
   }
   void Withdraw() { memory_.Withdraw(); }
 
-  // ---- for the leader The result of Combine for a block.
+  // ---- for the leader: the result of Combine for a block.
   enum class Outcome {
     // Some worker has not published its contribution yet.
     kMissing,
@@ -125,12 +125,10 @@ class HostGroup {
   // exchange_seconds and `goes_on` returns false. Returns CANCELLED after Cancel().
   absl::Status Pause(uint64_t clock, Time began);
 
-  // Notes the memory that the members' newest lives offer. The next Refresh maps it.
-  void TakeOffers(const v1::HostGroup& group);
-  // Returns which workers the leader waits for. Returns an empty string if it does not wait.
-  std::string Waiting() const;
-  // Ends all waiting, for good.
-  void Cancel();
+  // As in LeaderWait. The next Refresh maps what is offered.
+  void TakeOffers(const v1::HostGroup& group) { wait_.TakeOffers(group); }
+  std::string Waiting() const { return wait_.Waiting(); }
+  void Cancel() { wait_.Cancel(); }
 
  private:
   struct Member {
@@ -175,9 +173,6 @@ class HostGroup {
   const uint64_t generation_;
   const std::vector<AveragedElements> averaged_;
   const ClockBatches batches_;
-  const Duration limit_;
-  const std::function<bool()> goes_on_;
-  const std::function<Time()> now_;
   const BlockLayout& layout_;
   ContributionMemory& memory_;
 
@@ -188,13 +183,7 @@ class HostGroup {
   FloatBuffer sum_;
   // The ranks that had not published some block when the leader last looked.
   std::vector<uint32_t> missing_;
-
-  mutable Mutex mutex_;
-  CondVar changed_;
-  // Offers that Refresh has not taken up yet.
-  std::optional<v1::HostGroup> offers_ GUARDED_BY(mutex_);
-  std::string waiting_ GUARDED_BY(mutex_);
-  bool cancelled_ GUARDED_BY(mutex_) = false;
+  LeaderWait wait_;
 };
 
 }  // namespace leeway

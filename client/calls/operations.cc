@@ -84,7 +84,7 @@ BlocksOperation::BlocksOperation(const SenderIdentity& identity, const BlockLayo
   header_.set_clock(exchange.clock);
   header_.set_examples(exchange.examples);
   header_.set_combined(exchange.combined);
-  if (codecs.keeps_residual()) EncodeContributions();
+  if (codecs.encoder() != nullptr) EncodeContributions();
 }
 
 void BlocksOperation::EncodeContributions() {

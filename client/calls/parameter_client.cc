@@ -6,6 +6,7 @@
 
 #include "client/calls/operations.h"
 #include "client/transport/stream_transport.h"
+#include "common/counted.h"
 #include "common/status.h"
 
 namespace leeway {
@@ -99,7 +100,7 @@ absl::StatusOr<ParameterClient::Attachment> ParameterClient::Attach() {
 
 absl::Status ParameterClient::Initialize(std::span<const float> weights) {
   return Wait(Start({.method = BlockMethod::kInitialize,
-                     .blocks = AllBlocks(),
+                     .blocks = kAllBlocks,
                      .contribution = weights}))
       .status();
 }
@@ -129,7 +130,7 @@ ParameterClient::Ticket ParameterClient::PullLatest(std::span<float> weights, Bl
 
 ParameterClient::Ticket ParameterClient::PullAverage(std::span<float> weights) {
   return Start({.method = BlockMethod::kPull,
-                .blocks = AllBlocks(),
+                .blocks = kAllBlocks,
                 .reads = ReadKind::kAverage,
                 .weights = weights});
 }
@@ -147,25 +148,6 @@ ParameterClient::Ticket ParameterClient::PushPull(uint64_t clock, uint64_t examp
                 .rates = std::move(rates)});
 }
 
-ParameterClient::Ticket ParameterClient::Push(uint64_t clock, uint64_t examples,
-                                              std::span<const float> contribution) {
-  return Push(clock, examples, contribution, AllBlocks());
-}
-
-ParameterClient::Ticket ParameterClient::Pull(uint64_t clock, std::span<float> weights) {
-  return Pull(clock, weights, AllBlocks());
-}
-
-ParameterClient::Ticket ParameterClient::PullLatest(std::span<float> weights) {
-  return PullLatest(weights, AllBlocks());
-}
-
-ParameterClient::Ticket ParameterClient::PushPull(uint64_t clock, uint64_t examples,
-                                                  std::span<const float> contribution,
-                                                  std::span<float> weights) {
-  return PushPull(clock, examples, contribution, weights, AllBlocks());
-}
-
 ParameterClient::Ticket ParameterClient::PushPullCombined(uint64_t clock, std::span<float> weights,
                                                           BlockRange blocks) {
   return Start({.method = BlockMethod::kPushPull,
@@ -175,16 +157,17 @@ ParameterClient::Ticket ParameterClient::PushPullCombined(uint64_t clock, std::s
                 .weights = weights});
 }
 
-ParameterClient::Ticket ParameterClient::Start(const BlockExchange& exchange) {
+ParameterClient::Ticket ParameterClient::Start(BlockExchange exchange) {
   Ticket ticket;
+  if (exchange.blocks == kAllBlocks) exchange.blocks = {0, layout_.blocks()};
   const uint64_t end = uint64_t{exchange.blocks.first} + exchange.blocks.count;
   const bool sized = (!exchange.sends() || exchange.contribution.size() == layout_.total()) &&
                      (!exchange.receives() || exchange.weights.size() == layout_.total());
   if (end > layout_.blocks()) {
     ticket.refused_ = absl::InvalidArgumentError(
-        absl::StrCat(MethodName(exchange.method), " of ", exchange.blocks.count,
-                     " blocks from block ", exchange.blocks.first, ": the model has ",
-                     layout_.blocks(), " blocks, 0 to ", layout_.blocks() - 1));
+        absl::StrCat(MethodName(exchange.method), " of ", Counted(exchange.blocks.count, "block"),
+                     " from block ", exchange.blocks.first, ": the model has ",
+                     Counted(layout_.blocks(), "block"), ", 0 to ", layout_.blocks() - 1));
   } else if (!sized) {
     ticket.refused_ = absl::InvalidArgumentError(
         absl::StrCat(MethodName(exchange.method), ": vectors must have all ", layout_.total(),
@@ -195,16 +178,6 @@ ParameterClient::Ticket ParameterClient::Start(const BlockExchange& exchange) {
     ticket.calls_ = queue_.Start(ticket.operation_);
   }
   return ticket;
-}
-
-absl::Status ParameterClient::ReadResidual(uint64_t clock, std::span<float> residual) const {
-  return codecs_.encoder().Read(clock, residual);
-}
-
-void ParameterClient::UndoResidual(uint64_t clock) { codecs_.encoder().Undo(clock); }
-
-absl::Status ParameterClient::SetResidual(std::span<const float> residual) {
-  return codecs_.encoder().Set(residual);
 }
 
 void ParameterClient::Settle(const Ticket& ticket) { queue_.Settle(ticket.calls_); }

@@ -166,7 +166,6 @@ class ParameterClient {
   ~ParameterClient();
 
   const BlockLayout& layout() const { return layout_; }
-  BlockRange AllBlocks() const { return {0, layout_.blocks()}; }
 
   // A zeroed vector of `total` floats, in memory from which the transport sends without copying.
   FloatBuffer MakeVector();
@@ -182,24 +181,19 @@ class ParameterClient {
   // legal). The call is done when the contribution is applied. In sync mode that needs the
   // contributions of all workers.
   Ticket Push(uint64_t clock, uint64_t examples, std::span<const float> contribution,
-              BlockRange blocks);
+              BlockRange blocks = kAllBlocks);
   // Reads the weights as soon as a worker that starts `clock` may see them.
-  Ticket Pull(uint64_t clock, std::span<float> weights, BlockRange blocks);
+  Ticket Pull(uint64_t clock, std::span<float> weights, BlockRange blocks = kAllBlocks);
   // Reads the current weights, without waiting for anybody.
-  Ticket PullLatest(std::span<float> weights, BlockRange blocks);
+  Ticket PullLatest(std::span<float> weights, BlockRange blocks = kAllBlocks);
   // Push of `clock`, then Pull of `clock + 1`, in one round trip. With an elastic exchange
   // `weights` become the centre as it was before the contribution. `rates` are the contribution's
   // learning-rate factors; leave them null with an elastic exchange.
   Ticket PushPull(uint64_t clock, uint64_t examples, std::span<const float> contribution,
-                  std::span<float> weights, BlockRange blocks, ContributionRates rates = nullptr);
-  // The same for all blocks.
-  Ticket Push(uint64_t clock, uint64_t examples, std::span<const float> contribution);
-  Ticket Pull(uint64_t clock, std::span<float> weights);
-  Ticket PullLatest(std::span<float> weights);
+                  std::span<float> weights, BlockRange blocks = kAllBlocks,
+                  ContributionRates rates = nullptr);
   // Reads the moving average of the weights (update.average), without waiting for anybody.
   Ticket PullAverage(std::span<float> weights);
-  Ticket PushPull(uint64_t clock, uint64_t examples, std::span<const float> contribution,
-                  std::span<float> weights);
   // PushPull of a contribution that the leader of this host's workers sends as part of its sum
   // (workers.per_host: combine, client/calls/host_group.h). This call sends no values, and the
   // residual stays as it is. The call is done when the leader's sum is applied.
@@ -216,21 +210,13 @@ class ParameterClient {
   // Call this after an error. Returns when no part of the call is in progress any more.
   void Settle(const Ticket& ticket);
 
-  // Returns true if the client keeps a residual: what the encoding has lost so far, and later
-  // contributions make good. The residual is part of the worker's state. Do not read or set it
-  // while another thread begins a call that sends.
-  bool keeps_residual() const { return codecs_.keeps_residual(); }
+  // Encodes contributions, and keeps the residual: what the encoding has lost so far, and later
+  // contributions make good. The residual is part of the worker's state. Null if contributions are
+  // not encoded so. Do not read or set the residual while another thread begins a call that sends,
+  // and undo a clock only when no part of its contribution is in progress.
+  ContributionEncoder* encoder() const { return codecs_.encoder(); }
   // How payloads are encoded. Null if they are not encoded.
   const CodecPlan* codec_plan() const { return codecs_.plan(); }
-  // Reads the whole residual as it was before the contribution of `clock`, which is the latest
-  // clock or a later one. Call it only if a residual is kept.
-  absl::Status ReadResidual(uint64_t clock, std::span<float> residual) const;
-  // Restores the residual from before the contribution of `clock`, which is the latest clock. Call
-  // it only if a residual is kept, after the servers have dropped the contribution and no part of
-  // it is in progress.
-  void UndoResidual(uint64_t clock);
-  // Sets the residual. Call it before the first contribution.
-  absl::Status SetResidual(std::span<const float> residual);
   // Makes `encoder` encode contributions and keep the residual. Call it before the first
   // contribution, and only if a residual is kept. The encoder outlives the client.
   void EncodeContributionsBy(ContributionEncoder& encoder) { codecs_.EncodeBy(encoder); }
@@ -252,7 +238,7 @@ class ParameterClient {
  private:
   ParameterClient(const ParameterClientOptions& options, BlockLayout layout,
                   std::unique_ptr<Transport> transport);
-  Ticket Start(const BlockExchange& exchange);
+  Ticket Start(BlockExchange exchange);
 
   // Constant after construction.
   const ParameterClientOptions options_;

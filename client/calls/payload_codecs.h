@@ -38,9 +38,8 @@ class PayloadCodecs {
   const CodecPlan* plan() const { return plan_.get(); }
 
   // ---- contributions
-  bool keeps_residual() const { return encoder_ != nullptr; }
-  // Call it only if a residual is kept.
-  ContributionEncoder& encoder() const { return *encoder_; }
+  // Encodes contributions and keeps the residual. Null if none is kept.
+  ContributionEncoder* encoder() const { return encoder_; }
   // Makes `encoder` encode contributions. Call this before the first contribution; the encoder
   // outlives this object.
   void EncodeBy(ContributionEncoder& encoder);

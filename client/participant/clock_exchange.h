@@ -1,5 +1,5 @@
-// A worker's exchange with the servers, clock after clock, as the participant uses it. The
-// participant begins the exchange, gives it up and saves its state, but does not run its steps.
+// A worker's exchange with the servers, clock after clock, as the clock loop uses it. The loop
+// begins the exchange, gives it up and saves its state, but does not run its steps.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/clock.h"
 
 namespace leeway {
+
+// The worker's steps that belong to one clock.
+struct ClockSpan {
+  uint64_t clock = 0;
+  uint64_t first_step = 0;
+  uint64_t steps = 0;
+};
 
 // The measurements of one exchange.
 struct ExchangeReport {
@@ -48,9 +56,10 @@ class ClockExchange {
   // first.
   virtual absl::StatusOr<uint64_t> Begin(uint64_t clock) = 0;
 
-  // Waits until nothing is in progress. Returns the client's errors. Call it before anything but
-  // a clock's steps.
-  virtual absl::Status Settle() { return absl::OkStatus(); }
+  // Waits until nothing is in progress. Returns false if the deadline came first, and the client's
+  // errors. Call it before anything but a clock's steps.
+  virtual absl::StatusOr<bool> SettleUntil(Time deadline) { return true; }
+  absl::Status Settle() { return SettleUntil(Time::max()).status(); }
 
   // Gives up the exchange in progress, so that Begin can prepare for another clock. Call it when a
   // step or Settle has returned ALREADY_EXISTS, because the clock was completed without this

@@ -44,11 +44,6 @@ void StopGate::Refuse(const absl::Status& why) {
   break_off_();
 }
 
-std::optional<uint64_t> StopGate::stop_at() const {
-  MutexLock lock(mutex_);
-  return stop_at_;
-}
-
 absl::Status StopGate::refused() const {
   MutexLock lock(mutex_);
   return refused_;

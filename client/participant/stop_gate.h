@@ -45,8 +45,6 @@ class StopGate {
   // it is an exchange or not.
   void Refuse(const absl::Status& why);
 
-  // The clock at which the job ends, if it is known.
-  std::optional<uint64_t> stop_at() const;
   // Why the worker was refused; OK if it was not.
   absl::Status refused() const;
 

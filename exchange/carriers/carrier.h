@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/calls/block_range.h"
+#include "client/calls/contribution_encoder.h"
 #include "client/participant/clock_exchange.h"
 #include "common/blocks.h"
 #include "common/buffer.h"
@@ -29,8 +30,6 @@
 #include "common/update/rule.h"
 
 namespace leeway {
-
-class ContributionEncoder;
 
 // Vectors are whole, and outlive the calls that they are given to. Functions with a deadline return
 // nothing or false if the deadline came first; the same call, made again, goes on with what is in
@@ -78,14 +77,9 @@ class Carrier {
   // The clock of the latest exchange.
   virtual uint64_t clock() const = 0;
 
-  // The residual is what the encoding of contributions has lost so far, as in
-  // client/calls/parameter_client.h. A carrier that encodes nothing keeps none.
-  virtual bool keeps_residual() const { return false; }
-  virtual absl::Status ReadResidual(uint64_t clock, std::span<float> residual) const {
-    return absl::OkStatus();
-  }
-  virtual absl::Status SetResidual(std::span<const float> residual) { return absl::OkStatus(); }
-  virtual void UndoResidual(uint64_t clock) {}
+  // Keeps the residual, as in client/calls/parameter_client.h. Null for a carrier that keeps none.
+  virtual ContributionEncoder* encoder() const { return nullptr; }
+  bool keeps_residual() const { return encoder() != nullptr; }
   // How contributions are encoded. Null if they are not encoded.
   virtual const CodecPlan* codec_plan() const { return nullptr; }
   // Makes `encoder`, which outlives the carrier's calls, encode contributions and keep the

@@ -38,14 +38,7 @@ class ServerCarrier : public Carrier {
   bool under_way() const override { return under_way_; }
   uint64_t clock() const override { return report_.clock; }
 
-  bool keeps_residual() const override { return client_.keeps_residual(); }
-  absl::Status ReadResidual(uint64_t clock, std::span<float> residual) const override {
-    return client_.ReadResidual(clock, residual);
-  }
-  absl::Status SetResidual(std::span<const float> residual) override {
-    return client_.SetResidual(residual);
-  }
-  void UndoResidual(uint64_t clock) override { client_.UndoResidual(clock); }
+  ContributionEncoder* encoder() const override { return client_.encoder(); }
   const CodecPlan* codec_plan() const override { return client_.codec_plan(); }
   void EncodeBy(ContributionEncoder& encoder) override { client_.EncodeContributionsBy(encoder); }
 

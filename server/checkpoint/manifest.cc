@@ -7,6 +7,7 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/counted.h"
 #include "common/status.h"
 #include "common/update/rule.h"
 #include "server/checkpoint/json_file.h"
@@ -39,7 +40,7 @@ absl::Status CheckFields(const std::string& path, const v1::CheckpointManifest& 
   if (schema.total() == 0 || schema.trained() > schema.total() || manifest.shards().empty()) {
     return absl::DataLossError(absl::StrCat(
         "manifest '", path, "' has an impossible model: ", schema.total(), " elements, of which ",
-        schema.trained(), " are trained, in ", manifest.shards_size(), " shards"));
+        schema.trained(), " are trained, in ", Counted(manifest.shards_size(), "shard")));
   }
   bool plain = true;
   for (const auto& shard : manifest.shards()) plain = plain && IsPlainName(shard.file());

@@ -54,7 +54,7 @@ absl::Status CheckLength(const v1::ConfigureRequest& request, const v1::Training
       job.checkpoint().has_every() ? IntervalClocks(job.checkpoint().every(), length) : 0;
   if (request.cut_every() == every) return absl::OkStatus();
   return Wrong("cut_every: is ", request.cut_every(), ", but checkpoint.every of this job is ",
-               every, " clocks");
+               Counted(every, "clock"));
 }
 
 absl::Status CheckModel(const v1::ConfigureRequest& request, const v1::TrainingJob& job) {

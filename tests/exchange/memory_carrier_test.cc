@@ -79,16 +79,23 @@ TEST_CASE("two workers exchange the change of their weights through memory") {
   }
 }
 
-// Keeps a residual, and notes before which clock's contribution it is read.
-class ResidualCarrier : public testing::MemoryCarrier {
- public:
-  using MemoryCarrier::MemoryCarrier;
-  bool keeps_residual() const override { return true; }
-  absl::Status ReadResidual(uint64_t clock, std::span<float>) const override {
+// Notes before which clock's contribution its residual is read.
+struct ReadsOnly : ContributionEncoder {
+  EncodedContribution Encode(const Codec&, uint32_t, uint64_t, std::span<const float>) override {
+    return {};
+  }
+  absl::Status Read(uint64_t clock, std::span<float>) const override {
     read_before = clock;
     return absl::OkStatus();
   }
+  void Undo(uint64_t) override {}
+  absl::Status Set(std::span<const float>) override { return absl::OkStatus(); }
   mutable uint64_t read_before = 0;
+};
+struct ResidualCarrier : testing::MemoryCarrier {
+  using MemoryCarrier::MemoryCarrier;
+  ContributionEncoder* encoder() const override { return &residual; }
+  mutable ReadsOnly residual;
 };
 
 struct UntilTwo : ExchangeListener {
@@ -117,7 +124,7 @@ TEST_CASE("the state that is saved has no contribution that did not count") {
                                        .weights = weights.span()});
   const auto state_before = [&] {
     REQUIRE(exchange->SaveState().ok());
-    return carrier.read_before;
+    return carrier.residual.read_before;
   };
   REQUIRE(exchange->Begin(0).ok());
   for (uint64_t clock = 0; clock < 2; ++clock) {

@@ -27,10 +27,7 @@ Limit = collections.namedtuple("Limit", "methods fields")
 LIMITS = {"server/coordinator": Limit(methods=25, fields=12)}
 LIMITS |= dict.fromkeys(["run", "server", "client", "exchange", "peer", "library", "worker/training", "worker/model"], Limit(methods=25, fields=14))
 LARGER = {
-    "RunHistory": Limit(0, 16), "RunSummary": Limit(0, 34),
-    "HostGroup": Limit(0, 18), "ParameterClient": Limit(30, 0),
-    "Participant": Limit(32, 15), "StreamLane": Limit(0, 18),
-    "Workspace": Limit(0, 15), "StreamLane::Stream": Limit(0, 15),
+    "StreamLane": Limit(0, 18), "StreamLane::Stream": Limit(0, 15), "Workspace": Limit(0, 15),
 }
 # ctags would mistake a field with an annotation for a function.
 ANNOTATIONS = [f"-D{name}(x)=" for name in ("GUARDED_BY", "EXCLUDES", "REQUIRES", "ACQUIRE", "RELEASE")]

@@ -11,7 +11,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/participant/clock_exchange.h"
-#include "client/participant/clock_span.h"
 #include "exchange/carriers/carrier.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
@@ -101,5 +100,9 @@ class ClockRunner {
 };
 
 absl::StatusOr<std::unique_ptr<ClockRunner>> MakeClockRunner(const RunnerContext& context);
+// The kinds, for make.cc. Weights are exchanged at the end of a clock, or spread over the clock.
+absl::StatusOr<std::unique_ptr<ClockRunner>> MakeGradientRunner(const RunnerContext& context);
+absl::StatusOr<std::unique_ptr<ClockRunner>> MakeWeightRunner(const RunnerContext& context);
+absl::StatusOr<std::unique_ptr<ClockRunner>> MakeSpreadRunner(const RunnerContext& context);
 
 }  // namespace leeway

@@ -24,7 +24,7 @@
 #include "common/update/schedule.h"
 #include "exchange/exchange.h"
 #include "exchange/final_blocks.h"
-#include "worker/training/clock_runners.h"
+#include "worker/training/clock_runner.h"
 #include "worker/training/device_encoder.h"
 #include "worker/training/gradient_scale.h"
 #include "worker/training/steps.h"

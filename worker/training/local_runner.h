@@ -1,6 +1,7 @@
 // What the runners have in common whose worker takes steps of its own and exchanges the weights.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,7 +16,10 @@ namespace leeway {
 class LocalRunner : public ClockRunner, protected ClockExchange {
  public:
   LocalRunner(const RunnerContext& context, LocalTraining training)
-      : context_(context), training_(std::move(training)) {}
+      : context_(context), training_(std::move(training)) {
+    const v1::Exchange& exchange = context.job.exchange();
+    if (exchange.has_elastic()) alpha_ = static_cast<float>(exchange.elastic().alpha());
+  }
 
   ClockExchange& exchange() final { return *this; }
   std::span<const float> weights() final { return answered().host(); }
@@ -30,10 +34,13 @@ class LocalRunner : public ClockRunner, protected ClockExchange {
   const RunnerContext& context() const { return context_; }
   Backend& backend() const { return context_.backend; }
   LocalTraining& training() { return training_; }
+  // Set for elastic, and absent for delta.
+  const std::optional<float>& alpha() const { return alpha_; }
 
  private:
   const RunnerContext context_;
   LocalTraining training_;
+  std::optional<float> alpha_;
 };
 
 }  // namespace leeway

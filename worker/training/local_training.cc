@@ -161,7 +161,7 @@ absl::StatusOr<std::string> LocalTraining::Save() const {
   }
   if (names_.residual) {
     FloatBuffer& residual = state.vectors.emplace_back(context_.schema.total());
-    RETURN_IF_ERROR(context_.carrier.ReadResidual(kept_clock_, residual.span()));
+    RETURN_IF_ERROR(context_.carrier.encoder()->Read(kept_clock_, residual.span()));
   }
   return SerializeState(state);
 }
@@ -180,7 +180,7 @@ absl::Status LocalTraining::Load(const std::string& bytes) {
     RETURN_IF_ERROR(kept_.vectors[i].Set(state.vectors[i].span()));
   }
   if (!names_.residual) return absl::OkStatus();
-  return context_.carrier.SetResidual(state.vectors.back().span());
+  return context_.carrier.encoder()->Set(state.vectors.back().span());
 }
 
 }  // namespace leeway

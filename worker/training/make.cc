@@ -3,7 +3,6 @@
 #include "common/status.h"
 #include "config/length.h"
 #include "worker/training/clock_runner.h"
-#include "worker/training/clock_runners.h"
 #include "worker/training/device_encoder.h"
 
 namespace leeway {
@@ -26,9 +25,8 @@ absl::StatusOr<std::unique_ptr<ClockRunner>> MakeByType(const RunnerContext& con
     case v1::Exchange::kGradient:
       return MakeGradientRunner(context);
     case v1::Exchange::kDelta:
-      return MakeDeltaRunner(context);
     case v1::Exchange::kElastic:
-      return MakeElasticRunner(context);
+      return MakeWeightRunner(context);
     case v1::Exchange::TYPE_NOT_SET:
       break;
   }

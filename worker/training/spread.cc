@@ -27,15 +27,15 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/buffer.h"
 #include "common/status.h"
+#include "exchange/weight_formulas.h"
 #include "worker/compute/flat_vector.h"
-#include "worker/training/clock_runners.h"
+#include "worker/training/clock_runner.h"
 #include "worker/training/local_runner.h"
 #include "worker/training/spread_plan.h"
 #include "worker/training/steps.h"
@@ -56,18 +56,16 @@ class SpreadRunner : public LocalRunner {
     FlatVector left;
     FlatVector contribution;
   };
-  // `alpha` is set for elastic, and absent for delta.
   SpreadRunner(const RunnerContext& context, LocalTraining training, SpreadPlan plan,
-               std::optional<float> alpha, Vectors vectors)
+               Vectors vectors)
       : LocalRunner(context, std::move(training)),
-        alpha_(alpha),
         plan_(std::move(plan)),
-        averages_(GroupAverages()),
+        averages_(AveragesByGroup()),
         vectors_(std::move(vectors)) {}
 
   // Without a saved state the worker starts at the servers' weights.
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
-    const bool goes_on = training().loaded() && !alpha_;
+    const bool goes_on = training().loaded() && !alpha();
     FloatBuffer before(goes_on ? answered().size() : 0);
     if (goes_on) {
       RETURN_IF_ERROR(answered().Down());
@@ -105,7 +103,7 @@ class SpreadRunner : public LocalRunner {
 
  private:
   FlatVector& local() { return training().own(0); }
-  FlatVector& answered() override { return alpha_ ? vectors_.centre : training().own(1); }
+  FlatVector& answered() override { return alpha() ? vectors_.centre : training().own(1); }
 
   // Moves the local weights to the new answers. `before` holds the answers from which the worker
   // last moved away. The worker's own change stays the same. If the answers are the same, the
@@ -119,17 +117,14 @@ class SpreadRunner : public LocalRunner {
     return local().Set(x.span());
   }
 
-  // The averaged elements of one group.
-  struct GroupAverage {
-    uint64_t group = 0;
-    AveragedElements elements;
-  };
-  std::vector<GroupAverage> GroupAverages() const {
-    std::vector<GroupAverage> averages;
+  // Averaged elements, each with its group.
+  using GroupAverages = std::vector<std::pair<uint64_t, AveragedElements>>;
+  GroupAverages AveragesByGroup() const {
+    GroupAverages averages;
     const auto all = AveragedElementsOf(context().schema);
     for (uint64_t group = 0; group < plan_.groups(); ++group) {
       for (const AveragedElements& elements : Within(all, plan_.Elements(group))) {
-        averages.push_back({group, elements});
+        averages.emplace_back(group, elements);
       }
     }
     return averages;
@@ -141,7 +136,7 @@ class SpreadRunner : public LocalRunner {
     std::vector<LocalAverage> averages;
     for (const auto& [group, elements] : averages_) {
       const uint64_t examples = training().counts()[group];
-      averages.push_back({elements, alpha_ ? kRunning : Batches(context(), examples)});
+      averages.push_back({elements, alpha() ? kRunning : Batches(context(), examples)});
     }
     ASSIGN_OR_RETURN(const StepResult result,
                      training().Step(clock, step, local().device(), vectors_.gradient.device(),
@@ -150,27 +145,13 @@ class SpreadRunner : public LocalRunner {
     return absl::OkStatus();
   }
 
-  // Returns the trained elements of a range. Averaged() returns the averaged elements after them.
-  ElementRange Trained(const ElementRange& range) const {
-    const uint64_t end = std::clamp(context().schema.trained(), range.offset, range.end());
-    return {range.offset, end - range.offset};
-  }
-  ElementRange Averaged(const ElementRange& range) const {
-    const uint64_t begin = Trained(range).end();
-    return {begin, range.end() - begin};
-  }
-
   // Computes on the device what is sent to the servers.
   void MakeContribution(const ElementRange& range) {
     Backend& backend = this->backend();
     const float* const x = local().device().data();
     float* const out = vectors_.contribution.device().data();
-    if (alpha_) return backend.Copy(range.count, x + range.offset, out + range.offset);
-    const ElementRange trained = Trained(range);
-    const ElementRange averaged = Averaged(range);
-    backend.AddDifference(trained.count, 1, answered().device().data() + trained.offset,
-                          x + trained.offset, nullptr, out + trained.offset);
-    backend.Copy(averaged.count, x + averaged.offset, out + averaged.offset);
+    if (alpha()) return backend.Copy(range.count, x + range.offset, out + range.offset);
+    MakeDelta(backend, range, context().schema.trained(), answered().device().data(), x, out);
     backend.Copy(range.count, x + range.offset, vectors_.left.device().data() + range.offset);
   }
 
@@ -184,7 +165,7 @@ class SpreadRunner : public LocalRunner {
     if (!known_finite) {
       RETURN_IF_ERROR(vectors_.contribution.Down(range));
       RETURN_IF_ERROR(
-          Annotate(CheckFinite(context().schema, alpha_ ? "the local weight" : "the change",
+          Annotate(CheckFinite(context().schema, alpha() ? "the local weight" : "the change",
                                range.offset, contribution.subspan(range.offset, range.count)),
                    Who(context(), clock)));
     }
@@ -205,22 +186,19 @@ class SpreadRunner : public LocalRunner {
     RETURN_IF_ERROR(answered().Up(range));
     float* const x = local().device().data();
     const float* const answer = answered().device().data();
-    if (alpha_) {
-      backend.AddDifference(range.count, -*alpha_,
-                            vectors_.contribution.device().data() + range.offset,
-                            answer + range.offset, x + range.offset, x + range.offset);
+    if (alpha()) {
+      MoveToCentre(backend, range, *alpha(), vectors_.contribution.device().data(), answer, x);
       return absl::OkStatus();
     }
-    const ElementRange trained = Trained(range);
-    backend.AddDifference(trained.count, 1, x + trained.offset,
-                          vectors_.left.device().data() + trained.offset, answer + trained.offset,
-                          x + trained.offset);
+    const uint64_t begin = range.offset;
+    const uint64_t end = std::clamp(context().schema.trained(), begin, range.end());
+    backend.AddDifference(end - begin, 1, x + begin, vectors_.left.device().data() + begin,
+                          answer + begin, x + begin);
     return absl::OkStatus();
   }
 
-  const std::optional<float> alpha_;
   const SpreadPlan plan_;
-  const std::vector<GroupAverage> averages_;
+  const GroupAverages averages_;
   Vectors vectors_;
 };
 
@@ -255,18 +233,15 @@ absl::StatusOr<LocalTraining::Own> OwnOf(const RunnerContext& context, bool elas
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ClockRunner>> MakeSpreadRunner(const RunnerContext& context) {
-  const v1::Exchange& exchange = context.job.exchange();
-  const bool elastic = exchange.has_elastic();
+  const bool elastic = context.job.exchange().has_elastic();
   ASSIGN_OR_RETURN(LocalOptimizer optimizer,
                    LocalOptimizer::Make(context.job, context.schema, context.length));
-  std::optional<float> alpha;
-  if (elastic) alpha = static_cast<float>(exchange.elastic().alpha());
   SpreadPlan plan(context.carrier.layout(), context.length.steps_per_clock());
   ASSIGN_OR_RETURN(LocalTraining::Own own, OwnOf(context, elastic, plan.groups()));
   ASSIGN_OR_RETURN(LocalTraining training,
                    LocalTraining::Make(context, std::move(optimizer), std::move(own)));
   ASSIGN_OR_RETURN(SpreadRunner::Vectors vectors, MakeVectors(context, elastic));
-  return std::make_unique<SpreadRunner>(context, std::move(training), std::move(plan), alpha,
+  return std::make_unique<SpreadRunner>(context, std::move(training), std::move(plan),
                                         std::move(vectors));
 }
 

@@ -76,7 +76,7 @@ TEST_CASE("a contribution is encoded once: every attempt sends the same bytes") 
 TEST_CASE("what encodings lose is the residual: nothing is lost for good") {
   auto model = std::make_shared<FakeModel>(Layout());
   auto client = *ParameterClient::Open(Options(), testing::Reach(model));
-  REQUIRE(client->keeps_residual());
+  REQUIRE(client->encoder() != nullptr);
   const std::vector<float> contribution = Wave(1);
   for (uint64_t clock = 0; clock < 4; ++clock) {
     REQUIRE(client->Wait(client->Push(clock, 1, contribution)).ok());
@@ -84,7 +84,7 @@ TEST_CASE("what encodings lose is the residual: nothing is lost for good") {
   // This includes the headers.
   CHECK(client->traffic().sent < 4 * kTotal * sizeof(float) / 5);
   std::vector<float> residual(kTotal);
-  REQUIRE(client->ReadResidual(4, residual).ok());
+  REQUIRE(client->encoder()->Read(4, residual).ok());
   const std::vector<float> weights = model->weights();
   for (size_t i = 0; i < kTotal; ++i) {
     CHECK(residual[i] - weights[i] == Approx(4 * contribution[i]).margin(1e-5));

@@ -72,8 +72,8 @@ TEST_CASE("a combined contribution goes without values or examples, and reads th
   CHECK(weights[32] == 35);
   CHECK(client->traffic().sent < 5 * 64);
   std::vector<float> few(3);
-  CHECK(absl::IsInvalidArgument(
-      client->Wait(client->PushPullCombined(9, few, client->AllBlocks())).status()));
+  CHECK(
+      absl::IsInvalidArgument(client->Wait(client->PushPullCombined(9, few, kAllBlocks)).status()));
 }
 
 TEST_CASE("Attach gives the smallest clock, and leaves out servers without blocks") {

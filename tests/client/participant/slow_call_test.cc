@@ -1,7 +1,8 @@
-#include "library/slow_call.h"
+#include "client/participant/slow_call.h"
 
 #include <chrono>
 #include <latch>
+#include <thread>
 
 #include "tests/catch.h"
 
@@ -25,6 +26,22 @@ TEST_CASE("a slow call is waited for no longer than the caller likes") {
   CHECK(!call.pending());
   call.Start([] { return absl::OkStatus(); });
   CHECK(*call.Await(Time::max()));
+}
+
+TEST_CASE("a slow call without a deadline runs on its caller's thread") {
+  SlowCall call;
+  std::thread::id ran;
+  const auto work = [&] {
+    ran = std::this_thread::get_id();
+    return absl::AbortedError("over");
+  };
+  call.Start(work, Time::max());
+  CHECK(call.pending());
+  CHECK(absl::IsAborted(call.Await(Time::max()).status()));
+  CHECK(ran == std::this_thread::get_id());
+  call.Start(work);
+  CHECK(absl::IsAborted(call.Await(Time::max()).status()));
+  CHECK(ran != std::this_thread::get_id());
 }
 
 TEST_CASE("a slow call ends before what it refers to") {
