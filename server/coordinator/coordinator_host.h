@@ -75,6 +75,7 @@ class CoordinatorHost {
   void StopJob(const std::string& reason);
   v1::JobStatus Status();
 
+  const v1::TrainingJob& job() const { return options_.core.job; }
   // Blocks until the job's last state is fixed, every server has heard of it (or has not answered
   // within seconds), and metrics.jsonl is complete. Returns the job's last state.
   v1::JobState WaitUntilOver();

@@ -46,9 +46,15 @@ absl::Status SayNetwork(const Caller&, const grpc::ServerContext& context, Reque
   return absl::OkStatus();
 }
 
-// A peer may register only the server of its own rank.
-absl::Status CheckServer(const Caller& caller, const grpc::ServerContext& context,
-                         v1::RegisterServerRequest& request) {
+// A peer may register only the server of a rank, in a job whose workers hold the blocks.
+absl::Status CheckServer(const v1::TrainingJob& job, const Caller& caller,
+                         const grpc::ServerContext& context, v1::RegisterServerRequest& request) {
+  const bool worker_s = WorkersHoldBlocks(job) && request.index() >= FirstHolderOf(job);
+  if (caller.role == v1::ROLE_PEER && !worker_s) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("the caller's role is peer, but server ", request.index(),
+                     " of this job is no worker's (topology.type: all_reduce)"));
+  }
   if (caller.rank && request.index() != ServerOfRank(*caller.rank)) {
     return absl::PermissionDeniedError(
         absl::StrCat("the caller's certificate is for rank ", *caller.rank, ", which is server ",
@@ -72,7 +78,10 @@ void CoordinatorService::AwaitMembership(ServerQueue* queue) {
         done(host_.Ask(
             [&](CoordinatorCore& core, Time now) { return core.RegisterServer(request, now); }));
       },
-      CheckServer);
+      [&job = host_.job()](const Caller& caller, const grpc::ServerContext& context,
+                           v1::RegisterServerRequest& request) {
+        return CheckServer(job, caller, context, request);
+      });
   ServeUnary<v1::RegisterWorkerRequest, v1::RegisterWorkerReply>(
       queue, this, "leeway.v1.Coordinator.RegisterWorker",
       [this](const v1::RegisterWorkerRequest& request, auto done) {

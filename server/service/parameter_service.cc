@@ -10,6 +10,7 @@
 #include "common/wire/wire.h"
 #include "config/contributors.h"
 #include "config/shards.h"
+#include "config/topology.h"
 #include "server/service/stream_session.h"
 
 namespace leeway {
@@ -110,6 +111,7 @@ void ParameterService::Tick() {
 
 void ParameterService::SetLimits(const v1::TrainingJob& job) {
   table_.budget().SetLimit(job.limits().held_bytes());
+  table_.LetPeersReplicate(WorkersHoldBlocks(job));
   const uint64_t oldest_block = job.workers().count() * job.servers().block_bytes();
   received_bytes_max_ =
       CommitsSets(job) ? ByteBudget::kUnlimited : table_.budget().limit() + oldest_block;

@@ -103,6 +103,10 @@ class ShardTable {
   // have.
   absl::Status CheckShardNumber(const v1::AttachRequest& request) const;
 
+  // Whether peers replicate blocks here, because workers hold them (topology.type: all_reduce).
+  void LetPeersReplicate(bool let) { peers_replicate_.store(let, std::memory_order_relaxed); }
+  bool peers_replicate() const { return peers_replicate_.load(std::memory_order_relaxed); }
+
   std::vector<std::shared_ptr<Shard>> shards() const;
   std::shared_ptr<SharedArena> memory() const;
   // The incarnations that are accepted. At first all incarnations are accepted.
@@ -120,6 +124,7 @@ class ShardTable {
   const std::function<BootTime()> boot_now_;
   ByteBudget budget_;
   KnownLives lives_;
+  std::atomic<bool> peers_replicate_ = false;
   std::atomic<BootClock::rep> lease_{BootTime::max().time_since_epoch().count()};
 
   mutable Mutex mutex_;

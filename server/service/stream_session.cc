@@ -242,10 +242,10 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
 }
 
 absl::Status StreamSession::TakeReplica(const v1::StreamRequest& request, FramePayload& frame) {
-  if (owner_.caller.role == v1::ROLE_WORKER) {
+  const std::optional<v1::Role> role = owner_.caller.role;
+  if (role && role != v1::ROLE_SERVER && !(role == v1::ROLE_PEER && table().peers_replicate())) {
     return absl::PermissionDeniedError(
-        absl::StrCat("only servers and peers replicate blocks; the caller's role is ",
-                     RoleName(*owner_.caller.role)));
+        absl::StrCat("only servers replicate blocks here; the caller's role is ", RoleName(*role)));
   }
   if (!std::exchange(owner_.is_server, true)) streams().BelongsToServer(shared_from_this());
   absl::StatusOr<FloatPayload> payload;

@@ -196,6 +196,13 @@ def ranks(job, token):
         id=1, method=data.EXCHANGE_METHOD_REPLICATE, header=data.ExchangeHeader(job=status.job_id))])
     exchange = next(m for m in methods() if m[1].name == "Exchange")[:2]
     shared.expect("replicas by a worker", DENIED, "only servers replicate", *exchange, blocks.SerializeToString())
+    # A peer holds blocks in jobs of other topologies only.
+    peer = Attacker(job.addresses[0], credentials(job.keys / "peer"), token)
+    peer.expect("replicas by a peer", DENIED, "only servers replicate", *exchange, blocks.SerializeToString())
+    register = next(m for m in methods() if m[1].name == "RegisterServer")[:2]
+    for index in 0, 1:
+        peer.expect("a peer in a server's place", DENIED, "is no worker's", *register,
+                    control.RegisterServerRequest(index=index, build=build, address="127.0.0.1:1").SerializeToString())
     return status
 
 
