@@ -53,7 +53,7 @@ absl::Status CheckServer(const v1::TrainingJob& job, const Caller& caller,
   if (caller.role == v1::ROLE_PEER && !worker_s) {
     return absl::PermissionDeniedError(
         absl::StrCat("the caller's role is peer, but server ", request.index(),
-                     " of this job is no worker's (topology.type: all_reduce)"));
+                     " of this job does not belong to a worker (topology.type: all_reduce)"));
   }
   if (caller.rank && request.index() != ServerOfRank(*caller.rank)) {
     return absl::PermissionDeniedError(

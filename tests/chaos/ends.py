@@ -50,7 +50,7 @@ def bad_metrics():
     run.events = lambda kind=None: []
     summary = run.wait(whole=False)
     runs.check(summary["state"] == "finished" and summary["steps"] == 600, f"finished, {summary['steps']} steps")
-    told = f"{len(BAD_LINES)} lines are skipped"
+    told = f"{len(BAD_LINES)} unreadable lines are skipped"
     runs.check(any(told in w for w in summary["warnings"]) and told in run.said(), f"the summary and stderr say: {told}")
     runs.check(told in (run.dir / "report.html").read_text(), "so does the report")
     runs.check(not run.wrong_with_model(summary), "the model is whole")

@@ -97,7 +97,7 @@ def by_hand():
         told = leeway("report", cluster.location)
         runs.check(told.returncode == 0, f"reported: {told.stdout.strip()} {told.stderr}")
         told = leeway("train", runs.JOBS / "quickstart.yaml", "--run-dir", cluster.location, *data, cwd=cluster.parent)
-        runs.check(told.returncode == runs.USAGE and "--resume goes on with it" in told.stderr, f"train: {told.stderr}")
+        runs.check(told.returncode == runs.USAGE and "continue the run with --resume" in told.stderr, f"train: {told.stderr}")
         told = leeway("status", cluster.location)
         runs.check(told.returncode == runs.TEMPORARY and "HOST:PORT" in told.stderr, f"status: {told.stderr.strip()}")
         for key in ("model.safetensors", "job.yaml", "coordinator.json", "report.html", "curves.svg"):

@@ -201,7 +201,7 @@ def ranks(job, token):
     peer.expect("replicas by a peer", DENIED, "only servers replicate", *exchange, blocks.SerializeToString())
     register = next(m for m in methods() if m[1].name == "RegisterServer")[:2]
     for index in 0, 1:
-        peer.expect("a peer in a server's place", DENIED, "is no worker's", *register,
+        peer.expect("a peer in a server's place", DENIED, "does not belong to a worker", *register,
                     control.RegisterServerRequest(index=index, build=build, address="127.0.0.1:1").SerializeToString())
     return status
 

@@ -56,7 +56,7 @@ def finishes():
     runs.check(summary["state"] == "finished", f"finished at clock {summary['clock']}")
     last, best = expected(run.events("evaluation"), patience, min_change)
     runs.check(summary["clock"] == last["clock"] + 1, f"a clock after the evaluation at {last['clock']}")
-    value, clock = re.search(r"the best, (\S+), at clock (\d+)", summary["message"]).groups()
+    value, clock = re.search(r"the best is (\S+), at clock (\d+)", summary["message"]).groups()
     runs.check(abs(float(value) - best["test_loss"]) < 1e-4 and int(clock) == best["clock"], summary["message"])
     runs.check(summary["message"] in (run.dir / "report.html").read_text(), "the report says so, too")
     runs.check(summary["message"] in run.said(), "and the launcher")
