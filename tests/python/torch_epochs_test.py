@@ -205,7 +205,7 @@ class Epochs(unittest.TestCase):
         for body in (lambda job: next(iter(job.batches(numbered(12)))), lambda job: None):
             model = mlp()
             job = join(model, torch.optim.SGD(model.parameters(), lr=0.1), {"examples": 12})
-            with self.assertRaisesRegex(leeway.Misuse, "no step|before pass 0 was.*stop"):
+            with self.assertRaisesRegex(leeway.Misuse, "no step|before pass 0 did.*stop"):
                 for _ in job.epochs():
                     body(job)
 

@@ -314,7 +314,7 @@ class Steps(unittest.TestCase):
         def momentum(model):
             return sgd(model, momentum=0.9, nesterov=True)
         for text, make, change in (
-                ("nesterov.*is False, and was True", momentum, lambda g: g.update(nesterov=False)),
+                ("nesterov.*is False, but was True", momentum, lambda g: g.update(nesterov=False)),
                 ("momentum.*is 0.5", momentum, lambda g: g.update(momentum=np.float32(0.5))),
                 ("dampening", momentum, lambda g: g.update(dampening=0.5)), ("maximize", adam, lambda g: g.update(maximize=True)),
                 ("eps.*is 0.1", adam, lambda g: g.update(eps=0.1)), ("amsgrad", adam, lambda g: g.update(amsgrad=True)),
