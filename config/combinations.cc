@@ -203,6 +203,11 @@ void CheckAllReduce(const v1::TrainingJob& job, Faults& faults) {
                       "all_reduce goes with consistency.mode sync only, because each sum needs all "
                       "workers; use mode: sync, or topology: {type: servers}"});
   }
+  if (job.security().tls().mode() == v1::TLS_MODE_TLS) {
+    faults.push_back({"security.tls.mode",
+                      "must be mtls with topology.type all_reduce, because each worker answers the "
+                      "others"});
+  }
   if (workers > kPeersMax) {
     faults.push_back({"workers.count", absl::StrCat("must be at most ", kPeersMax,
                                                     " with topology.type all_reduce")});

@@ -129,6 +129,11 @@ void ResolveAllReduce(v1::Servers& servers) {
   servers.set_min(0);
 }
 
+// The usual algorithm stays absent, so that a change of topology.type suffices.
+void ClearUsualAlgorithm(v1::AllReduce& all_reduce) {
+  if (all_reduce.algorithm() == v1::ALL_REDUCE_ALGORITHM_DIRECT) all_reduce.clear_algorithm();
+}
+
 // Clears keys without effect, and types with their usual value, so that a job has the same YAML and
 // digest as in versions without external jobs.
 void ClearIdle(v1::TrainingJob& job) {
@@ -164,7 +169,10 @@ absl::Status ResolveJob(v1::TrainingJob& job) {
   if (job.consistency().mode() != v1::CONSISTENCY_MODE_BOUNDED) {
     job.mutable_consistency()->clear_staleness();
   }
-  if (WorkersHoldBlocks(job)) ResolveAllReduce(*job.mutable_servers());
+  if (WorkersHoldBlocks(job)) {
+    ResolveAllReduce(*job.mutable_servers());
+    ClearUsualAlgorithm(*job.mutable_topology()->mutable_all_reduce());
+  }
   ClearIdle(job);
   return absl::OkStatus();
 }

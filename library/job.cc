@@ -183,18 +183,29 @@ class JoinedJob final : public Job {
 
   absl::StatusOr<bool> StateWanted() override {
     RETURN_IF_ERROR(Expect(Phase::kBetween, "StateWanted"));
+    // Begin has not returned a clock yet. It asks again for what is due.
+    ASSIGN_OR_RETURN(const bool ready, AwaitSlow(std::chrono::steady_clock::now()));
+    if (!ready) return false;
     return takes_part() && life_->loop->IsStateDue();
   }
 
   absl::Status SaveState(std::string bytes) override {
     RETURN_IF_ERROR(Expect(Phase::kBetween, "SaveState"));
+    ASSIGN_OR_RETURN(const bool ready, AwaitSlow(std::chrono::steady_clock::now()));
+    if (!ready) {
+      return absl::UnimplementedError("SaveState may not be called while Begin is in progress");
+    }
     if (takes_part()) life_->exchange->Keep(std::move(bytes));
     keeps_state_ = true;
     return absl::OkStatus();
   }
 
   absl::StatusOr<std::string> LoadState() override {
-    if (phase_ == Phase::kJoining || slow_.pending()) return Expect(Phase::kBetween, "LoadState");
+    if (phase_ == Phase::kJoining) return Expect(Phase::kBetween, "LoadState");
+    ASSIGN_OR_RETURN(const bool ready, AwaitSlow(std::chrono::steady_clock::now()));
+    if (!ready) {
+      return absl::UnimplementedError("LoadState may not be called while Begin is in progress");
+    }
     auto loaded = takes_part() ? life_->exchange->TakeLoaded() : std::optional<std::string>();
     if (!loaded)
       return absl::NotFoundError(

@@ -22,7 +22,7 @@ namespace {
 
 constexpr char kNeedsRank[] =
     "topology.type: all_reduce: the rank decides which blocks a worker holds, so each worker must "
-    "know its own: set --rank or LEEWAY_RANK";
+    "know its own: set LEEWAY_RANK, or --rank of leeway-worker";
 
 class Peer final : public BlockHolder {
  public:
@@ -41,7 +41,10 @@ class Peer final : public BlockHolder {
 
  private:
   void Serve() {
-    if (const absl::Status joined = node_->Join(); !joined.ok()) {
+    const absl::Status joined = node_->Join();
+    // The job may be over already.
+    if (absl::IsAlreadyExists(joined) && node_->job_outcome() != v1::JOB_STARTING) return;
+    if (!joined.ok()) {
       spdlog::error("this worker cannot hold blocks: {}", std::string(joined.message()));
       return;
     }
@@ -102,6 +105,7 @@ absl::StatusOr<std::unique_ptr<BlockHolder>> StartPeer(const PeerListening& list
   RETURN_IF_ERROR(CheckMayAnswer(security));
   NodeOptions options{.index = ServerOfRank(*place.rank),
                       .listen = listening.listen,
+                      .of_worker = true,
                       .advertise = listening.advertise,
                       .coordinator = place.coordinator,
                       .start_within = place.start_within,

@@ -183,7 +183,12 @@ absl::StatusOr<std::optional<ClockLoop::Next>> ClockLoop::TryBegin(Time deadline
         deadline);
     return std::nullopt;
   }
-  if (!IsOpen()) RETURN_IF_ERROR(OnBegin(clock_));
+  if (!IsOpen()) {
+    // The stop may have come since the question above.
+    ASSIGN_OR_RETURN(const bool settled, exchange_->SettleUntil(deadline));
+    if (!settled) return Next::kNotYet;
+    RETURN_IF_ERROR(OnBegin(clock_));
+  }
   return Next::kClock;
 }
 

@@ -89,8 +89,7 @@ absl::Status TakeGpus(int64_t asked, v1::TrainingJob& job, KubernetesRun& run) {
 absl::Status CheckPods(const v1::TrainingJob& job) {
   if (WorkersHoldBlocks(job)) {
     return absl::UnimplementedError(
-        "topology.type: all_reduce: the manifests have no workers that hold blocks; use topology: "
-        "{type: servers}");
+        "topology.type: all_reduce does not run in pods yet: set topology.type: servers");
   }
   const v1::TransportType transport = job.transport().type();
   if (transport == v1::TRANSPORT_TYPE_SHM || transport == v1::TRANSPORT_TYPE_UNIX) {

@@ -60,6 +60,7 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorClient::Register(std::optiona
   request.set_network(self_.network);
   request.set_nonce(self_.nonce);
   request.set_pid(self_.pid);
+  request.set_of_worker(self_.of_worker);
   request.set_job(served_.id);
   if (held) request.set_held_generation(*held);
   return Call(*stub_, &Stub::RegisterServer, request, limit, wait);

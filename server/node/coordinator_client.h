@@ -34,6 +34,8 @@ class CoordinatorClient {
     // The server's random name, which distinguishes a repeated registration from a new server.
     uint64_t nonce = 0;
     uint32_t pid = 0;
+    // Whether the server is in the process of a worker.
+    bool of_worker = false;
   };
   // The job that the server has joined. Constant from then on.
   struct Served {

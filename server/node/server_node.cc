@@ -19,6 +19,11 @@ ServerNode::ServerNode(const NodeOptions& options)
 
 absl::StatusOr<std::unique_ptr<ServerNode>> ServerNode::Start(
     const NodeOptions& options, std::vector<ServerPort::Services> more) {
+  RETURN_IF_ERROR(CheckAddresses({.listen = options.listen,
+                                  .advertise = options.advertise,
+                                  .coordinator = options.coordinator}));
+  RETURN_IF_ERROR(TryFor(options.start_within, options.pause,
+                         [&options] { return TryToListen(options.listen); }));
   std::unique_ptr<ServerNode> node(new ServerNode(options));
   ServerNode& here = *node;
   more.insert(more.begin(), {.add =
@@ -66,7 +71,8 @@ absl::Status ServerNode::Join() {
                                     .host = HostIdentity(),
                                     .network = NetworkIdentity(),
                                     .nonce = RandomIdentity(),
-                                    .pid = static_cast<uint32_t>(getpid())},
+                                    .pid = static_cast<uint32_t>(getpid()),
+                                    .of_worker = options_.of_worker},
                                    security_, SteadyNow() + options_.start_within,
                                    options_.on_job));
   // The membership has set the job's limits on the services. The port has limits of its own.

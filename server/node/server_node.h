@@ -36,6 +36,8 @@ struct NodeOptions {
   uint32_t index = 0;
   // HOST:PORT to bind. Port 0 stands for any free port.
   std::string listen = "127.0.0.1:0";
+  // Whether the server is in a worker's process (topology.type: all_reduce).
+  bool of_worker = false;
   // The address at which workers reach the server. If empty, it is the bound address, or the
   // address on the route to the coordinator (server/node/listening.h). Port 0 stands for the bound
   // port.

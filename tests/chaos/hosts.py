@@ -158,8 +158,8 @@ def trains():
         token = (run.dir / "token").read_text().strip()
         runs.check(not seen_by_all(token), "the token is on no command line")
         ca = authority(run)
-        # The launcher has three, and each process has one.
-        runs.check(len(keys_of(ca)) == 3 + 5, "mutual TLS, where nothing is said: each process has its key")
+        # The launcher has four, and each process has one.
+        runs.check(len(keys_of(ca)) == 4 + 5, "mutual TLS, where nothing is said: each process has its key")
         code, said = run.leeway("status", run.dir)
         runs.check(code == 0, f"leeway status RUN: {said.splitlines()[0]}")
         summary = run.wait()

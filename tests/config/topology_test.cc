@@ -35,6 +35,10 @@ TEST_CASE("all_reduce goes with what every worker can hold") {
   CHECK(error("servers: {replicas: 2}\nworkers: {count: 1}\n") ==
         "job.yaml:16:21: servers.replicas: must be at most workers.count (1) with topology.type "
         "all_reduce: a block's holders are different workers");
+  CHECK(
+      error("security: {tls: {mode: tls, ca: a}}\n") ==
+      "job.yaml:16:24: security.tls.mode: must be mtls with topology.type all_reduce, because each "
+      "worker answers the others");
   CHECK(error("workers: {count: 4097}\n") ==
         "job.yaml:16:18: workers.count: must be at most 4096 with topology.type all_reduce");
   CHECK(ErrorOf(Sample("stop: {epochs: 2}\n", "topology: {type: mesh}\nstop: {epochs: 2}\n")) ==
@@ -60,6 +64,8 @@ TEST_CASE("with all_reduce server 0 holds nothing, and each worker one shard") {
   CHECK(ServersMost(job) == 4);
   CHECK(FirstHolderOf(job) == 1);
   CHECK(ServerOfRank(2) == 3);
+  // The resolved job takes another type, too.
+  CHECK(ParseJob(ToYaml(job), "job.yaml", {{"topology.type=servers"}, {}}).ok());
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ MISUSES = {
                                 "InvalidArgument", r"the models differ: tensor 0 .* 0\.weight \[64, 20\]"),
     "another optimizer on rank 1": ("if rank: optimizer = make_optimizer('nesterov', model)\n" + JOIN + LOOP, "InvalidArgument",
                                     "its optimizer is .*nesterov: true"),
-    "an optimizer without a rule": ("optimizer = torch.optim.LBFGS(model.parameters())\n" + JOIN + LOOP, "InvalidArgument",
+    "an optimizer without a rule": ("optimizer = torch.optim.LBFGS(model.parameters())\n" + JOIN + LOOP, "Untranslatable",
                                     "the servers have no rule for torch.optim.lbfgs.LBFGS"),
     "NaN": (JOIN + "    if job.clock == 3 and rank: x[0, 0] = float('nan')\n" + LOOP.lstrip("\n"), "NotFinite", NAN),
     # A layer waits for its weights in forward(), which may overwrite what was written before.
@@ -187,10 +187,10 @@ def misuses():
             job.wait((0, 3), timeout=60, servers=False)
             said = [job.said(rank) for rank in range(2)]
             for rank in range(2):
-                status, has_error = job.workers[rank].wait(), re.search(r"^leeway\.errors\.", said[rank], re.M)
+                status, has_error = job.workers[rank].wait(), re.search(r"^leeway\.(errors|torch\.optimizers)\.", said[rank], re.M)
                 check(status == 3 if has_error else status == 0 and "ended finished" not in said[rank],
                       f"{name}: status {status} of rank {rank}, {'with' if has_error else 'without'} an error")
-            found = re.search(rf"^leeway\.errors\.{kind}: .*{text}", "\n".join(said), re.M)
+            found = re.search(rf"^leeway\.(?:errors|torch\.optimizers)\.{kind}: .*{text}", "\n".join(said), re.M)
             check(found, f"{name}: {found and found.group(0)[:300]}")
 
 

@@ -170,7 +170,7 @@ def roles():
                 job.start_worker(0, WORKER, 0.002, LEEWAY_TLS_DIR=f"{keys}/worker")
                 for role in "worker", "status", "launcher", "server":
                     said, status = read_by(job, LEEWAY_TLS_DIR=f"{keys}/{role}")
-                    expected = "read" if role == "worker" else f"InvalidArgument.*is for the role worker; the caller's role is {role}"
+                    expected = "read" if role == "worker" else f"InvalidArgument.*is for the role worker or peer; the caller's role is {role}"
                     check(re.search(expected, said) and status == (0 if role == "worker" else 3), f"{role}: {status}, {said[-200:]}")
         finally:
             del os.environ["LEEWAY_TOKEN_FILE"]

@@ -187,6 +187,8 @@ class CoordinatorCore {
 
   // coordinator_servers.cc If the request's index is wanted, makes the process the server with that
   // index. The blocks that another process held under that index are lost.
+  // Returns INVALID_ARGUMENT if only a worker's process may be this server.
+  absl::Status CheckProcess(const v1::RegisterServerRequest& request, const std::string& who) const;
   absl::Status TakeProcess(const v1::RegisterServerRequest& request, Time now);
   // Checks that the index is wanted, or that the blocks of the server with this index are still
   // needed. Returns ALREADY_EXISTS if the job continues without this server, and UNAVAILABLE if
@@ -247,6 +249,8 @@ class CoordinatorCore {
   std::vector<uint32_t> HoldersMissing(Time now) const;
   void ChooseCodec();
   void FixLength(Time now);
+  // Returns true if all blocks may still be held by others when server 0 has died.
+  bool OutlivesCoordinator() const;
   // Continues with the blocks that the servers still hold from the time of the previous
   // coordinator. Returns false if they hold too little.
   bool TakeUp(Time now);

@@ -67,7 +67,7 @@ void CoordinatorCore::Take(const ConfigureDone& done, Time now) {
   if (entry.state == ServerState::kRemoved) return;
   if (life_.phase() <= Phase::kGoingBack) return TakeMade(done, now);
   if (!done.status.ok()) {
-    GoBack(absl::StrCat("server ", server,
+    GoBack(absl::StrCat(ServerName(facts().job(), server),
                         " could not apply the new placement: ", done.status.message()),
            now);
     return Advance(now);
@@ -85,7 +85,7 @@ void CoordinatorCore::TakeMade(const ConfigureDone& done, Time now) {
   if (done.status.ok()) {
     fleet_.MarkReady(done.server);
   } else {
-    const std::string why = absl::StrCat("server ", done.server,
+    const std::string why = absl::StrCat(ServerName(facts().job(), done.server),
                                          " could not make its blocks: ", done.status.ToString());
     const bool lasts = absl::IsInvalidArgument(done.status) || absl::IsDataLoss(done.status);
     lasts ? FailForGood(why, now) : Fail(why, now);

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "config/topology.h"
 #include "server/coordinator/core/coordinator_core.h"
 #include "server/coordinator/core/phrases.h"
 
@@ -12,8 +13,10 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
     const v1::RegisterServerRequest& request, Time now) {
   RETURN_IF_ERROR(CheckMessage(request));
   const CoordinatorOptions& options = facts().options();
-  const std::string who = absl::StrCat("server ", request.index(), " at ", request.address());
+  const std::string who =
+      absl::StrCat(ServerName(facts().job(), request.index()), " at ", request.address());
   RETURN_IF_ERROR(facts().CheckPeer(request.build(), who));
+  RETURN_IF_ERROR(CheckProcess(request, who));
   RETURN_IF_ERROR(fleet_.Check(request, workers_.ranks()));
   // The run whose coordinator had this address before is over.
   if (request.job() != 0 && request.job() != options.job_id) {
@@ -40,9 +43,19 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
   return reply;
 }
 
+absl::Status CoordinatorCore::CheckProcess(const v1::RegisterServerRequest& request,
+                                           const std::string& who) const {
+  const bool holder = request.index() >= FirstHolderOf(facts().job());
+  if (!WorkersHoldBlocks(facts().job()) || !holder || request.of_worker()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      who,
+      " is a process of its own, but this job's workers hold the blocks (topology.type: "
+      "all_reduce): start workers only"));
+}
+
 absl::Status CoordinatorCore::TakeProcess(const v1::RegisterServerRequest& request, Time now) {
   const uint32_t index = request.index();
-  const std::string who = absl::StrCat("server ", index, " at ", request.address());
+  const std::string who = absl::StrCat(ServerName(facts().job(), index), " at ", request.address());
   RETURN_IF_ERROR(CheckWanted(request, who, now));
   if (fleet_.Known(request)) {
     Return(index, now);
@@ -52,7 +65,9 @@ absl::Status CoordinatorCore::TakeProcess(const v1::RegisterServerRequest& reque
   const bool survives = Survives(index);
   const std::string why = absl::StrCat(who, " is a new process");
   if (!survives) {
-    GoBack(absl::StrCat(why, ": the blocks that server ", index, " held are lost"), now);
+    GoBack(
+        absl::StrCat(why, ": the blocks that ", ServerName(facts().job(), index), " held are lost"),
+        now);
   }
   if (!survives && life_.phase() > Phase::kGoingBack) return RefusedAtTheEnd();
   fleet_.Register(request, now);
@@ -147,7 +162,7 @@ void CoordinatorCore::Return(uint32_t server, Time now) {
     sets_.TellAgain(life_.generation());
     shards_.Renew();
   }
-  if (holds || joins) Reassign(absl::StrCat("server ", server, " is back"), now);
+  if (holds || joins) Reassign(absl::StrCat(ServerName(facts().job(), server), " is back"), now);
   Advance(now);
 }
 
@@ -155,9 +170,9 @@ void CoordinatorCore::ExpireServers(Time now) {
   const std::vector<uint32_t> lost = fleet_.Expire(now);
   if (lost.empty() || life_.phase() >= Phase::kShutdown) return;
   for (const uint32_t server : lost) fleet_.Disconnect(server);
-  const std::string why =
-      absl::StrCat(ListOf("server", lost), " at ", fleet_.processes()[lost.front()].address,
-                   " gave no sign of life for ", Seconds(facts().lease()), " s");
+  const std::string why = absl::StrCat(
+      ListOfServers(facts().job(), lost), " at ", fleet_.processes()[lost.front()].address,
+      " gave no sign of life for ", Seconds(facts().lease()), " s");
   if (!life_.under_way() || stop_.failed()) {
     GoBack(why, now);
     return rollout_.BreakOff();
@@ -176,9 +191,9 @@ void CoordinatorCore::GiveUpHolders(Time now) {
   for (uint32_t i = 0; i < servers.size() && life_.under_way(); ++i) {
     const bool held = servers[i].state == ServerState::kLost && shards_.places().Holds(i);
     if (!held || now - servers[i].seen <= most) continue;
-    const std::string why = absl::StrCat("server ", i, " at ", fleet_.processes()[i].address,
-                                         " gave no sign of life for ", Seconds(most),
-                                         " s, and no other server has its blocks");
+    const std::string why = absl::StrCat(
+        ServerName(facts().job(), i), " at ", fleet_.processes()[i].address,
+        " gave no sign of life for ", Seconds(most), " s, and no other server has its blocks");
     if (!servers.Wanted(i)) return GoBack(why, now);
     return Abort(absl::StrCat(why, "; resume the job from its newest checkpoint"), now);
   }
@@ -191,9 +206,10 @@ void CoordinatorCore::Take(const ServerGone& gone, Time now) {
   // make the job go back without need.
   if (!Survives(server)) return;
   fleet_.TakeForGone(server);
-  Reassign(absl::StrCat("server ", server, " at ", fleet_.processes()[server].address,
-                        " is gone: its connection was cut, and nobody listens there"),
-           now);
+  Reassign(
+      absl::StrCat(ServerName(facts().job(), server), " at ", fleet_.processes()[server].address,
+                   " is gone: its connection was cut, and nobody listens there"),
+      now);
   Advance(now);
 }
 

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/counted.h"
 #include "common/status.h"
+#include "config/topology.h"
 #include "server/coordinator/core/coordinator_core.h"
 
 namespace leeway {
@@ -37,7 +38,7 @@ bool CoordinatorCore::EnoughWorkers(Time now) const {
 std::vector<uint32_t> CoordinatorCore::HoldersMissing(Time now) const {
   std::vector<uint32_t> missing;
   const bool counts =
-      life_.phase() == Phase::kStarting && facts().options().before && facts().replicated();
+      life_.phase() == Phase::kStarting && facts().options().before && OutlivesCoordinator();
   if (!counts || now - life_.created() > facts().lease()) return missing;
   const ServerTable& servers = fleet_.table();
   for (uint32_t i = servers.wanted(); i < servers.size(); ++i) {
@@ -64,6 +65,10 @@ void CoordinatorCore::FixLength(Time now) {
   cuts_.Expect(model_.ShardsWithBlocks(), facts().keeps_state());
 }
 
+bool CoordinatorCore::OutlivesCoordinator() const {
+  return facts().replicated() || FirstHolderOf(facts().job()) > 0;
+}
+
 bool CoordinatorCore::TakeUp(Time now) {
   const CoordinatorOptions& options = facts().options();
   // With leased data, it is unknown which batches were done since the newest cut.
@@ -73,7 +78,7 @@ bool CoordinatorCore::TakeUp(Time now) {
   const bool state_lost = facts().sync() && model_.cut_every() > 0 && facts().keeps_state();
   // With committed sets, some shards may have received the set of a clock that other shards have
   // not received.
-  if (!options.before || !facts().replicated() || life_.began() || state_lost ||
+  if (!options.before || !OutlivesCoordinator() || life_.began() || state_lost ||
       facts().commits_sets()) {
     return false;
   }

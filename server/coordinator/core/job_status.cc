@@ -38,14 +38,18 @@ std::string CoordinatorCore::Missing(Time now) const {
   std::vector<uint32_t> servers = fleet_.table().Missing();
   const std::vector<uint32_t> holders = HoldersMissing(now);
   servers.insert(servers.end(), holders.begin(), holders.end());
-  const std::string who = And(workers, ListOf("server", servers));
+  // A worker that is missing brings its server.
+  if (!workers.empty() && WorkersHoldBlocks(facts().job())) {
+    std::erase_if(servers, [](uint32_t server) { return server > 0; });
+  }
+  const std::string who = And(workers, ListOfServers(facts().job(), servers));
   if (!who.empty()) return absl::StrCat("waiting for ", who, " to register", clock);
   if (!model_.schema()) return absl::StrCat("waiting for a worker that brings the model", clock);
   if (going_back && cuts_.book().WritingAny()) {
     return absl::StrCat("waiting for the manifest of a checkpoint to be written", clock);
   }
-  return absl::StrCat("waiting for ", ListOf("server", fleet_.table().Unready()), " to get ready",
-                      clock);
+  return absl::StrCat("waiting for ", ListOfServers(facts().job(), fleet_.table().Unready()),
+                      " to get ready", clock);
 }
 
 std::string CoordinatorCore::StatusMessage(Time now) const {
@@ -79,9 +83,10 @@ std::string CoordinatorCore::LostHolder(Time now) const {
   for (uint32_t i = 0; i < servers.size(); ++i) {
     if (servers[i].state != ServerState::kLost || !shards_.places().Holds(i)) continue;
     return absl::StrFormat(
-        "waiting for server %u, whose blocks no other server has: silent for "
+        "waiting for %s, whose blocks no other server has: silent for "
         "%.0f s of %.0f s",
-        i, Seconds(now - servers[i].seen), Seconds(facts().lease() + facts().start_limit()));
+        ServerName(facts().job(), i), Seconds(now - servers[i].seen),
+        Seconds(facts().lease() + facts().start_limit()));
   }
   return "";
 }

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "config/topology.h"
+#include "leeway/v1/job.pb.h"
 
 namespace leeway {
 
@@ -29,6 +31,26 @@ inline std::string ListOf(const char* what, const std::vector<uint32_t>& numbers
 }
 inline std::string ListOf(const char* what, const std::vector<uint32_t>& numbers) {
   return ListOf(what, numbers, numbers.size());
+}
+
+// Returns the name of a server for a person: "server 1", or "worker 0's server" if it is in the
+// process of a worker.
+inline std::string ServerName(const v1::TrainingJob& job, uint32_t server) {
+  const uint32_t first = FirstHolderOf(job);
+  if (!WorkersHoldBlocks(job) || server < first) return absl::StrCat("server ", server);
+  return absl::StrCat("worker ", server - first, "'s server");
+}
+// Returns the names of several, such as "servers 1, 2" or "the servers of workers 0, 1".
+inline std::string ListOfServers(const v1::TrainingJob& job, std::vector<uint32_t> servers) {
+  if (!WorkersHoldBlocks(job)) return ListOf("server", servers);
+  if (servers.size() == 1) return ServerName(job, servers.front());
+  std::string coordinator;
+  if (std::erase(servers, 0u) > 0) coordinator = "server 0";
+  for (uint32_t& server : servers) server -= FirstHolderOf(job);
+  const std::string others = ListOf("worker", servers);
+  return others.empty() ? coordinator
+                        : absl::StrCat(coordinator, coordinator.empty() ? "" : " and ",
+                                       "the servers of ", others);
 }
 
 // Joins two phrases with "and"; if one of them is empty, returns the other one.
