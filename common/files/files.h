@@ -15,14 +15,14 @@
 
 namespace leeway {
 
-// Reads the whole file. Returns RESOURCE_EXHAUSTED if it has more than `max_bytes`.
+// Reads the whole file. Returns RESOURCE_EXHAUSTED if the file has more than `max_bytes`.
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes);
 
 enum class WriteTo {
   kRegularFile,
-  // Writes to everything to which a shell's `>` writes, for paths from the command line. In
-  // addition to regular files, the target may be a terminal, a pipe with a reader or /dev/null.
-  // Such a target is not replaced, so it may have received a part of the content before an error.
+  // For paths from the command line: any target that a shell's `>` accepts. In addition to regular
+  // files, the target may be a terminal, a pipe with a reader or /dev/null. Such a target is not
+  // replaced, so it may have received a part of the content before an error.
   kAnything,
 };
 

@@ -1,4 +1,5 @@
-// Tells which kind of labels a model's loss needs, as a built-in loss that needs the same kind.
+// Tells which kind of labels a model's loss needs. The answer is a built-in loss that needs the
+// same kind.
 #pragma once
 
 #include "leeway/v1/job.pb.h"

@@ -11,7 +11,7 @@
 namespace leeway {
 
 // Calls ConnectionTable::EndTalkers regularly while a stranger is connected. It needs a thread of
-// its own, because gRPC may read a connection on the thread that passes the connection to it, and a
+// its own, because the thread that passes a connection to gRPC may also read from it inside gRPC. A
 // header that does not end keeps that thread busy.
 class TalkerWatch {
  public:

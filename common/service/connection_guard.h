@@ -21,8 +21,8 @@ namespace leeway {
 // peer on a unix socket is on this host and has the same user.
 class ConnectionGuard {
  public:
-  // `now` is the clock for debts. `strangers` knows the connections on which no call was admitted,
-  // and each such connection may begin only a few calls. `strangers` must outlive this object. If
+  // `now` is the clock for debts. `strangers` knows the connections on which no call was admitted.
+  // Each of these connections may begin only a few calls. `strangers` must outlive this object. If
   // it is null, no connection is treated as a stranger.
   explicit ConnectionGuard(std::function<Time()> now, ConnectionTable* strangers = nullptr);
   ~ConnectionGuard();

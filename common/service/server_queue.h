@@ -50,8 +50,8 @@ class ServerQueue {
   void Start();
 
   grpc::ServerCompletionQueue* get() const { return queue_.get(); }
-  // Call this function before a call is processed any further. Returns the caller, or the error
-  // with which to answer the call.
+  // Decides whether a call is admitted, before its message is read. Returns the caller, or the
+  // error with which to answer the call.
   absl::StatusOr<Caller> Admit(const grpc::ServerContext& context, const CalledMethod& method) {
     return doorkeeper_ == nullptr ? Caller() : doorkeeper_->Admit(context, method);
   }
@@ -76,9 +76,9 @@ class ServerQueue {
  private:
   class Helper;
 
-  // Returns the number of threads, which is half of the number of processors. On two processors the
-  // pushes of one worker reach 0.8 of raw TCP with one thread. With two or four threads they reach
-  // 0.65, because the threads wake each other in turn.
+  // Returns the number of threads, which is half of the number of processors. On two processors and
+  // with one thread, the pushes of one worker reach 0.8 of the rate of raw TCP. With two or four
+  // threads they reach 0.65, because the threads wake each other in turn.
   static uint32_t ThreadsHere();
   void Enter();
   void Leave();

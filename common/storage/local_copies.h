@@ -2,8 +2,8 @@
 // or read it repeatedly.
 //
 // The name of a copy is a digest of the file's location, version (ETag) and size. So new content
-// gets a new copy, and an existing copy never changes. A copy appears whole, by renaming, after its
-// size was checked, and also its MD5 if the store reports one. So all processes of a user can share
+// gets a new copy, and an existing copy never changes. A copy appears whole, by renaming, after a
+// check of its size, and of its MD5 if the store reports one. So all processes of a user can share
 // the folder. A user may remove the folder when no process reads a copy.
 #pragma once
 
