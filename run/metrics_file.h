@@ -24,8 +24,8 @@ class MetricsFile final : public MetricsLog {
   // exists, creates the file again.
   absl::Status Append(const std::string& lines) override;
   absl::Status Tick() override { return absl::OkStatus(); }
-  // Does nothing, because readers already find every line in the file. A power cut may remove the
-  // last lines.
+  // Does nothing, because readers already find every line in the file. A power cut may still lose
+  // the last lines.
   absl::Status Keep() override { return absl::OkStatus(); }
 
  private:
