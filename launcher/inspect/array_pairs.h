@@ -1,4 +1,5 @@
-// Finds which arrays of a NumPy archive, or of several files, belong together.
+// Finds which features and labels belong together among the arrays of a NumPy archive or of several
+// files.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// The keys of a run. `leeway certificates` writes them to a folder, and Secrets contain them.
+// The keys of a run, which `leeway certificates` has written to a folder. In the cluster they are
+// in Secrets.
 #pragma once
 
 #include <string>
@@ -16,8 +17,9 @@ struct RunSecrets {
   CertificatePem worker;
   std::vector<Token> tokens;
 
-  // Reads `folder`/server, `folder`/worker and `folder`/token. Returns INVALID_ARGUMENT if a file
-  // is missing or invalid, with the same error as a process that starts with this file.
+  // Reads `folder`/server, `folder`/worker and `folder`/token. If a file is missing or invalid,
+  // returns INVALID_ARGUMENT with the message that a process would print if it started with this
+  // file.
   static absl::StatusOr<RunSecrets> Read(const std::string& folder);
   // Adds the values for the template `secrets`.
   void AddTo(TemplateValues& values) const;
