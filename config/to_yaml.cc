@@ -35,7 +35,7 @@ class YamlWriter {
   }
 
  private:
-  // The fields that are set: those of the chosen type, then the message's own.
+  // Returns the fields that are set: the fields of the chosen type, then the message's own fields.
   static std::vector<std::pair<const Message*, const FieldDescriptor*>> FieldsOf(
       const Message& message) {
     std::vector<std::pair<const Message*, const FieldDescriptor*>> fields;

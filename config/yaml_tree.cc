@@ -103,7 +103,7 @@ class TreeBuilder : public YAML::EventHandler {
       if (quote == '"' && text_[i] == '\\') {
         ++i;
       } else if (text_[i] == quote) {
-        // Two single quotes stand for one.
+        // Two single quotes stand for a single quote within the text.
         if (quote == '"' || i + 1 == text_.size() || text_[i + 1] != quote) return;
         ++i;
       }

@@ -27,7 +27,8 @@ void AppendActivated(LayerList& layers, const std::string& name, const ConvPart&
   AppendLayer(part, "").mutable_relu6();
 }
 
-// Section 3.3: expand, filter each channel separately, project. The projection has no activation.
+// Appends a bottleneck of section 3.3: expand, filter each channel separately, project. The
+// projection has no activation.
 void AppendInvertedBottleneck(LayerList& layers, uint32_t inputs, uint32_t expansion,
                               const ConvPart& out) {
   const uint32_t hidden = inputs * expansion;
