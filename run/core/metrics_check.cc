@@ -17,7 +17,7 @@ class Numbers {
   void Count(const char* field, uint64_t value, uint64_t most) {
     if (value > most) Refuse(field, absl::StrCat(value), absl::StrCat("at most ", most));
   }
-  // False for NaN, too.
+  // The comparison is false for NaN, so NaN is refused, too.
   void Share(const char* field, double value, double most) {
     const bool good = value >= 0 && value <= most;
     if (!good) Refuse(field, absl::StrCat(value), absl::StrCat("0 to ", most));
