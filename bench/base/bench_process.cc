@@ -38,7 +38,7 @@ bool SendLine(int fd, const Json& message) {
   return true;
 }
 
-// Returns the text up to the first line end, and takes it out of `received`. Waits until
+// Returns the text up to the first line end, and removes it from `received`. Waits until
 // `deadline`.
 absl::StatusOr<std::string> ReceiveLine(int fd, std::string& received, Time deadline) {
   while (true) {
