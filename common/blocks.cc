@@ -93,8 +93,7 @@ uint32_t BlockLayout::BlocksOn(uint32_t shard) const {
 
 uint64_t BlockLayout::ElementsOn(uint32_t shard) const {
   uint64_t elements = BlocksOn(shard) * block_elements_;
-  // The last block before a cut or the end may be shorter than the others. Subtract the elements
-  // that such blocks lack.
+  // Subtract the elements that are missing in short last blocks before a cut or the end.
   for (const Stretch& stretch : stretches_) {
     const uint32_t last = BlockOf(stretch.end - 1);
     if (ShardOf(last) == shard) elements -= block_elements_ - Range(last).count;

@@ -9,7 +9,7 @@
 
 namespace leeway {
 
-// `root` is the folder that contains /proc and /sys, for tests.
+// In these functions `root` is the folder that contains /proc and /sys. Tests set it.
 
 // Returns the paths of files in this process's groups. The files are called `name` in version 2,
 // and `older_name` in the version 1 hierarchy of `controller`. Some of them may not exist, because

@@ -38,8 +38,7 @@ Loopback Six() {
   return loopback;
 }
 
-// Returns a socket bound to any free port of the address. On failure the descriptor is negative and
-// errno has the reason.
+// Returns a socket bound to any free port of the address. On failure returns -1 and sets errno.
 Descriptor BoundTo(const Loopback& loopback) {
   Descriptor bound(
       socket(loopback.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

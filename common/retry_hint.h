@@ -15,8 +15,8 @@ namespace leeway {
 // may succeed if it is sent again. Errors on the way to the server have one of these codes
 // (grpc_status.h). Each code may also mean that the server carried out the request and only the
 // answer was lost. In this case the server recognises the repeated request by its identity.
-// RESOURCE_EXHAUSTED with a hint is worth a retry, too, because the server has no memory for the
-// request only at the moment.
+// RESOURCE_EXHAUSTED with a hint is worth a retry, too, because the server's lack of memory is
+// temporary.
 bool IsRetryable(absl::StatusCode code);
 
 inline constexpr char kRetryPushbackKey[] = "grpc-retry-pushback-ms";

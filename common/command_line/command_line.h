@@ -17,8 +17,7 @@ CLI::Validator AddressToBind();
 // Parses the command line and runs the options' callbacks. Returns nothing if the program may go
 // on. Otherwise prints the help, the version or the mistake, and returns the program's exit code. A
 // mistake looks like this: "leeway: unknown option '--run-dri'; did you mean '--run-dir'?". An
-// empty value is always a mistake, because it usually comes from a script whose variable is not
-// set.
+// empty value is a mistake, because it usually comes from a script's unset variable.
 std::optional<int> ParseCommandLine(CLI::App& app, int argc, const char* const* argv);
 
 }  // namespace leeway

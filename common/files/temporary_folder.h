@@ -13,15 +13,13 @@ namespace leeway {
 enum class TemporaryIn {
   // The system's folder for temporary files.
   kFiles,
-  // /dev/shm, which is memory. If no folder can be made there, the folder for temporary files is
-  // used instead.
+  // /dev/shm, which is memory. If no folder can be made there, the same as kFiles.
   kMemory,
 };
 
 // A folder with mode 0700 that disappears with this object. If this process ends without destroying
 // the object (Ctrl-C, SIGKILL, a crash), a forked process, the keeper, removes the folder. The
-// keeper first waits until all processes that this process started while the folder existed have
-// ended, too. Not thread-safe.
+// keeper first waits for the end of all processes started meanwhile. Not thread-safe.
 class TemporaryFolder {
  public:
   // Makes a folder whose name begins with `name`.

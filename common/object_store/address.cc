@@ -102,8 +102,7 @@ absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view url) {
   const size_t slash = std::min(rest.find('/'), rest.size());
   endpoint.host = std::string(rest.substr(0, slash));
   endpoint.path = std::string(rest.substr(slash));
-  // Refuse an '@', because the text before it would be a user name or password, which does not
-  // belong in a URL.
+  // Refuse an '@', because a user name or password before it does not belong in a URL.
   if (!endpoint.host.empty() && url.find_first_of("@?# \t\r\n") == absl::string_view::npos)
     return endpoint;
   return absl::InvalidArgumentError("AWS_ENDPOINT_URL: expected http://HOST:PORT or https://HOST");

@@ -20,11 +20,14 @@ inline bool IsStoreRetryable(const absl::Status& status) { return absl::IsUnavai
 //   NOT_FOUND            the object does not exist
 //   FAILED_PRECONDITION  the bucket does not exist or is in another region, or the store refuses
 //                        the request as such
-//   UNAUTHENTICATED the credentials are wrong or expired, or this host's clock is wrong
-//   PERMISSION_DENIED the credentials lack a permission ABORTED the upload does not exist (any
-//   more) OUT_OF_RANGE the object does not have the range DATA_LOSS the object was replaced
-//   meanwhile RESOURCE_EXHAUSTED a quota or the store's disk is full UNIMPLEMENTED the store does
-//   not know such requests UNAVAILABLE the failure may be temporary
+//   UNAUTHENTICATED      the credentials are wrong or expired, or this host's clock is wrong
+//   PERMISSION_DENIED    the credentials lack a permission
+//   ABORTED              the upload does not exist (any more)
+//   OUT_OF_RANGE         the object does not have the range
+//   DATA_LOSS            the object was replaced meanwhile
+//   RESOURCE_EXHAUSTED   a quota or the store's disk is full
+//   UNIMPLEMENTED        the store does not know such requests
+//   UNAVAILABLE          the failure may be temporary
 absl::Status StatusOfAnswer(const std::string& asked, const HttpAnswer& answer,
                             const S3Error& error);
 

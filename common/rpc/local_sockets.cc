@@ -20,8 +20,7 @@ namespace {
 
 constexpr char kPrefix[] = "leeway-";
 constexpr int kSendBytes = 1 << 20;
-// The search covers the files with numbers below this limit. The system gives a new file the lowest
-// free number.
+// The search ends at this file number. The system gives a new file the lowest free number.
 constexpr int kFilesMost = 1024;
 
 using NameOfEnd = int (*)(int, sockaddr*, socklen_t*);

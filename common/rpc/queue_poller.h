@@ -21,9 +21,8 @@ namespace leeway {
 // sender sends it at once. Under load, several requests share a message.
 class QueuePoller {
  public:
-  // The largest payload that counts as small, for one message and for all messages in progress
-  // together. Once gathered requests have this much payload, they are sent without waiting for
-  // more.
+  // The largest payload that counts as small, of one message or of all messages in progress.
+  // Gathered requests with this much payload are sent without waiting for more.
   static constexpr uint64_t kSmallBytes = 64 << 10;
 
   // `alone` is true if no other thread takes events from the queue. If other threads do, the poller

@@ -16,9 +16,8 @@ namespace leeway {
 std::string WarningOfKeys(const TemporaryFolder& folder);
 
 // Makes an authority, and a certificate for each role that takes part in a run. The files are in
-// memory if the system has a folder in memory. They disappear with this object. If this process
-// dies first, they disappear when all processes that use them have ended. The authority's key is
-// not stored.
+// memory if possible. They disappear with this object. If this process dies first, they disappear
+// when all processes that use them have ended. The authority's key is not stored.
 class KeyFolder {
  public:
   static absl::StatusOr<std::unique_ptr<KeyFolder>> Make();

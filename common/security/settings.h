@@ -60,8 +60,8 @@ enum class EndOfCalls { kCalls, kAnswers };
 absl::StatusOr<SecuritySettings> SettingsOf(const SecurityFlags& flags, const v1::Security& job,
                                             EndOfCalls end);
 
-// Returns FAILED_PRECONDITION unless all callers that can reach `listen` (host:port) have to prove
-// their identity or are on this machine, or `insecure` is true.
+// Returns OK if `insecure` is true, or if all callers that can reach `listen` (host:port) are on
+// this machine or must prove their identity. Otherwise returns FAILED_PRECONDITION.
 absl::Status CheckMayListen(const std::string& listen, v1::TlsMode tls, bool insecure);
 
 }  // namespace leeway

@@ -46,9 +46,8 @@ class LocalCopies {
   bool Has(const std::string& location) const EXCLUDES(mutex_);
   // Lists what is directly in a folder of the store.
   absl::StatusOr<std::vector<StoredEntry>> List(const std::string& folder) EXCLUDES(mutex_);
-  // Checks whether the disk has room for the files that have no copy yet. Returns
-  // RESOURCE_EXHAUSTED, with the figures, if it does not. A file that the store does not have
-  // counts as empty.
+  // Checks whether the disk has space for the files that have no copy yet. If not, returns
+  // RESOURCE_EXHAUSTED, with the figures. A file that the store does not have counts as empty.
   absl::Status CheckRoom(std::span<const std::string> locations) EXCLUDES(mutex_);
 
  private:

@@ -10,8 +10,7 @@ namespace leeway {
 
 // 1234567 -> "1,234,567".
 std::string Thousands(uint64_t number);
-// A rate as a whole number: 1234.5 -> "1,234". Returns "-" if the rate is not finite (0 / 0, 1 /
-// 0).
+// A rate as a whole number: 1234.5 -> "1,234". Returns "-" if the rate is not finite (0/0, 1/0).
 std::string Rate(double per_second);
 // "12.30"; "1.23e+75" if the number has too many digits, and "-" if it is not finite.
 std::string Fixed(double number, int decimals);

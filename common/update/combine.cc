@@ -14,8 +14,7 @@ typename T::Value Load(const uint8_t* floats, size_t j) {
   return T::Load(floats + j * sizeof(float));
 }
 
-// Each of these structs computes the leaves of N contributions: the values that the contributions
-// add. A loop keeps its own copy of the coefficients.
+// These structs compute the tree's leaves, the values that N contributions add, from local copies.
 template <size_t N>
 struct Products {
   explicit Products(const float* given) { std::copy_n(given, N, coefficients); }
@@ -56,8 +55,7 @@ inline typename T::Value Tree(const uint8_t* const* tiles, const Leaf& leaf, siz
   }
 }
 
-// Sums N contributions in one pass, which reads them as N concurrent streams and so keeps the
-// memory busy.
+// Sums N contributions in one pass. Reading N concurrent streams keeps the memory busy.
 template <size_t N, bool kAdd, typename Leaf>
 void SumLeaves(const uint8_t* const* given, const Leaf& given_leaf, size_t count, float* out) {
   const uint8_t* tiles[N];

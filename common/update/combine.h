@@ -76,8 +76,7 @@ class Combiner {
     if (part.place != nullptr) return part.place + (range.offset - part.begin) * sizeof(float);
     return readers_[index].Bytes(range.offset, range.count, scratch);
   }
-  // Writes the sum of 1, 2, 4 or 8 contributions to `out`. If `add` is true, adds the sum to `out`
-  // instead.
+  // Writes the sum of 1, 2, 4 or 8 contributions to `out`, or adds it to `out` if `add` is true.
   void Leaves(size_t first, size_t k, Range range, float* out, bool add);
 
   const std::span<const FloatPayload* const> contributions_;

@@ -7,9 +7,8 @@
 namespace leeway {
 namespace {
 
-// The tolerance for rounding errors where epochs are converted to clocks. Without it, a step of the
-// schedule could come a clock late, because a product such as 2.2 * 25 is rounded to slightly above
-// 55.
+// Tolerates rounding errors in converted epochs. Without this, a step of the schedule could come a
+// clock late, because a product such as 2.2 * 25 is rounded to slightly above 55.
 constexpr double kRounding = 1e-9;
 
 }  // namespace

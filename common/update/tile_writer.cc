@@ -12,8 +12,7 @@
 namespace leeway {
 namespace {
 
-// Stores whole cache lines from the front of `from`, bypassing the caches. Returns the number of
-// floats that it has stored.
+// Stores whole cache lines past the caches. Returns the number of floats stored.
 #if defined(__AVX__)
 size_t StreamLines(const float* from, size_t count, float* to) {
   size_t i = 0;

@@ -1,7 +1,6 @@
 // A received payload. Its values are either raw float32 or in an encoding that is decoded while it
-// is read. Raw values stay in the pieces that the network delivered, and may be unaligned or split
-// between pieces. The payload is read in place, in tiles. No other code reads the bytes of raw
-// payloads.
+// is read. Raw values stay in the pieces that the network delivered, unaligned or split between
+// pieces. They are read in place, in tiles. No other code reads the bytes of raw payloads.
 #pragma once
 
 #include <cstddef>
@@ -81,8 +80,7 @@ class PayloadReader {
   explicit PayloadReader(const FloatPayload& payload) : payload_(&payload) {}
 
   // Returns the number of whole elements from `offset` on that are in one piece. The element at
-  // `offset` must exist. If this element is split between pieces, returns 0. A source counts as one
-  // piece.
+  // `offset` must exist. If it is split between pieces, returns 0. A source is one piece.
   size_t Contiguous(size_t offset) {
     MoveTo(offset * sizeof(float));
     return (end_ - offset * sizeof(float)) / sizeof(float);

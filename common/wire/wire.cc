@@ -143,9 +143,8 @@ struct Parts {
   PieceList payload;
 };
 
-// Sets `bytes` to the number of bytes of a field's value that are still to be read. A varint is
-// read here: its bytes go to `head`, and `bytes` is 0. A length before a value is read here, too,
-// and its bytes go to `head`.
+// Sets `bytes` to the number of bytes of a field's value that are still to be read: 0 after a
+// varint. Appends to `head` what it reads: a varint, or the length before a value.
 bool ReadValueLength(uint32_t wire_type, PieceReader& reader, std::string& head, uint64_t& bytes) {
   bytes = 0;
   uint64_t value;
