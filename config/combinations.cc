@@ -16,8 +16,7 @@ namespace {
 
 using Faults = std::vector<Fault>;
 
-// The largest number of workers that hold blocks. The limit is the same as for servers
-// (servers.count).
+// The largest number of workers that hold blocks, the same as for servers (servers.count).
 constexpr uint32_t kPeersMax = 4096;
 
 void CheckElastic(const v1::TrainingJob& job, Faults& faults) {

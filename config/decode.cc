@@ -186,8 +186,7 @@ class Decoder {
     return by.source->is_override ? absl::StrCat(", which ", by.source->name, " chose") : "";
   }
 
-  // Chooses the member that `type` names. If there is no such member, adds the problem and chooses
-  // nothing.
+  // Chooses the member that `type` names. If there is none, adds the problem and chooses nothing.
   Chosen DecodeType(const YamlNode& node, const std::string& path, Message& message) {
     const OneofDescriptor& choice = *TypeOf(*message.GetDescriptor());
     const std::string type_path = JoinPath(path, "type");

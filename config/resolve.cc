@@ -24,8 +24,7 @@ using google::protobuf::Reflection;
 
 namespace {
 
-// Sets the field to its default. A reader of the message gets the same value if the field is not
-// set.
+// Sets the field to its default. Readers get the same value from an unset field.
 void WriteDefault(const FieldDescriptor& field, Message& message) {
   const Reflection& reflection = *message.GetReflection();
   switch (field.cpp_type()) {

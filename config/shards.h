@@ -17,9 +17,8 @@ uint32_t ServersMost(const v1::TrainingJob& job);
 // Returns servers.min or its default.
 uint32_t ServersMin(const v1::TrainingJob& job);
 
-// The largest size of a block's state. A server sends the whole state to another server in one
-// message. So the limit is that of a message (common/rpc/channel.h), less some bytes for everything
-// but the values.
+// The largest size of a block's state. A server sends it to another server in one message, so it is
+// a message's limit (common/rpc/channel.h) less some bytes for all but the values.
 inline constexpr uint64_t kStateBytesMax = 71 << 20;
 
 // Returns the number of vectors in a block's state, each of the block's size: the weights, and if

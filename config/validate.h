@@ -16,8 +16,7 @@ namespace leeway {
 // data itself (shapes, classes, missing files).
 absl::Status ValidateJob(const v1::TrainingJob& job);
 
-// Does the first half of ValidateJob: checks fields and single messages. The job need not be
-// resolved.
+// The first half of ValidateJob: checks fields and single messages. The job need not be resolved.
 std::vector<Fault> FindFieldFaults(const v1::TrainingJob& job);
 // Does the second half of ValidateJob: checks that the parts of the job are compatible. The job is
 // resolved, and its fields have no faults.

@@ -11,9 +11,8 @@ namespace {
 
 constexpr double kDeviation = 0.02;
 
-// Returns the standard deviation of the initial weights in the last layer of each residual. Each
-// block has two residuals, whose outputs are added up. So the deviation falls with the number of
-// residuals.
+// Returns the deviation of the initial weights in the last layer of each residual. It falls with
+// the number of residuals, two in each block, because their outputs are added up.
 double ProjectionDeviation(const v1::Gpt& gpt) {
   return kDeviation / std::sqrt(2.0 * gpt.layers());
 }

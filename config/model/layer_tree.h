@@ -37,8 +37,7 @@ bool JoinsBranches(const v1::Layer& layer);
 
 // Returns the branches within a layer. A layer that computes has no branches. A repeat has one
 // branch for each repetition, and the branches follow each other as in a sequence. All branches of
-// a residual or concat get the layer's own input. `name` and `key` are the layer's full name and
-// key.
+// a residual or concat get the layer's input. `name` and `key` are the layer's full ones.
 std::vector<Branch> BranchesOf(const v1::Layer& layer, const std::string& name,
                                const std::string& key);
 

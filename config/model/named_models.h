@@ -11,8 +11,7 @@ namespace leeway {
 // other frameworks. Any other named model becomes a sequence with its name.
 void ExpandNamedModels(v1::Model& model);
 
-// Each of these functions appends the layers of one named model to `layers`. ExpandNamedModels
-// calls them.
+// Each appends the layers of one named model to `layers`. ExpandNamedModels calls them.
 void AppendMlp(const v1::Mlp& mlp, LayerList& layers);
 void AppendLenet(const v1::Lenet& lenet, LayerList& layers);
 void AppendResnet20(const v1::Resnet20& resnet, LayerList& layers);
