@@ -219,8 +219,7 @@ absl::Status AddLines(const std::string& path, HistoryBuilder& builder) {
   return status;
 }
 
-// Adds the lines of a log in an object store, where the log is divided into segments in a folder of
-// the same name.
+// Adds a log in an object store, which is in segments in a folder of the same name.
 absl::Status AddSegments(const std::string& metrics_file, HistoryBuilder& builder) {
   ASSIGN_OR_RETURN(const auto folder, TemporaryFolder::Make("leeway-metrics"));
   const std::string path = folder->path() + "/metrics.jsonl";

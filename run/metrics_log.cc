@@ -16,8 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Returns the JSON as a line. Replaces bytes that are not UTF-8, because a string from a peer may
-// contain any bytes.
+// Replaces bytes that are not UTF-8, because a string from a peer may contain any bytes.
 std::string Dump(const Json& line) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -56,8 +55,7 @@ std::string MetricsLine(const StepRecord& record, double time) {
   for (const Figure& figure : StepFigures()) {
     if (figure.IsLogged(metrics)) line[figure.name] = ValueOf(figure, metrics);
   }
-  // No step of this line counts. Rename the event, so that its loss does not become a point of a
-  // curve.
+  // No step of this line counts, so its loss must not become a point of a curve.
   if (metrics.steps() == 0 && metrics.dropped_steps() > 0) line["event"] = "dropped";
   return Dump(line);
 }

@@ -1,5 +1,5 @@
 // metrics.jsonl: the events of a run, one JSON object per line, in the order in which the
-// coordinator learnt of them. A resumed run appends its lines. (In an object store the lines are in
+// coordinator learnt of them. A resumed run appends. (In an object store the lines are in
 // segments, docs/storage.md.) Every line has
 //   event   the kind of event
 //   time    seconds since 1970, UTC
@@ -17,10 +17,11 @@
 //                 wait_seconds (the part of the exchange during which the worker stood still)
 //                 bytes_sent, bytes_received (payloads and their headers, every attempt counted)
 //               A step takes data + compute + wait; the share (exchange - wait) / exchange of the
-//               exchange was hidden behind the compute. A step is logged once its exchange is
-//               complete. A run that was resumed or has gone back begins again at the clock of its
-//               job_started or went_back line. If two lines have the same rank and clock, the later
-//               line counts. Some keys are absent if they would be 0:
+//               exchange was hidden behind the compute.
+//               A step is logged once its exchange is complete. A run that was resumed or has gone
+//               back begins again at the clock of its job_started or went_back line. If two lines
+//               have the same rank and clock, the later line counts.
+//               Some keys are absent if they would be 0:
 //                 dropped_steps, dropped_examples (where a sync clock can be complete without every
 //                 worker): what the worker computed since its previous line, for clocks that
 //                 were completed without the worker; no other figure includes these steps
@@ -38,12 +39,14 @@
 //                            which process supplied it
 //   job_started              clock (0, or the checkpoint's), message, workers, steps_per_clock,
 //                            sync
-//   server_registered server, message (its address) server_lost server, message leases_extended
-//   message: most processes fell silent together, and get one more lease placement_changed message
-//   (why, who owns which shard now) replicas_synced every block is on two servers again resizing
-//   message: the old and the requested number of servers resized message: the number of servers;
-//   every shard has reached its home server_draining server: the server that is leaving, whose
-//   shards other servers take
+//   server_registered        server, message (its address)
+//   server_lost              server, message
+//   leases_extended          message: most processes fell silent together, and get one more lease
+//   placement_changed        message (why, who owns which shard now)
+//   replicas_synced          every block is on two servers again
+//   resizing                 message: the old and the requested number of servers
+//   resized                  message: the number of servers; every shard has reached its home
+//   server_draining          server: the server that is leaving, whose shards other servers take
 //                            over; message: its address
 //   server_removed           server: a server that holds no shard any more, and ends
 //   record_failed            message: coordinator.json cannot be written; all commands that depend
@@ -61,9 +64,10 @@
 //   stop_fixed               rank (the first worker that asked; absent after early_stop, and where
 //                            the coordinator says which contributions make a clock), clock (where
 //                            all workers stop; sync mode)
-//   job_failing message: why the coordinator is ending the job checkpoint clock: complete and
-//   durable checkpoint_failed clock, message, server (if one server's part failed) job_finished
-//   state (finished, stopped, failed), message, clock (of the newest
+//   job_failing              message: why the coordinator is ending the job
+//   checkpoint               clock: complete and durable
+//   checkpoint_failed        clock, message, server (if one server's part failed)
+//   job_finished             state (finished, stopped, failed), message, clock (of the newest
 //                            checkpoint): the last line of a run. A finished job has a message if
 //                            it ended before its full length
 // A number that is not finite is null.

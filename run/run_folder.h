@@ -60,8 +60,7 @@ const char* MetricsName(const std::string& location);
 // The folder for runs without --run-dir, below the current folder. Only the user can read such a
 // run.
 inline constexpr char kRunsFolder[] = "runs";
-// Returns runs/NAME-20261120-104500, in local time. If that folder exists, appends -2, -3 and so
-// on.
+// Returns runs/NAME-20261120-104500, in local time. If that exists, appends -2, -3 and so on.
 std::string DefaultRunFolder(const std::string& name, std::time_t now);
 
 // Returns whether a launcher is using the run folder now. `here` is RunPlace::here. Also returns
@@ -88,16 +87,14 @@ class RunFolder {
   // Opens the folder of a run that will continue or be finished. Returns NOT_FOUND if there is no
   // run in it, and ABORTED if another launcher is running the job.
   static absl::StatusOr<RunFolder> Open(const RunPlace& place);
-  // Returns NOT_FOUND unless a run was started in `location`. A job file alone does not count as a
-  // run.
+  // Returns NOT_FOUND unless a run was started there. A job file alone is not enough.
   static absl::Status CheckIsOne(const std::string& location);
   // Returns NOT_FOUND if there is no run in `location`.
   static absl::Status CheckHoldsRun(const std::string& location);
 
   const RunPlace& place() const { return place_; }
   const std::string& location() const { return place_.location; }
-  // Return the path of a file that lasts (Lasting), and of a file on this machine (Here), as
-  // RunPlace defines them.
+  // Return the path of a file that lasts, and of a file on this machine (RunPlace).
   std::string Lasting(const std::string& name) const { return place_.location + "/" + name; }
   std::string Here(const std::string& name) const { return place_.here + "/" + name; }
 
@@ -105,9 +102,8 @@ class RunFolder {
   // checkpoint and lost it; the function then returns DATA_LOSS.
   absl::Status CheckNoResult() const;
   // For the folder of a run that left no checkpoint: returns the names of the files that the next
-  // run replaces. All other files in the folder stay. If the folder has no launcher's log, returns
-  // no names, because processes that a person starts by hand continue the files of earlier
-  // processes.
+  // run replaces. All other files in the folder stay. Without a launcher's log, returns no names,
+  // because a person started the run by hand and may continue its files.
   absl::StatusOr<std::vector<std::string>> Replaced() const;
   absl::Status Remove(const std::vector<std::string>& names) const;
   // Returns whether a launcher has run the job before on this machine.

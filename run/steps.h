@@ -13,12 +13,11 @@
 
 namespace leeway {
 
-// Returns the number of steps of each rank, from the clocks that the rank has completed since the
-// beginning of the run. Returns nullopt if the clocks do not determine the steps: if a clock may
-// lack some workers (consistency.backup_workers, on_worker_loss: continue), if data is leased, or
-// if the last clock may be shorter and its length is not known. `steps_per_epoch` is the number in
-// the job's length, or 0 if it is not known. `start` is the point at which the run was resumed with
-// other numbers.
+// Returns the steps by rank, from the clocks that each rank has completed since the run began.
+// Returns nullopt if the clocks do not determine the steps: if a clock may lack some workers
+// (consistency.backup_workers, on_worker_loss: continue), if data is leased, or if the last clock
+// may be shorter and its length is not known. `steps_per_epoch` is the number in the job's length,
+// or 0 if it is not known. `start` is the point at which the run was resumed with other numbers.
 std::optional<std::vector<uint64_t>> StepsOfClocks(const v1::TrainingJob& job,
                                                    uint64_t steps_per_epoch,
                                                    std::span<const uint64_t> clocks,

@@ -219,8 +219,7 @@ void AddHistory(const RunHistory& history, RunSummary& summary) {
   if (const std::string gaps = history.Gaps(); !gaps.empty()) {
     summary.warnings.push_back(absl::StrCat(history.file.name, ": ", gaps));
   }
-  // Take these figures from all lines. They count events, which have happened even if their clock
-  // was repeated later.
+  // These figures count events, also in clocks that were repeated later.
   summary.total.set_dropped_steps(history.told.dropped_steps());
   summary.total.set_overflowed_steps(history.told.overflowed_steps());
   summary.total.set_replaced_pictures(history.told.replaced_pictures());

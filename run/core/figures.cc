@@ -79,8 +79,7 @@ Number Merged(Merge merge, Number record, Number more) {
   }
 }
 
-// Returns the number of examples that count in the mean of a figure, or 0 if the metrics do not
-// have the figure.
+// Returns the number of examples of a figure, or 0 if the metrics do not have the figure.
 uint64_t Weight(const Figure& figure, const v1::StepMetrics& metrics) {
   return figure.IsTold(metrics) ? metrics.examples() : 0;
 }

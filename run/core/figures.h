@@ -1,8 +1,8 @@
 // The figures of a step: what a worker reports about the clocks that it has completed
 // (v1::StepMetrics). To add a figure, add a field to that message and a line to the table in
 // figures.cc. The code then checks the figure, merges it, writes it to metrics.jsonl, reads it back
-// and adds it up for each worker. If the message WorkerStatus has a field of the same name, `leeway
-// status` shows the figure.
+// and adds it up for each worker. If WorkerStatus has a field of this name, `leeway status` shows
+// it.
 #pragma once
 
 #include <cstdint>
@@ -66,8 +66,7 @@ const Figure& StepFigure(absl::string_view name);
 
 // A figure that an evaluation may have in addition to its loss (v1::EvaluationMetrics). To add a
 // figure, add a field to that message and a line to the table in figures.cc. The code then checks
-// the figure, writes it to metrics.jsonl and summary.json, reads it back, and shows it in the live
-// view and the report.
+// the figure, writes it to metrics.jsonl and summary.json, reads it back, and shows it to people.
 struct TestFigure {
   // The name of the figure's field, which is also its key in the files.
   const char* name;
