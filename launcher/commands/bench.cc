@@ -71,8 +71,7 @@ Json Document(const std::string& bench, const CommonFlags& flags) {
 }
 
 // Prints the results and, with --json, writes them. Also keeps results from before an error,
-// because they took minutes. Returns the error of the measurement, otherwise the error of writing
-// the file.
+// because they took minutes. Returns the error of measuring, or else of writing.
 absl::Status Show(const CommonFlags& flags, const std::string& table, Json document, Json results,
                   const absl::Status& measured) {
   std::cout << table << std::flush;

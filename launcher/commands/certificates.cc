@@ -50,8 +50,7 @@ absl::StatusOr<std::string> Absolute(const std::string& folder) {
 
 // Returns the trust domain for new certificates in `folder`. It is the domain of the existing
 // certificates in the folder, otherwise `said`, otherwise the default. Returns INVALID_ARGUMENT if
-// `said` differs from the existing domain, because processes with the existing certificates would
-// refuse the new ones.
+// `said` differs from the existing domain, whose processes would refuse the new certificates.
 absl::StatusOr<std::string> TrustDomainFor(const std::string& folder, const std::string& said) {
   for (const v1::Role role : kIssued) {
     const std::string file = absl::StrCat(folder, "/", RoleName(role), "/", kCertificateFile);

@@ -12,8 +12,8 @@
 namespace leeway {
 
 // Returns the folder on this machine in which a running job's launcher leaves files for other
-// commands. If `target` is a folder, that is the result. For s3://BUCKET/PREFIX the result is the
-// default folder (PlaceOfRun).
+// commands. It is `target` if that is a folder, or the default folder for s3://BUCKET/PREFIX
+// (PlaceOfRun).
 absl::StatusOr<std::string> FolderHere(const std::string& target);
 // Returns the address of the coordinator. If `target` is HOST:PORT, this is `target`. If `target`
 // is a run folder (FolderHere), the address is in a file there while the job runs. Returns

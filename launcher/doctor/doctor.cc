@@ -21,8 +21,7 @@ namespace {
 // A job with longer clocks is not rehearsed, because it would take minutes.
 constexpr double kClockSecondsMax = 10;
 // A rehearsal takes kRehearsalTimes as long as another measurement, and has at least this number of
-// clocks. It must be long, because the coordinator hears of the workers' clocks only every half
-// second.
+// clocks. The coordinator hears of clocks only every half second.
 constexpr double kRehearsalTimes = 4;
 constexpr double kRehearsalClocks = 8;
 
@@ -71,8 +70,7 @@ absl::Status MeasureExchange(const DoctorOptions& options, const HostRates& host
   return absl::OkStatus();
 }
 
-// Returns how many times the servers transfer a worker's data: once for each server that has a copy
-// of a block.
+// Returns how many servers receive a worker's data: all those that have a copy of a block.
 double CopiesServed(const v1::TrainingJob& job) { return std::max(job.servers().replicas(), 1u); }
 
 // Estimates the exchange across a network by the measured rates. Every worker and every server has
@@ -143,8 +141,7 @@ StepParts ComputeParts(const v1::TrainingJob& job, const JobDiagnosis& result,
   const bool spread = IsSpread(job.exchange());
   return {.compute = steps * step,
           .compute_cpu = steps * compute.step_cpu_seconds,
-          // In a spread exchange, compute hides everything except the blocks that leave after the
-          // last step.
+          // In a spread exchange, only blocks that leave after the last step are not hidden.
           .first_layer_share =
               spread ? 1 / steps : static_cast<double>(compute.first_layer_parameters) / parameters,
           .hides_behind = HidesBehind(job.exchange(), steps * step, step),

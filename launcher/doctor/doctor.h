@@ -66,8 +66,7 @@ struct JobDiagnosis {
   uint32_t servers_wanted = 0;
   bool servers_enough = true;
   uint64_t block_bytes_wanted = 0;
-  // The rate of all workers together. An estimated rate assumes that every worker has whole
-  // batches.
+  // The rate of all workers together. An estimate assumes that every batch is whole.
   double examples_per_second = 0;
 };
 

@@ -23,8 +23,7 @@ struct RehearsalOptions {
 struct Rehearsal {
   // The wall time of one worker's clock, from the mean of the workers' rates.
   double clock_seconds = 0;
-  // The rate of training of all workers together. It is measured, because not all workers have the
-  // same data.
+  // The measured rate of all workers together. Not all workers have the same data.
   double examples_per_second = 0;
   // The share of the exchange's time during which the workers did not wait for it, 0 to 1.
   double hidden_share = 0;

@@ -23,8 +23,7 @@ struct StepParts {
   double first_layer_share = 1;
   // The part of the compute that can hide the exchange. A gradient leaves in the clock's last step,
   // and the new weights arrive in the next forward pass. If the exchange is spread, the whole
-  // compute can hide it. If the worker checks the whole gradient before it sends any of it, nothing
-  // can hide the exchange.
+  // compute can hide it. If the whole gradient is checked before it is sent, nothing can.
   double hides_behind = 0;
   uint32_t workers = 1;
   // The number of workers that share a processor, at least 1. While all workers compute, each

@@ -32,10 +32,9 @@ struct Tested {
 };
 
 // Decides whether a model has learned. It has if its loss is at least 1 % below that of the best
-// constant, or if its accuracy is clearly above the constant's: by more than three standard
-// deviations of the constant's accuracy on random examples. A run whose weights or loss are not
-// finite has not learned. If the magnitude of a weight exceeds 1e9, only the condition on the loss
-// counts.
+// constant, or if its accuracy is above the constant's by more than three standard deviations of
+// chance. A run whose weights or loss are not finite has not learned. If the magnitude of a weight
+// exceeds 1e9, only the condition on the loss counts.
 Learning JudgeLearning(const std::optional<Tested>& tested, std::span<const float> weights);
 
 }  // namespace leeway

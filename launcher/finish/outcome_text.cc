@@ -74,8 +74,7 @@ std::string Restarts(const RunSummary& summary) {
                       servers > 0 ? absl::StrCat(", ", servers, " of servers") : "");
 }
 
-// Returns how often the job went back to a checkpoint, as the end of a list. Returns an empty
-// string if it never went back.
+// Returns how often the job went back to a checkpoint, as the end of a list, or "" if never.
 std::string WentBack(const RunSummary& summary) {
   if (summary.rewinds.times == 0) return "";
   return absl::StrCat(

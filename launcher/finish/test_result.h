@@ -19,8 +19,7 @@ struct EvaluatedModel {
   // The score of the best model that ignores the input. Absent for a plugin's loss.
   std::optional<Score> constant;
 };
-// Returns the scores of the model and of the best constant. Absent if there is no score of a
-// constant.
+// Returns the scores of the model and of the best constant, or nothing without the latter.
 std::optional<Tested> TestedBy(const EvaluatedModel& model);
 
 // Evaluates the weights on the job's test data. The result is absent if the job has no test data.
@@ -36,7 +35,7 @@ absl::StatusOr<std::optional<EvaluatedModel>> EvaluateModelFile(const v1::Traini
 // Adds the result to a JSON document for scripts.
 void AddResult(const TestResult& result, nlohmann::ordered_json& document);
 
-// Describes the result, for example "test accuracy 97.12 % (loss 0.0934, 1,797 examples)".
+// Describes the result, for example "test accuracy 97.12 %  (loss 0.0934, 1,797 examples)".
 // `examples` is the text after the last comma, such as "1,797 examples", or empty.
 std::string Describe(const TestResult& result, const std::string& examples);
 

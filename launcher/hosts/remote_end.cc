@@ -38,8 +38,7 @@ constexpr uint64_t kSharedBytesMax = 64 << 10;
 
 void Tell(int output, const RemoteNews& news) {
   const std::string line = NewsLine(news);
-  // An error needs no handling here. If the launcher no longer reads the output, the input ends,
-  // too.
+  // Ignore an error: if the launcher no longer reads the output, the input ends, too.
   [[maybe_unused]] const ssize_t written = write(output, line.data(), line.size());
 }
 

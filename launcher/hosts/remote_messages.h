@@ -1,6 +1,5 @@
 // The messages between `leeway train` and `leeway remote`, its remote end on another host. They are
-// lines of JSON on the standard input and output that ssh connects. So no secret appears on a
-// command line.
+// lines of JSON on standard input and output, so no secret appears on a command line.
 //
 //   launcher -> remote   one RemoteRequest, then signals; the end of the input ends the process
 //   remote -> launcher   RemoteHello, at once; then what happens to the process
@@ -74,8 +73,7 @@ std::string NewsLine(const RemoteNews& news);
 // Parse a line without its line end. Return INVALID_ARGUMENT if the line is malformed.
 absl::StatusOr<RemoteRequest> ParseRequest(const std::string& line);
 absl::StatusOr<int> ParseSignal(const std::string& line);
-// Parses a line from the remote end. Returns no value if another program wrote the line, such as a
-// login shell that prints a greeting.
+// Returns no value if another program wrote the line, such as a login shell with a greeting.
 absl::StatusOr<std::optional<RemoteNews>> ParseNews(const std::string& line);
 
 // Cuts a stream into lines.

@@ -58,8 +58,7 @@ class RemoteProcess : public JobProcess {
  private:
   ExitStatus ExitOf(const ExitStatus& ssh) const {
     ExitStatus exit{.code = kExitTemporary};
-    // If the connection breaks, the remote end kills the process, and the report of that may still
-    // arrive.
+    // If the connection breaks, the remote end kills the process, and may still report that.
     const bool lost = ssh.signaled && exit_.has_value() && exit_->signaled;
     if (exit_.has_value() && !lost) {
       exit = *exit_;
@@ -82,8 +81,7 @@ class RemoteProcess : public JobProcess {
   std::optional<ExitStatus> exit_;
 };
 
-// Adds the environment to the request. The keys are in a folder on this machine, so the request
-// carries their contents.
+// Adds the environment, and the contents of the keys, which are in a folder on this machine.
 absl::Status AddEnvironment(const Environment& environment, RemoteRequest& request) {
   for (const auto& [name, value] : environment) {
     if (name != kKeysVariable || value.empty()) {

@@ -1,5 +1,4 @@
-// Finds which features and labels belong together among the arrays of a NumPy archive or of several
-// files.
+// Pairs the features and labels among the arrays of a NumPy archive or of several files.
 #pragma once
 
 #include <cstddef>

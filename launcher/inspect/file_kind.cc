@@ -57,8 +57,7 @@ absl::StatusOr<FileKind> KindOfText(const std::string& name, const std::string& 
       absl::StrCat(WhyNoTable(name, head), "; a file with another name is read as text"));
 }
 
-// Recognizes the records of CIFAR. They have no magic number, so this function checks that the
-// label of every record is valid.
+// Recognizes CIFAR records. They have no magic number, so every record's label must be valid.
 absl::StatusOr<FileKind> KindOfRecords(const std::string& data_dir, const std::string& name,
                                        std::string_view head) {
   ASSIGN_OR_RETURN(DataFile ten, OpenDataFile(data_dir, name));

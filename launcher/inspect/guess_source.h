@@ -24,8 +24,7 @@ struct GuessedSource {
 
 // Returns the guess. `names` are files in the data folder that belong together, in any order: files
 // of one kind, or separate files for features and labels. `label` names a column of a table, or is
-// empty (ChooseColumns). Returns INVALID_ARGUMENT if no source fits. The error says what the files
-// are and what a source needs.
+// empty (ChooseColumns). Returns INVALID_ARGUMENT if no source fits. The error says what is needed.
 absl::StatusOr<GuessedSource> GuessSource(const std::string& data_dir,
                                           const std::vector<std::string>& names,
                                           const std::string& label);

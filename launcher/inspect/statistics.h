@@ -10,8 +10,7 @@
 
 namespace leeway {
 
-// The mean and the standard deviation of each channel of images, or of each feature. Bytes are
-// scaled first.
+// The mean and standard deviation of each image channel or feature. Bytes are scaled first.
 struct ValueStatistics {
   std::vector<double> mean;
   std::vector<double> deviation;

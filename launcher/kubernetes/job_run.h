@@ -26,8 +26,7 @@ struct KubernetesFlags {
 
 // `data` is the value of --data, and `job_file` is the file of the job (FindDataFolder). Returns
 // INVALID_ARGUMENT, naming the flag or the job's key, if the job needs something that is impossible
-// in pods. Reads the job's data to compute the memory of servers and workers, unless the flags set
-// it.
+// in pods. Reads the job's data to compute memory sizes, unless the flags set them.
 absl::StatusOr<KubernetesRun> RunOfJob(PlacedJob placed, const std::string& job_file,
                                        const std::string& data, const KubernetesFlags& flags);
 

@@ -1,5 +1,4 @@
-// Computes how much memory a run's pods request, and how many servers stay when nodes are drained.
-// Pure.
+// Computes the memory that a run's pods request, and how many servers stay in a drain. Pure.
 #pragma once
 
 #include <cstdint>

@@ -45,8 +45,7 @@ struct KubernetesRun {
   std::vector<std::pair<std::string, std::string>> program_environment;
   std::map<std::string, std::string> program_files;
 
-  // The size and class of the claim for the run folder. If the class is empty, the cluster's
-  // default is used.
+  // The size and class of the claim for the run folder. An empty class is the cluster's default.
   std::string storage = "10Gi";
   std::string storage_class;
   std::string access_mode = "ReadWriteMany";

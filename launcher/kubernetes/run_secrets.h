@@ -1,5 +1,4 @@
-// The keys of a run, which `leeway certificates` has written to a folder. In the cluster they are
-// in Secrets.
+// The keys of a run: in a folder by `leeway certificates`, and in the cluster's Secrets.
 #pragma once
 
 #include <string>
@@ -17,9 +16,8 @@ struct RunSecrets {
   CertificatePem worker;
   std::vector<Token> tokens;
 
-  // Reads `folder`/server, `folder`/worker and `folder`/token. If a file is missing or invalid,
-  // returns INVALID_ARGUMENT with the message that a process would print if it started with this
-  // file.
+  // Reads `folder`/server, `folder`/worker and `folder`/token. Returns INVALID_ARGUMENT if a file
+  // is missing or invalid. The message is that of a process that starts with this file.
   static absl::StatusOr<RunSecrets> Read(const std::string& folder);
   // Adds the values for the template `secrets`.
   void AddTo(TemplateValues& values) const;

@@ -13,8 +13,7 @@ struct Shape {
   absl::string_view name;
   absl::string_view worker_container;
   absl::string_view server_container;
-  // The names of the pod labels that have the pod's rank. Empty if the pod's controller sets a
-  // variable with the rank.
+  // The pod labels that contain the rank. Empty if the pod's controller sets a variable.
   absl::string_view server_rank = {};
   absl::string_view worker_rank = {};
   // Host names, in which ${name} stands for the run's name. Empty if the controller sets a variable
@@ -28,8 +27,7 @@ struct Shape {
   // True if the controller does not restart pods in place, for servers and for workers.
   bool servers_end = true;
   bool workers_end = true;
-  // True if host names exist before the pods are ready. Then a server's readiness can wait for the
-  // model.
+  // True if host names exist before the pods are ready, so readiness can wait for the model.
   bool readiness = true;
   // True if Kueue can admit the run as a whole, or if the shape has queues of its own.
   bool queue = true;

@@ -21,8 +21,7 @@ namespace leeway {
 
 namespace {
 
-// Makes the checks that depend on the job's plugins, and that are only possible when the plugins
-// are open.
+// Makes the checks that are only possible when the job's plugins are open.
 absl::Status CheckPlugins(const v1::TrainingJob& job) {
   RETURN_IF_ERROR(MakeServerRule(job).status());
   RETURN_IF_ERROR(MakeLocalRule(job).status());

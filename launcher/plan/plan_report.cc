@@ -205,8 +205,7 @@ void PrintWorkers(const v1::TrainingJob& job, const WorkerNeeds& needs,
                   const PlannedTraffic& traffic, const v1::JobLength& length) {
   const uint32_t workers = job.workers().count();
   const uint64_t steps = length.steps_per_clock();
-  // `leeway train` starts all workers on this host. So if workers combine, one worker sends for
-  // all.
+  // `leeway train` starts all workers here, so if they combine, one worker sends for all.
   const bool combine = job.workers().per_host() == v1::PER_HOST_COMBINE;
   const std::string batch =
       needs.activations > 0 ? absl::StrCat(", ", Bytes(needs.activations), " for a batch") : "";

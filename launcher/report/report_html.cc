@@ -33,8 +33,7 @@ std::string Cell(const std::string& text, const char* style = "") {
 }
 
 std::string LocalTime(double seconds) {
-  // The log is a file and may be damaged. Show no time of day if a time is outside of this
-  // calendar.
+  // Show no time of day outside of this calendar, because a damaged log may have any time.
   if (!(std::abs(seconds) < kSecondsMax)) return "";
   const auto time = static_cast<std::time_t>(seconds);
   std::tm local{};
@@ -103,8 +102,7 @@ std::string Tiles(const RunSummary& summary) {
   return html + "</section>\n";
 }
 
-// Returns the compute time other than forward and backward: other computation and emulated
-// slowness.
+// Returns the compute time beside forward and backward, such as emulated slowness.
 double OtherSeconds(const v1::StepMetrics& times) {
   return std::max(0.0,
                   times.compute_seconds() - times.forward_seconds() - times.backward_seconds());

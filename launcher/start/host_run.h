@@ -33,9 +33,8 @@ struct HostFlags {
 };
 
 // Connects to the hosts of --hosts. Returns null without --hosts. If other machines can reach the
-// servers and --insecure is absent, the run must use mutual TLS. In this case sets `security` to
-// mutual TLS if neither the flags nor the job set TLS, and returns INVALID_ARGUMENT if they set
-// anything else.
+// servers and --insecure is absent, the run must use mutual TLS. If neither the flags nor the job
+// set TLS, sets `security` to mutual TLS. If they set anything else, returns INVALID_ARGUMENT.
 absl::StatusOr<std::unique_ptr<SshHosts>> ConnectHosts(const HostFlags& flags,
                                                        const v1::TrainingJob& job,
                                                        SecurityFlags& security);

@@ -46,8 +46,7 @@ absl::StatusOr<std::unique_ptr<RunKeys>> RunKeys::Make(const SecurityFlags& flag
 }
 
 RunKeys::~RunKeys() {
-  // Reset the settings, because their files are removed now and this process must not read them any
-  // more.
+  // Reset the settings, because their files are removed now.
   SetProcessSecurity({});
   std::error_code error;
   std::filesystem::remove(absl::StrCat(folder_here_, "/", kTokenFile), error);
@@ -71,8 +70,7 @@ Environment RunKeys::For(v1::Role role) const {
       SecurityEnvironment({.tls = ModeName(mode_),
                            .tls_dir = folder_ == nullptr ? "" : folder_->Of(role),
                            .token = own_.token.text()});
-  // If these variables are set, they are meant for this process and not for the processes that it
-  // starts.
+  // These variables, if set, are for this process and not for the processes that it starts.
   for (const char* name : {"LEEWAY_LISTEN", "LEEWAY_ADVERTISE", "LEEWAY_HEALTH"}) {
     environment.emplace_back(name, "");
   }

@@ -44,8 +44,7 @@ struct Ran {
   std::optional<v1::CoordinatorRecord> end;
 };
 
-// Runs the processes. When this function returns, every process has ended. Returns an error if the
-// processes could not be started.
+// Runs the processes until all have ended. Returns an error if they could not be started.
 absl::StatusOr<Ran> RunProcesses(const PlannedRun& plan, const RunFolder& run,
                                  SignalSource& signals);
 

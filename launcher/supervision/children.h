@@ -48,8 +48,7 @@ class Children {
   // Adds the server if it does not exist yet. References to other children become invalid.
   Child& Server(uint32_t index);
 
-  // Sets the coordinator's address, which all processes but server 0 need. A restarted server 0
-  // keeps the address.
+  // Sets the coordinator's address for all processes. A restarted server 0 keeps this address.
   void SetCoordinator(const std::string& address) { coordinator_ = address; }
   absl::Status Start(Child& child);
   std::string LogFile(const Child& child) const;

@@ -17,8 +17,7 @@ class CoordinatorClient {
  public:
   // `address` is host:port. The client connects when it is first used.
   static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Connect(const std::string& address);
-  // Cancels the calls in flight and waits until gRPC has released them, which takes no time to
-  // speak of.
+  // Cancels the calls in flight and waits briefly until gRPC has released them.
   ~CoordinatorClient();
   CoordinatorClient(const CoordinatorClient&) = delete;
   CoordinatorClient& operator=(const CoordinatorClient&) = delete;

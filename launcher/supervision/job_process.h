@@ -66,8 +66,7 @@ class JobProcess {
   // Returns true if a debugger is known to be attached to the process.
   virtual bool Traced() const = 0;
   // Returns true if `pid`, on the machine where the process runs, is this process or is known to
-  // have been started by it. For example, the process is a script, and `pid` is a program that the
-  // script has started.
+  // have been started by it. For example, a script has started `pid`.
   virtual bool Includes(pid_t pid) const = 0;
 };
 

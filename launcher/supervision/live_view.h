@@ -31,9 +31,8 @@ struct ViewContext {
 std::string StateName(v1::JobState state);
 
 // Returns the lines of the view. `width` and `height` are the terminal's columns and rows. One line
-// sums up the workers that do not fit. If the terminal is wide enough, a worker's line also shows
-// the share of its time that it waits for the servers, and the share of the exchange that its
-// compute hides.
+// sums up the workers that do not fit. On a wide terminal, a worker's line also shows which share
+// of its time it waits, and which share of the exchange its compute hides.
 std::vector<ViewLine> RenderLiveView(const v1::JobStatus& status, const ViewContext& context,
                                      size_t width, size_t height);
 

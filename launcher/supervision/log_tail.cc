@@ -13,8 +13,7 @@
 namespace leeway {
 namespace {
 
-// The number of bytes to read from the end of a log. That is far more than the requested lines
-// need.
+// The bytes to read from the end of a log, far more than the requested lines need.
 constexpr uint64_t kTailBytes = 16 << 10;
 // The most bytes of the one log line that follows an event.
 constexpr size_t kLastLineBytesMax = 300;

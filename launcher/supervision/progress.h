@@ -11,8 +11,7 @@ namespace leeway {
 
 // Returns the mean of the workers' completed clocks, or 0 without workers.
 double MeanClock(const v1::JobStatus& status);
-// Returns the share of the job that is done, from 0 to 1. It is 0 while the job's length is not
-// known.
+// Returns the share of the job that is done, 0 to 1; 0 while the job's length is not known.
 double DoneShare(const v1::JobStatus& status);
 // Returns the sum of the running workers' rates.
 double SamplesPerSecond(const v1::JobStatus& status);

@@ -324,8 +324,7 @@ void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
     observer_.OnEvent(decision.reason);
     return;
   }
-  // A worker that had joined the job has told the coordinator why it leaves, so the coordinator
-  // ends the job in order.
+  // A worker in the job has told the coordinator why it leaves, so the job ends in order.
   const bool told = !exit.signaled && exit.code == kExitPermanent && outcome_.status.has_value() &&
                     outcome_.status->state() != v1::JOB_STARTING;
   FailAfter(child, exit, decision.reason, told ? kOrderlyGrace : Duration::zero());
@@ -366,8 +365,7 @@ void Supervisor::FailAfterServer(const Child& server, const ExitStatus& exit,
     return FailAfter(server, exit, "the job has failed, and server 0 has ended it",
                      Duration::zero());
   }
-  // If another server has failed for good, server 0 has told the other processes, so they get time
-  // to end by themselves.
+  // After a permanent failure, server 0 has told the other processes, so give them time to end.
   FailAfter(server, exit, reason, lasting && server.number > 0 ? kOrderlyGrace : Duration::zero());
 }
 

@@ -67,8 +67,7 @@ std::vector<Watchdog::Hung> Watchdog::Answered(const v1::JobStatus& status, Time
 
 std::vector<Watchdog::Hung> Watchdog::Check(Time now) {
   Advance(now);
-  // Before its first answer, a server may load a large model. So it may take as long as the job
-  // waits for a server to start.
+  // A server that loads a large model may take as long as the job waits for its start.
   const Duration allowed = answered_ ? 2 * patience() : options_.start;
   if (coordinator_ == 0 || awake_ - heard_ < allowed) return {};
   const pid_t pid = coordinator_;
