@@ -25,8 +25,7 @@ struct TransportBenchOptions {
   // Whether to measure whole transfers, and whether to measure the rate of small exchanges.
   bool transfers = true;
   bool exchanges = true;
-  // If true, measures TCP with mutual TLS, and compares it with Leeway's plain TCP instead of the
-  // raw limit.
+  // If true, measures TCP with mutual TLS, and compares it with Leeway's plain TCP.
   bool tls = false;
   RoundOptions rounds;
   // Called before each measurement, with its name.

@@ -185,9 +185,8 @@ class Subject {
   double moved_bytes(uint32_t contributions) const {
     return (contributions + fetched() + 2 * state()) * gradient_bytes();
   }
-  // Returns the rate at which the memory could move these streams. Each written stream, together
-  // with two read streams, counts at the rate of `y += a x`. Further read streams count at the rate
-  // of plain reading.
+  // Returns the rate at which the memory could move these streams. A written stream with two read
+  // streams counts at the rate of `y += a x`, a further read stream at the rate of reading.
   double bound(uint32_t contributions, const Limit::Rates& rates) const {
     const double read = contributions + fetched() + state();
     const double rest = std::max(read - 2 * state(), 0.0);

@@ -21,9 +21,8 @@ struct UpdateBenchOptions {
                                     "adam", "adamw",    "elastic"};
   std::vector<uint32_t> contributions = {1, 2, 8};
   std::vector<uint32_t> threads = {1, 2};
-  // Whether contributions are in pieces or contiguous. Pieces are as a network delivers them: two
-  // pieces, which may begin anywhere and split a float. Contiguous contributions are as in shared
-  // memory.
+  // Whether contributions are in pieces or contiguous. A network delivers two pieces, which may
+  // begin anywhere and split a float. Shared memory is contiguous.
   std::vector<bool> pieces = {false, true};
   // If true, an update writes to another buffer and keeps the previous version, as in sync mode. If
   // false, an update writes in place.

@@ -55,8 +55,7 @@ class RawSocket {
   absl::Status Receive(RawHeader& header, std::span<float> payload);
 
   // The result of ReceiveHeaders(), which waits for a header without a payload and then takes all
-  // headers that have come. `count` is their number, and `last_kind` is the kind of the last
-  // header.
+  // headers that have come. `count` is their number, `last_kind` the last one's kind.
   struct Headers {
     uint64_t count = 0;
     uint32_t last_kind = RawHeader::kData;
