@@ -190,8 +190,7 @@ class Loss {
  public:
   virtual ~Loss() = default;
 
-  // Throws std::invalid_argument if the loss cannot use `units` scores a row. `classes` is 0 for
-  // kNumbers.
+  // Throws std::invalid_argument if `units` scores a row do not fit. `classes` is 0 for kNumbers.
   virtual void CheckOutput(size_t units, size_t classes) const {
     if (units >= classes) return;
     throw std::invalid_argument("the last layer computes " + std::to_string(units) +
