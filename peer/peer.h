@@ -1,7 +1,7 @@
 // The server in a worker's process, for jobs in which the workers hold the blocks (topology.type:
-// all_reduce). It is a server like any other. Together these servers do a reduce-scatter and an
-// all-gather: each rank adds up all contributions to its own blocks, updates these blocks, and
-// sends the result to all ranks.
+// all_reduce). It is a server like any other. Together the servers do a reduce-scatter and an
+// all-gather: each adds up all contributions to its own blocks, updates them, and answers all
+// ranks.
 #pragma once
 
 #include <string>
