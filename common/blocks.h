@@ -45,7 +45,7 @@ class BlockLayout {
 
   uint64_t total() const { return total_; }
   uint32_t shards() const { return shards_; }
-  // The most elements in a block.
+  // Returns the most elements in a block.
   uint64_t block_elements() const { return block_elements_; }
   uint32_t blocks() const { return blocks_; }
 

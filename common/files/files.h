@@ -26,9 +26,9 @@ enum class WriteTo {
   kAnything,
 };
 
-// If the result is OK, the file at `path` has this content, even after a power cut. After an error,
-// or after a crash during the call, the file at `path` is unchanged, with one exception: if only
-// the sync of the folder fails, the file already has the new content.
+// Writes a file. If the result is OK, the file at `path` has this content, even after a power cut.
+// After an error, or after a crash during the call, the file at `path` is unchanged, with one
+// exception: if only the sync of the folder fails, the file already has the new content.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view content,
                                  WriteTo to = WriteTo::kRegularFile);
 
@@ -86,7 +86,7 @@ class FileReader {
   ~FileReader();
 
   const std::string& path() const { return path_; }
-  // The size at the time of opening, in bytes.
+  // Returns the size at the time of opening, in bytes.
   uint64_t size() const { return size_; }
   // Fills `target` from byte `position` on. Returns DATA_LOSS if the file ends before that.
   absl::Status ReadAt(uint64_t position, std::span<uint8_t> target) const;

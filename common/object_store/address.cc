@@ -32,8 +32,8 @@ std::string Escape(absl::string_view text, bool keep_slash) {
   return escaped;
 }
 
-// A bucket's name has 3 to 63 of a-z 0-9 . - (old buckets also have A-Z _), and begins and ends
-// with a letter or digit.
+// Returns true if the name has 3 to 63 of a-z 0-9 . - (old buckets also have A-Z _), and begins and
+// ends with a letter or digit.
 bool IsBucketName(absl::string_view name) {
   const auto allowed = [](char c) {
     return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '_';

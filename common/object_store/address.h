@@ -31,7 +31,7 @@ std::string LocationText(const std::string& bucket, absl::string_view key);
 // Escapes text as S3's signatures require. Each byte other than A-Z a-z 0-9 - . _ ~ becomes %XX, in
 // capitals.
 std::string EscapeQuery(absl::string_view text);
-// The same as EscapeQuery, but leaves '/' unchanged.
+// Does the same as EscapeQuery, but leaves '/' unchanged.
 std::string EscapeKey(absl::string_view key);
 
 using Query = std::vector<std::pair<std::string, std::string>>;

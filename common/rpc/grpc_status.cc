@@ -17,7 +17,7 @@ static_assert(static_cast<int>(absl::StatusCode::kUnauthenticated) ==
 
 namespace {
 
-// A code that gRPC does not know becomes UNKNOWN.
+// Converts the status. A code that gRPC does not define becomes UNKNOWN.
 absl::Status FromGrpc(const grpc::Status& status) {
   const int code = static_cast<int>(status.error_code());
   const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);

@@ -27,7 +27,7 @@ class TalkerWatch {
 
  private:
   void Run() EXCLUDES(mutex_);
-  // Both functions return false if the watch is ending.
+  // Both functions wait, and return false if the watch is ending.
   bool WaitForConnection() EXCLUDES(mutex_);
   bool WaitForNextLook() EXCLUDES(mutex_);
 

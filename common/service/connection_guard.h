@@ -28,7 +28,7 @@ class ConnectionGuard {
   ~ConnectionGuard();
   ConnectionGuard(const ConnectionGuard&) = delete;
 
-  // The number of connections that the guard has ended.
+  // Returns the number of connections that the guard has ended.
   uint64_t ended() const { return ended_; }
 
  private:

@@ -22,9 +22,9 @@ namespace leeway {
 
 class ServerQueue {
  public:
-  // An object that may begin operations on the queue holds a Guest. Before the queue stops, it
-  // waits until no guest is left, for half a minute at most. This is necessary because gRPC aborts
-  // a process that begins an operation on a queue that was shut down.
+  // An object that may begin operations on the queue holds a Guest. Before the queue stops, the
+  // queue waits until no guest is left, for half a minute at most. This is necessary because gRPC
+  // aborts a process that begins an operation on a queue that was shut down.
   class Guest {
    public:
     explicit Guest(ServerQueue* queue) : queue_(queue) { queue_->Enter(); }

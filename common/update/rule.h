@@ -89,16 +89,16 @@ struct UpdateFormula;
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  // The names and initial values of the optimizer state that the rule keeps for each element.
+  // Return the names (slots) and initial values of the state that the rule keeps for each element.
   virtual std::vector<std::string_view> slots() const { return {}; }
   virtual float slot_start(size_t slot) const { return 0; }
-  // The slot that is a moving average of the weights. It starts as a copy of the weights. For
-  // elements that are averaged, not trained, it stays equal to the weights.
+  // Returns the slot that is a moving average of the weights. It starts as a copy of the weights.
+  // For elements that are averaged, not trained, it stays equal to the weights.
   virtual std::optional<size_t> average_slot() const { return std::nullopt; }
-  // The slot that counts the updates of each element. If a rule has such a slot, UpdateStep::number
-  // is ignored.
+  // Returns the slot that counts the updates of each element. If a rule has such a slot, the
+  // caller's UpdateStep::number is ignored.
   virtual std::optional<size_t> steps_slot() const { return std::nullopt; }
-  // Whether the result of Apply depends on UpdateStep::number.
+  // Returns true if the result of Apply depends on UpdateStep::number.
   virtual bool uses_number() const { return false; }
   // Computes the values that are the same for all tiles of the step. Without this call Apply
   // returns the same result but takes longer.

@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-// Stores whole cache lines past the caches. Returns the number of floats stored.
+// Stores whole cache lines, bypassing the caches. Returns the number of floats stored.
 #if defined(__AVX__)
 size_t StreamLines(const float* from, size_t count, float* to) {
   size_t i = 0;
