@@ -26,7 +26,7 @@ constexpr int kValuesInLine = 7;
 
 class YamlWriter {
  public:
-  // With `in_line` the whole message is written on one line.
+  // If `in_line` is true, writes the whole message on one line.
   explicit YamlWriter(bool in_line = false) : in_line_(in_line) {}
 
   std::string Write(const Message& job) {

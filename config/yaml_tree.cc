@@ -33,7 +33,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   YamlNode TakeRoot() { return std::move(root_); }
 
-  // The innermost bracket that is still open: '{' or '['.
+  // Returns the innermost bracket that is still open: '{' or '['.
   std::optional<OpenBracket> InnermostBracket() const {
     for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
       const size_t begin = static_cast<size_t>(frame->begin.pos);
