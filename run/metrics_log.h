@@ -100,7 +100,7 @@ class MetricsLog {
   virtual absl::Status Append(const std::string& lines) = 0;
   // Call this function about once a second.
   virtual absl::Status Tick() = 0;
-  // On return readers find all lines appended so far.
+  // Makes sure that readers find all lines appended so far.
   virtual absl::Status Keep() = 0;
 };
 

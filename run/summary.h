@@ -76,10 +76,10 @@ struct RunSummary {
   std::optional<TestResult> test;
   Learning learning;
   WorkersByRank by_rank;
-  // The restarts of servers by index, over all starts of the run.
+  // The number of restarts of each server, by index, over all starts of the run.
   std::vector<uint32_t> server_restarts;
 
-  // The restarts of all processes.
+  // Returns the number of restarts of all processes together.
   uint32_t restarts() const;
 };
 

@@ -28,7 +28,7 @@ struct TrainedModel {
   // than it should be.
   std::vector<std::string> passed_over;
 
-  // The weights that the job evaluates.
+  // Returns what the job evaluates: the weights or their average.
   std::span<const float> Evaluated() const;
   // Returns the weights or their average. Returns FAILED_PRECONDITION if the model has no average.
   absl::StatusOr<std::span<const float>> Of(v1::EvaluatedWeights which) const;

@@ -35,7 +35,7 @@ class Numbers {
   absl::Status status_;
 };
 
-// The limit of a figure of a step.
+// Returns the limit of a figure of a step.
 uint64_t Most(absl::string_view name) { return static_cast<uint64_t>(StepFigure(name).most); }
 
 absl::Status Check(const std::string& record, const v1::StepMetrics& metrics, uint64_t clock) {
