@@ -20,8 +20,8 @@ namespace {
 
 // A job with longer clocks is not rehearsed, because it would take minutes.
 constexpr double kClockSecondsMax = 10;
-// A rehearsal takes kRehearsalTimes as long as another measurement, and has at least this number of
-// clocks. The coordinator hears of clocks only every half second.
+// A rehearsal takes kRehearsalTimes as long as another measurement, and at least kRehearsalClocks
+// clocks, because the coordinator hears of clocks only every half second.
 constexpr double kRehearsalTimes = 4;
 constexpr double kRehearsalClocks = 8;
 

@@ -82,7 +82,7 @@ class LineBuffer {
   void Append(const char* data, size_t bytes) { text_.append(data, bytes); }
   // Returns the next whole line without its line end, if there is one.
   std::optional<std::string> Next();
-  // Whether the buffer holds more bytes than a line may have, without a line end.
+  // Returns true if the buffer has more bytes than a line may have, without a line end.
   bool overflows() const { return text_.size() > kRemoteLineMax; }
 
  private:

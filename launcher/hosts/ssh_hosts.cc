@@ -31,7 +31,7 @@ class RemoteProcess : public JobProcess {
   const std::string& name() const override { return name_; }
   pid_t pid() const override { return pid_; }
   int fd() const override { return session_->fd(); }
-  // A debugger would be visible only on the host.
+  // Returns false, because a debugger would be visible only on the host.
   bool Traced() const override { return false; }
   bool Includes(pid_t pid) const override { return pid == pid_; }
 

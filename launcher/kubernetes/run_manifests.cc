@@ -67,7 +67,7 @@ std::string FileLines(const std::map<std::string, std::string>& files) {
   return lines;
 }
 
-// The values that all templates share.
+// Returns the values that all templates share.
 TemplateValues ValuesOf(const KubernetesRun& run) {
   return {
       {"name", run.name},

@@ -20,15 +20,15 @@ struct Local {
   uint64_t others = 0;
 };
 
-// The vectors of a delta exchange are the start weights, the local weights and the contribution. If
-// the exchange is spread over the clock, there are also the gradient and the values that have been
-// sent, and the start weights and the local weights are kept twice.
+// Returns the vectors of a delta exchange: the start weights, the local weights and the
+// contribution. If the exchange is spread over the clock, there are also the gradient and the
+// values that have been sent, and the start weights and the local weights are kept twice.
 Local OfDelta(bool spread) {
   return spread ? Local{.kept_twice = 2, .others = 3} : Local{.kept_twice = 0, .others = 3};
 }
 
-// The vectors of an elastic exchange are the local weights, which are kept twice, the centre and
-// the gradient. If the exchange is spread over the clock, there is also the contribution.
+// Returns the vectors of an elastic exchange: the local weights, which are kept twice, the centre
+// and the gradient. If the exchange is spread over the clock, there is also the contribution.
 Local OfElastic(bool spread) { return {.kept_twice = 1, .others = spread ? 3u : 2u}; }
 
 }  // namespace

@@ -118,8 +118,8 @@ std::string Legend(double y, const std::vector<std::pair<std::string, std::strin
   return svg;
 }
 
-// A run that was resumed with other workers counts its epochs differently. Sorting by epoch makes
-// sure that the curve never runs backwards.
+// Sorts the curve by epoch, so that it never runs backwards. A run that was resumed with other
+// workers counts its epochs differently.
 Curve InOrder(Curve curve) {
   std::stable_sort(curve.begin(), curve.end(),
                    [](const CurvePoint& a, const CurvePoint& b) { return a.x < b.x; });

@@ -34,7 +34,7 @@ struct Launch {
   bool announces_ready = false;
 
   const char* program() const { return server ? "leeway-server" : "leeway-worker"; }
-  // The name in messages, such as "worker 1".
+  // Returns the name in messages, such as "worker 1".
   std::string name() const { return (server ? "server " : "worker ") + std::to_string(number); }
 };
 
@@ -44,10 +44,10 @@ class JobProcess {
  public:
   virtual ~JobProcess() = default;
 
-  // The name in messages, such as "worker 1" or "worker 1 on b".
+  // Returns the name in messages, such as "worker 1" or "worker 1 on b".
   virtual const std::string& name() const = 0;
-  // The process id on the machine where the process runs, as the coordinator knows it. It is 0
-  // until news reports it.
+  // Returns the process id on the machine where the process runs, which the coordinator knows, too.
+  // It is 0 until news reports it.
   virtual pid_t pid() const = 0;
 
   // Returns a file descriptor that is readable when there is news.

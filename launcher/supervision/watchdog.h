@@ -62,7 +62,7 @@ class Watchdog {
   void Advance(Time now);
   // Returns the processes that are lost according to the status.
   std::vector<Life> Lost(const v1::JobStatus& status);
-  // The time that a process may be silent after its lease is over.
+  // Returns the time that a process may be silent after its lease is over.
   Duration patience() const;
 
   const Options options_;
