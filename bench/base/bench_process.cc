@@ -77,7 +77,7 @@ absl::StatusOr<Json> ParseAnswer(const std::string& line) {
                       answer.value("message", "no message"));
 }
 
-// The child's main loop.
+// Runs the child's main loop.
 void Serve(int fd, const std::function<absl::StatusOr<BenchService>()>& make) {
   auto service = make();
   const bool made = service.ok();
