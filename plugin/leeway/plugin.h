@@ -144,7 +144,7 @@ class Layer {
   virtual std::vector<Tensor> tensors() const { return {}; }
   virtual size_t saved(size_t batch) const noexcept { return 0; }
   virtual size_t scratch(size_t batch) const noexcept { return 0; }
-  // The number of floating-point operations in one example's forward pass, for `leeway plan`.
+  // Returns the floating-point operations of one example's forward pass, for `leeway plan`.
   virtual double flops() const noexcept { return 0; }
 
   // Computes y [batch x output] from x [batch x input]. x and y do not overlap.
@@ -251,7 +251,7 @@ struct Elements {
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  // The rule's slots, at most kSlotsMax.
+  // Returns the rule's slots, at most kSlotsMax.
   virtual std::vector<Slot> slots() const { return {}; }
   // Writes every weight and slot. Leeway itself checks that all of them are finite.
   virtual void Apply(const Step& step, const Elements& elements) const noexcept = 0;
