@@ -123,8 +123,8 @@ class SharedMapping {
   absl::StatusOr<std::span<const std::atomic<uint64_t>>> Words(uint64_t offset,
                                                                uint64_t count) const;
 
-  // Returns true if the session was still open when the caller made its copies, all before this
-  // call. Returns false if `session` cannot be a session.
+  // Returns true if the session was open during all copies that the caller made before this call.
+  // Returns false if `session` cannot be a session.
   bool SessionStands(const SharedSession& session) const;
 
  private:
