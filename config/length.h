@@ -3,8 +3,7 @@
 //
 // A step is one batch of one worker. A clock is one exchange: `accumulation`, `local_steps` or
 // `every` steps. An epoch is a pass over its data by the worker with the most data. In async mode
-// no worker waits for that worker, so an epoch has as many batches as one pass of each worker
-// together.
+// no worker waits for that worker, so an epoch has the batches of one pass by every worker.
 #pragma once
 
 #include <cstdint>
