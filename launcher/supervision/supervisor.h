@@ -1,7 +1,7 @@
 // Starts a job's processes on its hosts, watches them, restarts those that crash, kills those that
-// hang, and stops them in order. If a person or another launcher starts a process in one of their
-// places, the supervisor leaves the place to it. The job ends when its coordinator says so. When
-// the job's status asks for more servers (leeway resize), starts them.
+// hang, and stops them in order. If a process of a person or of another launcher takes the place of
+// one of them, the supervisor leaves the place to it. The job ends when its coordinator says so.
+// When the job's status asks for more servers (leeway resize), starts them.
 #pragma once
 
 #include <memory>

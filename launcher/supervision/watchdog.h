@@ -1,10 +1,10 @@
 // Detects which of the launcher's processes run and do not respond. Pure: no processes, no clock.
 //
-// A worker or server hangs if its lease has ended, so the coordinator reports it as lost, and this
-// report does not change for another lease. Only a process that has registered itself can hang. So
-// a process that is still loading is not judged by its predecessor's silence. A server also hangs
-// if it had registered and does not register again with a restarted coordinator. Server 0 hangs if
-// it has answered once and then does not answer for two leases.
+// A worker or server hangs if its lease has ended and the coordinator has reported it as lost for
+// as long as another lease. The process must have registered itself. So a process that is still
+// loading is not judged by its predecessor's silence. A server also hangs if it had registered and
+// does not register again with a restarted coordinator. Server 0 hangs if it has answered once and
+// then does not answer for two leases.
 //
 // Time counts only while the launcher is awake. If the launcher was stopped or the machine
 // suspended between two calls, only the usual time between two calls counts. So a process has as
