@@ -5,8 +5,8 @@
 
 namespace leeway {
 
-// Returns a percentile: `share` (0 to 1) of the `values` are below the result, which is
-// interpolated between neighbours. Returns 0 without values.
+// Returns the value below which the given share (0 to 1) of `values` is. Interpolates between
+// neighbours. Returns 0 without values.
 double Percentile(std::vector<double> values, double share);
 double Median(std::vector<double> values);
 
