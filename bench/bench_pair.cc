@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Raw(Wire wire, const Trans
 }
 
 absl::StatusOr<std::unique_ptr<BenchPair>> BenchPair::Ping(Wire wire) {
-  // The name does not begin as Leeway's names do, so the sockets stay as gRPC makes them
+  // The name does not begin like Leeway's own, so Leeway does not tune these sockets
   // (common/rpc/local_sockets.h).
   const std::string address = wire == Wire::kUnix
                                   ? absl::StrCat("unix-abstract:ping-", absl::Hex(RandomIdentity()))

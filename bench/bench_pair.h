@@ -18,8 +18,8 @@ class BenchPair {
   static absl::StatusOr<std::unique_ptr<BenchPair>> Leeway(Wire wire, const std::string& codec,
                                                            const TransferPlan& plan,
                                                            const KeyFolder* keys = nullptr);
-  // Measures the same work on a bare socket (for auto a TCP socket), or for shm through a ring in
-  // shared memory.
+  // Measures the same work without Leeway: for shm through a ring in shared memory, otherwise on a
+  // bare socket (for auto a TCP socket).
   static absl::StatusOr<std::unique_ptr<BenchPair>> Raw(Wire wire, const TransferPlan& plan);
   // Measures a bare unary gRPC call (bench/ping.h) over tcp or unix.
   static absl::StatusOr<std::unique_ptr<BenchPair>> Ping(Wire wire);

@@ -57,7 +57,7 @@ class DataPlane : public BenchServer {
  private:
   const std::string local_ = NewLocalAddress();
   int port_ = 0;
-  // The fields are in the order in which they are made.
+  // The order of the fields is the order in which they are constructed.
   NoCuts cuts_;
   std::shared_ptr<Shard> shard_;
   ParameterService service_;

@@ -57,13 +57,12 @@ struct ExchangeResult {
   uint64_t server_peak_bytes = 0;
   uint64_t server_peers_bytes = 0;
   uint64_t server_idle_bytes = 0;
-  // The bound for the peak: the server's parameters x (2 + slots) x 1.15, plus the bytes that may
-  // be in flight to it.
+  // The upper bound for the peak: the bytes of the server's parameters x (2 + slots) x 1.15, plus
+  // the bytes that may be in flight to the server.
   uint64_t server_bound_bytes = 0;
 };
 
-// Returns the first error. Nothing is measured after the error, and `results` has the results from
-// before it.
+// Stops at the first error and returns it. `results` has the results from before the error.
 absl::Status BenchExchange(const ExchangeBenchOptions& options,
                            std::vector<ExchangeResult>& results);
 

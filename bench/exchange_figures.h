@@ -10,7 +10,7 @@
 
 namespace leeway {
 
-// The steps of one side: Leeway or the raw limit.
+// The figures of Leeway or of the raw limit.
 struct ExchangeFigures {
   Percentiles step_seconds;
   // The bytes of all workers' contributions and weights, divided by the time of the whole steps, in
@@ -24,8 +24,8 @@ struct ExchangeFigures {
 // Computes the figures. `gigabytes` is the amount that one round moves.
 ExchangeFigures FiguresOf(const std::vector<ExchangeRound>& rounds, double gigabytes);
 
-// Returns how much `clocks` exchanges move: the sum of both directions and all workers, in 1e9
-// bytes of floats. A codec may send fewer bytes.
+// Returns how much `clocks` exchanges move, in 1e9 bytes of floats, as the sum over both directions
+// and all workers. A codec may send fewer bytes.
 double ExchangedGigabytes(uint64_t parameters, uint32_t workers, uint64_t clocks);
 
 inline constexpr uint64_t kWarmUpClocks = 2;

@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// Tells all processes to begin, then waits for all of them.
+// Sends the request to all processes, then waits for all their answers.
 absl::StatusOr<std::vector<Json>> CallAll(const std::vector<BenchProcess*>& processes,
                                           const Json& request, double seconds) {
   for (BenchProcess* process : processes) RETURN_IF_ERROR(process->Send(request));
@@ -112,7 +112,7 @@ absl::StatusOr<std::unique_ptr<RawExchangeGroup>> RawExchangeGroup::Start(
     }
   }
   // Runs in a child: returns the child's own ends, and closes the ends of all other processes. If
-  // the child kept those open, it would not notice that the other processes have ended.
+  // the child kept these other ends open, it would not notice that their processes have ended.
   const auto take = [&](std::vector<RawSocket>& of_child) {
     std::vector<RawSocket> own = std::move(of_child);
     of_server.clear();

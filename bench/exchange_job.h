@@ -41,7 +41,7 @@ struct ExchangeJobSpec {
   v1::ModelSchema schema;
 };
 
-// The schema of a flat vector.
+// Returns the schema of a flat vector.
 v1::ModelSchema VectorSchema(uint64_t parameters);
 
 // The processes of a Leeway job.
@@ -59,7 +59,7 @@ class ExchangeJob : public ExchangeGroup {
     uint64_t idle_bytes = 0;
   };
   ServerMemory server_memory() const;
-  // The size of a block. Known after a round.
+  // Returns the size of a block, which is known after the first round.
   uint64_t block_bytes() const { return block_bytes_; }
 
  private:
@@ -74,14 +74,14 @@ class ExchangeJob : public ExchangeGroup {
   std::vector<std::unique_ptr<BenchProcess>> workers_;
 };
 
-// Moves the same bytes on bare sockets: unix sockets for unix, TCP for the others.
+// Moves the same bytes on bare sockets: unix sockets for the transport unix, otherwise TCP sockets.
 class RawExchangeGroup : public ExchangeGroup {
  public:
   static absl::StatusOr<std::unique_ptr<RawExchangeGroup>> Start(const RawExchangePlan& plan,
                                                                  Wire wire, uint32_t workers);
 
   absl::StatusOr<ExchangeRound> Run(uint64_t clocks, double seconds) override;
-  // The servers by index.
+  // Returns the servers by index.
   const std::vector<std::unique_ptr<BenchProcess>>& servers() const { return servers_; }
 
  private:

@@ -1,5 +1,5 @@
-// Runs rounds of several subjects in turn, so that a machine that is slower for a while is slower
-// for all of them.
+// Runs rounds of several subjects in turn, so that a machine that is slow for a while slows all of
+// them.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,7 @@
 namespace leeway {
 
 struct RoundOptions {
-  // The number of rounds of each subject. A shorter round comes first to warm up, and is not
-  // counted.
+  // The number of rounds of each subject, not counting a shorter first round to warm up.
   uint32_t rounds = 5;
   double seconds = 0.3;
 };

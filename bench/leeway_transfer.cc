@@ -76,8 +76,8 @@ class Client {
       case TransferMethod::kPush:
         return client_->Push(clock_, 1, contribution_.span(), blocks);
       case TransferMethod::kPull:
-        // Reads as a worker does, because a read of the latest weights is never encoded. It stays
-        // at clock 0, because without contributions no other clock comes.
+        // Read at a clock, as a worker does, because a read of the latest weights is never encoded.
+        // The clock is always 0, because without contributions no later clock begins.
         return client_->Pull(0, weights_.span(), blocks);
       case TransferMethod::kPushPull:
         break;
@@ -85,7 +85,7 @@ class Client {
     return client_->PushPull(clock_, 1, contribution_.span(), weights_.span(), blocks);
   }
 
-  // The last float of each block. A pull with values overwrites it.
+  // Returns the last float of a block. A pull that brings values overwrites it.
   float& LastOf(uint32_t block) {
     return weights_.data()[client_->layout().Range(block).end() - 1];
   }

@@ -16,9 +16,9 @@ absl::StatusOr<BenchService> LeewayServer(const v1::TrainingJob& job, const Tran
 BenchServerAddress AddressFrom(const Json& hello);
 
 // Makes the client's service. It answers {"round": seconds} with {"messages", "seconds", "latency",
-// "travelled_bytes"}. A call covers plan.call_blocks blocks, and successive calls go through the
-// vector in turn. plan.open_calls calls are open at once. A round fails with DATA_LOSS if a pull
-// left weights unchanged, because an answer without values measures nothing.
+// "travelled_bytes"}. A call covers plan.call_blocks blocks, and each call continues in the vector
+// where the previous call ended. plan.open_calls calls are open at once. A round fails with
+// DATA_LOSS if a pull left weights unchanged, because an answer without values measures nothing.
 absl::StatusOr<BenchService> LeewayClient(const v1::TrainingJob& job, const TransferPlan& plan,
                                           const BenchServerAddress& server);
 

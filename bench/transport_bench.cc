@@ -51,7 +51,7 @@ absl::StatusOr<TransferResult> MeasureTransfer(Wire wire, const std::string& cod
   return result;
 }
 
-// What is in flight: its name in the table, and the numbers for the plan.
+// How much is in flight: the name for the table, and the numbers for the plan.
 struct Load {
   const char* name;
   uint32_t window;

@@ -1,6 +1,6 @@
 // `leeway bench transport`: pushes, pulls and both at once through Leeway's data plane. Each is
-// compared with the raw limit of its transport, in the same run. It also compares the rate of small
-// exchanges with that of bare gRPC calls.
+// compared with the raw limit of its transport, in the same run. The command also compares the rate
+// of small exchanges with the rate of bare gRPC calls.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ struct TransportBenchOptions {
   std::vector<uint64_t> sizes = {4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20};
   // The codecs of transfers, with names as in job.compression. Exchanges use no codec.
   std::vector<std::string> codecs = {"none"};
-  // Whether to measure whole transfers, and whether to measure small exchanges a second.
+  // Whether to measure whole transfers, and whether to measure the rate of small exchanges.
   bool transfers = true;
   bool exchanges = true;
-  // Measures TCP with mutual TLS, and compares it with Leeway's plain TCP, not with the raw limit.
+  // If true, measures TCP with mutual TLS, and compares it with Leeway's plain TCP.
   bool tls = false;
   RoundOptions rounds;
   // Called before each measurement, with its name.
@@ -41,8 +41,8 @@ struct TransferResult {
   // The codec of contributions, and that of answers.
   std::string codec;
   std::string reply_codec;
-  // The bytes that were sent, with headers, as a share of the floats' bytes. Without a codec it is
-  // slightly above 1.
+  // The bytes that were sent, with headers, as a share of the floats' bytes. Without a codec the
+  // share is slightly above 1.
   double travel_share = 0;
   TransferFigures leeway;
   // The raw limit: the same floats without a codec. With `tls` it is Leeway over plain TCP.
@@ -77,9 +77,9 @@ struct TransportBenchResult {
   std::vector<ExchangeRateResult> exchanges;
 };
 
-// Returns the first error. Nothing is measured after the error, and `result` has the results from
-// before it. Returns INVALID_ARGUMENT for pulls with top_k or sign, because the server would answer
-// these pulls without a codec.
+// Stops at the first error and returns it. `result` has the results from before the error. Returns
+// INVALID_ARGUMENT for pulls with top_k or sign, because the server would answer these pulls
+// without a codec.
 absl::Status BenchTransport(const TransportBenchOptions& options, TransportBenchResult& result);
 
 // Returns the plan for blocks of this size. It has enough blocks for several to be in flight,

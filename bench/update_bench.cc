@@ -28,7 +28,7 @@ namespace {
 constexpr char kCheck[] = "check";
 constexpr char kElastic[] = "elastic";
 
-// Null for an unknown name. "check" gets any rule, because it runs none.
+// Returns null for an unknown name. For "check" returns some rule, which is not used.
 std::unique_ptr<UpdateRule> RuleNamed(const std::string& name) {
   if (name == kElastic) return MakeElasticRule(0.01);
   v1::Update update;
@@ -62,8 +62,8 @@ double TimeOnThreads(uint32_t threads, const std::function<void(uint32_t)>& work
   return Seconds(std::chrono::steady_clock::now() - start);
 }
 
-// Contributions of one block each, used in turn. Together they are so large that a contribution is
-// no longer cached when it is used again.
+// Contributions of one block each, used in turn. Together they are so large that a contribution has
+// left the caches when its turn comes again.
 class Arrivals {
  public:
   Arrivals(uint64_t floats, uint64_t block, bool pieces) {
@@ -80,10 +80,11 @@ class Arrivals {
   const FloatPayload* At(uint64_t index) const { return &payloads_[index % payloads_.size()]; }
 
  private:
-  // The room in memory after the previous contribution (common/rpc/channel.cc).
+  // The most bytes in the first piece. A network delivers this piece into the rest of the memory in
+  // which the previous message ended (common/rpc/channel.cc).
   static constexpr uint64_t kFirstPieceBytesMax = 256 << 10;
   static constexpr uint64_t kLineBytes = 64;
-  // Room before the two pieces, for where they begin, and after them.
+  // Extra memory for each contribution, because its pieces may begin anywhere in a cache line.
   static constexpr uint64_t kSlackFloats = 4 * kLineBytes / sizeof(float);
 
   void Add(const std::vector<float>& values, bool pieces, RandomStream& random) {
@@ -114,8 +115,8 @@ class Limit {
       : x_(memory.first(memory.size() / 2)), y_(memory.last(memory.size() / 2)) {}
 
   struct Rates {
-    // The bytes a second of `y += a x`, which reads two streams and writes one, and of reading two
-    // streams.
+    // The bytes a second of `y += a x`, which reads two streams and writes one stream, and the
+    // bytes a second of reading two streams.
     double axpy = 0;
     double read = 0;
   };
@@ -179,13 +180,13 @@ class Subject {
   }
 
   uint32_t blocks() const { return layout_.blocks(); }
-  // The bytes of one contribution for the whole shard.
+  // Returns the bytes of one contribution for the whole shard.
   double gradient_bytes() const { return sizeof(float) * static_cast<double>(layout_.total()); }
   double moved_bytes(uint32_t contributions) const {
     return (contributions + fetched() + 2 * state()) * gradient_bytes();
   }
-  // The rate at which the memory could move these streams. Each written stream and two that are
-  // read count at the rate of `y += a x`, and further reads at the rate of reading alone.
+  // Returns the rate at which the memory could move these streams. A written stream with two read
+  // streams counts at the rate of `y += a x`, a further read stream at the rate of reading.
   double bound(uint32_t contributions, const Limit::Rates& rates) const {
     const double read = contributions + fetched() + state();
     const double rest = std::max(read - 2 * state(), 0.0);
@@ -217,10 +218,10 @@ class Subject {
   }
 
  private:
-  // The number of streams that are fetched only because they are written: the next version's lines,
-  // if it is in another buffer.
+  // Returns the number of streams that the processor fetches only because they are written. If the
+  // next version is in another buffer, its cache lines are such a stream.
   double fetched() const { return keep_previous_ && !check_only_ ? 1 : 0; }
-  // The number of streams that are both read and written.
+  // Returns the number of streams that are both read and written.
   double state() const {
     return check_only_ ? 0 : 1 + static_cast<double>(store_.slot_names().size());
   }

@@ -55,7 +55,7 @@ std::optional<Reach> ReachOfNumber(const std::string& host) {
   in6_addr six;
   if (inet_pton(AF_INET6, number.c_str(), &six) == 1) return ReachOfSix(six);
   in_addr four;
-  // inet_aton() also accepts short forms, such as 127.1 and 0, as the resolver does.
+  // Like the resolver, inet_aton() also accepts short forms such as 127.1 and 0.
   if (inet_aton(number.c_str(), &four) != 1) return std::nullopt;
   const uint32_t first = ntohl(four.s_addr) >> 24;
   if (first == 0) return Reach::kNobody;

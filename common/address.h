@@ -20,7 +20,7 @@ absl::StatusOr<HostPort> SplitAddress(const std::string& address);
 // its port is 0.
 absl::Status CheckAddressToReach(const std::string& address);
 
-// Which processes can reach a server at an address.
+// Says which processes can reach a server at an address.
 enum class Reach {
   // No process of another host: 0.0.0.0 and [::]. A server may listen on them, but a client that
   // connects to them reaches its own host.
@@ -32,7 +32,7 @@ enum class Reach {
 };
 // Returns which processes can reach a server at `address`. Does not resolve names.
 Reach ReachOf(const HostPort& address);
-// The same for a host that is an IP address without brackets. Returns nothing if `host` is a name.
+// Does the same as ReachOf for an IP address without brackets. Returns nothing if `host` is a name.
 std::optional<Reach> ReachOfNumber(const std::string& host);
 
 }  // namespace leeway

@@ -21,7 +21,7 @@ class Backoff {
     return pause;
   }
 
-  // Makes the next pause the first one again.
+  // Starts over: the next pause is `first`.
   void Reset() { next_ = std::min(first_, max_); }
 
  private:

@@ -1,4 +1,4 @@
-// The cuts for which a model's schema asks (coordinator.proto, TensorSpec.begins_block).
+// Reads from a model's schema where blocks must begin (coordinator.proto, TensorSpec.begins_block).
 #pragma once
 
 #include "common/blocks.h"

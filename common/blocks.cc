@@ -8,8 +8,8 @@
 namespace leeway {
 namespace {
 
-// The number of floats in a cache line. Blocks are multiples of it, so that two blocks never share
-// a cache line.
+// The number of floats in a cache line. Block sizes are multiples of this number, so that two
+// blocks never share a cache line.
 constexpr uint64_t kElementsAlign = 16;
 constexpr uint64_t kBlockElementsMax = (64 << 20) / sizeof(float);
 
@@ -93,7 +93,7 @@ uint32_t BlockLayout::BlocksOn(uint32_t shard) const {
 
 uint64_t BlockLayout::ElementsOn(uint32_t shard) const {
   uint64_t elements = BlocksOn(shard) * block_elements_;
-  // Subtracts what the blocks shortened by a cut or by the end lack.
+  // Subtract the elements that are missing in short last blocks before a cut or the end.
   for (const Stretch& stretch : stretches_) {
     const uint32_t last = BlockOf(stretch.end - 1);
     if (ShardOf(last) == shard) elements -= block_elements_ - Range(last).count;

@@ -15,8 +15,8 @@ struct ElementRange {
   uint64_t end() const { return offset + count; }
 };
 
-// Elements of the vector with which a block begins anew, so that the elements before and after can
-// be exchanged separately. They rise, and are above 0.
+// The elements at which a new block must begin, so that the elements before and after such a cut
+// can be exchanged separately. In ascending order, all above 0.
 using BlockCuts = std::vector<uint64_t>;
 
 // Blocks of equal size, except that the last block before a cut and before the end may be shorter.
@@ -30,11 +30,11 @@ class BlockLayout {
   // groups.
   static constexpr uint64_t kGroupElements = 256;
 
-  // Makes blocks of at most `block_bytes`, in multiples of 256 elements (1 KiB), or of 16 elements
-  // (64 bytes, the smallest block) if `block_bytes` is below 1 KiB. Blocks are smaller if some of
-  // the `shards` would otherwise have no block. They do not become smaller than 1 KiB for this
-  // reason, so that the groups in which values are encoded are the same for any number of shards.
-  // `total` is the number of elements, above 0.
+  // Makes blocks of at most `block_bytes`. A block's size is a multiple of 256 elements (1 KiB), or
+  // of 16 elements (64 bytes, the smallest block) if `block_bytes` is below 1 KiB. Blocks become
+  // smaller, down to 1 KiB, if a shard would otherwise have no block. The limit of 1 KiB keeps the
+  // groups in which values are encoded the same for any number of shards. `total` is the number of
+  // elements, above 0.
   static BlockLayout ForModel(uint64_t total, uint32_t shards, uint64_t block_bytes,
                               const BlockCuts& cuts = {});
   // Returns the layout that a peer has announced. Returns INVALID_ARGUMENT if a number is 0, if
@@ -45,12 +45,12 @@ class BlockLayout {
 
   uint64_t total() const { return total_; }
   uint32_t shards() const { return shards_; }
-  // The most elements in a block.
+  // Returns the most elements in a block.
   uint64_t block_elements() const { return block_elements_; }
   uint32_t blocks() const { return blocks_; }
 
   ElementRange Range(uint32_t block) const;
-  // The block that has the element.
+  // Returns the block that contains the element.
   uint32_t BlockOf(uint64_t element) const;
   uint32_t ShardOf(uint32_t block) const { return block % shards_; }
   // Returns the number of shards that have blocks. These are the first shards. The result is below
@@ -61,7 +61,7 @@ class BlockLayout {
   uint64_t ElementsOn(uint32_t shard) const;
 
  private:
-  // From a cut up to the next one.
+  // The blocks from one cut to the next.
   struct Stretch {
     uint64_t offset = 0;
     uint64_t end = 0;
@@ -72,7 +72,7 @@ class BlockLayout {
   uint64_t total_;
   uint32_t shards_;
   uint64_t block_elements_;
-  // At least one.
+  // Has at least one stretch.
   std::vector<Stretch> stretches_;
   uint32_t blocks_ = 0;
 };

@@ -5,17 +5,17 @@
 
 namespace leeway {
 
-// The scheduler and the hypervisor wake a sleeping thread late, by tens of microseconds, which is
-// the time of a whole small exchange. So polling is faster than sleeping if the wait is short.
-// After a short wait the next wait is expected to be short, too, and begins with polling. If the
-// wait lasted until its deadline, or another thread needed the processor meanwhile, the next wait
-// sleeps at once. Pure.
+// The scheduler and the hypervisor wake a sleeping thread tens of microseconds late. A whole small
+// exchange takes no longer than that, so polling is faster than sleeping for a short wait. After a
+// short wait the next wait begins with polling, because it is probably short, too. After a wait
+// that lasted until its deadline, or during which another thread needed the processor, the next
+// wait sleeps at once. Pure.
 class BriefWaits {
  public:
   // How long to poll: the time of a small exchange in which no thread has to be woken.
   static constexpr Duration kLook = std::chrono::microseconds(50);
-  // A wait up to this time is short: the time of a small exchange in which both sides have to be
-  // woken.
+  // A wait up to this time is short. It is the time of a small exchange in which a thread at each
+  // end has to be woken.
   static constexpr Duration kShort = std::chrono::microseconds(100);
   // One poll takes a microsecond, or tens of microseconds if it reads a message from a socket. If a
   // poll took this long, another thread had the processor meanwhile.

@@ -11,9 +11,9 @@ using Duration = std::chrono::steady_clock::duration;
 
 inline Time SteadyNow() { return std::chrono::steady_clock::now(); }
 
-// Unlike the clock of Time, this clock also runs while the host is suspended. The holder of a lease
-// uses this clock to decide whether the lease is still valid. The process that granted the lease
-// may use Time, because Time never runs ahead of this clock.
+// A clock that, unlike Time, also runs while the host is suspended. The holder of a lease uses
+// BootClock to decide whether the lease is still valid. The process that granted the lease may use
+// Time, because Time never runs ahead of BootClock.
 struct BootClock {
   using duration = Duration;
   using rep = duration::rep;

@@ -9,15 +9,15 @@
 
 namespace leeway {
 
-// `root` is the folder that contains /proc and /sys, for tests.
+// In these functions `root` is the folder that contains /proc and /sys. Tests set it.
 
-// Returns the paths of files in this process's groups: `name` in the hierarchy of version 2, and
-// `older_name` in the hierarchy of version 1 that has `controller`. Some of them may not exist,
-// because the root group has no limits and a container may see only a part of the hierarchy.
+// Returns the paths of files in this process's groups. The files are called `name` in version 2,
+// and `older_name` in the version 1 hierarchy of `controller`. Some of them may not exist, because
+// the root group has no limits and a container may see only a part of the hierarchy.
 std::vector<std::string> FilesOfGroups(const std::string& root, const std::string& controller,
                                        const std::string& name, const std::string& older_name);
 
-// The group with the lowest limit of processes and threads.
+// The lowest limit on processes and threads, and the file that sets it.
 struct ProcessLimit {
   uint64_t processes = 0;
   // The file that sets the limit, such as ".../pids.max".

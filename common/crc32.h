@@ -7,8 +7,8 @@
 
 namespace leeway {
 
-// Returns the CRC of `bytes`, or of a longer sequence that ends with them: then `before` is the
-// CRC of the bytes that precede them.
+// Returns the CRC of `bytes`. If `bytes` continue a longer sequence, pass the CRC of everything
+// before them as `before`; the result is then the CRC of the whole sequence.
 uint32_t Crc32(std::span<const uint8_t> bytes, uint32_t before = 0);
 
 }  // namespace leeway

@@ -11,14 +11,14 @@
 
 namespace leeway {
 
-// The first thread calls this before it passes `what` to the library.
+// Call this function on the first thread, before it passes `what` to the library.
 inline void HandOver([[maybe_unused]] void* what) {
 #ifdef ABSL_HAVE_THREAD_SANITIZER
   __tsan_release(what);
 #endif
 }
 
-// The thread that receives `what` from the library calls this before it uses the object.
+// Call this function on the thread that receives `what` from the library, before its first use.
 inline void TakeOver([[maybe_unused]] void* what) {
 #ifdef ABSL_HAVE_THREAD_SANITIZER
   __tsan_acquire(what);

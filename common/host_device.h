@@ -8,8 +8,8 @@
 #define LEEWAY_HOST_DEVICE
 #endif
 
-// Stands before a loop. When the loop is compiled for a GPU, the compiler unrolls this number of
-// iterations.
+// Put this macro before a loop. When the loop is compiled for a GPU, the compiler unrolls this
+// number of iterations.
 #if defined(__CUDA_ARCH__)
 #define LEEWAY_PRAGMA(text) _Pragma(#text)
 #define LEEWAY_UNROLL(passes) LEEWAY_PRAGMA(unroll passes)

@@ -1,4 +1,4 @@
-// A set of whole numbers that occur in long runs.
+// A set of whole numbers, stored as runs of consecutive numbers.
 #pragma once
 
 #include <algorithm>

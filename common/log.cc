@@ -16,7 +16,7 @@
 namespace leeway {
 namespace {
 
-// The most bytes of a message that a log line shows. No message of this build is longer.
+// The most bytes of a message that a log line shows. All messages of this build are shorter.
 constexpr size_t kLineBytesMax = 8192;
 
 // Writes the level in capitals, padded to five characters.

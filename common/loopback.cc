@@ -38,7 +38,7 @@ Loopback Six() {
   return loopback;
 }
 
-// Returns a socket bound to any port of the address, or a negative descriptor and sets errno.
+// Returns a socket bound to any free port of the address. On failure returns -1 and sets errno.
 Descriptor BoundTo(const Loopback& loopback) {
   Descriptor bound(
       socket(loopback.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -79,7 +79,7 @@ absl::Status CheckLoopback(const std::string& address) {
   const bool six = parts->host.find(':') != std::string::npos;
   const int error = ErrorOfConnecting(six ? Six() : Four());
   if (error == 0) return absl::OkStatus();
-  // A name such as localhost may stand for an address of IPv6 only.
+  // A name such as localhost may have only an IPv6 address.
   const bool is_name = !ReachOfNumber(parts->host).has_value();
   if (is_name && ErrorOfConnecting(Six()) == 0) return absl::OkStatus();
   return absl::UnavailableError(

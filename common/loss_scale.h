@@ -18,8 +18,8 @@ inline bool ScalesLoss(const v1::TrainingJob& job) {
   return job.workers().precision() == v1::PRECISION_FP16;
 }
 
-// The first and the largest scale, as exponents of two. The smallest exponent is 0. At this scale
-// (1) an overflow has another cause than the scale.
+// The first and the largest scale, as exponents of two. The smallest exponent is 0, which is the
+// scale 1. An overflow at scale 1 is not caused by the scale.
 inline constexpr uint32_t kLossScaleStart = 16;
 inline constexpr uint32_t kLossScaleMost = 24;
 // The scale is doubled after this number of clocks or steps without an overflow.

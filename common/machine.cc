@@ -14,7 +14,7 @@
 namespace leeway {
 namespace {
 
-// Returns the number of processors that a group's quota pays for; 0 if there is no limit. In
+// Returns the number of processors to which a group's quota amounts, or 0 if there is no limit. In
 // version 2 the file has "QUOTA PERIOD" in microseconds, or "max PERIOD". Version 1 has separate
 // files for quota and period, and there a quota of -1 means no limit.
 double ProcessorsPaid(const std::string& file) {

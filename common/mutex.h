@@ -67,7 +67,7 @@ class CondVar {
     lock.release();
   }
 
-  // Returns false if the deadline has passed.
+  // Waits for a notification. Returns false if the deadline has passed.
   bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline)
       REQUIRES(mutex) NO_THREAD_SAFETY_ANALYSIS {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);

@@ -21,8 +21,8 @@ inline constexpr size_t kWordBytesMax = 255;
 // at `max` bytes, and "..." marks the cut. A second call on the result changes nothing.
 std::string Printable(absl::string_view text, size_t max = kTextBytesMax);
 
-// Returns INVALID_ARGUMENT, naming the field, unless Printable() would not change the text and it
-// has at most `max` bytes.
+// Returns OK if the text has at most `max` bytes and Printable() would not change it. Otherwise
+// returns INVALID_ARGUMENT, naming the field.
 absl::Status CheckPrintable(absl::string_view field, absl::string_view text,
                             size_t max = kWordBytesMax);
 

@@ -1,6 +1,6 @@
-// Decides whether to send a request again, and carries the server's hint when to do so. On a stream
-// the hint is in the reply (StreamReply.retry_after_ms). For a unary call it is in the trailing
-// metadata that gRPC's own retry policy honours (gRFC A6, server pushback).
+// Decides whether to send a request again, and carries the server's hint on how long to wait first.
+// On a stream the hint is in the reply (StreamReply.retry_after_ms). For a unary call it is in the
+// trailing metadata that gRPC's own retry policy honours (gRFC A6, server pushback).
 #pragma once
 
 #include <chrono>
@@ -15,8 +15,8 @@ namespace leeway {
 // may succeed if it is sent again. Errors on the way to the server have one of these codes
 // (grpc_status.h). Each code may also mean that the server carried out the request and only the
 // answer was lost. In this case the server recognises the repeated request by its identity.
-// RESOURCE_EXHAUSTED with a hint is worth a retry, too, because the server has no room only for the
-// moment.
+// RESOURCE_EXHAUSTED with a hint is worth a retry, too, because the server's lack of memory is
+// temporary.
 bool IsRetryable(absl::StatusCode code);
 
 inline constexpr char kRetryPushbackKey[] = "grpc-retry-pushback-ms";

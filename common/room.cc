@@ -55,8 +55,8 @@ class WaitingThreads {
     for (const pthread_t thread : threads_) pthread_join(thread, nullptr);
   }
 
-  // Starts `count` threads. Returns 0 if all threads started, or the error of pthread_create for
-  // the first thread that could not start.
+  // Starts `count` threads. Returns 0 if all of them started. Otherwise returns pthread_create's
+  // error for the first thread that could not start.
   int Add(uint32_t count, std::optional<size_t> stack_bytes) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);

@@ -1,6 +1,6 @@
-// Checks whether the operating system allows the threads, memory and files that a program is about
-// to need. The program checks first, because some libraries (such as gRPC) end the process or hang
-// if they cannot start a thread.
+// Checks whether the operating system allows the threads, memory and files that a program will
+// need. The program checks this at its start, because some libraries (such as gRPC) end the process
+// or hang if they cannot start a thread.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace leeway {
 struct Room {
   // The number of threads of this process, each with a stack of the default size.
   uint32_t threads = 0;
-  // The number of further threads and processes that the program starts, and of the threads in
+  // The number of further threads, of processes that the program starts, and of the threads in
   // these processes.
   uint32_t others = 0;
   // The number of files that are open at the same time.

@@ -16,7 +16,7 @@ namespace {
 
 using Faults = std::vector<Fault>;
 
-// The largest number of workers that hold blocks, as of servers (servers.count).
+// The largest number of workers that hold blocks, the same as for servers (servers.count).
 constexpr uint32_t kPeersMax = 4096;
 
 void CheckElastic(const v1::TrainingJob& job, Faults& faults) {
@@ -251,7 +251,7 @@ void CheckServers(const v1::TrainingJob& job, Faults& faults) {
   }
 }
 
-// The servers keep the average, so local optimizers have none.
+// Adds a fault if a local optimizer has an average, because the servers keep the average.
 void CheckAverage(const v1::TrainingJob& job, Faults& faults) {
   const v1::Exchange& exchange = job.exchange();
   if (exchange.delta().optimizer().has_average() || exchange.elastic().optimizer().has_average()) {

@@ -40,8 +40,8 @@ void CheckWeights(const v1::TrainingJob& job, const v1::Codec& codec, const std:
   }
 }
 
-// Returns why `name` is not a layer that sends values. Returns an empty string if it is such a
-// layer.
+// Returns why the layer `name` does not exist or sends no values. Returns an empty string if it
+// sends values.
 std::string WhyNotNamed(const std::vector<PlacedLayer>& layers, const std::string& name) {
   std::vector<std::string> names;
   std::string within;

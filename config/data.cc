@@ -145,10 +145,10 @@ void CheckNormalize(const v1::Normalize& normalize, Faults& faults) {
   }
 }
 
-// ---- how parts go together
+// ---- whether parts are compatible
 
-// Returns true if the source may have images. For NumPy arrays only the data can show it, so the
-// result is true.
+// Returns true if the source may have images. For NumPy arrays the result is always true, because
+// only the data can show whether they are images.
 bool HasImages(const v1::Source& source) {
   return source.has_idx() || source.has_cifar10() || source.has_cifar100() ||
          source.has_image_folder() || source.has_numpy() || source.csv().shape_size() == 3 ||
@@ -193,7 +193,7 @@ void CheckAugment(const v1::Data& data, Faults& faults) {
   }
 }
 
-// A test table must have the same categories as the table that is trained on.
+// Adds a fault unless the test table has the same categories as the training table.
 void CheckTestTable(const v1::Data& data, Faults& faults) {
   if (!data.train().has_csv() || !data.test().has_csv()) return;
   const auto &train = data.train().csv().categories(), &test = data.test().csv().categories();
@@ -208,7 +208,7 @@ bool SameVocabulary(const v1::Text& train, const v1::Text& test) {
   return !test.has_vocabulary() || test.vocabulary() == train.vocabulary();
 }
 
-// A test text must have the same unit, context and vocabulary as the text that is trained on.
+// Adds a fault unless the test text has the same unit, context and vocabulary as the training text.
 void CheckTestText(const v1::Data& data, Faults& faults) {
   const v1::Text &train = data.train().text(), &test = data.test().text();
   if (data.train().has_text() != data.test().has_text()) {

@@ -11,7 +11,7 @@ namespace leeway {
 // Adds the faults of single keys. The job need not be resolved.
 void CheckDataFields(const v1::Data& data, std::vector<Fault>& faults);
 // Adds the faults of combinations of sources, partition, augmentation, loss and evaluation. The job
-// is resolved. Faults that only the data can show are not checked.
+// is resolved. Does not look for faults that show only in the data itself.
 void CheckData(const v1::TrainingJob& job, std::vector<Fault>& faults);
 
 }  // namespace leeway

@@ -43,8 +43,8 @@ const char* NameOf(YamlNode::Kind kind) {
   return "unknown";
 }
 
-// Describes a map of this kind for a message. The job has the single value `given` instead of the
-// map. That value is often the type that the user means.
+// Describes the map that the job should have here, for an error message. The job has the single
+// value `given` instead. That value is often the type that the user means.
 std::string WantedMap(const google::protobuf::Descriptor& map, const std::string& given) {
   if (map.field_count() == 0) return "a map, such as {}";
   const OneofDescriptor* type = TypeOf(map);
@@ -65,7 +65,7 @@ std::string WantedMap(const google::protobuf::Descriptor& map, const std::string
   return absl::StrCat("a map of ", absl::StrJoin(keys, ", "));
 }
 
-// Describes what a field accepts, for a message.
+// Describes what a field accepts, for an error message.
 std::string Wanted(const FieldDescriptor& field, const std::string& given = "") {
   if (field.is_map()) return "a map of numbers by name, such as {beta: 0.9}";
   switch (field.cpp_type()) {
@@ -84,8 +84,8 @@ std::string Wanted(const FieldDescriptor& field, const std::string& given = "") 
   }
 }
 
-// Reads numbers of one integer type. An error's message has the narrower bound of two: the field's
-// and the type's.
+// Reads a number of an integer type. If the number is out of bounds, the error has the field's
+// bound or the type's bound, whichever is narrower.
 template <typename Integer>
 absl::StatusOr<Integer> ParseInteger(const std::string& text, const FieldDescriptor& field) {
   if (!IsWholeNumber(text)) {
@@ -93,7 +93,7 @@ absl::StatusOr<Integer> ParseInteger(const std::string& text, const FieldDescrip
         absl::StrCat("needs a whole number in decimal digits; it is '", text, "'"));
   }
   Integer value = 0;
-  // "-0" is valid, but SimpleAtoi of an unsigned type refuses it.
+  // "-0" is a valid 0, but SimpleAtoi refuses it for an unsigned type.
   if (text == "-0" || absl::SimpleAtoi(text, &value)) return value;
   const v1::FieldRules& rules = RulesOf(field);
   const bool low = text[0] == '-';
@@ -186,7 +186,7 @@ class Decoder {
     return by.source->is_override ? absl::StrCat(", which ", by.source->name, " chose") : "";
   }
 
-  // Chooses the member that `type` names. If it names none, adds the problem and chooses nothing.
+  // Chooses the member that `type` names. If there is none, adds the problem and chooses nothing.
   Chosen DecodeType(const YamlNode& node, const std::string& path, Message& message) {
     const OneofDescriptor& choice = *TypeOf(*message.GetDescriptor());
     const std::string type_path = JoinPath(path, "type");
@@ -232,7 +232,7 @@ class Decoder {
     }
   }
 
-  // Reads numbers by name into a field.
+  // Reads a map from names to numbers into a field.
   void DecodeNumbers(const YamlNode& node, const std::string& path, const FieldDescriptor& field,
                      Message& message) {
     if (node.kind != YamlNode::Kind::kMap) {

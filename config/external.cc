@@ -43,7 +43,7 @@ void CheckHasNoFiles(const v1::Data& data, Faults& faults) {
                     "goes with data.type external: Leeway counts the examples of files itself"});
 }
 
-// A key without effect.
+// A key that has no effect in this job.
 struct Idle {
   bool given;
   const char* key;

@@ -13,16 +13,16 @@
 namespace leeway {
 
 bool IsExternal(const v1::TrainingJob& job);
-// Returns true if the first registration supplies the servers' rule. It does so in an external job
-// with a gradient exchange and no `update`.
+// Returns true if the first worker that registers supplies the servers' rule. That is so in an
+// external job with a gradient exchange and no `update`.
 bool BringsUpdate(const v1::TrainingJob& job);
 
 // Returns FAILED_PRECONDITION for an external job, because `who`, such as "leeway-worker", cannot
 // compute its model.
 absl::Status CheckHasLayers(const v1::TrainingJob& job, const std::string& who);
 
-// Adds faults for missing keys that only external jobs need, or that only other jobs need, and for
-// keys that have no effect. The job need not be resolved.
+// Adds a fault for each missing key that this kind of job (external or not) needs, and for each key
+// that has no effect in it. The job need not be resolved.
 void CheckExternal(const v1::TrainingJob& job, std::vector<Fault>& faults);
 
 }  // namespace leeway

@@ -15,12 +15,12 @@ namespace leeway {
 
 // Reads a job. Later sources override earlier ones: defaults, the file, overrides.environment,
 // overrides.sets. The result is valid (config/validate.h) and resolved (config/resolve.h). Returns
-// INVALID_ARGUMENT if the job has mistakes, with one on each line: "job.yaml:17:5:
+// INVALID_ARGUMENT if the job has mistakes. The message has one line for each: "job.yaml:17:5:
 // consistency.stalenes: unknown key; did you mean 'staleness'?". Returns NOT_FOUND,
 // RESOURCE_EXHAUSTED (more than 1 MiB) or another code if the file cannot be read.
 absl::StatusOr<v1::TrainingJob> LoadJob(const std::string& path, const JobOverrides& overrides);
 
-// The places in which the keys of a job were set: lines of its file, and overrides.
+// Knows where each key of a job was set: in a line of its file, or by an override.
 class JobPlaces {
  public:
   explicit JobPlaces(YamlNode root) : root_(std::move(root)) {}
@@ -38,7 +38,7 @@ struct PlacedJob {
 };
 // Reads a job as LoadJob does, and keeps its places.
 absl::StatusOr<PlacedJob> LoadPlacedJob(const std::string& path, const JobOverrides& overrides);
-// These two read a job from a string. Messages use `file_name` as the file's name.
+// Both functions read a job from a string. Messages use `file_name` as the file's name.
 absl::StatusOr<PlacedJob> ParsePlacedJob(std::string_view yaml, std::string_view file_name,
                                          const JobOverrides& overrides);
 absl::StatusOr<v1::TrainingJob> ParseJob(std::string_view yaml, std::string_view file_name,
@@ -47,8 +47,8 @@ absl::StatusOr<v1::TrainingJob> ParseJob(std::string_view yaml, std::string_view
 // Writes the job as YAML. If a resolved job is written and read again, the result is the same job.
 std::string ToYaml(const v1::TrainingJob& job);
 
-// A digest that identifies the job, in hexadecimal digits. Every process computes the same digest
-// for the same job.
+// Returns a digest that identifies the job, in hexadecimal digits. Every process computes the same
+// digest for the same job.
 std::string JobSha256(const v1::TrainingJob& job);
 
 }  // namespace leeway

@@ -49,7 +49,7 @@ uint64_t StepsUntil(const v1::Interval& stop, const v1::JobLength& length) {
   const uint64_t since = clocks - std::min(clocks, length.first_clock());
   const uint64_t before = Product(length.first_clock() - std::min(clocks, length.first_clock()),
                                   length.steps_per_clock());
-  // If the stop is in the past, it is before the first step.
+  // If the stop is before the first clock, count back from the first step.
   const uint64_t first = length.first_step() - std::min(length.first_step(), before);
   return std::min(first + Product(since, length.steps_per_clock()), kStepsMax);
 }
@@ -63,7 +63,7 @@ uint64_t ClocksUntil(uint64_t step, const v1::JobLength& length) {
   return std::max<uint64_t>(1, length.first_clock() - std::min(length.first_clock(), back));
 }
 
-// The rule of a plugin may have slots.
+// Returns true if the rule has slots, or may have them because it is a plugin's.
 bool HasSlots(const v1::Update& update) {
   if (update.has_sgd()) return update.sgd().momentum() > 0;
   return update.has_adagrad() || update.has_adam() || update.has_adamw() || update.has_lion() ||

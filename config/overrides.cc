@@ -200,7 +200,7 @@ std::vector<std::pair<std::string, std::string>> EnvironmentOverrides() {
 void ApplyOverrides(const JobOverrides& overrides, YamlNode& root, Problems& problems) {
   for (const auto& [name, value] : overrides.environment) {
     const std::string keys = name.substr(std::min(kPrefix.size(), name.size()));
-    // An empty variable is an error, because it is more often a mistake than intended.
+    // An empty variable is an error, because it is usually a mistake.
     ApplyOne(Shown(name), CanonicalKeys(absl::StrSplit(keys, "__")), value, false, root, problems);
   }
   for (const std::string& set : overrides.sets) {

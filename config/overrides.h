@@ -1,5 +1,5 @@
-// Overrides of a job file's keys: LEEWAY__A__B in the environment and --set a.b=c. They are applied
-// to the YAML tree before the strict reading, so the same rules hold for them.
+// Overrides of a job file's keys: LEEWAY__A__B in the environment and --set a.b=c. They change the
+// YAML tree before it is read strictly, so the same rules hold for them.
 #pragma once
 
 #include <string>
@@ -16,11 +16,11 @@ struct JobOverrides {
   // number in the path is an index into a list. "a.b=" removes the key, so that its default holds.
   std::vector<std::string> sets;
   // Names and values of variables. {"LEEWAY__A__B", "c"} has the effect of a.b=c, with keys in any
-  // case. `sets` override these.
+  // case. `sets` take precedence.
   std::vector<std::pair<std::string, std::string>> environment;
 };
 
-// The variables of this process that begin with LEEWAY__, by name.
+// Returns the variables of this process that begin with LEEWAY__, sorted by name.
 std::vector<std::pair<std::string, std::string>> EnvironmentOverrides();
 
 // Applies the overrides to the tree of a whole job. An override replaces the value at its path, and

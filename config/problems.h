@@ -28,7 +28,7 @@ struct Origin {
   int column = 0;
 };
 
-// Writes "job.yaml:17:5: consistency.stalenes: <message>". An override's own path is not repeated:
+// Returns "job.yaml:17:5: consistency.stalenes: <message>". Does not repeat an override's own path:
 // "--set consistency.stalenes=3: <message>".
 std::string Describe(const Origin& origin, std::string_view path, std::string_view message);
 
@@ -39,11 +39,11 @@ class Problems {
   void Add(const Origin& origin, const std::string& path, std::string_view message);
   // Adds a mistake whose line is already written.
   void AddLine(const Origin& origin, const std::string& line);
-  // Returns true if a mistake was already found at this path, around it or inside it.
+  // Returns true if a mistake was already found at this path, above it or below it.
   bool Covers(const std::string& path) const;
   bool empty() const { return found_.empty(); }
   // Returns INVALID_ARGUMENT with one line for each mistake, in the order of the file. Returns OK
-  // without mistakes.
+  // if there are no mistakes.
   absl::Status ToStatus() const;
 
  private:

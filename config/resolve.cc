@@ -24,7 +24,7 @@ using google::protobuf::Reflection;
 
 namespace {
 
-// Sets the field to its default, which a reader of the message would get anyway.
+// Sets the field to its default. Readers get the same value from an unset field.
 void WriteDefault(const FieldDescriptor& field, Message& message) {
   const Reflection& reflection = *message.GetReflection();
   switch (field.cpp_type()) {
@@ -111,7 +111,7 @@ void ResolveElastic(v1::TrainingJob& job) {
   if (!elastic.has_alpha()) elastic.set_alpha(0.9 / job.workers().count());
 }
 
-// A test table without categories gets those of the table that is trained on.
+// Gives a test table without categories the categories of the training table.
 void ResolveTables(v1::Data& data) {
   const bool tables = data.train().has_csv() && data.test().has_csv();
   if (tables && data.test().csv().categories().empty()) {
@@ -121,7 +121,7 @@ void ResolveTables(v1::Data& data) {
   if (data.test().csv().has_label()) data.mutable_test()->mutable_csv()->clear_label_column();
 }
 
-// The workers are the servers, so the number of servers has no effect.
+// Removes the number of servers, which has no effect if the workers are the servers.
 void ResolveAllReduce(v1::Servers& servers) {
   servers.set_count(1);
   servers.set_shards(0);

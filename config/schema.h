@@ -11,7 +11,7 @@
 
 namespace leeway {
 
-// A field's rules, and its key.
+// Return a field's rules (RulesOf) and its key (KeyOf).
 const v1::FieldRules& RulesOf(const google::protobuf::FieldDescriptor& field);
 std::string KeyOf(const google::protobuf::FieldDescriptor& field);
 

@@ -26,7 +26,7 @@ constexpr int kValuesInLine = 7;
 
 class YamlWriter {
  public:
-  // With `in_line` the whole message is written on one line.
+  // If `in_line` is true, writes the whole message on one line.
   explicit YamlWriter(bool in_line = false) : in_line_(in_line) {}
 
   std::string Write(const Message& job) {
@@ -35,7 +35,7 @@ class YamlWriter {
   }
 
  private:
-  // The fields that are set: those of the chosen type, then the message's own.
+  // Returns the fields that are set: the fields of the chosen type, then the message's own fields.
   static std::vector<std::pair<const Message*, const FieldDescriptor*>> FieldsOf(
       const Message& message) {
     std::vector<std::pair<const Message*, const FieldDescriptor*>> fields;

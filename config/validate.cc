@@ -52,7 +52,7 @@ void CheckUpdate(const v1::Update& update, const std::string& path, Faults& faul
   }
 }
 
-// ---- how parts go together; combinations.h has the knobs
+// ---- whether parts are compatible; combinations.h checks the three knobs
 
 // Checks the names in a list of layers and in the lists within it, and how deeply the lists are
 // nested.
@@ -94,8 +94,8 @@ class LayerListCheck {
   Faults& faults_;
 };
 
-// Returns false if the model has too many layers or nests them too deeply, so that no other check
-// may walk them.
+// Checks the model. Returns false if it has too many layers or nests them too deeply. Then no other
+// check may walk the layers.
 bool CheckModel(const v1::Model& model, Faults& faults) {
   const size_t before = faults.size();
   if (CountLayers(model) > kLayersMax) {
@@ -112,8 +112,8 @@ bool CheckModel(const v1::Model& model, Faults& faults) {
     faults.push_back({"model.label_smoothing",
                       "spreads a label over classes: it goes with loss softmax_cross_entropy"});
   }
-  // Full names are compared, because the layers in a layer named shortcut would have names like
-  // those of a residual's shortcut.
+  // Compare full names, because a layer that the user names `shortcut` gives its inner layers the
+  // same names as a residual's shortcut does.
   std::map<std::string, std::string> first;
   bool trains = false;
   for (const PlacedLayer& placed : FlattenLayers(model)) {

@@ -1,5 +1,4 @@
-// Checks a job beyond the structure of its YAML. It works for any job, including one that a message
-// has brought.
+// Checks the values of a job. The job may come from YAML or from another process's message.
 #pragma once
 
 #include <string>
@@ -11,15 +10,15 @@
 
 namespace leeway {
 
-// Returns INVALID_ARGUMENT if the job has faults, with one line for each: "job:
+// Returns INVALID_ARGUMENT if the job has faults. The message has one line for each: "job:
 // update.learning_rate: must be above 0; it is -1". In a valid job every required field is present,
-// and every number is finite and within its bounds. Faults that only the data can show (shapes,
-// classes, missing files) are not checked.
+// and every number is finite and within its bounds. Does not look for faults that show only in the
+// data itself (shapes, classes, missing files).
 absl::Status ValidateJob(const v1::TrainingJob& job);
 
 // The first half of ValidateJob: checks fields and single messages. The job need not be resolved.
 std::vector<Fault> FindFieldFaults(const v1::TrainingJob& job);
-// The second half of ValidateJob: checks that the parts of the job are compatible. The job is
+// Does the second half of ValidateJob: checks that the parts of the job are compatible. The job is
 // resolved, and its fields have no faults.
 std::vector<Fault> FindJobFaults(const v1::TrainingJob& job);
 // Checks an update rule without a job. Paths begin with "update".

@@ -20,11 +20,11 @@ YamlMistake WrongClose(const YamlMistake& noticed, const std::optional<OpenBrack
                        std::string(1, closing), "'")};
 }
 
-// A bracket whose content ended in a way that the parser did not expect.
+// Describes a bracket that is not closed where the parser expected it to be.
 YamlMistake NotClosed(const YamlMistake& noticed, const OpenBracket& open) {
   const char* closing = open.character == '{' ? "}" : "]";
   const std::string opening(1, open.character);
-  // At the end of the text, yaml-cpp may report the beginning as the place.
+  // If the text ends too early, yaml-cpp may report the beginning of the text as the place.
   if (noticed.line != open.line || noticed.column <= open.column) {
     return {
         open.line, open.column,
@@ -36,7 +36,7 @@ YamlMistake NotClosed(const YamlMistake& noticed, const OpenBracket& open) {
                    "; add a ',' or '", closing, "', or put a text that contains ': ' in quotes")};
 }
 
-// The column of a tab in the indentation of `line`.
+// Returns the column of a tab in the indentation of `line`.
 std::optional<int> TabOf(std::string_view text, int line) {
   size_t begin = 0;
   for (; line > 0 && begin < text.size(); --line) begin = text.find('\n', begin) + 1;

@@ -1,7 +1,7 @@
 // Describes the cause of a YAML syntax error in plain words.
 //
 // yaml-cpp reports what it expected, and where it noticed the mistake. If a bracket is never
-// closed, it notices that on some later line.
+// closed, yaml-cpp notices this only on some later line.
 #pragma once
 
 #include <optional>

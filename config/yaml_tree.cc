@@ -33,7 +33,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   YamlNode TakeRoot() { return std::move(root_); }
 
-  // The innermost bracket that is still open: '{' or '['.
+  // Returns the innermost bracket that is still open: '{' or '['.
   std::optional<OpenBracket> InnermostBracket() const {
     for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
       const size_t begin = static_cast<size_t>(frame->begin.pos);
@@ -103,7 +103,7 @@ class TreeBuilder : public YAML::EventHandler {
       if (quote == '"' && text_[i] == '\\') {
         ++i;
       } else if (text_[i] == quote) {
-        // Two single quotes stand for one.
+        // Two single quotes stand for a single quote within the text.
         if (quote == '"' || i + 1 == text_.size() || text_[i + 1] != quote) return;
         ++i;
       }

@@ -1,8 +1,8 @@
 // Reads YAML into a tree of nodes, each with its place in the source.
 //
-// yaml-cpp's own nodes silently drop duplicate keys and follow aliases. So this tree is built from
-// the events of yaml-cpp's parser. The tree keeps duplicate keys, which the reader of the job
-// refuses. Aliases, anchors, tags, a second document and deep nesting are refused at once.
+// yaml-cpp's own nodes silently drop duplicate keys and follow aliases. So this code builds its own
+// tree from the events of yaml-cpp's parser. The tree keeps duplicate keys, which the reader of the
+// job refuses. Aliases, anchors, tags, a second document and deep nesting are refused at once.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct YamlNode {
   enum class Kind { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
   Origin origin;
-  // Set for a scalar.
+  // The text of a scalar. Empty for other nodes.
   std::string text;
   bool quoted = false;
   std::vector<YamlNode> items;
@@ -46,13 +46,13 @@ struct YamlEntry {
   YamlNode value;
 };
 
-// Reads the document in `text`, which must be the only one. Returns INVALID_ARGUMENT, with the
-// place, if the text is not YAML or is refused. Returns a null node for an empty text.
+// Reads `text`, which must have only one document. Returns INVALID_ARGUMENT, with the place, if the
+// text is not YAML or is refused. Returns a null node for an empty text.
 absl::StatusOr<YamlNode> ReadYaml(std::string_view text, std::shared_ptr<const Source> source);
 
 // Returns the place of the value at `path` ("model.layers.3.dense"). If the value is absent,
 // returns where the innermost map around it begins, or the override that chose that map's type. If
-// a single value stands for a list, `path` is cut there.
+// a single value stands for a list, cuts `path` off at that value.
 Origin Locate(const YamlNode& root, std::string& path);
 
 }  // namespace leeway

@@ -1,6 +1,7 @@
 // The server in a worker's process, for jobs in which the workers hold the blocks (topology.type:
-// all_reduce). It is a server like any other. A reduce-scatter and an all-gather are what servers
-// do: each rank adds up all contributions to its part of the blocks, updates it, and answers all.
+// all_reduce). It is a server like any other. Together the servers do a reduce-scatter and an
+// all-gather: each adds up all contributions to its own blocks, updates them, and answers all
+// ranks.
 #pragma once
 
 #include <string>
@@ -10,17 +11,17 @@
 namespace leeway {
 
 struct PeerListening {
-  // HOST:PORT to bind; port 0 stands for any free port. If empty, it is a loopback address if
-  // server 0 has one, and otherwise every address of this machine.
+  // HOST:PORT to bind; port 0 stands for any free port. If empty, the server binds a loopback
+  // address if server 0 has one, and otherwise every address of this machine.
   std::string listen;
-  // The address at which the other workers reach this one. If empty, it is the bound address, or
+  // The address at which the other workers reach this server. If empty, it is the bound address, or
   // this machine's address on the route to server 0.
   std::string advertise;
   // Whether to listen on an address that other machines reach, without asking for certificates.
   bool insecure = false;
 };
 
-// Completes `listening` from LEEWAY_LISTEN, LEEWAY_ADVERTISE and LEEWAY_INSECURE.
+// Fills the unset fields of `listening` from LEEWAY_LISTEN, LEEWAY_ADVERTISE and LEEWAY_INSECURE.
 PeerListening CompletedFromEnvironment(PeerListening listening);
 
 // Starts the server of a rank.

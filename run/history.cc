@@ -49,7 +49,7 @@ class NoMetrics : public std::exception {
   std::string why_;
 };
 
-// The log leaves out what JSON cannot express (NaN), or writes it as null.
+// Returns NaN if the key is missing or null, because JSON cannot express NaN.
 double LoggedReal(const Json& json, const char* key) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_number()) return std::numeric_limits<double>::quiet_NaN();
@@ -62,7 +62,7 @@ double RealIn(const Json& json, const char* key, double low, double high) {
   throw NoMetrics(absl::StrCat(key, " is not a number from ", low, " to ", high));
 }
 
-// Returns 0 if the key is missing. Throws, as for a wrong type, if the value is not a count (-1,
+// Returns 0 if the key is missing. Throws if the value has the wrong type or is not a count (-1,
 // 1e70).
 uint64_t LoggedCount(const Json& json, const char* key, uint64_t max = kLoggedCountMax) {
   const auto found = json.find(key);
@@ -219,7 +219,7 @@ absl::Status AddLines(const std::string& path, HistoryBuilder& builder) {
   return status;
 }
 
-// In an object store the log is divided into segments, in a folder of the same name.
+// Adds a log in an object store, which is in segments in a folder of the same name.
 absl::Status AddSegments(const std::string& metrics_file, HistoryBuilder& builder) {
   ASSIGN_OR_RETURN(const auto folder, TemporaryFolder::Make("leeway-metrics"));
   const std::string path = folder->path() + "/metrics.jsonl";

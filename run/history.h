@@ -1,6 +1,6 @@
-// Reads the history of a run from its metrics.jsonl (run/metrics_log.h describes the
-// file). Clocks that a resumed run repeated count once. The history is for curves and reports. The
-// result of a run must not depend on the history.
+// Reads the history of a run from its metrics.jsonl (run/metrics_log.h describes the file). If a
+// resumed run repeated a clock, the clock counts once. The history is for curves and reports. The
+// result of a run must not depend on it.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace leeway {
 
-// How a job has gone back.
+// How often a job has gone back, and how much it has repeated.
 struct Rewinds {
-  // How often it went back to a checkpoint, or was started again from an earlier checkpoint.
+  // How often the job went back to a checkpoint, or was started again from an earlier checkpoint.
   uint64_t times = 0;
-  // The number of completed clocks that it repeated because of this.
+  // The number of completed clocks that the job repeated because of this.
   uint64_t clocks = 0;
 };
 
-// Which file a history is from, and what of it could not be read.
+// Which file a history comes from, and which lines of this file could not be read.
 struct LogFile {
   // The name, for warnings.
   std::string name = "metrics.jsonl";
@@ -40,12 +40,12 @@ struct RunHistory {
     uint32_t rank = 0;
     // The rank's clock before these clocks, as far as the log shows it.
     uint64_t from = 0;
-    // The figures that the log tells.
+    // The figures in the log.
     v1::StepMetrics metrics;
-    // Whether it was merged from several lines.
+    // Whether this step was merged from several lines.
     bool merged = false;
   };
-  // An event that is not training: a worker came or left, a checkpoint was written.
+  // Any event other than a step or an evaluation, such as a worker that left or a checkpoint.
   struct Event {
     // Seconds since 1970.
     double time = 0;
@@ -57,7 +57,7 @@ struct RunHistory {
   // The number of entries is bounded, however long the log is. In a long run neighbouring steps of
   // a rank are merged, evaluations are thinned out, and the older events are left out.
   std::vector<Step> steps;
-  // The figures of all lines together. Clocks that were done again count again.
+  // The figures of all lines together. A clock that was repeated counts each time.
   v1::StepMetrics told;
   Rewinds rewinds;
   std::vector<v1::EvaluationMetrics> evaluations;
@@ -67,22 +67,22 @@ struct RunHistory {
   // if the job was started again after it.
   std::string state;
   std::string message;
-  // Whether a clock stands for different numbers of steps in the starts of the job, because of
-  // other workers or other exchanges.
+  // Whether a clock has different numbers of steps in different starts of the job, because the job
+  // had other workers or exchanges.
   bool mixed = false;
-  // The clock at which the first start in the log began. If this clock is not 0, the log lacks the
-  // clocks before.
+  // The clock at which the first start in the log began. If it is not 0, the log lacks the earlier
+  // clocks.
   std::optional<uint64_t> first_clock;
   // The wall time of training in seconds, over all starts of the job.
   double seconds = 0;
 
   LogFile file;
 
-  // Whether steps, times and bytes do not cover the whole run.
+  // Returns true if steps, times and bytes cover only a part of the run.
   bool HasGap() const {
     return file.lines_skipped > 0 || !file.unreadable.empty() || first_clock > 0;
   }
-  // Describes for a person what the log lacks. Empty if the log is complete.
+  // Describes for a person what the log lacks. Returns an empty string if the log is complete.
   std::string Gaps() const;
 };
 
@@ -93,10 +93,10 @@ struct RunHistory {
 // s3://BUCKET/RUN/metrics.
 RunHistory ReadHistory(const std::string& metrics_file);
 RunHistory ParseHistory(std::string_view text);
-// The same, but keeps all evaluations, for callers that count them.
+// Does the same as ReadHistory, but keeps all evaluations, for callers that count them.
 RunHistory ReadWithAllEvaluations(const std::string& metrics_file);
 
-// Returns the figures of each rank's steps together.
+// Returns for each rank the figures of all its steps together.
 std::map<uint32_t, v1::StepMetrics> SumByWorker(const RunHistory& history);
 
 }  // namespace leeway

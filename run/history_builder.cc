@@ -79,7 +79,7 @@ void HistoryBuilder::SetShape(const std::string& shape, uint64_t steps_per_clock
   shape_ = shape;
   if (!other) return;
   history_.mixed = true;
-  // Later lines are interpreted by the new number of steps in a clock.
+  // Convert the progress, because later lines have the new number of steps in a clock.
   for (auto& [rank, reached] : reached_) reached.steps = reached.clock * steps_per_clock;
 }
 
@@ -100,8 +100,8 @@ void HistoryBuilder::AddStep(Step step) {
   if (history_.steps.size() >= merge_at_) MergeNeighbours();
 }
 
-// The first clock of the line follows from the number of steps that the rank has made in a clock so
-// far. Some of those steps may be missing in the log.
+// Removes the rank's earlier steps that the line repeats. The line's first clock follows from its
+// steps and the rank's mean number of steps in a clock.
 void HistoryBuilder::Rewind(const Step& step, Reached& reached) {
   const uint64_t steps_per_clock =
       std::max<uint64_t>(1, (reached.steps + reached.clock / 2) / reached.clock);
@@ -135,7 +135,7 @@ void HistoryBuilder::MergeNeighbours() {
     open.erase(first);
   }
   history_.steps = std::move(merged);
-  // With very many ranks little is merged, so the next attempt waits until the number has doubled.
+  // With very many ranks few steps are merged, so wait until their number has doubled.
   merge_at_ = std::max(merge_at_, 2 * history_.steps.size());
 }
 

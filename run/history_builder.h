@@ -11,8 +11,8 @@
 namespace leeway {
 
 // Adds up the wall time of each start of the job, from job_started to the last line of that start.
-// Registrations do not count as lines of a start, because they may belong to the next start, long
-// after the last start was killed.
+// The line of a registration does not count, because it may belong to the next start, long after
+// the previous start was killed.
 class WallTime {
  public:
   // `time` is in seconds since 1970. A time that is not finite is ignored.
@@ -42,7 +42,7 @@ class HistoryBuilder {
       : merge_at_(steps_max), evaluations_max_(evaluations_max) {}
 
   void AddTime(const std::string& event, double time) { wall_.Add(event, time); }
-  // Adds the figures of a line, whose clocks may be done again.
+  // Adds the figures of a line. The job may later repeat these clocks.
   void AddTold(const v1::StepMetrics& metrics) { MergeMetrics(metrics, history_.told); }
   void AddStep(RunHistory::Step step);
   void AddEvaluation(const v1::EvaluationMetrics& evaluation);
@@ -69,7 +69,7 @@ class HistoryBuilder {
     uint64_t steps = 0;
     bool resumed = false;
   };
-  // Counts the clocks that the job repeats because it is at `clock` again.
+  // Counts the clocks after `clock` that the job repeats, because it stands at `clock` again.
   void StandAt(uint64_t clock);
   void Rewind(const RunHistory::Step& step, Reached& reached);
   void MergeNeighbours();
@@ -80,7 +80,7 @@ class HistoryBuilder {
   std::map<uint32_t, Reached> reached_;
   // The highest clock of all ranks.
   uint64_t furthest_ = 0;
-  // The number of entries in history_.steps at which neighbours are merged in pairs.
+  // When history_.steps has this number of entries, neighbours are merged in pairs.
   size_t merge_at_;
   const size_t evaluations_max_;
 };

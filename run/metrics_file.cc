@@ -49,7 +49,7 @@ absl::Status MetricsFile::OpenFile() {
   if (**file_ < 0) return Error("opening");
   const auto whole = WholeLines(path_);
   RETURN_IF_ERROR(Annotate(whole.status(), "opening the metrics"));
-  // Without this truncation the next line would continue a broken line.
+  // Cut off a broken last line, because the next line would continue it.
   return ftruncate(**file_, static_cast<off_t>(*whole)) == 0
              ? absl::OkStatus()
              : Error("dropping the broken last line of");
@@ -72,7 +72,7 @@ absl::Status MetricsFile::Append(const std::string& lines) {
       continue;
     }
     const absl::Status status = Error("writing to");
-    // On a full disk half a line may have been written, which the next line must not continue.
+    // Remove half a line from a full disk, because the next line would continue it.
     if (ftruncate(**file_, found.st_size) != 0) return Error("dropping half a line of");
     return status;
   }

@@ -19,13 +19,13 @@ class MetricsFile final : public MetricsLog {
   // incomplete last line, which a crash may have left.
   static absl::StatusOr<std::unique_ptr<MetricsLog>> Open(const std::string& path);
 
-  // On return the lines are in the file, but perhaps not yet on the disk. After an error some of
-  // the lines may be in the file, but each of them is whole. If the file was removed but its folder
-  // exists, creates the file again.
+  // Writes the lines to the file, but perhaps not yet to the disk. After an error some of the lines
+  // may be in the file, but each of them is whole. If the file was removed but its folder exists,
+  // creates the file again.
   absl::Status Append(const std::string& lines) override;
   absl::Status Tick() override { return absl::OkStatus(); }
-  // Does nothing, because readers already find every line in the file. A power cut may remove the
-  // last lines.
+  // Does nothing, because readers already find every line in the file. A power cut may still lose
+  // the last lines.
   absl::Status Keep() override { return absl::OkStatus(); }
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A string from a peer may contain any bytes, so bytes that are not UTF-8 are replaced.
+// Replaces bytes that are not UTF-8, because a string from a peer may contain any bytes.
 std::string Dump(const Json& line) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -26,12 +26,12 @@ Json ValueOf(const Figure& figure, const v1::StepMetrics& metrics) {
   return figure.IsCount() ? Json(figure.Count(metrics)) : Json(figure.Real(metrics));
 }
 
-// A bucket that does not exist any more counts as a removed folder.
+// Converts the error of a bucket that no longer exists to that of a removed folder.
 absl::Status AsGone(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) ? absl::NotFoundError(status.message()) : status;
 }
 
-// Writes to storage in which files cannot be appended to: metrics/000000.jsonl and so on.
+// Writes to a storage without appends, as files metrics/000000.jsonl and so on.
 class MetricsSegments final : public MetricsLog {
  public:
   explicit MetricsSegments(std::unique_ptr<SegmentWriter> segments)
@@ -55,7 +55,7 @@ std::string MetricsLine(const StepRecord& record, double time) {
   for (const Figure& figure : StepFigures()) {
     if (figure.IsLogged(metrics)) line[figure.name] = ValueOf(figure, metrics);
   }
-  // No step of this line counts, so its loss must not be a point of a curve.
+  // No step of this line counts, so its loss must not become a point of a curve.
   if (metrics.steps() == 0 && metrics.dropped_steps() > 0) line["event"] = "dropped";
   return Dump(line);
 }

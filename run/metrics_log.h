@@ -1,6 +1,6 @@
-// metrics.jsonl: the events of a run, one JSON object a line, in the order in which the coordinator
-// learnt of them. A resumed run appends. (In an object store the lines are in segments,
-// docs/storage.md.) Every line has
+// metrics.jsonl: the events of a run, one JSON object per line, in the order in which the
+// coordinator learnt of them. A resumed run appends. (In an object store the lines are in
+// segments, docs/storage.md.) Every line has
 //   event   the kind of event
 //   time    seconds since 1970, UTC
 // The other keys depend on the event:
@@ -18,10 +18,10 @@
 //                 bytes_sent, bytes_received (payloads and their headers, every attempt counted)
 //               A step takes data + compute + wait; the share (exchange - wait) / exchange of the
 //               exchange was hidden behind the compute.
-//               A step gets into a line once its exchange is complete. A run that was resumed, or
-//               that has gone back, begins again at the clock of its job_started or went_back line.
-//               So the later of two lines for the same rank and clock counts.
-//               Some keys are absent where they would be 0:
+//               A step is logged once its exchange is complete. A run that was resumed or has gone
+//               back begins again at the clock of its job_started or went_back line. If two lines
+//               have the same rank and clock, the later line counts.
+//               Some keys are absent if they would be 0:
 //                 dropped_steps, dropped_examples (where a sync clock can be complete without every
 //                 worker): what the worker computed since its previous line, for clocks that
 //                 were completed without the worker; no other figure includes these steps
@@ -43,7 +43,7 @@
 //   server_lost              server, message
 //   leases_extended          message: most processes fell silent together, and get one more lease
 //   placement_changed        message (why, who owns which shard now)
-//   replicas_synced          every block has two holders again
+//   replicas_synced          every block is on two servers again
 //   resizing                 message: the old and the requested number of servers
 //   resized                  message: the number of servers; every shard has reached its home
 //   server_draining          server: the server that is leaving, whose shards other servers take
@@ -64,7 +64,7 @@
 //   stop_fixed               rank (the first worker that asked; absent after early_stop, and where
 //                            the coordinator says which contributions make a clock), clock (where
 //                            all workers stop; sync mode)
-//   job_failing              message: the reason why the job is being ended
+//   job_failing              message: why the coordinator is ending the job
 //   checkpoint               clock: complete and durable
 //   checkpoint_failed        clock, message, server (if one server's part failed)
 //   job_finished             state (finished, stopped, failed), message, clock (of the newest
@@ -91,16 +91,16 @@ std::string MetricsLine(const Event& event, double time);
 class MetricsLog {
  public:
   // Opens the log of a run folder: RUN_DIR/metrics.jsonl, or in an object store the segments of
-  // RUN_DIR/metrics. New lines are appended to those that exist.
+  // RUN_DIR/metrics. New lines go after the existing lines.
   static absl::StatusOr<std::unique_ptr<MetricsLog>> Open(const std::string& run_dir);
   virtual ~MetricsLog() = default;
 
   // Appends `lines`, which are whole lines with their newlines. Returns NOT_FOUND if the run folder
   // was removed or moved.
   virtual absl::Status Append(const std::string& lines) = 0;
-  // Call it about once a second.
+  // Call this function about once a second.
   virtual absl::Status Tick() = 0;
-  // On return readers find all lines appended so far.
+  // Makes sure that readers find all lines appended so far.
   virtual absl::Status Keep() = 0;
 };
 

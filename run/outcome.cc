@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kSummaryBytesMax = 16 << 20;
 
-// Returns 0 if the number is not known.
+// Returns the number of steps in an epoch, or 0 if it is not known.
 uint64_t StepsPerEpoch(const std::string& run_dir) {
   const auto record = ReadCoordinatorRecord(run_dir);
   return record.ok() && record->has_value() ? (*record)->steps_per_epoch() : 0;
@@ -63,8 +63,8 @@ absl::Status ExportTo(const TrainedModel& model, std::span<const float> weights,
   return CopyStored(path, location);
 }
 
-// Writes the weights and, if the model has one, their moving average. If it has none, removes the
-// file of an average that an earlier start of the run wrote.
+// Writes the weights and, if the model has it, their moving average. If the model has no average,
+// removes the file that an earlier start of the run may have written.
 absl::Status WriteModelFiles(const TrainedModel& model, const std::string& run_dir) {
   const std::string average = absl::StrCat(run_dir, "/", kAverageModelFile);
   RETURN_IF_ERROR(ExportTo(model, model.weights.span(), absl::StrCat(run_dir, "/", kModelFile)));
@@ -97,7 +97,7 @@ void AddRun(const v1::TrainingJob& job, const std::string& run_dir, const RunHis
     summary.warnings.push_back(
         "metrics.jsonl has no steps of this run, so seconds, bytes and times are not known");
   }
-  // A worker that did nothing is listed, too.
+  // List a worker that did nothing, too.
   std::vector<uint64_t>& steps = summary.by_rank.steps;
   steps.resize(std::max<size_t>(steps.size(), summary.job.workers));
 }

@@ -1,4 +1,4 @@
-// Writes what a run leaves behind: the model, and the part of the summary that needs no test data.
+// Writes the results of a run: the model, and the part of the summary that needs no test data.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@ namespace leeway {
 // there is no checkpoint.
 absl::StatusOr<TrainedModel> ExportNewest(const std::string& run_dir, RunSummary& summary);
 
-// Adds the job's name and size, and the figures of the metrics. The number of steps is computed
-// from the model's clocks, if they determine it. `model` is null if the model does not include the
-// whole training. The number is then computed from the last clocks of the metrics.
+// Adds the job's name and size, and the figures of the metrics. Computes the number of steps from
+// the model's clocks, if they determine this number. If the model does not include the whole
+// training, `model` is null, and the number is computed from the last clocks in the metrics.
 void AddRun(const v1::TrainingJob& job, const std::string& run_dir, const RunHistory& history,
             const TrainedModel* model, RunSummary& summary);
 
@@ -34,7 +34,7 @@ struct RunEnd {
   std::string run_dir;
   // "finished", "stopped" or "failed".
   std::string state;
-  // The reason of the end, if there is one.
+  // Why the run ended, if there is a reason to give.
   std::string message;
 };
 // Writes the model and the summary of a run that has no launcher. The test result is that of the

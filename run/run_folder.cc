@@ -53,9 +53,9 @@ absl::Status CheckHolds(const std::string& location, const Names& names) {
       absl::StrCat("there is no run to continue in ", location, ": the folder has no ", kJobFile));
 }
 
-// Returns ALREADY_EXISTS unless the run there can be replaced. It can if it has no checkpoint and
-// no model and a launcher on this machine has run it. Without the launcher's log the run was
-// started by hand or on another machine, so it may be running.
+// Returns ALREADY_EXISTS unless the run there can be replaced. A run can be replaced if it has no
+// checkpoint and no model, and a launcher on this machine has run it. Without a launcher's log, a
+// person started the run by hand or on another machine, so it may still be running.
 absl::Status CheckUsable(const RunPlace& place, const Names& names) {
   ASSIGN_OR_RETURN(const CheckpointSearch search, FindNewestCheckpoint(place.location));
   const bool empty = !search.newest.has_value() && CheckNothingLost(place.location, search).ok() &&
@@ -215,7 +215,7 @@ absl::StatusOr<PlacedJob> LoadStoredJob(const std::string& location,
 
 v1::TrainingJob JobSoFar(const v1::CheckpointManifest& newest, const v1::TrainingJob& next) {
   v1::TrainingJob job = newest.job();
-  // A worker brought the update rule, and a worker will bring it again.
+  // A worker supplied the update rule, and a worker will supply it again.
   if (BringsUpdate(next)) job.clear_update();
   if (HasAuto(next.compression())) *job.mutable_compression() = next.compression();
   return job;

@@ -29,7 +29,7 @@ inline constexpr char kLauncherLog[] = "launcher.log";
 // Holds the coordinator's HOST:PORT while the job runs.
 inline constexpr char kCoordinatorFile[] = "coordinator";
 inline constexpr char kLogsFolder[] = "logs";
-// These files are in the run folder.
+// The names of the report's files, which are in the run folder.
 inline constexpr char kCurvesFile[] = "curves.svg";
 inline constexpr char kReportFile[] = "report.html";
 
@@ -44,8 +44,8 @@ struct RunPlace {
 
   bool in_store() const { return location != here; }
 };
-// Returns the place of the run in `run_dir`, which is a folder or s3://BUCKET/PREFIX. In the second
-// case `local_dir` is the folder on this machine. If `local_dir` is empty, the folder is
+// Returns the place of the run in `run_dir`, which is a folder or s3://BUCKET/PREFIX. For s3://,
+// `local_dir` is the run's folder on this machine; if it is empty, that folder is
 // runs/s3/BUCKET/PREFIX. Returns INVALID_ARGUMENT if `run_dir` is not a valid location, or if it is
 // a folder and `local_dir` is not empty.
 absl::StatusOr<RunPlace> PlaceOfRun(const std::string& run_dir, const std::string& local_dir = "");
@@ -53,8 +53,8 @@ absl::StatusOr<RunPlace> PlaceOfRun(const std::string& run_dir, const std::strin
 // If the place is in an object store, checks that the store accepts writes. Returns
 // INVALID_ARGUMENT, which says what to do, if a setting is wrong. Other errors may be temporary.
 absl::Status CheckStore(const RunPlace& place);
-// Returns the name of the metrics of a run in `location`: metrics.jsonl, or in an object store the
-// folder of their segments.
+// Returns the name under which a run in `location` keeps its metrics: metrics.jsonl, or in an
+// object store the name of the folder of segments.
 const char* MetricsName(const std::string& location);
 
 // The folder for runs without --run-dir, below the current folder. Only the user can read such a
@@ -79,10 +79,10 @@ class RunFolder {
     std::string path;
   };
 
-  // Makes the folders. Returns ALREADY_EXISTS if the run folder is not empty. The exception is a
-  // run without a checkpoint that a launcher on this machine started: its folder can be used again,
-  // and `Replaced()` lists the files to replace. Returns ABORTED if another launcher is running the
-  // job.
+  // Makes the folders. Returns ALREADY_EXISTS if the run folder is not empty, with one exception.
+  // If a launcher on this machine started the run and it left no checkpoint, the folder can be used
+  // again, and `Replaced()` lists the files to replace. Returns ABORTED if another launcher is
+  // running the job.
   static absl::StatusOr<RunFolder> Create(const RunPlace& place);
   // Opens the folder of a run that will continue or be finished. Returns NOT_FOUND if there is no
   // run in it, and ABORTED if another launcher is running the job.
@@ -94,16 +94,16 @@ class RunFolder {
 
   const RunPlace& place() const { return place_; }
   const std::string& location() const { return place_.location; }
-  // The paths of a file that lasts and of a file on this machine (RunPlace).
+  // Return the path of a file that lasts, and of a file on this machine (RunPlace).
   std::string Lasting(const std::string& name) const { return place_.location + "/" + name; }
   std::string Here(const std::string& name) const { return place_.here + "/" + name; }
 
-  // Call this for a run without a checkpoint. Returns DATA_LOSS if the run exported a model,
-  // because the run then had a checkpoint and lost it.
+  // Call this function for a run without a checkpoint. If such a run has exported a model, it had a
+  // checkpoint and lost it; the function then returns DATA_LOSS.
   absl::Status CheckNoResult() const;
-  // Returns the names of the files to replace of a run that left no checkpoint. All other files in
-  // the folder stay. Empty in a folder without a launcher's log, because processes that a person
-  // starts by hand go on with the files of earlier ones.
+  // For the folder of a run that left no checkpoint: returns the names of the files that the next
+  // run replaces. All other files in the folder stay. Without a launcher's log, returns no names,
+  // because a person started the run by hand and may continue its files.
   absl::StatusOr<std::vector<std::string>> Replaced() const;
   absl::Status Remove(const std::vector<std::string>& names) const;
   // Returns whether a launcher has run the job before on this machine.
@@ -126,9 +126,9 @@ class RunFolder {
 // Does the same as LoadPlacedJob, but also accepts s3://BUCKET/KEY.
 absl::StatusOr<PlacedJob> LoadStoredJob(const std::string& location, const JobOverrides& overrides);
 
-// Returns the job of the checkpoint `newest` in the form of `next`, the job that continues from the
-// checkpoint. A codec that was chosen for `auto` is `auto` again, and an update rule that a worker
-// brought is removed.
+// Returns the job of the checkpoint `newest` in a form that can be compared with `next`, the job
+// that continues from the checkpoint. A codec that was chosen for `auto` is `auto` again, and an
+// update rule that a worker supplied is removed.
 v1::TrainingJob JobSoFar(const v1::CheckpointManifest& newest, const v1::TrainingJob& next);
 
 // Returns the complete checkpoints of a run, ordered by clock.

@@ -39,7 +39,7 @@ std::string Changes(const std::string& before, const std::string& after) {
 
 absl::Status CheckStop(const v1::CheckpointManifest& newest, const v1::TrainingJob& job,
                        uint64_t steps_per_epoch) {
-  // If the checkpoint counts batches, its clock does not show how far the job is.
+  // If the checkpoint counts leased batches, its clock does not show how far the job is.
   if (newest.has_data()) return absl::OkStatus();
   StartPoint start;
   if (newest.has_length()) {
@@ -65,8 +65,8 @@ absl::StatusOr<RunSoFar> ReadRunSoFar(const RunFolder& run, const v1::TrainingJo
                                       uint64_t steps_per_epoch) {
   RunSoFar so_far;
   ASSIGN_OR_RETURN(std::string before, ReadStored(run.Lasting(kJobFile), kJobBytesMax));
-  // The record is read here although server 0 also reads it, so that an error appears before any
-  // process starts.
+  // Server 0 also reads the record. Read it here, too, so that an error appears before any process
+  // starts.
   ASSIGN_OR_RETURN(const auto record, ReadCoordinatorRecord(run.location()));
   if (record.has_value()) WarnOfOthers(run, *record);
   ASSIGN_OR_RETURN(const CheckpointSearch search, FindNewestCheckpoint(run.location()));

@@ -18,7 +18,7 @@ struct RunSoFar {
   bool goes_on = false;
   // Whether the run has finished, so that there is nothing to train.
   bool finished = false;
-  // Why the run finished before its full length. Empty if it did not.
+  // Why the run finished before its full length. Empty otherwise.
   std::string ended_early;
   // The number of restarts of each worker, by rank, and of each server, by index.
   std::vector<uint32_t> worker_restarts;

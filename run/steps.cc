@@ -16,8 +16,8 @@ std::optional<std::vector<uint64_t>> StepsOfClocks(const v1::TrainingJob& job,
   const bool ends_known = job.stop().has_clocks() || steps_per_epoch > 0;
   const bool may_be_short = length.total_clocks() == 0 && length.steps_per_clock() > 1;
   if (may_be_short && !ends_known) return std::nullopt;
-  // The last clock contains the remaining steps of the job, of which workers may have different
-  // numbers.
+  // The last clock contains the job's remaining steps, whose number may differ from worker to
+  // worker.
   const uint64_t end = FirstStep(length, length.clocks());
   const uint64_t missing = may_be_short ? end - std::min(end, length.steps()) : 0;
   std::vector<uint64_t> steps;

@@ -1,4 +1,4 @@
-// Computes the number of steps that a run has made from the clocks of a cut. The counts in
+// Computes how many steps a run has made. The clocks of a cut determine this number. The counts in
 // heartbeats cannot be used, because they may be lost with server 0 or with a worker.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace leeway {
 
-// Returns the steps by rank, from the clocks that each rank has completed since the beginning of
-// the run. Returns nullopt if clocks do not determine the steps: if a clock may lack some workers
+// Returns the steps by rank, from the clocks that each rank has completed since the run began.
+// Returns nullopt if the clocks do not determine the steps: if a clock may lack some workers
 // (consistency.backup_workers, on_worker_loss: continue), if data is leased, or if the last clock
 // may be shorter and its length is not known. `steps_per_epoch` is the number in the job's length,
 // or 0 if it is not known. `start` is the point at which the run was resumed with other numbers.

@@ -219,7 +219,7 @@ void AddHistory(const RunHistory& history, RunSummary& summary) {
   if (const std::string gaps = history.Gaps(); !gaps.empty()) {
     summary.warnings.push_back(absl::StrCat(history.file.name, ": ", gaps));
   }
-  // What happened in clocks that were done again has happened, too.
+  // These figures count events, also in clocks that were repeated later.
   summary.total.set_dropped_steps(history.told.dropped_steps());
   summary.total.set_overflowed_steps(history.told.overflowed_steps());
   summary.total.set_replaced_pictures(history.told.replaced_pictures());
@@ -236,8 +236,8 @@ void SetSteps(uint64_t steps, const RunHistory& history, RunSummary& summary) {
         static_cast<uint64_t>(std::llround(static_cast<double>(total.examples()) * share)));
   }
   total.set_steps(steps);
-  // With gaps in the history no rate is set, because the rate of a part would be wrong for the
-  // whole run.
+  // Set no rate if the history has gaps, because the rate of a part would be wrong for the whole
+  // run.
   if (!history.HasGap()) SetRate(summary);
 }
 
@@ -279,7 +279,7 @@ std::string SummaryJson(const RunSummary& summary) {
   json["clocks_again"] = summary.rewinds.clocks;
   json["seconds"] = Number(summary.seconds);
   json["samples_per_second"] = Number(summary.samples_per_second);
-  // These keys are there without a test, too.
+  // Without a test the document has these keys, too.
   json["test_loss"] = Json();
   json["test_accuracy"] = Json();
   const Learning& learning = summary.learning;

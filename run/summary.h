@@ -22,13 +22,13 @@ struct JobSize {
 
 struct ExportedModel {
   uint64_t parameters = 0;
-  // The clock of the cut that the model was exported from.
+  // The clock of the cut from which the model was exported.
   std::optional<uint64_t> clock;
   // The SHA-256 of the weights. Empty if there is no model.
   std::string weights_sha256;
 };
 
-// How a model does on the test data.
+// How well a model does on the test data.
 struct TestResult {
   v1::EvaluationMetrics metrics;
   // exp(test_loss), for models with a label at each position.
@@ -46,12 +46,12 @@ struct Learning {
 };
 
 struct WorkersByRank {
-  // The local steps.
+  // The number of local steps, by rank.
   std::vector<uint64_t> steps;
-  // The chosen devices, if workers.device is auto: "cpu", "cuda", or an empty string if the device
-  // was never known.
+  // The chosen device of each rank, if workers.device is auto: "cpu", "cuda", or an empty string if
+  // the device was never known.
   std::vector<std::string> devices;
-  // The restarts over all starts of the run.
+  // The number of restarts, over all starts of the run.
   std::vector<uint32_t> restarts;
   // How each rank spent its time, over all its steps.
   std::map<uint32_t, v1::StepMetrics> times;
@@ -61,7 +61,7 @@ struct RunSummary {
   JobSize job;
   // "finished", "stopped" or "failed".
   std::string state;
-  // The reason, if there is one to give.
+  // The reason for this state, if there is one to give.
   std::string message;
   // Warnings for a person: parts of the run that could not be read or written.
   std::vector<std::string> warnings;
@@ -76,22 +76,21 @@ struct RunSummary {
   std::optional<TestResult> test;
   Learning learning;
   WorkersByRank by_rank;
-  // The restarts of servers by index, over all starts of the run.
+  // The number of restarts of each server, by index, over all starts of the run.
   std::vector<uint32_t> server_restarts;
 
-  // The restarts of all processes.
+  // Returns the number of restarts of all processes together.
   uint32_t restarts() const;
 };
 
-// Adds what the metrics tell: the figures of all workers and of each one, rewinds, seconds and the
-// rate. Adds a warning if the metrics are incomplete.
+// Adds what the metrics show: the figures of all workers together and of each worker, rewinds,
+// seconds and the rate. Adds a warning if the metrics are incomplete.
 void AddHistory(const RunHistory& history, RunSummary& summary);
 
-// Sets the steps, which come from the clocks of a cut, in place of the steps that `history` has
-// from heartbeats. Scales the examples in proportion. If the history has gaps, the rate is not
-// changed.
+// Replaces the steps that `history` has from heartbeats with `steps`, which come from the clocks of
+// a cut. Scales the examples in proportion. If the history has gaps, leaves the rate unchanged.
 void SetSteps(std::vector<uint64_t> steps, const RunHistory& history, RunSummary& summary);
-// The same if only the sum of the steps is known.
+// Does the same if only the sum of the steps is known.
 void SetSteps(uint64_t steps, const RunHistory& history, RunSummary& summary);
 
 // Adds the loss and the other figures of a test to a JSON document, with the keys of summary.json.

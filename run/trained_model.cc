@@ -25,8 +25,8 @@ struct Choice {
   std::vector<std::string> passed_over;
 };
 
-// Returns whether `path` is an existing file or folder. UNAVAILABLE if the store has not answered
-// for long enough.
+// Returns whether `path` is an existing file or folder. Returns UNAVAILABLE if the store does not
+// answer.
 absl::StatusOr<bool> Exists(const std::string& path) {
   std::error_code error;
   if (!IsObjectLocation(path)) return std::filesystem::exists(path, error);
@@ -41,7 +41,7 @@ absl::StatusOr<bool> Exists(const std::string& path) {
 
 absl::StatusOr<Choice> CheckpointAt(const std::string& run_dir, uint64_t clock) {
   const std::string folder = CheckpointFolder(run_dir, clock);
-  // The checkpoint may be incomplete; opening it checks that.
+  // The checkpoint may be incomplete. The code that opens it checks that.
   ASSIGN_OR_RETURN(const bool exists, Exists(folder));
   if (exists) return Choice{folder, {}};
   ASSIGN_OR_RETURN(const std::vector<uint64_t> clocks, CheckpointClocks(run_dir));

@@ -22,25 +22,25 @@ struct TrainedModel {
   FloatBuffer weights;
   // The moving average of the weights, if the job keeps one.
   std::optional<FloatBuffer> average;
-  // By rank: the number of the rank's clocks that all of the weights include.
+  // By rank: how many of the rank's clocks are included in every block of the weights.
   std::vector<uint64_t> clocks;
   // The newer checkpoints that are damaged, with the reasons. If there are any, the model is older
   // than it should be.
   std::vector<std::string> passed_over;
 
-  // The weights that the job evaluates.
+  // Returns what the job evaluates: the weights or their average.
   std::span<const float> Evaluated() const;
-  // FAILED_PRECONDITION if the model has no average.
+  // Returns the weights or their average. Returns FAILED_PRECONDITION if the model has no average.
   absl::StatusOr<std::span<const float>> Of(v1::EvaluatedWeights which) const;
 };
 
 // Loads a model. `path` is the folder of a checkpoint or of a run, or s3://BUCKET/PREFIX. From a
-// run the function loads the checkpoint at `clock`, which must be valid, or without `clock` the
-// newest valid checkpoint. Returns NOT_FOUND if the run has no such checkpoint.
+// run the function loads the checkpoint at `clock`, which must be valid. Without `clock` it loads
+// the newest valid checkpoint. Returns NOT_FOUND if the run has no such checkpoint.
 absl::StatusOr<TrainedModel> LoadTrainedModel(const std::string& path,
                                               std::optional<uint64_t> clock = std::nullopt);
 
-// Returns the metadata with which an exported file names its origin. `format` is the name of the
+// Returns the metadata that tells where an exported file comes from. `format` is the name of the
 // file format.
 std::map<std::string, std::string> ExportMetadata(const TrainedModel& model,
                                                   std::span<const float> weights,

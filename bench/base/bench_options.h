@@ -14,7 +14,7 @@ namespace leeway {
 // Reads "64K", "4M", "65536" as bytes. K, M and G are powers of 1024. Returns INVALID_ARGUMENT for
 // anything else, and for more than 1 TiB.
 absl::StatusOr<uint64_t> ParseBytes(const std::string& text);
-// Reads the size of a block in the same way: a multiple of 64, at most 64M.
+// Reads the size of a block in the same way. The size must be a multiple of 64, at most 64M.
 absl::StatusOr<uint64_t> ParseBlockBytes(const std::string& text);
 // Reads a count, such as "25M" or "1000000". K, M and G are powers of 1000. The limits are those of
 // ParseBytes.

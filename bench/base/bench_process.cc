@@ -38,7 +38,7 @@ bool SendLine(int fd, const Json& message) {
   return true;
 }
 
-// Returns the text up to the first line end, and takes it out of `received`. Waits until
+// Returns the text up to the first line end, and removes it from `received`. Waits until
 // `deadline`.
 absl::StatusOr<std::string> ReceiveLine(int fd, std::string& received, Time deadline) {
   while (true) {
@@ -77,7 +77,7 @@ absl::StatusOr<Json> ParseAnswer(const std::string& line) {
                       answer.value("message", "no message"));
 }
 
-// The child's main loop.
+// Runs the child's main loop.
 void Serve(int fd, const std::function<absl::StatusOr<BenchService>()>& make) {
   auto service = make();
   const bool made = service.ok();

@@ -1,7 +1,7 @@
-// A process of a benchmark, which the director starts with fork(). It reads requests, each of them
-// a line of JSON. The director itself never starts a thread or makes a gRPC object. So the director
-// may fork at any time, and every measured process is a fresh one. All work that needs threads runs
-// in a bench process.
+// A process of a benchmark. The director, the process that runs the benchmark, starts it with
+// fork(). It reads requests, each of them a line of JSON. The director itself never starts a thread
+// or makes a gRPC object. So the director may fork at any time, and every measured process starts
+// fresh. All work that needs threads runs in a bench process.
 #pragma once
 
 #include <functional>
@@ -30,9 +30,9 @@ struct BenchService {
 // Not thread-safe.
 class BenchProcess {
  public:
-  // Forks. The child runs `make`, says its hello, and answers requests until it is told to quit.
-  // The kernel kills it if the director dies. If `make` fails, Start returns its error. Messages
-  // call the process `name`.
+  // Forks. The child runs `make`, sends its hello, and answers requests until the director tells it
+  // to quit. The kernel kills the child if the director dies. If `make` fails, Start returns its
+  // error. Messages call the process `name`.
   static absl::StatusOr<std::unique_ptr<BenchProcess>> Start(
       std::string name, const std::function<absl::StatusOr<BenchService>()>& make);
   // Tells the child to quit, and kills it if it has not ended within some seconds.
@@ -44,13 +44,12 @@ class BenchProcess {
   const Json& hello() const { return hello_; }
 
   absl::Status Send(const Json& request);
-  // Returns the answer to the earliest request that has none yet. Returns UNAVAILABLE if the child
-  // has died, DEADLINE_EXCEEDED after `limit`, or the handler's own error.
+  // Returns the answer to the earliest request that is still unanswered. Returns UNAVAILABLE if the
+  // child has died, DEADLINE_EXCEEDED after `limit`, or the handler's own error.
   absl::StatusOr<Json> Receive(Duration limit = kAnswerWithin);
   absl::StatusOr<Json> Call(const Json& request, Duration limit = kAnswerWithin);
 
-  // The longest time in which a child must answer: it suffices for starting, warming up and
-  // cleaning up.
+  // The time limit for an answer. It is enough for starting, warming up and cleaning up.
   static constexpr Duration kAnswerWithin = std::chrono::seconds(300);
 
  private:
@@ -64,8 +63,8 @@ class BenchProcess {
   Json hello_;
 };
 
-// Returns the limit for an answer that should take about `seconds`. It is several times longer,
-// because a loaded machine may need that.
+// Returns the time limit for an answer that should take about `seconds`. The limit is several times
+// longer, because a loaded machine may need that much.
 inline Duration AnswerWithin(double seconds) {
   return BenchProcess::kAnswerWithin + FromSeconds(4 * seconds);
 }

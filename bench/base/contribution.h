@@ -6,9 +6,9 @@
 
 namespace leeway {
 
-// Fills in values like those of a gradient, and different for each rank. So a codec that selects
-// values finds neither long runs of equal values, nor the largest value at the same position of
-// every block.
+// Fills in values like those of a gradient, different for each rank. So a codec that selects values
+// meets no long runs of equal values, and the largest value is not at the same position in every
+// block.
 void FillContribution(uint32_t rank, std::span<float> contribution);
 
 }  // namespace leeway

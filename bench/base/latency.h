@@ -11,7 +11,7 @@
 
 namespace leeway {
 
-// Make the object when the round begins. Not thread-safe.
+// Construct this object when the round begins. Not thread-safe.
 class LatencyLog {
  public:
   explicit LatencyLog(Duration lasting)

@@ -16,25 +16,25 @@ namespace leeway {
 // folder is removed. Not thread-safe.
 class RealServers {
  public:
-  // `yaml` is a job with this number of servers. The programs are in `program_folder`. If a server
-  // does not start, the error has its log.
+  // Starts the servers. `yaml` is a job with this number of servers. The programs are in
+  // `program_folder`. If a server does not start, the error has its log.
   static absl::StatusOr<std::unique_ptr<RealServers>> Start(const std::string& program_folder,
                                                             const std::string& yaml,
                                                             uint32_t servers);
   RealServers(const RealServers&) = delete;
   RealServers& operator=(const RealServers&) = delete;
 
-  // The address as host:port.
+  // Returns the coordinator's address as host:port.
   const std::string& coordinator() const { return coordinator_; }
   const std::string& folder() const { return folder_->path(); }
-  // The job's run folder, in which the coordinator writes.
+  // Returns the job's run folder, in which the coordinator writes.
   std::string run_folder() const { return folder() + "/run"; }
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
 
-  // The resident memory of each server: now, and the highest so far.
+  // Return the resident memory of each server: now (MemoryBytes), and the highest so far.
   std::vector<uint64_t> MemoryBytes() const;
   std::vector<uint64_t> PeakBytes() const;
-  // Processor time of all servers together.
+  // Returns the processor time of all servers together.
   double CpuSeconds() const;
 
  private:

@@ -5,8 +5,8 @@
 
 namespace leeway {
 
-// Returns the value below which a share (0 to 1) of `values` lies, interpolated between neighbours.
-// Returns 0 without values.
+// Returns the value below which the given share (0 to 1) of `values` is. Interpolates between
+// neighbours. Returns 0 without values.
 double Percentile(std::vector<double> values, double share);
 double Median(std::vector<double> values);
 
@@ -20,9 +20,9 @@ Percentiles PercentilesOf(const std::vector<double>& values);
 // Returns the median of each percentile over all rounds.
 Percentiles MedianOf(const std::vector<Percentiles>& rounds);
 
-// Returns a / b, element by element, for rounds that were measured next to each other, so that a
-// machine that is slower for a while is slower for both. The result is as long as the shorter
-// vector, and has 0 where b is 0.
+// Returns a / b, element by element. Each pair of rounds was measured one right after the other, so
+// a machine that is slow for a while slows both. The result is as long as the shorter vector, and
+// has 0 where b is 0.
 std::vector<double> Ratios(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace leeway

@@ -1,5 +1,5 @@
-// What a transport benchmark moves, and the measurements of one of its rounds. Leeway's own path
-// and the raw limits share these structs.
+// Describes the data that a transport benchmark moves, and the measurements of one round. Leeway's
+// own path and the raw limits share these structs.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ const char* NameOf(Wire wire);
 absl::StatusOr<TransferMethod> ParseMethod(const std::string& name);
 absl::StatusOr<Wire> ParseWire(const std::string& name);
 
-// A flat vector of `blocks` messages that is moved again and again. Every path has the same memory
-// on both sides: the worker has a contribution vector and a weight vector, and the server has the
-// parameters, all of this size.
+// A flat vector of `blocks` messages that is moved again and again. Every path uses the same
+// memory: the worker has a contribution and weights, and the server has the parameters. All three
+// are vectors of this size.
 struct TransferPlan {
   TransferMethod method = TransferMethod::kPush;
   // The size of a message as float32, a multiple of 64. A codec may send fewer bytes.
@@ -39,7 +39,7 @@ struct TransferPlan {
   uint64_t message_floats() const { return message_bytes / sizeof(float); }
   uint64_t total_floats() const { return message_floats() * blocks; }
   uint64_t total_bytes() const { return message_bytes * blocks; }
-  // The bytes that one message moves, in both directions together.
+  // Returns the bytes that one message moves, in both directions together.
   uint64_t bytes_moved() const {
     return method == TransferMethod::kPushPull ? 2 * message_bytes : message_bytes;
   }
@@ -50,7 +50,7 @@ struct TransferRound {
   double seconds = 0;
   // The processor time of both processes together.
   double cpu_seconds = 0;
-  // The bytes of payloads and their headers, in both directions. 0 if they were not counted.
+  // The bytes of payloads and their headers, in both directions. 0 if nobody counted them.
   uint64_t travelled_bytes = 0;
   // The seconds that a call took, if the client has measured them.
   std::optional<Percentiles> latency;

@@ -1,4 +1,4 @@
-// The arithmetic of the raw limits, which is the least that an update can do.
+// The arithmetic of the raw limits. No update can do less.
 #pragma once
 
 #include <cstddef>

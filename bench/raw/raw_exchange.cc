@@ -15,7 +15,7 @@
 namespace leeway {
 namespace {
 
-// The ranges of one server's blocks, in order.
+// Returns the ranges of one server's blocks, in order.
 std::vector<ElementRange> RangesOf(const RawExchangePlan& plan, uint32_t server) {
   std::vector<ElementRange> ranges;
   uint64_t block = 0;
@@ -31,7 +31,7 @@ std::span<float> Part(FloatBuffer& values, const ElementRange& range) {
 }
 
 // Runs `work` for every socket on two threads: one sends, and one receives. Returns the first
-// error. If a thread fails, the others are woken.
+// error. If a thread fails, wakes the other threads.
 absl::Status OnEverySocket(std::vector<RawSocket>& sockets,
                            const std::function<absl::Status(size_t socket, bool sends)>& work) {
   std::vector<absl::Status> results(2 * sockets.size());
@@ -105,7 +105,7 @@ class Server {
     }
   }
 
-  // Ends all waiting.
+  // Wakes all waiting threads.
   void Fail() {
     failed_ = true;
     for (auto& count : arrived_) {
@@ -115,7 +115,7 @@ class Server {
   }
 
   std::vector<RawSocket> sockets_;
-  // Ranges in aggregate_.
+  // The ranges of the server's blocks in aggregate_.
   std::vector<ElementRange> ranges_;
   FloatBuffer aggregate_;
   // The current block of each socket, by socket.
@@ -174,7 +174,7 @@ class RawWorker {
   }
 
   std::vector<RawSocket> sockets_;
-  // By socket.
+  // The ranges of each server's blocks, by socket.
   std::vector<std::vector<ElementRange>> ranges_;
   FloatBuffer contribution_;
   FloatBuffer weights_;

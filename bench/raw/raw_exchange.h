@@ -1,7 +1,7 @@
 // Measures the raw limit of a sync exchange: the same bytes between the same processes in the same
-// pattern on bare sockets, without any arithmetic. Every worker sends every server its share of the
-// vector, one block in each message. A server sends a block back to all workers as soon as all
-// workers have sent it. The step is over when every worker has every block.
+// pattern on bare sockets, without any arithmetic. Every worker sends each server that server's
+// blocks, one block per message. As soon as all workers have sent a block, the server sends it back
+// to all workers. The step is over when every worker has every block.
 #pragma once
 
 #include <cstdint>

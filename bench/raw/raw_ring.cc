@@ -35,7 +35,7 @@ class Spin {
   uint32_t turns_ = 0;
 };
 
-// One side's vector, piece after piece.
+// Divides a vector of one end of the ring into pieces.
 struct Pieces {
   Pieces(const TransferPlan& plan, uint64_t piece)
       : values(plan.total_floats()), piece_floats(piece), count(plan.total_floats() / piece) {}
@@ -139,7 +139,7 @@ class RingClient {
 
  private:
   // Returns the number of pieces after which the round can end with a whole message. In a pull the
-  // server may be ahead of the client by the size of the ring.
+  // server may be a whole ring ahead of the client.
   uint64_t NextWhole(uint64_t pieces) const {
     const uint64_t at_least =
         pieces + (method_ == TransferMethod::kPull ? RawRings::Ring::kSlots + 1 : 0);

@@ -1,6 +1,6 @@
-// Measures the raw limit of shared memory. Two processes, with a core each, pass slots of one memfd
-// to each other, and spin while they wait. Sending copies into a slot. Received values are used
-// from the slot: they are added to the parameters, or copied into the weights.
+// Measures the raw limit of shared memory. Two processes, each on a core of its own, pass each
+// other slots of one memfd, and spin while they wait. The sender copies values into a slot. The
+// receiver adds them from the slot to the parameters, or copies them into the weights.
 #pragma once
 
 #include <atomic>
@@ -46,8 +46,8 @@ class RawRings {
   std::span<float> DownSlot(uint64_t message) {
     return Slot(Ring::kSlots + message % Ring::kSlots);
   }
-  // The number of floats that are passed at a time. Large messages are passed in pieces, so that a
-  // piece stays in the cache.
+  // Returns the number of floats in a piece. Large messages are passed in pieces, so that a piece
+  // stays in the cache.
   uint64_t piece_floats() const { return piece_floats_; }
 
  private:
@@ -61,7 +61,7 @@ class RawRings {
   uint64_t piece_floats_ = 0;
 };
 
-// The same services as RawTransferServer and RawTransferClient.
+// Make the same services as RawTransferServer and RawTransferClient.
 BenchService RawRingServer(std::shared_ptr<RawRings> rings, const TransferPlan& plan);
 BenchService RawRingClient(std::shared_ptr<RawRings> rings, const TransferPlan& plan);
 

@@ -41,8 +41,8 @@ struct Where {
   std::string port;
 };
 
-// Returns true for a valid port. Larger numbers are refused here, because the operating system
-// would use them modulo 65536.
+// Returns true for a valid port. Refuses numbers above 65535, because the operating system would
+// use them modulo 65536.
 bool IsPort(const std::string& text, int least) {
   int port = 0;
   const bool digits = text.find_first_not_of("0123456789") == std::string::npos;
@@ -81,15 +81,15 @@ absl::StatusOr<Addresses> Resolve(const std::string& address, bool to_listen) {
   return absl::InvalidArgumentError(absl::StrCat(address, ": ", gai_strerror(error)));
 }
 
-// Returns a socket on which `use` (bind, connect; true is success) succeeds, for the first address
-// that works, or the last address's error. The caller closes the socket.
+// Tries `use` (bind or connect, which returns true on success) on a socket for each address in
+// turn. Returns the first socket that works, which the caller closes, or the last address's error.
 template <typename Use>
 absl::StatusOr<int> OnAnyOf(const Addresses& addresses, const std::string& doing, Use use) {
   absl::Status failure;
   for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
     const int fd = socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && use(fd, *each)) return fd;
-    // connect() reports in this way that SO_SNDTIMEO is over.
+    // With these errors connect() reports that the time of SO_SNDTIMEO has passed.
     failure = errno == EINPROGRESS || errno == EAGAIN
                   ? absl::DeadlineExceededError(absl::StrCat(doing, ": no answer"))
                   : SocketError(doing);
@@ -116,7 +116,7 @@ std::string NameOfPeer(const sockaddr_storage& name, socklen_t size) {
 void SendAtOnce(int fd) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  // As with Leeway's own sockets: the limit is what the machine can do.
+  // Tune the socket like Leeway's own, because the limit is what the machine can do.
   StopPacing(fd);
 }
 
@@ -226,7 +226,7 @@ absl::StatusOr<std::pair<RawSocket, RawSocket>> RawSocket::UnixPair() {
 }
 
 absl::Status RawSocket::Send(const RawHeader& header, std::span<const float> payload) {
-  // sendmsg does not write through iov_base.
+  // The const_casts are safe, because sendmsg only reads the message.
   return MoveAll(const_cast<RawHeader*>(&header), const_cast<float*>(payload.data()),
                  payload.size_bytes(), "sending to",
                  [this](msghdr* message) { return sendmsg(fd_, message, MSG_NOSIGNAL); });

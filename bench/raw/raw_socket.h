@@ -1,6 +1,6 @@
-// A plain blocking stream socket for messages of one known size, as the kernel supplies it without
-// any library. Header and payload are sent in one system call and received in one. The kernel
-// copies them directly between the socket and the tensors.
+// A plain blocking stream socket, without any library, for messages of one known size. One system
+// call sends a header with its payload, and one receives them. The kernel copies them directly
+// between the socket and the tensors.
 #pragma once
 
 #include <cstddef>
@@ -26,12 +26,12 @@ struct RawHeader {
   uint64_t clock = 0;
 };
 
-// Movable. One thread may send while another receives. Errors name the peer: UNAVAILABLE if it has
-// gone, DEADLINE_EXCEEDED if nothing moves for longer than the socket's patience.
+// Movable. One thread may send while another receives. Errors name the peer: UNAVAILABLE if the
+// peer is gone, DEADLINE_EXCEEDED if no byte moves for longer than the socket's patience.
 class RawSocket {
  public:
   RawSocket() = default;
-  // Messages call the other side `peer`.
+  // Errors call the other end `peer`.
   RawSocket(int fd, std::string peer) : fd_(fd), peer_(std::move(peer)) {}
   RawSocket(RawSocket&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)), peer_(std::move(other.peer_)) {}
@@ -46,23 +46,23 @@ class RawSocket {
   static absl::StatusOr<RawSocket> Connect(const std::string& address,
                                            Duration patience = kPatience);
 
-  // The default patience, for traffic over a network: a live peer sends or receives some bytes
-  // within this time.
+  // The default patience. Even over a network, a live peer sends or receives some bytes within this
+  // time.
   static constexpr Duration kPatience = std::chrono::seconds(30);
 
   absl::Status Send(const RawHeader& header, std::span<const float> payload);
   // Receives exactly payload.size() floats.
   absl::Status Receive(RawHeader& header, std::span<float> payload);
 
-  // The result of ReceiveHeaders(), which receives headers without payloads: at least one, and as
-  // many as have come. `count` is their number, and `last_kind` is the kind of the last header.
+  // The result of ReceiveHeaders(), which waits for a header without a payload and then takes all
+  // headers that have come. `count` is their number, `last_kind` the last one's kind.
   struct Headers {
     uint64_t count = 0;
     uint32_t last_kind = RawHeader::kData;
   };
   absl::StatusOr<Headers> ReceiveHeaders();
 
-  // Wakes threads that send or receive. They return an error.
+  // Wakes threads that are sending or receiving. Their calls return an error.
   void Shutdown();
   int fd() const { return fd_; }
 
@@ -76,7 +76,7 @@ class RawSocket {
 
   int fd_ = -1;
   std::string peer_;
-  // The received bytes of an incomplete header.
+  // The bytes of a header that has not arrived completely.
   alignas(RawHeader) char partial_[sizeof(RawHeader)] = {};
   size_t partial_bytes_ = 0;
 };

@@ -15,7 +15,7 @@ namespace {
 
 constexpr float kTransferScale = 1e-6f;
 
-// One block after the other.
+// Goes through the blocks of a vector in turn.
 struct Blocks {
   explicit Blocks(const TransferPlan& plan) : plan(plan), values(plan.total_floats()) {}
   std::span<float> At(uint64_t message) {

@@ -1,7 +1,7 @@
 // Measures the raw limit of a transport benchmark over sockets: two processes, one connection,
-// blocking calls, and one thread for each direction. They do the same work as Leeway. The server
-// receives into a buffer and does y += a x over its parameters, or sends from them. The worker
-// receives into its weights.
+// blocking calls, and one thread for each direction. They do the same work as Leeway. For a push
+// the server receives into a buffer and does y += a x over its parameters. For a pull it sends the
+// parameters, and the worker receives them into its weights.
 #pragma once
 
 #include "bench/base/bench_process.h"

@@ -9,7 +9,7 @@ namespace leeway {
 // The bits of the largest float32 that does not round to infinity.
 inline constexpr uint32_t kBf16Limit = 0x7f7f7fff;
 
-// Rounds to nearest, ties to even. The magnitude must not exceed that of kBf16Limit.
+// Rounds to nearest, ties to even. The value's magnitude must not be above the limit.
 inline uint16_t ToBf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);

@@ -11,8 +11,7 @@
 namespace leeway {
 namespace {
 
-// A codec that loses more precision is chosen only if it needs at most this share of the time of
-// the more precise choice.
+// A codec that loses more precision must need at most this share of the more precise codec's time.
 constexpr double kGain = 0.9;
 // The number of encoded bytes for each byte of float32.
 constexpr double kBf16Size = 0.5;

@@ -1,4 +1,4 @@
-// Chooses the codec that replaces `auto`.
+// Chooses a codec for a job whose configuration says `auto`.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,8 @@
 
 namespace leeway {
 
-// The number of bytes of float32 that one thread encodes (with error feedback) in a second, and the
-// number that it decodes in a second.
+// How many bytes of float32 one thread encodes (with error feedback) per second, and how many it
+// decodes per second.
 struct CodecRates {
   double encode = 0;
   double decode = 0;
@@ -31,10 +31,10 @@ AutoRates MeasureAutoCodecs(const std::function<Time()>& now = [] {
   return std::chrono::steady_clock::now();
 });
 
-// Returns none, bf16 or int8, whichever transfers a block fastest over a link of `link` bytes a
-// second. The times to encode, send and decode are added, as if they did not overlap. A choice that
-// loses more precision must be faster by a tenth. Pure. Returns none unless all rates and the link
-// are above 0.
+// Returns the codec (none, bf16 or int8) that transfers a block fastest over a link of `link` bytes
+// a second. The estimate adds the times to encode, send and decode, as if they did not overlap. A
+// codec that loses more precision is chosen only if it is a tenth faster. Returns none unless all
+// rates and `link` are above 0. Pure.
 v1::Codec ChooseCodec(double link, const AutoRates& rates);
 
 // Returns the name that a job uses for the codec, such as int8.

@@ -23,7 +23,7 @@ class Codec {
   virtual ~Codec() = default;
 
   virtual v1::Encoding encoding() const = 0;
-  // The maximum number of bytes that Encode() writes for `count` values.
+  // Returns the maximum number of bytes that Encode() writes for `count` values.
   virtual size_t MaxBytes(size_t count) const = 0;
   // Encodes values + residual, and leaves in `residual` the part that the encoding lost: error
   // feedback (Seide et al. 2014; Karimireddy et al. 2019, algorithm 2). Returns the number of bytes

@@ -52,8 +52,8 @@ inline uint32_t AddResidual(const float* values, const float* residual, size_t c
   return top;
 }
 
-// Copies the values to `out`. A magnitude above that with the bits `limit`, and NaN, become the
-// magnitude with the bits `limit`.
+// Copies the values to `out`. The bits `limit` stand for the largest magnitude allowed. Larger
+// magnitudes and NaN are replaced with this magnitude.
 inline void Hold(const float* values, size_t count, uint32_t limit, float* out) {
   LEEWAY_INDEPENDENT_ITERATIONS
   for (size_t i = 0; i < count; ++i) {
@@ -175,8 +175,8 @@ class GroupValues final : public EncodedValues {
     return valid;
   }
 
-  // Reads out.size() elements from `offset` on. The last one is at most kChunk values after the
-  // start of the group that contains `offset`.
+  // Reads out.size() elements from `offset` on. All of them are within kChunk values of the start
+  // of the group that contains `offset`.
   void ReadChunk(size_t offset, std::span<float> out) const {
     uint8_t scratch[kChunk * sizeof(float)];
     size_t begin = offset / kGroup * kGroup;

@@ -40,7 +40,7 @@ v1::Codec LessLossy(const v1::Codec& a, const v1::Codec& b) {
   return LossOf(a) <= LossOf(b) ? a : b;
 }
 
-// The tensor LAYER/weight belongs to LAYER.
+// Returns the tensor's layer: LAYER for a tensor LAYER/weight.
 std::string LayerOf(const v1::TensorSpec& tensor) {
   return tensor.name().substr(0, tensor.name().rfind('/'));
 }

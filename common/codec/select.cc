@@ -36,9 +36,9 @@ uint32_t KthLargest(uint32_t* words, size_t count, size_t k) {
   return found;
 }
 
-// Returns a bound that at least k magnitudes reach, and not many more. Arranges the values in rows,
-// takes the maximum of each column, and returns the k-th largest maximum. Returns 0 if k is so
-// large that this would save no work.
+// Returns a bound that at least k magnitudes reach, and only a few more than k. Arranges the values
+// in rows, takes the maximum of each column, and returns the k-th largest maximum. Returns 0 if k
+// is so large that the bound would save no work.
 uint32_t LowerBound(std::span<const float> values, size_t k) {
   constexpr size_t kRowsMax = 32, kColumnsPerEntry = 3;
   const size_t rows = std::min(kRowsMax, values.size() / (kColumnsPerEntry * k));

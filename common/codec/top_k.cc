@@ -6,7 +6,7 @@
 // Bytes: uint32 number of entries k, uint8 Rice parameter, the entries' indices
 // (common/codec/rice.h), then k values in bf16. If 1 % of the values are sent, at random indices,
 // an entry takes 1.02 + 2 bytes, so the payload has 0.0076 of the bytes of float32. The residual
-// also keeps what bf16 loses of the sent values.
+// also keeps the precision that the sent values lose in bf16.
 #include <cmath>
 #include <cstring>
 
@@ -63,8 +63,8 @@ class TopKCodec final : public Codec {
   }
 
  private:
-  // Returns the number of entries for `count` > 0 values. Rounds so that a decimal share has its
-  // exact meaning, although it is not a binary fraction: 0.01 of 700 values are 7.
+  // Returns the number of entries for `count` > 0 values. The rounding ignores the error of the
+  // share's binary fraction, so that 0.01 of 700 values are exactly 7.
   size_t Entries(size_t count) const {
     const double exact = share_ * static_cast<double>(count);
     const size_t k = static_cast<size_t>(std::ceil(exact - 1e-9 * exact));

@@ -45,9 +45,9 @@ std::string UnknownOption(const CLI::App& command, const std::string& argument) 
   return absl::StrCat("unknown option '", name, "'", is_word ? Suggestion(name, known) : "");
 }
 
-// Returns the error for `arguments`, which no option and no command accepts. Only the first one is
-// named, because an argument after an unknown option may be the value of that option, and an
-// argument after an unknown command may belong to that command.
+// Returns the error for `arguments`, which no option and no command accepts. The error names only
+// the first of them, because an argument after an unknown option may be its value, and an argument
+// after an unknown command may belong to that command.
 std::string ExplainUnknown(const CLI::App& command, const std::vector<std::string>& arguments) {
   const std::string& first = arguments.front();
   const std::vector<std::string> commands = CommandsOf(command);

@@ -14,10 +14,10 @@ CLI::Validator AddressToReach();
 // listen on, and the port of the listener in an address to announce.
 CLI::Validator AddressToBind();
 
-// Parses, with what the options' callbacks do. An option or argument with an empty value is a
-// mistake, as of a script whose variable is not set: none means anything by it. Nothing if the
-// program may go on; else its exit code, once help, version or the mistake is printed: "leeway:
-// unknown option '--run-dri'; did you mean '--run-dir'?".
+// Parses the command line and runs the options' callbacks. Returns nothing if the program may go
+// on. Otherwise prints the help, the version or the mistake, and returns the program's exit code. A
+// mistake looks like this: "leeway: unknown option '--run-dri'; did you mean '--run-dir'?". An
+// empty value is a mistake, because it usually comes from a script's unset variable.
 std::optional<int> ParseCommandLine(CLI::App& app, int argc, const char* const* argv);
 
 }  // namespace leeway

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Copies from `more` the fields that `place` does not have.
+// Fills the unset fields of `place` from `more`.
 void Complete(EnvironmentPlace& place, const EnvironmentPlace& more) {
   if (!place.rank) place.rank = more.rank;
   if (place.coordinator.empty()) place.coordinator = more.coordinator;

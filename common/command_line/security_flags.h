@@ -16,8 +16,8 @@ namespace leeway {
 // LEEWAY_TLS, LEEWAY_TLS_DIR and so on. Also reads LEEWAY_TOKEN. If the program answers calls,
 // declares --status-token-file, too.
 void DeclareSecurity(CLI::App& app, SecurityFlags& flags, EndOfCalls end);
-// The same for a program that creates the keys of a run itself. Declares only --tls and the options
-// for the token.
+// Declares only --tls and the options for the token, for a program that creates a run's keys
+// itself.
 void DeclareRunSecurity(CLI::App& app, SecurityFlags& flags);
 
 // Reads the same settings from the environment only. For programs that make calls but do not parse

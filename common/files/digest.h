@@ -12,7 +12,7 @@ namespace leeway {
 class Digest {
  public:
   static Digest Sha256();
-  // If this host's OpenSSL has no MD5, the digest is an empty string.
+  // Makes an MD5. If this host's OpenSSL has no MD5, the digest is an empty string.
   static Digest Md5();
 
   Digest& Update(std::span<const uint8_t> bytes);

@@ -71,8 +71,7 @@ void WarnOfSync(const std::string& folder, const char* call, int error) {
                folder, strerror(error));
 }
 
-// Syncs the folder, so that new names and removed names in it are durable, if the file system can
-// do that.
+// Syncs the folder if the file system can do that, so that new and removed names in it are durable.
 absl::Status SyncFolder(const std::string& folder) {
   const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) {
@@ -104,9 +103,9 @@ absl::StatusOr<std::string> FollowLinks(const std::string& path) {
   return SystemError(ELOOP, "following", path);
 }
 
-// Returns the descriptor of this process's standard output or error if it goes to `path`. The
-// caller must use this descriptor and not open the path again, because opening would overwrite a
-// file to which a shell redirected the output, and because a socket cannot be opened.
+// If this process's standard output or error goes to `path`, returns its descriptor. The caller
+// must use this descriptor and not open the path again, because opening would overwrite a file to
+// which a shell redirected the output, and because a socket cannot be opened.
 std::optional<int> OwnOutputAt(const std::string& path) {
   struct stat found;
   if (stat(path.c_str(), &found) != 0) return std::nullopt;
@@ -126,7 +125,7 @@ bool IsNoFile(const std::string& path) {
 }
 
 // Opens a device or a pipe. If a pipe has no reader, returns an error at once and does not wait for
-// one.
+// a reader.
 int OpenAsItIs(const std::string& path) {
   const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (file < 0) return file;

@@ -15,20 +15,20 @@
 
 namespace leeway {
 
-// Reads the whole file. Returns RESOURCE_EXHAUSTED if it has more than `max_bytes`.
+// Reads the whole file. Returns RESOURCE_EXHAUSTED if the file has more than `max_bytes`.
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t max_bytes);
 
 enum class WriteTo {
   kRegularFile,
-  // Writes to everything to which a shell's `>` writes, for paths from the command line. In
-  // addition to regular files, the target may be a terminal, a pipe with a reader or /dev/null.
-  // Such a target is not replaced, so it may have received a part of the content before an error.
+  // For paths from the command line: any target that a shell's `>` accepts. In addition to regular
+  // files, the target may be a terminal, a pipe with a reader or /dev/null. Such a target is not
+  // replaced, so it may have received a part of the content before an error.
   kAnything,
 };
 
-// If the result is OK, the file at `path` has this content, even after a power cut. After an error,
-// or after a crash during the call, the file at `path` is unchanged, with one exception: if only
-// the sync of the folder fails, the file already has the new content.
+// Writes a file. If the result is OK, the file at `path` has this content, even after a power cut.
+// After an error, or after a crash during the call, the file at `path` is unchanged, with one
+// exception: if only the sync of the folder fails, the file already has the new content.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view content,
                                  WriteTo to = WriteTo::kRegularFile);
 
@@ -86,7 +86,7 @@ class FileReader {
   ~FileReader();
 
   const std::string& path() const { return path_; }
-  // The size at the time of opening, in bytes.
+  // Returns the size at the time of opening, in bytes.
   uint64_t size() const { return size_; }
   // Fills `target` from byte `position` on. Returns DATA_LOSS if the file ends before that.
   absl::Status ReadAt(uint64_t position, std::span<uint8_t> target) const;

@@ -26,8 +26,8 @@ class LineReader {
     bool complete = false;
   };
 
-  // Opens the file for reading up to its present end. The reader does not return what is appended
-  // later. The errors are those of FileReader.
+  // Opens the file. The reader stops at the file's size at this moment and ignores lines that are
+  // appended later. The errors are those of FileReader.
   static absl::StatusOr<LineReader> Open(const std::string& path, size_t line_bytes_max);
 
   // Returns the next line, or nothing at the end of the file. Do not call this function again after

@@ -1,4 +1,4 @@
-// A folder that is kept open by a descriptor, to detect that its path no longer leads to it.
+// Keeps a folder open by a descriptor, to detect when its path no longer leads to the folder.
 #pragma once
 
 #include <string>

@@ -82,7 +82,7 @@ absl::StatusOr<Json> ParseHeader(const std::string& text) {
   return header;
 }
 
-// Returns the list at `key`, which must have at most `max` whole, non-negative numbers.
+// Returns the list at `key`. The list must have at most `max` numbers, all whole and at least 0.
 absl::StatusOr<std::vector<uint64_t>> NumbersOf(const Json& entry, const char* key, size_t max) {
   const auto found = entry.find(key);
   if (found == entry.end() || !found->is_array()) {
@@ -103,8 +103,8 @@ absl::StatusOr<std::vector<uint64_t>> NumbersOf(const Json& entry, const char* k
   return numbers;
 }
 
-// Sets `bytes` to the number of bytes of a tensor with this shape. Returns false if it is 2^64 or
-// more.
+// Sets `bytes` to the number of bytes of a tensor with this shape. Returns false if this number is
+// 2^64 or more.
 bool BytesOfShape(std::span<const uint64_t> shape, uint64_t element_bytes, uint64_t& bytes) {
   bytes = element_bytes;
   for (const uint64_t side : shape) {

@@ -31,7 +31,7 @@ std::string FolderOfSystem() {
 
 absl::StatusOr<std::string> MakeBelow(const std::string& parent, const std::string& name) {
   std::string path = absl::StrCat(parent, "/", name, "-XXXXXX");
-  // A umask may take its owner's rights, too.
+  // The umask may also remove the owner's rights, so set the mode again.
   if (mkdtemp(path.data()) != nullptr && chmod(path.c_str(), S_IRWXU) == 0) return path;
   return absl::ErrnoToStatus(errno, absl::StrCat("making ", path));
 }
@@ -76,8 +76,7 @@ absl::StatusOr<std::unique_ptr<TemporaryFolder>> TemporaryFolder::Make(const std
 
 absl::Status TemporaryFolder::StartKeeper() {
   int ends[2];
-  // The pipe stays open across exec, so servers and workers keep it open, as forks of this process
-  // do.
+  // The pipe stays open across fork and exec, so servers and workers keep it open, too.
   if (pipe(ends) != 0) return absl::InternalError(absl::StrCat("pipe: ", strerror(errno)));
   lifeline_ = ends[1];
   keeper_ = fork();

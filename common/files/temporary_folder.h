@@ -13,13 +13,13 @@ namespace leeway {
 enum class TemporaryIn {
   // The system's folder for temporary files.
   kFiles,
-  // /dev/shm, which is memory; where nothing can be made there, the same as kFiles.
+  // /dev/shm, which is memory. If no folder can be made there, the same as kFiles.
   kMemory,
 };
 
 // A folder with mode 0700 that disappears with this object. If this process ends without destroying
-// the object (Ctrl-C, SIGKILL, a crash), a forked process, the keeper, removes the folder. It waits
-// until all processes that this process has started meanwhile have ended, too. Not thread-safe.
+// the object (Ctrl-C, SIGKILL, a crash), a forked process, the keeper, removes the folder. The
+// keeper first waits for the end of all processes started meanwhile. Not thread-safe.
 class TemporaryFolder {
  public:
   // Makes a folder whose name begins with `name`.
@@ -30,7 +30,7 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   const std::string& path() const { return path_; }
-  // The reason why a folder that was requested in memory is on a disk; otherwise empty.
+  // Returns why the folder is on a disk although kMemory was requested, or an empty string.
   const std::string& why_on_disk() const { return why_on_disk_; }
 
  private:
@@ -40,8 +40,8 @@ class TemporaryFolder {
 
   const std::string path_;
   const std::string why_on_disk_;
-  // The keeper, and the end of a pipe. This end is open in each process that may write to the
-  // folder.
+  // The keeper, and this process's end of a pipe to it. Each process that may write to the folder
+  // has the same end open.
   pid_t keeper_ = -1;
   int lifeline_ = -1;
 };

@@ -32,8 +32,8 @@ std::string Escape(absl::string_view text, bool keep_slash) {
   return escaped;
 }
 
-// A bucket's name has 3 to 63 of a-z 0-9 . - (old buckets also have A-Z _), and begins and ends
-// with a letter or digit.
+// Returns true if the name has 3 to 63 of a-z 0-9 . - (old buckets also have A-Z _), and begins and
+// ends with a letter or digit.
 bool IsBucketName(absl::string_view name) {
   const auto allowed = [](char c) {
     return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '_';
@@ -102,7 +102,7 @@ absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view url) {
   const size_t slash = std::min(rest.find('/'), rest.size());
   endpoint.host = std::string(rest.substr(0, slash));
   endpoint.path = std::string(rest.substr(slash));
-  // Refuse an '@', because the text before it would be a secret, which does not belong in a URL.
+  // Refuse an '@', because a user name or password before it does not belong in a URL.
   if (!endpoint.host.empty() && url.find_first_of("@?# \t\r\n") == absl::string_view::npos)
     return endpoint;
   return absl::InvalidArgumentError("AWS_ENDPOINT_URL: expected http://HOST:PORT or https://HOST");

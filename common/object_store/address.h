@@ -23,7 +23,7 @@ struct ObjectLocation {
 };
 // Returns INVALID_ARGUMENT, with the reason, if the bucket is missing or its name is not valid, or
 // if the key has an empty part, "." or "..", control characters, or more than 900 bytes. (S3 allows
-// 1024 bytes. Names of files below the key may use the others.)
+// 1024 bytes. The remaining 124 bytes are left for the names of files below the key.)
 absl::StatusOr<ObjectLocation> ParseObjectLocation(absl::string_view location);
 // Returns "s3://BUCKET/KEY".
 std::string LocationText(const std::string& bucket, absl::string_view key);
@@ -31,7 +31,7 @@ std::string LocationText(const std::string& bucket, absl::string_view key);
 // Escapes text as S3's signatures require. Each byte other than A-Z a-z 0-9 - . _ ~ becomes %XX, in
 // capitals.
 std::string EscapeQuery(absl::string_view text);
-// The same as EscapeQuery, but leaves '/' unchanged.
+// Does the same as EscapeQuery, but leaves '/' unchanged.
 std::string EscapeKey(absl::string_view key);
 
 using Query = std::vector<std::pair<std::string, std::string>>;
@@ -50,8 +50,8 @@ struct Endpoint {
 // Returns a path-style endpoint. Returns INVALID_ARGUMENT unless `url` is http://HOST[:PORT][/PATH]
 // or https://...
 absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view url);
-// Returns Amazon's endpoint for a region. It is path-style only if the bucket's name has dots,
-// which no wildcard certificate covers, or underscores.
+// Returns Amazon's endpoint for a region. The endpoint is path-style only if the bucket's name has
+// underscores, or dots, which a wildcard certificate does not cover.
 Endpoint AmazonEndpoint(const std::string& region, const std::string& bucket);
 // Returns the endpoint of Amazon's security token service for a region.
 Endpoint AmazonStsEndpoint(const std::string& region);

@@ -71,7 +71,7 @@ absl::Status RefusedByAgent(const ContainerAgent& agent, const HttpAnswer& answe
                         agent.token_file.empty() ? "" : ", and the token in ", agent.token_file)));
 }
 
-// The error does not quote the answer, which may contain a secret.
+// Parses the answer. Errors do not quote it, because it may contain a secret.
 absl::StatusOr<ExpiringCredentials> ParseAgentAnswer(const std::string& body) {
   const auto document = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
   ExpiringCredentials given;

@@ -22,8 +22,8 @@ struct ContainerAgent {
 
 // Reads AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or AWS_CONTAINER_CREDENTIALS_FULL_URI, with
 // AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE or AWS_CONTAINER_AUTHORIZATION_TOKEN. Returns nothing if
-// neither URI is set. Returns INVALID_ARGUMENT for a URI to which the token must not be sent, which
-// is plain HTTP to a host other than this one and the agents.
+// neither URI is set. Returns INVALID_ARGUMENT for a URI to which the token must not be sent: plain
+// HTTP to any host except this one and the known agents.
 absl::StatusOr<std::optional<ContainerAgent>> FindContainerAgent(const EnvironmentLookup& look_up);
 
 // Asks the agent once. The request fails if no byte arrives for `stall`. Errors name the agent and

@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// Returns the credentials in the variables, which are empty if the variables are not set.
+// Returns the credentials in the environment variables, or empty ones if these are not set.
 Credentials InEnvironment(const EnvironmentLookup& look_up) {
   const auto id = look_up("AWS_ACCESS_KEY_ID"), secret = look_up("AWS_SECRET_ACCESS_KEY");
   if (!id || !secret) return {};

@@ -15,7 +15,7 @@ namespace leeway {
 class CredentialSource {
  public:
   virtual ~CredentialSource() = default;
-  // Returns the credentials for the next request. Blocks while a service is asked. Returns
+  // Returns the credentials for the next request. Blocks while it asks a service. Returns
   // UNAVAILABLE if the service does not answer but may answer later.
   virtual absl::StatusOr<Credentials> Get() = 0;
   // Call this function when the store has refused these credentials as wrong or expired. Returns

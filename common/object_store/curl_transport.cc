@@ -59,8 +59,8 @@ size_t OnHeader(char* data, size_t size, size_t count, void* context) {
   auto& headers = static_cast<Transfer*>(context)->answer.headers;
   const absl::string_view line(data, size * count);
   const size_t colon = line.find(':');
-  // A status line begins an answer. Only the headers of the last answer count, because an earlier
-  // one is interim (100 Continue).
+  // A status line begins an answer. Only the headers of the last answer count, because earlier
+  // answers are interim (100 Continue).
   if (colon == absl::string_view::npos) {
     if (line.substr(0, 5) == "HTTP/") headers.clear();
     return line.size();
@@ -172,7 +172,7 @@ CurlTransport::Handle CurlTransport::Take() {
 }
 
 void CurlTransport::Return(Handle handle) {
-  // The reset leaves the handle's connections and its cache of addresses.
+  // The reset keeps the handle's connections and its cache of addresses.
   curl_easy_reset(handle.get());
   MutexLock lock(mutex_);
   if (idle_.size() < kIdleMax) idle_.push_back(std::move(handle));

@@ -58,7 +58,7 @@ struct HttpAnswer {
 class HttpTransport {
  public:
   virtual ~HttpTransport() = default;
-  // Signs the request (AWS signature, version 4, of S3), sends it once and waits for the answer,
+  // Signs the request (AWS signature version 4 for S3), sends it once and waits for the answer,
   // whatever its HTTP status is. Returns UNAVAILABLE if no complete answer came. Returns
   // FAILED_PRECONDITION if no answer can come, for example because the store's certificate is not
   // trusted.

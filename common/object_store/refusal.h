@@ -1,4 +1,4 @@
-// The meaning of refusals by HTTP services, and the error message.
+// Explains refusals by HTTP services, and forms the error message.
 #pragma once
 
 #include <span>

@@ -30,7 +30,7 @@ class StoreRetry {
   // the pause before the next attempt, or nothing if there must be no further attempt. `asked` is
   // the time in the store's Retry-After, which is a lower bound of the pause.
   std::optional<Duration> PauseAfter(Duration elapsed, std::optional<Duration> asked);
-  // The number of failed attempts.
+  // Returns the number of failed attempts.
   uint32_t attempts() const { return attempts_; }
 
  private:

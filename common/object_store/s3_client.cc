@@ -19,8 +19,8 @@
 namespace leeway {
 namespace {
 
-// The time limit of a request without bytes. Each byte of the request and the answer extends the
-// limit, at the rate kBytesASecond.
+// The time limit of a request without bytes. The bytes of the request and of the answer extend the
+// limit, by a second for each kBytesASecond.
 constexpr std::chrono::seconds kEmptyRequestDeadline(30);
 constexpr uint64_t kBytesASecond = 128 << 10;
 // The maximum size of a listing or an error.

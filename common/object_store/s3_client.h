@@ -63,7 +63,7 @@ class S3Client {
   uint64_t part_bytes() const { return options_.settings.part_bytes; }
 
   // Writes an object in one request. If the result is OK, the object exists, whole. After
-  // UNAVAILABLE it may exist, too.
+  // UNAVAILABLE the object may exist or not.
   absl::Status Put(const std::string& key, std::span<const uint8_t> body);
   absl::StatusOr<ObjectInfo> Head(const std::string& key);
   // Fills `target` from byte `position` on. Returns DATA_LOSS if the object's ETag has changed.
@@ -84,7 +84,7 @@ class S3Client {
   absl::StatusOr<std::string> PutPart(const std::string& key, const std::string& id,
                                       uint32_t number, std::span<const uint8_t> body);
   // Makes the object from the parts. Also returns OK if an earlier attempt succeeded and only its
-  // answer was lost, because the object then has this mark.
+  // answer was lost. The mark on the object shows this.
   absl::Status CompleteUpload(const std::string& key, const std::string& id,
                               const std::vector<std::string>& etags, const std::string& mark);
   // Aborts an upload. Returns OK if the upload no longer exists. Returns UNIMPLEMENTED if the store

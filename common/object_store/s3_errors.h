@@ -16,7 +16,7 @@ inline bool IsStoreRetryable(const absl::Status& status) { return absl::IsUnavai
 
 // Returns the status of an answer. `asked` describes the request: "PutObject s3://BUCKET/KEY at
 // HOST". An answer with HTTP status 200 to 299 is an error if `error` has a code. The store's code
-// determines the result; if there is no code that is known, the HTTP status does:
+// determines the result. If the answer has no code, or an unknown one, the HTTP status does:
 //   NOT_FOUND            the object does not exist
 //   FAILED_PRECONDITION  the bucket does not exist or is in another region, or the store refuses
 //                        the request as such
@@ -27,7 +27,7 @@ inline bool IsStoreRetryable(const absl::Status& status) { return absl::IsUnavai
 //   DATA_LOSS            the object was replaced meanwhile
 //   RESOURCE_EXHAUSTED   a quota or the store's disk is full
 //   UNIMPLEMENTED        the store does not know such requests
-//   UNAVAILABLE          everything that may pass
+//   UNAVAILABLE          the failure may be temporary
 absl::Status StatusOfAnswer(const std::string& asked, const HttpAnswer& answer,
                             const S3Error& error);
 

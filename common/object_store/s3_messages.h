@@ -29,13 +29,13 @@ struct S3Object {
 // One page of ListObjectsV2.
 struct S3Listing {
   std::vector<S3Object> objects;
-  // The prefixes of keys that have the delimiter. Each prefix ends with it.
+  // The prefixes of the keys that contain the delimiter. Each prefix ends with the delimiter.
   std::vector<std::string> prefixes;
   // The token for the next page. Empty if this is the last page.
   std::string continuation;
 };
-// Like the other parsers here, returns UNAVAILABLE if the body is not such a document, because the
-// network may have damaged it.
+// Parses one page of ListObjectsV2. Like the other parsers here, returns UNAVAILABLE if the body is
+// not such a document, because the network may have damaged it.
 absl::StatusOr<S3Listing> ParseListing(const std::string& body);
 
 struct S3Upload {

@@ -15,7 +15,7 @@
 
 namespace leeway {
 
-// The credentials in a service's answer, and when they expire.
+// The credentials in a service's answer, and the time at which they expire.
 struct ExpiringCredentials {
   Credentials credentials;
   absl::Time expires = absl::InfinitePast();

@@ -60,7 +60,7 @@ absl::Status RefusedByTokenService(const HttpAnswer& answer) {
   return absl::Status(meaning.code, RefusalText(answer.status, name, message, meaning.advice));
 }
 
-// The error does not quote the answer, which may contain a secret.
+// Parses the answer. Errors do not quote it, because it may contain a secret.
 absl::StatusOr<ExpiringCredentials> ParseTokenAnswer(const std::string& body) {
   pugi::xml_document document;
   document.load_buffer(body.data(), body.size());

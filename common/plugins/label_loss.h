@@ -1,4 +1,4 @@
-// Tells which kind of labels a model's loss needs, as a built-in loss that needs the same kind.
+// Tells which kind of labels a model's loss needs, by naming a built-in loss with the same need.
 #pragma once
 
 #include "leeway/v1/job.pb.h"

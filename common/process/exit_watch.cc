@@ -38,8 +38,8 @@ void WaitAndTell(pid_t child, int fd) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ExitWatch>> ExitWatch::Begin(pid_t child) {
-  // Use the system call and not glibc's pidfd_open, because Debian 12's header declares that for C
-  // only.
+  // Use the system call and not glibc's pidfd_open, because Debian 12's header declares that
+  // function for C only.
   const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
   if (pidfd >= 0) return std::unique_ptr<ExitWatch>(new ExitWatch(pidfd));
   const int error = errno;

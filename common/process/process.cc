@@ -86,8 +86,8 @@ std::vector<char*> ChildEnvironment(std::vector<std::string>& added) {
   _exit(127);
 }
 
-// Opens the child's standard error, which is also its standard output by default. Returns a
-// negative number and sets errno if that fails.
+// Opens the file for the child's standard error, and by default for its standard output, too. On
+// failure returns a negative number and sets errno.
 int OpenOutput(const ProcessSpec& spec) {
   if (spec.output_file.empty()) return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   return open(spec.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK,
@@ -112,7 +112,7 @@ int OpenOutput(const ProcessSpec& spec) {
   _exit(0);
 }
 
-// Waits for the child's exec. Returns its errno if it failed, otherwise 0.
+// Waits for the child's exec. Returns 0 if the exec succeeded, otherwise its errno.
 int ExecError(int fd) {
   int error = 0;
   ssize_t got;
@@ -199,8 +199,8 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Attend(const ProcessSpec& spec
   if (guard == 0) RunGuard(pid, parent);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (guard < 0) return StartingError(spec.name, "fork");
-  // The guard makes this call, too. The parent makes it because the group may be gone before the
-  // guard runs.
+  // The parent and the guard both make this call. The parent must not leave it to the guard,
+  // because the group may be gone before the guard runs.
   setpgid(guard, pid);
   process->guard_ = guard;
   return process;

@@ -13,7 +13,7 @@
 
 namespace leeway {
 
-// Returns the folder that contains this program, leeway-server and leeway-worker.
+// Returns the folder of this program. leeway-server and leeway-worker are in the same folder.
 std::string ProgramFolder();
 
 // How a process ended.

@@ -24,8 +24,8 @@ uint64_t FromStatus(pid_t pid, const std::string& field) {
   return 0;
 }
 
-// Returns the inodes of the process's open files. They show which memfds belong to the process,
-// because the owner of a memfd keeps it open and a peer that has mapped it need not.
+// Returns the inodes of the process's open files. They show which memfds belong to the process. The
+// owner of a memfd keeps it open. A peer that has mapped the memfd may have closed it.
 std::set<uint64_t> OpenInodes(pid_t pid) {
   std::set<uint64_t> inodes;
   std::error_code error;

@@ -18,8 +18,8 @@ uint64_t PeakMemoryBytes(pid_t pid);
 // Returns the memory that the process has resident now (VmRSS).
 uint64_t MemoryBytes(pid_t pid);
 
-// Returns the part of MemoryBytes that is in memfds of other processes, which the process has
-// mapped. Returns 0 if the system does not report it.
+// Returns the part of MemoryBytes that belongs to memfds of other processes, which this process has
+// mapped. Returns 0 if the system does not report this.
 uint64_t PeersMemoryBytes(pid_t pid);
 
 }  // namespace leeway

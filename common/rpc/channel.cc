@@ -29,12 +29,11 @@ constexpr int kResolveMsMin = 500;
 // client and frees its memory.
 constexpr int kHandshakeMsMax = 20'000;
 // The maximum number of concurrent calls on one connection; the client queues further calls. A
-// worker has one stream and a few calls on each connection. A client that uses unary calls only has
-// one call for each block of the server.
+// worker has one stream and a few calls on each connection. A client without streams has one call
+// for each block of the server.
 constexpr int kCallsMax = 4096;
-// The most memory that a read allocates, unless gRPC knows that a larger part of the message is
-// still to come. Several messages may share one piece of memory, which is freed with the last of
-// them.
+// The most memory that a read allocates, unless gRPC knows that more bytes of the message will
+// come. Several messages may share one piece of memory, which is freed with the last of them.
 constexpr int kPieceBytesMax = 256 << 10;
 #if GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR < 53
 constexpr char kExperiments[] = "tcp_frame_size_tuning,tcp_rcv_lowat,-tcp_read_chunks";
@@ -66,11 +65,11 @@ const TransportSecurity& SecurityOf(const ListenOptions& options) {
 }  // namespace
 
 void PrepareGrpc() {
-  // With these experiments a read waits for all bytes that are known to come and does not wake for
-  // each piece. This saves a third of the receiver's processor time. A read also allocates memory
-  // for these bytes only. With the other choice, "read chunks", a read allocates twice the size of
-  // the previous read, and the connection keeps these megabytes. Newer versions of gRPC do not have
-  // the experiments.
+  // With these experiments a read waits for all bytes that are known to come, instead of waking for
+  // each piece. This saves a third of the receiver's processor time. A read also allocates only as
+  // much memory as these bytes need. The alternative experiment, "read chunks", allocates twice the
+  // size of the previous read, and the connection keeps these megabytes. Newer versions of gRPC do
+  // not have these experiments.
   setenv("GRPC_EXPERIMENTS", kExperiments, /*replace=*/0);
   // Turn off the check for deadlocks, which the distribution's build of Abseil makes at each
   // lock of the library.

@@ -15,7 +15,7 @@ constexpr Duration kComplainEvery = std::chrono::minutes(1);
 constexpr Duration kSuspectFor = std::chrono::minutes(1);
 constexpr Duration kPatience = std::chrono::seconds(1);
 constexpr Duration kSuspectPatience = std::chrono::milliseconds(100);
-// Upper limits of the two lists, for any number of peers and hosts.
+// The upper limits of the lists of loud peers and of hosts, however many peers and hosts there are.
 constexpr size_t kLoudMax = 10'000;
 constexpr size_t kHostsMax = 10'000;
 

@@ -48,8 +48,8 @@ class ConnectionTable {
   // in by the metadata of its first call (common/service/unary_call.h), which a busy server may
   // read late.
   static constexpr uint64_t kStrangerBytes = 20 << 20;
-  // The number of bytes after which a stranger has one more second for a call to be let in. A
-  // legitimate peer needs less time.
+  // Once a stranger has sent this number of bytes, it has one more second until a call must have
+  // been let in. A legitimate peer needs less time.
   static constexpr uint64_t kLoudBytes = 1 << 20;
   // Once this number of a host's connections were ended within a minute, every other stranger of
   // this host may send only kKnownBytes. The reason is that a stranger that begins and cancels
@@ -62,8 +62,8 @@ class ConnectionTable {
   // 1.51 queues an answer to each ping and each SETTINGS frame, without any limit, if the peer does
   // not read them.
   static constexpr uint64_t kAnswerBytes = 64 << 10;
-  // The number of connections a second that one host may open, once it has opened as many as the
-  // table has room for.
+  // The number of connections that one host may open per second, after it has opened as many at
+  // once as the table has room for.
   static constexpr double kConnectsPerSecond = 100;
   // A connection that was ended because of the bytes that it sent counts as this number of
   // connections.
@@ -94,10 +94,10 @@ class ConnectionTable {
   bool Add(int socket, const std::string& peer, Time now) EXCLUDES(mutex_);
   // Call this function when the server has let in a call of this peer.
   void LetIn(const std::string& peer) EXCLUDES(mutex_);
-  // Ends each stranger's connection that has carried more bytes than that of any legitimate peer
-  // would. This is necessary because gRPC 1.51 keeps a header that does not end and parses all of
-  // it again with each new piece, so a few megabytes keep it busy (CVE-2023-33953). A connection is
-  // ended if its peer has
+  // Ends each stranger's connection that has carried more bytes than a legitimate peer's connection
+  // ever does. This is necessary because gRPC 1.51 keeps a header that does not end and parses all
+  // of it again with each new piece, so a few megabytes keep it busy (CVE-2023-33953). A connection
+  // is ended if its peer has
   // - sent more than kStrangerBytes;
   // - sent more than kLoudBytes, and after another second no call on it has been let in, or after a
   //   tenth of a second if a connection of the same host was ended in the last minute;

@@ -36,8 +36,8 @@ class Doorway {
 
   // Call this function when a connection of `peer` was accepted.
   void Come(int socket, const std::string& peer, Time now);
-  // Passes on the waiting connections that may now be added, once every kLookEvery. Returns true if
-  // a connection still waits.
+  // Passes on the waiting connections that may now be added, at most once in kLookEvery. Returns
+  // true if a connection still waits.
   bool Look(Time now);
 
  private:

@@ -17,7 +17,7 @@ static_assert(static_cast<int>(absl::StatusCode::kUnauthenticated) ==
 
 namespace {
 
-// A code that gRPC does not know becomes UNKNOWN.
+// Converts the status. A code that gRPC does not define becomes UNKNOWN.
 absl::Status FromGrpc(const grpc::Status& status) {
   const int code = static_cast<int>(status.error_code());
   const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
@@ -36,8 +36,8 @@ absl::Status WithHintOf(const absl::Status& status, const grpc::ClientContext& c
   return WithRetryHint(status, std::chrono::milliseconds(count));
 }
 
-// A message of gRPC or OpenSSL about a peer that was reached but with which no connection could be
-// set up, and what the message means.
+// A message of gRPC or OpenSSL, and what it means. The message is about a peer that answered, but
+// did not agree on a connection.
 struct Disagreement {
   absl::string_view told;
   absl::string_view meaning;

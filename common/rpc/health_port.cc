@@ -60,8 +60,8 @@ absl::StatusOr<std::unique_ptr<HealthPort>> HealthPort::Start(const std::string&
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kConnectionMsMax);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, kLastCallsMs);
   builder.RegisterCallbackGenericService(&health->nothing_else_);
-  // gRPC adds the health service to each server that is built while this is true, so it is true
-  // only here.
+  // gRPC adds the health service to each server that is built while this setting is true. So it is
+  // true only while this server is built.
   grpc::EnableDefaultHealthCheckService(true);
   health->server_ = builder.BuildAndStart();
   grpc::EnableDefaultHealthCheckService(false);

@@ -36,8 +36,8 @@ class HealthPort {
   HealthPort();
 
   std::string address_;
-  // Refuses all other calls. It also exists because gRPC does not build a server to which no
-  // service was added.
+  // Refuses all other calls. It is also necessary because gRPC does not build a server without a
+  // service.
   grpc::CallbackGenericService nothing_else_;
   // No call is ever let in here, so all peers are strangers, and a new connection displaces the
   // oldest one. This suits probes, which connect, ask and close the connection.

@@ -14,8 +14,8 @@
 
 namespace leeway {
 
-// Accepts connections from processes of one user and of root. Closes connections from other users
-// before it reads a byte.
+// Accepts connections from processes of one user and of root. Closes all other connections before
+// it reads a byte.
 class LocalListener {
  public:
   // Listens on `address`, unix-abstract:NAME. Accepts connections of `user` and of root.

@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kPrefix[] = "leeway-";
 constexpr int kSendBytes = 1 << 20;
-// The number of files that are searched. The system assigns the lowest free number to a new file.
+// The search ends at this file number. The system gives a new file the lowest free number.
 constexpr int kFilesMost = 1024;
 
 using NameOfEnd = int (*)(int, sockaddr*, socklen_t*);
@@ -98,8 +98,8 @@ void TuneLocalSockets(const std::string& peer, bool sole) {
   if (peer.starts_with("fd:")) return;
   int port = 0;
   if (!absl::SimpleAtoi(peer.substr(peer.find_last_of(':') + 1), &port)) return;
-  // Begin at the number found last, because the number of a new connection is near that of the
-  // previous one.
+  // Begin at the number where the last search ended, because a new connection's number is near the
+  // previous connection's number.
   static std::atomic<int> last_found{0};
   const int first = last_found;
   for (int i = 0; i < kFilesMost; ++i) {

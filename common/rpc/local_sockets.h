@@ -20,17 +20,17 @@ std::string NewLocalAddress();
 // StopPacing describes how a TCP socket is tuned.
 //
 // The search covers the first 1024 files. A process with more connections sends little on each, so
-// tuning would not help. `sole` is true if no other connection has this peer, as in a server, where
-// each peer is a port of a worker. The search then ends at the first match, which keeps it short
-// for a thousand workers.
+// tuning would not help. `sole` is true if each connection has a different peer, as in a server,
+// which sees each worker's port as a peer. The search then ends at the first match, which keeps it
+// short for a thousand workers.
 void TuneLocalSockets(const std::string& peer, bool sole = false);
 
 // Sets the send buffer of a unix socket as TuneLocalSockets does.
 void WidenLocalSocket(int socket);
 
 // Sets the congestion control of a TCP socket to Reno if both ends of the connection have the same
-// address. Such a connection uses no link, and spreading its packets over time halves its rate.
-// BBR, the default of some systems, does that. Every system has Reno and permits it. Other sockets
+// address. Such a connection uses no link. BBR, the default of some systems, spreads the packets
+// over time (pacing), which halves the rate. Every system has Reno and permits it. Other sockets
 // stay as they are.
 void StopPacing(int socket);
 

@@ -1,5 +1,5 @@
-// Takes events from a completion queue so that a single small message has a short delay, and many
-// small messages use little processor time.
+// Takes events from a completion queue. A single small message has a short delay, and many small
+// messages use little processor time.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace leeway {
 // Used by one thread at a time.
 //
 // While messages are small, the poller polls or sleeps as BriefWaits decides. Sending a message
-// costs as much as many small requests in it, so a sender gathers requests: it postpones the
-// sending (AtRest) until no other event is ready. If only one request is in progress, that is at
-// once. Under load, several requests share a message.
+// costs as much as handling many small requests in it. So a sender gathers requests: it postpones
+// the sending (AtRest) until no other event is ready. If only one request is in progress, the
+// sender sends it at once. Under load, several requests share a message.
 class QueuePoller {
  public:
-  // The largest payload, of one message or of all messages in progress, that counts as small.
-  // Gathered requests with a payload of this size do not wait for more.
+  // The largest payload that counts as small, of one message or of all messages in progress.
+  // Gathered requests with this much payload are sent without waiting for more.
   static constexpr uint64_t kSmallBytes = 64 << 10;
 
   // `alone` is true if no other thread takes events from the queue. If other threads do, the poller
@@ -34,8 +34,8 @@ class QueuePoller {
   grpc::CompletionQueue::NextStatus Next(void** tag, bool* ok, gpr_timespec deadline);
   // Sets whether the next event is probably a small message.
   void ExpectSmall(bool small) { small_ = small; }
-  // Postpones `work`. For code that runs between two calls of Next(). The work runs before the
-  // thread waits, or soon if the thread does not wait.
+  // Postpones `work`. Call this function between two calls of Next(). The work runs before the
+  // thread next waits, or soon if the thread keeps finding events.
   void AtRest(std::function<void()> work);
   // Runs the postponed work. Call this function before the thread leaves the queue to another
   // thread.
@@ -50,7 +50,7 @@ class QueuePoller {
   bool small_ = false;
   BriefWaits waits_;
   std::vector<std::function<void()>> at_rest_;
-  // The time since which the oldest work in `at_rest_` waits.
+  // When the oldest work in `at_rest_` began to wait.
   Time gathers_since_{};
 };
 

@@ -11,7 +11,7 @@
 namespace leeway {
 
 // Calls ConnectionTable::EndTalkers regularly while a stranger is connected. It needs a thread of
-// its own, because gRPC may read a connection on the thread that passes the connection to it, and a
+// its own, because the thread that passes a connection to gRPC may also read from it inside gRPC. A
 // header that does not end keeps that thread busy.
 class TalkerWatch {
  public:
@@ -27,7 +27,7 @@ class TalkerWatch {
 
  private:
   void Run() EXCLUDES(mutex_);
-  // Both functions return false if the watch is ending.
+  // Both functions wait, and return false if the watch is ending.
   bool WaitForConnection() EXCLUDES(mutex_);
   bool WaitForNextLook() EXCLUDES(mutex_);
 

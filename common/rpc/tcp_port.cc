@@ -88,9 +88,9 @@ Descriptor ListenOn(const sockaddr_storage& address, bool both_kinds) {
   return none;
 }
 
-// Returns the bytes on a connection; 0 means unknown. Reads tcpi_bytes_acked and
-// tcpi_bytes_received of the kernel's tcp_info by their position. The struct of the C library does
-// not have these fields, and the kernel's header conflicts with that of the C library.
+// Returns the numbers of bytes on a connection; 0 means unknown. Reads tcpi_bytes_acked and
+// tcpi_bytes_received by their positions in the kernel's tcp_info. The C library's struct does not
+// have these fields, and the kernel's header conflicts with the C library's header.
 ConnectionTable::Traffic TrafficOf(int socket) {
   constexpr size_t kAcked = 15, kReceived = 16;
   std::array<uint64_t, kReceived + 1> info{};
@@ -121,8 +121,8 @@ void Dissolve(int connection) {
   if (connect(connection, &nobody, sizeof(nobody)) != 0) shutdown(connection, SHUT_RDWR);
 }
 
-// Closes the connection so that no state of it stays in the kernel, however many connections are
-// closed.
+// Closes the connection and leaves no state of it in the kernel. So the kernel's memory stays
+// bounded, however many connections are closed.
 void CloseAtOnce(int connection) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   setsockopt(connection, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
@@ -152,7 +152,7 @@ absl::StatusOr<std::unique_ptr<TcpPort>> TcpPort::Listen(const std::string& addr
   for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
     sockaddr_storage end{};
     std::memcpy(&end, each->ai_addr, each->ai_addrlen);
-    // If a name has several addresses, use the port of the first one for all of them.
+    // If a name has several addresses, use the first address's port for all of them.
     if (port != 0) PortIn(end) = htons(static_cast<uint16_t>(port));
     const bool everywhere = IsEverywhere(end);
     Descriptor socket = ListenOn(everywhere ? Everywhere(PortIn(end)) : end, everywhere);

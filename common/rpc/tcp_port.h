@@ -1,6 +1,6 @@
-// The TCP port of a gRPC server. This code accepts the connections and passes them to gRPC, because
-// gRPC 1.51 accepts any number of connections, and once the process can open no more files, it
-// never accepts another (CVE-2023-4785).
+// The TCP port of a gRPC server. This code accepts the connections and passes them to gRPC. gRPC
+// 1.51 itself would accept any number of connections, and would stop accepting for good once the
+// process can open no more files (CVE-2023-4785).
 #pragma once
 
 #include <cstdint>
@@ -37,9 +37,9 @@ class TcpPort {
   std::vector<Descriptor> sockets_;
   const int port_;
   std::unique_ptr<TalkerWatch> watch_;
-  // Wakes `watch_`, so it is declared after it.
+  // Declared after `watch_`, because it wakes `watch_`.
   std::unique_ptr<Doorway> doorway_;
-  // Calls `doorway_`, so it is declared after it.
+  // Declared after `doorway_`, because it calls `doorway_`.
   std::unique_ptr<Acceptor> acceptor_;
 };
 
@@ -48,7 +48,7 @@ class TcpPort {
 ConnectionTable::Sockets TcpSockets();
 // Returns the name of the connection's peer, or an empty string if the connection is gone.
 std::string PeerOf(int socket);
-// How many files this process may have open.
+// Returns how many files this process may have open.
 uint64_t FilesMost();
 
 }  // namespace leeway

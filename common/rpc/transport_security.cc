@@ -69,7 +69,7 @@ class ServerVerifier : public tls::ExternalCertificateVerifier {
 };
 
 // Makes gRPC watch the certificates of `kept`, which have passed the checks (KeptCertificates).
-// gRPC must not watch the user's files, because it ends the process if a file is empty, and refuses
+// gRPC must not watch the user's files itself. It ends the process if a file is empty, and refuses
 // all connections if a key does not match its certificate.
 std::shared_ptr<tls::CertificateProviderInterface> Watch(const KeptCertificates& kept) {
   if (kept.identity_file().empty()) {
@@ -138,8 +138,8 @@ class TokenInterceptors : public grpc::experimental::ClientInterceptorFactoryInt
   const KeptToken token_;
 };
 
-// Returns the security of the process. The last one is never destroyed, because channels may be
-// made until the process ends.
+// Returns the security of the process. The object is never destroyed at exit, because threads may
+// make channels until the process ends.
 std::unique_ptr<const TransportSecurity>& OfProcess() {
   static auto* security = new std::unique_ptr<const TransportSecurity>(new TransportSecurity());
   return *security;

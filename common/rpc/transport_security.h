@@ -15,7 +15,7 @@
 
 namespace leeway {
 
-// Which process a channel is for.
+// The kind of process to which a channel leads.
 enum class Callee {
   // A server, such as the coordinator.
   kServer,
@@ -52,7 +52,7 @@ class TransportSecurity {
 
  private:
   const SecuritySettings settings_;
-  // By callee. Null without TLS.
+  // The channel credentials for each callee. Null without TLS.
   std::shared_ptr<grpc::ChannelCredentials> to_server_;
   std::shared_ptr<grpc::ChannelCredentials> to_holder_;
   std::shared_ptr<grpc::ServerCredentials> port_;

@@ -27,7 +27,7 @@ struct CertificateRequest {
   // Must be a valid trust domain (role.h).
   std::string trust_domain = kTrustDomain;
   // The host names and addresses at which other processes reach this process. Leeway's own programs
-  // check the role instead. Other programs check whether the certificate has the name.
+  // check the role and ignore these. Other programs check the name.
   std::vector<std::string> hosts = {};
   uint32_t days = 365;
 };

@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<CertificatePtr>> ParseCertificates(const std::string&
   return found;
 }
 
-// Refuses a key that needs a passphrase, because nobody is there to type it.
+// Refuses a key that needs a passphrase, because no person is there to type one.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
 absl::StatusOr<KeyPtr> ParseKey(const std::string& text, const std::string& file) {

@@ -38,7 +38,7 @@ FileWatch::~FileWatch() {
 }
 
 // Exit functions run in reverse order of registration. OpenSSL has already registered its clean-up,
-// because it is in use before this call. So the clean-up runs after this function's.
+// because it is in use before this call. So the watches stop before OpenSSL cleans up.
 void FileWatch::StopAtExit() {
   static const pid_t process = getpid();
   static const int registered = std::atexit([] {

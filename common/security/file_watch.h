@@ -22,13 +22,12 @@ class FileWatch {
   ~FileWatch();
   FileWatch(const FileWatch&) = delete;
 
-  // Checks the files once. Each reason for a refusal is logged once, and only if the second check
-  // also finds it. The first check may find a mistake only because the files are written one after
-  // the other.
+  // Checks the files once. Logs each reason for a refusal once, and only if two checks in a row
+  // find it. The first check may come while the files are being written one after the other.
   void Look() EXCLUDES(looking_, mutex_);
 
  private:
-  // Stops the thread. StopAtExit registers a call of Stop for the end of the process, because no
+  // Stop ends the thread. StopAtExit arranges that the end of the process calls Stop, because no
   // thread may use OpenSSL while OpenSSL cleans up.
   void Stop() EXCLUDES(mutex_);
   void StopAtExit();

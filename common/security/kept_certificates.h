@@ -14,9 +14,9 @@
 
 namespace leeway {
 
-// A library that watches files by itself (gRPC) watches the files of this object and not those of
-// the user. The files of this object are in unnamed memory, and always have certificates that have
-// passed the checks. They exist as long as the process, because the library reads them as long as
+// A library that watches files itself (gRPC) is given the files of this object, not the user's
+// files. The files of this object are in unnamed memory, and always have certificates that have
+// passed the checks. They exist until the process ends, because the library reads them as long as
 // it has a connection.
 //
 // Thread-safe. Checks the files on a thread of its own.

@@ -20,7 +20,7 @@ class KeptToken {
   // Keeps a token that does not change. Implicit, so that a Token can be passed.
   KeptToken(Token token);
   // Keeps the tokens in a file (Token::ReadFrom), and reads them again when the file changes. If
-  // the file becomes invalid, that is logged, and the previous tokens stay in use.
+  // the file becomes invalid, logs the error and keeps using the previous tokens.
   static absl::StatusOr<KeptToken> Keep(const std::string& file,
                                         Duration look_every = FileWatch::kLookEvery);
 

@@ -11,18 +11,18 @@
 
 namespace leeway {
 
-// Returns where the keys are, and why, if `folder` was to keep them in memory and does not. Returns
-// an empty string if they are in memory.
+// Returns a warning if the keys in `folder` are on a disk and not in memory. The warning says where
+// they are, and why. Returns an empty string if they are in memory.
 std::string WarningOfKeys(const TemporaryFolder& folder);
 
 // Makes an authority, and a certificate for each role that takes part in a run. The files are in
-// memory if the system has a folder for that. They disappear with this object, or, if this process
-// dies, when all processes that use them have ended. The authority's key is not stored.
+// memory if possible. They disappear with this object. If this process dies first, they disappear
+// when all processes that use them have ended. The authority's key is not stored.
 class KeyFolder {
  public:
   static absl::StatusOr<std::unique_ptr<KeyFolder>> Make();
 
-  // Empty: they lie in memory. Else a warning that says where, and why.
+  // Returns the warning of WarningOfKeys for this folder.
   std::string Warning() const;
   // Returns the folder for --tls-dir. `role` is server, worker or launcher.
   std::string Of(v1::Role role) const;

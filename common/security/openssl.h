@@ -22,7 +22,7 @@ using BioPtr = std::unique_ptr<BIO, FreedBy<BIO_free_all>>;
 using KeyPtr = std::unique_ptr<EVP_PKEY, FreedBy<EVP_PKEY_free>>;
 using CertificatePtr = std::unique_ptr<X509, FreedBy<X509_free>>;
 
-// Returns the reason of the last failed call, and clears OpenSSL's error queue.
+// Returns why the last call failed, and clears OpenSSL's error queue.
 std::string OpensslError();
 
 // Returns a BIO that reads `text`, which must outlive the result.

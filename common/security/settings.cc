@@ -64,8 +64,8 @@ absl::Status CheckGiven(const CertificatePaths& paths, bool proves) {
 
 absl::StatusOr<v1::TlsMode> TlsModeOf(const SecurityFlags& flags, const v1::Security& job) {
   if (flags.tls.empty()) {
-    // In a resolved job, `none` may mean that the user did not set a mode, so a certificate takes
-    // precedence over it.
+    // In a resolved job, `none` may mean that the user did not set a mode. So a certificate takes
+    // precedence over `none`.
     const bool given = !flags.certificate.empty() || !flags.tls_dir.empty();
     const bool by_files = given && job.tls().mode() == v1::TLS_MODE_NONE;
     return by_files ? v1::TLS_MODE_MTLS : job.tls().mode();

@@ -14,8 +14,8 @@ namespace leeway {
 
 // The settings as the user writes them, in flags and in the environment.
 struct SecurityFlags {
-  // The mode: none, tls or mtls. If empty, the job sets the mode, except that a certificate or a
-  // folder here replaces the job's mode none with mtls.
+  // The mode: none, tls or mtls. If empty, the job sets the mode. If the job's mode is `none` and
+  // these flags name a certificate or a folder, the mode is mtls.
   std::string tls = {};
   // A folder with ca.crt, tls.crt and tls.key, which are the defaults of the next three fields.
   std::string tls_dir = {};
@@ -60,8 +60,8 @@ enum class EndOfCalls { kCalls, kAnswers };
 absl::StatusOr<SecuritySettings> SettingsOf(const SecurityFlags& flags, const v1::Security& job,
                                             EndOfCalls end);
 
-// Returns FAILED_PRECONDITION unless all callers that can reach `listen` (host:port) have to prove
-// their identity or are on this machine, or `insecure` is true.
+// Returns OK if `insecure` is true, or if all callers that can reach `listen` (host:port) are on
+// this machine or must prove their identity. Otherwise returns FAILED_PRECONDITION.
 absl::Status CheckMayListen(const std::string& listen, v1::TlsMode tls, bool insecure);
 
 }  // namespace leeway

@@ -19,7 +19,7 @@ class Token {
   // characters. Spaces and line ends around the token are ignored.
   static absl::StatusOr<Token> Parse(absl::string_view text, absl::string_view source);
   // Reads the tokens in a file, one on each line. There must be one token, or two while the job
-  // changes its token. Returns INVALID_ARGUMENT, naming the file, if that is not so.
+  // changes its token. Otherwise returns INVALID_ARGUMENT, naming the file.
   static absl::StatusOr<std::vector<Token>> ReadFrom(const std::string& file);
   // Returns a token of 256 random bits. Returns UNAVAILABLE if the system has no random numbers.
   static absl::StatusOr<Token> Draw();

@@ -8,15 +8,15 @@
 
 namespace leeway {
 
-// The debt of one connection, computed from gRPC's counts of its calls. A call counts as owed while
-// it is in progress, and also after it was cancelled. The debt decreases over time, because a peer
-// that trains for weeks cancels some calls. Pure.
+// The debt of one connection: its calls that have not succeeded, from gRPC's counts. A call counts
+// while it is in progress, and still counts after it was cancelled. The debt decreases over time,
+// because a peer that trains for weeks cancels some calls. Pure.
 class CallDebt {
  public:
-  // The highest debt of a connection. It is more than the number of calls that a connection may
-  // have in progress (channel.cc), because some of these calls do not succeed.
+  // The highest debt that a connection may have. It is higher than the number of calls that may be
+  // in progress at once (channel.cc), because calls that fail count, too.
   static constexpr uint64_t kMax = 8192;
-  // The highest debt of a connection on which no call was admitted.
+  // The highest debt that a connection may have before a call on it was admitted.
   static constexpr uint64_t kStrangerMax = 1024;
   static constexpr double kForgivenPerSecond = 64;
 

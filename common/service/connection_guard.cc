@@ -24,9 +24,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr Duration kLookAtConnectionsEvery = std::chrono::milliseconds(20);
-// The connections are checked after kCallsBetween calls on all of them together, or after
-// kCallsEachConnection calls for each connection, if that is more. So a check costs only a small
-// part of what the calls cost.
+// The guard checks a server's connections after kCallsBetween further calls, plus
+// kCallsEachConnection for each connection. So a check costs much less than the calls.
 constexpr uint64_t kCallsBetween = 2000;
 constexpr uint64_t kCallsEachConnection = 16;
 constexpr int kSocketsMost = 100'000;

@@ -21,14 +21,14 @@ namespace leeway {
 // peer on a unix socket is on this host and has the same user.
 class ConnectionGuard {
  public:
-  // `now` is the clock for debts. `strangers` knows the connections on which no call was admitted,
-  // and each such connection may begin only a few calls. `strangers` must outlive this object. If
+  // `now` is the clock for debts. `strangers` knows the connections on which no call was admitted.
+  // Each of these connections may begin only a few calls. `strangers` must outlive this object. If
   // it is null, no connection is treated as a stranger.
   explicit ConnectionGuard(std::function<Time()> now, ConnectionTable* strangers = nullptr);
   ~ConnectionGuard();
   ConnectionGuard(const ConnectionGuard&) = delete;
 
-  // The number of connections that the guard has ended.
+  // Returns the number of connections that the guard has ended.
   uint64_t ended() const { return ended_; }
 
  private:

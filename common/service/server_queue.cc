@@ -32,7 +32,7 @@ class ServerQueue::Helper : public QueueEvent {
  public:
   Helper(ServerQueue* queue, std::shared_ptr<SharedWork> work)
       : queue_(queue), work_(std::move(work)) {}
-  // Puts the event into the queue. Returns false if the queue stops.
+  // Puts the event into the queue. Returns false if the queue is stopping.
   bool Call() {
     bool called = false;
     queue_->IfRunning([&] {
@@ -65,8 +65,8 @@ ServerQueue::~ServerQueue() {
     MutexLock lock(mutex_);
     stopped_ = true;
   }
-  // Without threads the only guests are calls that are awaited. No thread can end them, so do not
-  // wait.
+  // Without threads the only guests are operations that accept further calls. No thread could end
+  // them, so do not wait.
   if (!threads_.empty()) WaitForGuests();
   {
     MutexLock lock(later_mutex_);

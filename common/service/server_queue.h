@@ -22,9 +22,9 @@ namespace leeway {
 
 class ServerQueue {
  public:
-  // An object that may begin operations on the queue holds a Guest. Before the queue stops, it
-  // waits until no guest is left, for half a minute at most. This is necessary because gRPC aborts
-  // a process that begins an operation on a queue that was shut down.
+  // An object that may begin operations on the queue holds a Guest. Before the queue stops, the
+  // queue waits until no guest is left, for half a minute at most. This is necessary because gRPC
+  // aborts a process that begins an operation on a queue that was shut down.
   class Guest {
    public:
     explicit Guest(ServerQueue* queue) : queue_(queue) { queue_->Enter(); }
@@ -50,8 +50,8 @@ class ServerQueue {
   void Start();
 
   grpc::ServerCompletionQueue* get() const { return queue_.get(); }
-  // Call this function before a call is processed any further. Returns the caller, or the error
-  // with which to answer the call.
+  // Decides whether a call is admitted, before its message is read. Returns the caller, or the
+  // error with which to answer the call.
   absl::StatusOr<Caller> Admit(const grpc::ServerContext& context, const CalledMethod& method) {
     return doorkeeper_ == nullptr ? Caller() : doorkeeper_->Admit(context, method);
   }
@@ -76,9 +76,9 @@ class ServerQueue {
  private:
   class Helper;
 
-  // Returns the number of threads, which is half of the number of processors. On two processors the
-  // pushes of one worker reach 0.8 of raw TCP with one thread. With two or four threads they reach
-  // 0.65, because the threads wake each other in turn.
+  // Returns the number of threads, which is half of the number of processors. On two processors and
+  // with one thread, the pushes of one worker reach 0.8 of the rate of raw TCP. With two or four
+  // threads they reach 0.65, because the threads wake each other in turn.
   static uint32_t ThreadsHere();
   void Enter();
   void Leave();

@@ -1,5 +1,4 @@
-// Work in parts for several threads. Each thread takes the next part that no other thread has
-// taken.
+// Divides work into parts for several threads. Each thread repeatedly takes the next free part.
 #pragma once
 
 #include <atomic>
@@ -26,8 +25,8 @@ class SharedWork {
     if (++done_ == parts_) all_done_.NotifyAll();
     return true;
   }
-  // Runs the parts that are left, and returns when all parts have run. Waits only for parts that
-  // other threads have begun, not for threads that have not begun a part.
+  // Runs the parts that are left, and returns when all parts have run. It waits for other threads
+  // only while they run a part.
   void Finish() {
     while (RunNext()) {
     }

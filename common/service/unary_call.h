@@ -21,8 +21,8 @@
 
 namespace leeway {
 
-// Returns PERMISSION_DENIED if the request is for another rank than the caller's. A request for any
-// rank becomes a request for the caller's rank.
+// Returns PERMISSION_DENIED if the request names another rank than the caller's. If the request
+// asks for any rank, changes it to ask for the caller's rank.
 template <typename Request>
 absl::Status HoldToRank(const Caller& caller, Request& request) {
   if constexpr (requires { request.set_rank(0); }) {

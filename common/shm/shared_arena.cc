@@ -56,7 +56,7 @@ SharedArena::SharedArena(Descriptor file, std::byte* memory, uint64_t bytes)
       nonce_(RandomIdentity()),
       free_({{kSharedPageBytes, bytes - kSharedPageBytes}}),
       backed_(kSharedPageBytes) {
-  // Add the sessions in reverse order, because OpenSession takes the last one of the list.
+  // Add the sessions in reverse order, because OpenSession takes the last session in the list.
   for (size_t i = SharedHeader::kSessions; i > 0; --i) {
     free_sessions_.push_back(SharedHeader::SessionOffset(i - 1));
   }
@@ -103,8 +103,8 @@ absl::StatusOr<uint64_t> SharedArena::Take(uint64_t bytes, uint64_t& unbacked_fr
 
 void SharedArena::GiveBack(uint64_t offset, uint64_t bytes, bool backed) {
   MutexLock lock(mutex_);
-  // Pages after `offset` may be backed already. They need no record, because backing a page twice
-  // has no effect.
+  // Pages after `offset` may be backed already. It does no harm to forget this, because backing a
+  // page twice has no effect.
   if (!backed) backed_ = std::min(backed_, offset);
   GiveBackLocked(offset, bytes);
 }
@@ -177,8 +177,8 @@ void SharedArena::CloseSession(const SharedSession& session) {
   std::atomic<uint64_t>& word =
       HeaderOf(memory_).sessions[SharedHeader::SessionIndex(session.offset)];
   uint64_t expected = session.number;
-  // Do nothing if the word has another number, because the session was closed already and the word
-  // may belong to a later session.
+  // If the word has another number, the session was closed already, and the word may belong to a
+  // later session. In this case do nothing.
   if (expected == 0 || !word.compare_exchange_strong(expected, 0)) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);
   MutexLock lock(mutex_);

@@ -24,8 +24,8 @@ struct SharedHeader {
   static uint64_t SessionOffset(size_t index) { return (index + 1) * sizeof(uint64_t); }
 };
 
-// The atomics must be lock-free, because two processes use them and one of these processes cannot
-// write to the page.
+// The atomics must be lock-free, because two processes use them, and the peer can only read the
+// page.
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(sizeof(std::atomic<uint64_t>) == sizeof(uint64_t));
 static_assert(sizeof(SharedHeader) == kSharedPageBytes);

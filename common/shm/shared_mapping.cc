@@ -15,8 +15,8 @@
 namespace leeway {
 namespace {
 
-// Opens the process's folder in /proc. With the descriptor the files of this process can be opened,
-// and never those of a later process with the same number.
+// Opens the process's folder in /proc. The caller opens the process's files with this descriptor.
+// It never leads to a later process with the same number.
 absl::StatusOr<Descriptor> OpenProcess(const std::string& path) {
   Descriptor process(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (*process < 0 && errno == ENOENT) {

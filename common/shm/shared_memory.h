@@ -13,13 +13,13 @@
 //   reader: copies the range; then SessionStands (full fence, reads the word)
 //
 // This is the reader's half of a sequence lock (Boehm, "Can seqlocks get along with programming
-// language memory models?", 2012). If the copy has one byte that was written after CloseSession,
-// the fences order the word's zero before the reader's check. So the reader sees the zero, or the
-// number of a later session, and never its own number. Full fences are necessary because weaker
-// fences do not order the instructions of memcpy (streaming stores, string instructions). According
-// to the C++ standard the copy is a data race with the writes, as is all communication through
-// shared memory between processes. This race is harmless, because no code uses the copied bytes
-// before the number is checked.
+// language memory models?", 2012). If the copy has even one byte that was written after
+// CloseSession, the fences guarantee that the word became zero before the reader's check. So the
+// reader sees the zero, or the number of a later session, and never its own number. Full fences are
+// necessary because weaker fences do not order the instructions of memcpy (streaming stores, string
+// instructions). According to the C++ standard the copy is a data race with the writes, as is all
+// communication through shared memory between processes. This race is harmless, because no code
+// uses the copied bytes before the number is checked.
 #pragma once
 
 #include <atomic>
@@ -104,8 +104,8 @@ class SharedArena : public std::enable_shared_from_this<SharedArena> {
 // readable after the owner has ended.
 class SharedMapping {
  public:
-  // Maps the memory of an offer, of which every field is checked. Returns INVALID_ARGUMENT if the
-  // size is not possible. Returns NOT_FOUND if the process or the file does not exist. Returns
+  // Checks every field of an offer and maps its memory. Returns INVALID_ARGUMENT if the size is not
+  // possible. Returns NOT_FOUND if the process or the file does not exist. Returns
   // PERMISSION_DENIED if the file belongs to another user, or the system forbids access. Returns
   // FAILED_PRECONDITION if the file is not sealed against shrinking, or is not the offered memory.
   static absl::StatusOr<std::shared_ptr<SharedMapping>> Map(const v1::MemoryOffer& offer);
@@ -123,8 +123,8 @@ class SharedMapping {
   absl::StatusOr<std::span<const std::atomic<uint64_t>>> Words(uint64_t offset,
                                                                uint64_t count) const;
 
-  // Returns true if everything that was copied before this call was copied while the session was
-  // open. Returns false if `session` cannot be a session.
+  // Returns true if the session was open during all copies that the caller made before this call.
+  // Returns false if `session` cannot be a session.
   bool SessionStands(const SharedSession& session) const;
 
  private:

@@ -9,8 +9,8 @@
 namespace leeway {
 
 // Holds the lock while the object lives. The lock is also released when the process ends. The lock
-// only saves work, because each process writes the file atomically. So if the object cannot get the
-// lock, it continues without the lock.
+// only saves work, because each process writes the file atomically. So a process that cannot get
+// the lock continues without it.
 class CopyLock {
  public:
   // Takes the lock for `name`. The file at `path` has the locks for all names. Waits for at most

@@ -18,8 +18,8 @@ class FolderStorage final : public Storage {
   absl::Status RemoveFolder(const std::string& folder) override;
   // Does nothing, because unfinished files are removed with their folder.
   absl::Status RemoveUnfinished(const std::string& folder) override;
-  // Only makes the folder. Does not write to it, because the first write will show whether files
-  // can be written there.
+  // Makes the folder but writes nothing there. The first real write will show whether files can be
+  // written.
   absl::Status Prepare(const std::string& folder) override;
 };
 

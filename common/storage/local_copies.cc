@@ -51,8 +51,8 @@ bool IsThere(const std::string& path, uint64_t size) {
          static_cast<uint64_t>(info.st_size) == size;
 }
 
-// Returns the number of free bytes on the disk of `folder`. If the folder does not exist yet, uses
-// the disk on which it would be made.
+// Returns the number of free bytes on the disk of `folder`. If the folder does not exist yet,
+// returns the free bytes of the disk on which it would be made.
 absl::StatusOr<uint64_t> FreeBytes(const std::string& folder) {
   struct statvfs disk;
   fs::path place = folder;

@@ -2,8 +2,8 @@
 // or read it repeatedly.
 //
 // The name of a copy is a digest of the file's location, version (ETag) and size. So new content
-// gets a new copy, and an existing copy never changes. A copy appears whole, by renaming, after its
-// size was checked, and also its MD5 if the store reports one. So all processes of a user can share
+// gets a new copy, and an existing copy never changes. A copy appears whole, by renaming, after a
+// check of its size, and of its MD5 if the store reports one. So all processes of a user can share
 // the folder. A user may remove the folder when no process reads a copy.
 #pragma once
 
@@ -46,9 +46,8 @@ class LocalCopies {
   bool Has(const std::string& location) const EXCLUDES(mutex_);
   // Lists what is directly in a folder of the store.
   absl::StatusOr<std::vector<StoredEntry>> List(const std::string& folder) EXCLUDES(mutex_);
-  // Checks whether the disk has room for the files that have no copy yet. Returns
-  // RESOURCE_EXHAUSTED, with the figures, if it does not. A file that the store does not have
-  // counts as empty.
+  // Checks whether the disk has space for the files that have no copy yet. If not, returns
+  // RESOURCE_EXHAUSTED, with the figures. A file that the store does not have counts as empty.
   absl::Status CheckRoom(std::span<const std::string> locations) EXCLUDES(mutex_);
 
  private:

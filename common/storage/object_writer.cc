@@ -12,9 +12,8 @@ namespace {
 
 // The most parts that S3 allows in one upload.
 constexpr size_t kPartsMax = 10'000;
-// The number of parts of the same size. Each further group of this number of parts has parts that
-// are larger by the size of the first part. So 10,000 parts that begin with 8 MiB have room for 430
-// GiB.
+// After every kPartsOfOneSize parts, the size of the parts grows by the first part's size. So
+// 10,000 parts that begin with 8 MiB have room for 430 GiB.
 constexpr size_t kPartsOfOneSize = 1'000;
 
 }  // namespace
@@ -37,8 +36,8 @@ uint64_t ObjectWriter::PartBytes() const {
 absl::Status ObjectWriter::Append(std::span<const uint8_t> bytes) {
   RETURN_IF_ERROR(status_);
   while (!bytes.empty()) {
-    // Send a full part only when more bytes follow, because a file that fits in one part is put in
-    // a single request.
+    // Send a full part only when more bytes follow. If no more follow, the file fits in one part
+    // and is put in a single request.
     if (part_.size() == PartBytes()) {
       status_ = SendPart();
       RETURN_IF_ERROR(status_);

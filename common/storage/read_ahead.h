@@ -25,8 +25,8 @@ class ReadAhead {
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
 
-  // Queues the file after the files that already wait. Does nothing if the file itself already
-  // waits or is being fetched.
+  // Queues the file after those already queued. Does nothing if the file is already queued or being
+  // fetched.
   void WillNeed(const std::string& location) EXCLUDES(mutex_);
 
  private:

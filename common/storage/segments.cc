@@ -45,8 +45,8 @@ absl::StatusOr<std::unique_ptr<SegmentWriter>> SegmentWriter::Open(std::string f
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(folder));
   RETURN_IF_ERROR(storage->MakeFolder(folder));
   ASSIGN_OR_RETURN(const auto segments, SegmentsOf(folder));
-  // Begin a new segment, because another process that is considered dead may still put the newest
-  // one.
+  // Begin a new segment, because another process that is considered dead may still write to the
+  // newest segment.
   const uint64_t number = segments.empty() ? 0 : segments.back().first + 1;
   return std::unique_ptr<SegmentWriter>(
       new SegmentWriter(std::move(folder), std::move(options), number));

@@ -22,8 +22,8 @@ class SegmentWriter {
   struct Options {
     // The extension of a segment's name, such as "jsonl".
     std::string extension;
-    // The time for which added lines wait. The next call of Append or Tick after that puts them. If
-    // the process is killed, only the lines of this time are lost.
+    // The time for which added lines wait. After that the next call of Append or Tick puts them. If
+    // the process is killed, only lines added within this time are lost.
     Duration every = std::chrono::seconds(10);
     // The size from which on a segment is full.
     uint64_t segment_bytes = 4 << 20;

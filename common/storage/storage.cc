@@ -30,7 +30,7 @@ class Mounts {
     return nullptr;
   }
   // Adds a storage and returns it. If another thread has added a storage for the prefix meanwhile,
-  // returns that one.
+  // returns that other storage.
   std::shared_ptr<Storage> Add(const std::string& prefix, std::shared_ptr<Storage> storage)
       EXCLUDES(mutex_) {
     MutexLock lock(mutex_);

@@ -104,8 +104,8 @@ class Storage {
 // INVALID_ARGUMENT if the string is not a location, or if a setting that an object store needs is
 // missing.
 absl::StatusOr<Storage*> StorageOf(const std::string& location);
-// For tests. From now on StorageOf returns `storage` for all locations that begin with `prefix`,
-// which must not be the beginning of a path.
+// Makes StorageOf return `storage` from now on for all locations that begin with `prefix`, which
+// must not be the beginning of a path. For tests.
 void MountStorage(const std::string& prefix, std::shared_ptr<Storage> storage);
 
 // Removes slashes at the end of an s3:// location. Returns INVALID_ARGUMENT if the location is not

@@ -10,7 +10,7 @@ namespace leeway {
 
 // 1234567 -> "1,234,567".
 std::string Thousands(uint64_t number);
-// A rate as a whole number: 1234.5 -> "1,234". If the rate is not finite (0 / 0, 1 / 0), "-".
+// A rate as a whole number: 1234.5 -> "1,234". Returns "-" if the rate is not finite (0/0, 1/0).
 std::string Rate(double per_second);
 // "12.30"; "1.23e+75" if the number has too many digits, and "-" if it is not finite.
 std::string Fixed(double number, int decimals);
@@ -30,7 +30,7 @@ std::string PerplexityInWords(std::optional<double> perplexity);
 std::string Milliseconds(double seconds, int decimals);
 // "0:07", "12:34", "1:02:03", from rounded seconds.
 std::string Clockwise(double seconds);
-// "0.8 s". The same as Clockwise from one minute on.
+// "0.8 s" below one minute, and the result of Clockwise from one minute on.
 std::string Lasting(double seconds);
 // "512 B", "1.50 MiB".
 std::string Bytes(uint64_t bytes);

@@ -37,7 +37,7 @@ class AdamW : public UpdateRule {
       m_out[i] = first;
       v_out[i] = second;
       x_out[i] = y;
-      // Where `first` is not finite, neither is y.
+      // If `first` is not finite, y is not finite either, so a check of y covers both.
       largest.See(second);
       largest.See(y);
     }

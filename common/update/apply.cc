@@ -10,13 +10,13 @@
 namespace leeway {
 namespace {
 
-// From kMany contributions on, and for differences, sums are formed in short tiles, and weights and
-// slots are fetched before the sum. The tiles are so short that the processor works on the next
-// tile's sum while it waits for this tile's data, so the memory is never idle.
+// For kMany contributions or more, and for differences, sums are formed in short tiles, and weights
+// and slots are fetched before the sum. While the processor waits for one tile's data, it already
+// works on the next tile's sum, because the tiles are so short. So the memory is never idle.
 constexpr size_t kMany = 3;
 constexpr size_t kShortTile = 64;
-// If a result bypasses the caches, a tile has this number of floats over all contributions
-// together.
+// If a result bypasses the caches, the tiles of all contributions together have this number of
+// floats.
 constexpr size_t kFarSum = 512;
 // The group size of encodings (common/codec/group_codec.h), which are decoded in whole groups.
 constexpr size_t kDecodedTile = 256;
@@ -45,7 +45,7 @@ void Fetch(const UpdateTile& tile, size_t slots) {
   }
 }
 
-// Some of a block's elements, and the step that `rule` takes on them. The rule uses the first
+// Some of a block's elements, and the step that `rule` makes for them. The rule uses the first
 // `slots` of the block's slots.
 struct Stretch {
   const UpdateRule& rule;
@@ -98,7 +98,8 @@ void Skip(const BlockUpdate& update, size_t begin, size_t end) {
   }
 }
 
-// Returns the update's step for most of the elements from `begin` on.
+// Returns the update's step. If the rule counts steps by element, the step has the number of
+// element `begin`, which most of the following elements share.
 UpdateStep StepAt(const BlockUpdate& update, size_t begin) {
   UpdateStep step = update.step;
   if (const std::optional<size_t> steps = update.rule->steps_slot()) {
@@ -108,7 +109,7 @@ UpdateStep StepAt(const BlockUpdate& update, size_t begin) {
   return step;
 }
 
-// Trains part by part. Returns false if a value that it wrote is not finite.
+// Applies the rule part by part. Returns false if a written value is not finite.
 bool Train(const BlockUpdate& update, Combiner& combiner) {
   if (update.trained == 0) return true;
   UpdateStep step = StepAt(update, 0);

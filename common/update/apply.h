@@ -10,12 +10,12 @@
 
 namespace leeway {
 
-// Some of a block's averaged elements: from the end of the elements before them to `end`. `shares`
-// says by which share of the way each contribution moves them to the contribution's values. The
-// shares add up to at most 1.
+// A run of a block's averaged elements, from the end of the previous run to `end`. Each
+// contribution moves an element towards the contribution's value by a share of the distance.
+// `shares` has these shares, which add up to at most 1.
 struct AveragedMove {
   size_t end = 0;
-  // One share for each contribution.
+  // Has one share for each contribution.
   std::span<const float> shares = {};
 };
 
@@ -24,7 +24,7 @@ struct BlockUpdate {
 
   const UpdateRule* rule = nullptr;
   UpdateStep step = {};
-  // In rank order, each of `count` floats. There is at least one.
+  // Has at least one contribution. They are in rank order, each of `count` floats.
   std::span<const FloatPayload* const> contributions = {};
   // One coefficient for each contribution (MeanCoefficients). An elastic update ignores them.
   std::span<const float> coefficients = {};
@@ -57,9 +57,9 @@ struct BlockUpdate {
 //
 // Returns false if a value that it wrote is not finite; then the result must not be used. The check
 // is made while values are in registers, so it costs no pass over memory. One check covers
-// everything: a NaN or infinity in any contribution, whatever the coefficient, ends up in the
-// weights, and so does an overflow on the way. To find the contribution at fault, the caller
-// searches with FloatPayload::FirstNonFinite.
+// everything: a NaN or infinity in any contribution, whatever the coefficient, reaches the weights,
+// as does an overflow during the update. To find the contribution at fault, the caller searches
+// with FloatPayload::FirstNonFinite.
 bool ApplyUpdate(const BlockUpdate& update);
 
 }  // namespace leeway

@@ -1,11 +1,12 @@
 // How averaged values (running statistics) follow the batches' own values. A step contributes the
-// batch's own value b. One batch moves the running value r by a share of the way there: r +=
-// momentum (b - r). For several batches the contribution is their mean, weighted as those moves
-// would weigh them, and it moves r by the share of all of them, 1 - (1 - momentum)^batches.
+// batch's own value b. One batch moves the running value r towards b by a share of the distance,
+// the momentum. For several batches the contribution is the weighted mean of their values, with the
+// weights that they would get by moving r one after the other. The mean moves r by the share
+// 1 - (1 - momentum)^batches.
 //
-// So no contribution depends on the r that its worker had read. Applying it makes a convex
-// combination of the current r and of batches' values. This can neither oscillate nor leave the
-// range of the values seen, however late a contribution comes and however many come at once.
+// So no contribution depends on the r that its worker had read. The new r is a convex combination
+// of the current r and the batches' values. It neither oscillates nor leaves the range of these
+// values, even if contributions come late or many come at once.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@
 
 namespace leeway {
 
-// Neighbouring averaged elements that move alike.
+// Neighbouring averaged elements with the same momentum.
 struct AveragedElements {
   ElementRange range;
   double momentum = 0;
@@ -29,12 +30,12 @@ std::vector<AveragedElements> AveragedElementsOf(const v1::ModelSchema& schema);
 std::vector<AveragedElements> Within(const std::vector<AveragedElements>& all,
                                      const ElementRange& range);
 
-// Returns 1 - (1 - momentum)^batches: the share of the way by which `batches` batches move a
+// Returns 1 - (1 - momentum)^batches. By this share of the distance, `batches` batches move a
 // running value.
 double MovedShare(double momentum, double batches);
-// Returns the share of the way by which one more batch moves the weighted mean of that batch and
-// the `before` batches before it. The share is 1 for the first batch. If `before` is infinite, as
-// for a running value, the share is the momentum.
+// Returns the share of the distance by which one more batch moves the weighted mean of the `before`
+// earlier batches. The share is 1 for the first batch. If `before` is infinite, as for a running
+// value, the share is the momentum.
 double JoiningShare(double momentum, double before);
 
 }  // namespace leeway

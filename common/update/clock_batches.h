@@ -21,8 +21,8 @@ struct ClockBatches {
     return std::ceil(static_cast<double>(examples) / batch_examples);
   }
   // Returns the number of batches behind the sum of several workers' contributions to a clock
-  // (client/calls/host_group.h). The workers made them side by side, so they count as at most as
-  // many batches as the clock has steps.
+  // (client/calls/host_group.h). The workers made these contributions at the same time. So the sum
+  // counts as at most as many batches as the clock has steps.
   double OfSum(uint64_t clock, uint64_t examples) const {
     const uint64_t before = FirstStep(length, clock), steps = length.steps();
     const uint64_t each = std::max<uint64_t>(length.steps_per_clock(), 1);

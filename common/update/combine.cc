@@ -14,7 +14,7 @@ typename T::Value Load(const uint8_t* floats, size_t j) {
   return T::Load(floats + j * sizeof(float));
 }
 
-// A leaf of the tree: the value that one contribution adds. A loop over N leaves holds copies.
+// These structs compute the tree's leaves, the values that N contributions add, from local copies.
 template <size_t N>
 struct Products {
   explicit Products(const float* given) { std::copy_n(given, N, coefficients); }
@@ -55,7 +55,7 @@ inline typename T::Value Tree(const uint8_t* const* tiles, const Leaf& leaf, siz
   }
 }
 
-// Sums N contributions in one pass. The N concurrent streams keep the memory busy.
+// Sums N contributions in one pass. Reading N concurrent streams keeps the memory busy.
 template <size_t N, bool kAdd, typename Leaf>
 void SumLeaves(const uint8_t* const* given, const Leaf& given_leaf, size_t count, float* out) {
   const uint8_t* tiles[N];

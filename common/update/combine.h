@@ -21,8 +21,8 @@ inline constexpr uint64_t kExamplesMax = uint64_t{1} << 48;
 std::vector<float> MeanCoefficients(std::span<const uint64_t> examples);
 
 // Sums k contributions, given in rank order, with a binary tree whose shape depends on k alone: the
-// left subtree takes the largest power of two below k. So the bits depend neither on the order of
-// arrival nor on where tiles and blocks are cut. Not thread-safe, because it has scratch memory.
+// left subtree takes the largest power of two below k. So the bits do not depend on the order of
+// arrival or on the borders of tiles and blocks. Not thread-safe, because it has scratch memory.
 // `contributions` and `coefficients` must outlive the combiner. It is meant for the stack and takes
 // some tens of KiB there; with few contributions it allocates no other memory.
 class Combiner {
@@ -41,9 +41,9 @@ class Combiner {
   static Combiner Differences(std::span<const FloatPayload* const> contributions,
                               std::span<const float> coefficients, const float* centre);
 
-  // Begins a run at `offset` and returns its length: the most elements, at least 1 and at most
-  // `count`, that can be read without copying pieces together. A run ends where a piece of a
-  // contribution ends. The following calls of Tile read from this run.
+  // Begins a run at `offset` and returns its length, at least 1 and at most `count`. A run is the
+  // longest stretch of elements in which no piece of a contribution ends, so it can be read without
+  // joining pieces. The following calls of Tile read from this run.
   size_t Run(size_t offset, size_t count);
   // Returns elements [offset, offset + count) of the run, with 0 < count <= kMaxTile; valid until
   // the next call. For a single contribution with coefficient 1 that is aligned and in one piece,
@@ -76,19 +76,19 @@ class Combiner {
     if (part.place != nullptr) return part.place + (range.offset - part.begin) * sizeof(float);
     return readers_[index].Bytes(range.offset, range.count, scratch);
   }
-  // Sums 1, 2, 4 or 8 contributions into `out`; with `add`, adds their sum to `out`.
+  // Writes the sum of 1, 2, 4 or 8 contributions to `out`, or adds it to `out` if `add` is true.
   void Leaves(size_t first, size_t k, Range range, float* out, bool add);
 
   const std::span<const FloatPayload* const> contributions_;
   // If empty, all coefficients are 1.
   const std::span<const float> coefficients_;
-  // If null, the sum is of contributions, not of differences.
+  // If null, contributions are summed, otherwise their differences from the centre.
   const float* const centre_;
   absl::InlinedVector<PayloadReader, kMaxLeaves> readers_;
   // One part for each contribution.
   absl::InlinedVector<Part, kMaxLeaves> parts_;
-  // One tile for each level of the tree, allocated when a sum first needs it. Sums of 1 to 6 and of
-  // 8 contributions do not.
+  // One tile for each level of the tree, allocated when a sum first needs them. Sums of 1 to 6 or
+  // of 8 contributions need no such tiles.
   std::unique_ptr<float[]> levels_;
   alignas(64) float sum_[kMaxTile];
   // Copies of leaves that cannot be read in place.

@@ -33,8 +33,8 @@ class CustomUpdate final : public UpdateRule {
   // A plugin's rule may use the number.
   bool uses_number() const override { return true; }
 
-  // The gradient is checked, too, because a plugin's rule may make a finite weight from a gradient
-  // that is not finite.
+  // Also checks the gradient, because a plugin's rule may make a finite weight from a gradient that
+  // is not finite.
   bool Apply(const UpdateStep& step, const UpdateTile& tile) const override {
     LargestMagnitude largest;
     SeeAll(tile.gradient, tile.count, largest);

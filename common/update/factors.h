@@ -1,6 +1,6 @@
-// Factors of learning rate and weight decay: those by kind of tensor (job.proto, TensorFactors)
-// times those of single tensors (coordinator.proto, TensorSpec). The functions here find which
-// elements of the flat vector have which factors.
+// Factors of learning rate and weight decay. A kind of tensor has factors (job.proto,
+// TensorFactors), and so does a single tensor (coordinator.proto, TensorSpec). They are multiplied.
+// The functions here find the factors of each element of the flat vector.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,8 @@ std::vector<UpdatePart> PartsWithin(const std::vector<UpdatePart>& all, const El
 std::vector<UpdatePart> Multiplied(std::vector<UpdatePart> parts,
                                    std::span<const UpdatePart> others);
 
-// Checks that `parts` can be a contribution's rates (ContributionRates): no parts at all, or parts
-// that cover all `trained` elements. INVALID_ARGUMENT names the part and what is wrong with it.
+// Checks that `parts` can be a contribution's rates (ContributionRates): there are no parts, or
+// they cover all `trained` elements. Returns INVALID_ARGUMENT with the part and its mistake.
 absl::Status CheckRates(std::span<const UpdatePart> parts, uint64_t trained);
 
 // Returns whether there are parts and all of them are skipped.

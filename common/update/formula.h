@@ -14,7 +14,7 @@ namespace leeway {
 struct UpdateFormula {
   enum class Kind : uint8_t { kNone, kSgd, kMomentum, kNesterov, kAdagrad, kAdam, kAdamW, kLion };
 
-  // One element: its weight and slots before the step, then after it.
+  // One element's weight and slots. A step replaces them with their next values.
   struct Element {
     float weight = 0;
     float slots[2] = {0, 0};

@@ -10,8 +10,8 @@
 
 namespace leeway {
 
-// Like MakeUpdateRule in rule.h, but `custom` may name a rule from `plugins`. Errors in a plugin's
-// rule begin with the key within `update` (common/job_key.h).
+// Returns the rule as MakeUpdateRule in rule.h does, but `custom` may name a rule from `plugins`.
+// Errors in a plugin's rule begin with the key within `update` (common/job_key.h).
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const v1::Update& update,
                                                            const Plugins& plugins);
 

@@ -18,8 +18,8 @@ struct LionFactors {
 
   // Returns the next m.
   LEEWAY_HOST_DEVICE float First(float m, float g) const { return beta2 * m + rest2 * g; }
-  // Returns the decayed `weight` after a move by the sign of a mean of g and m (the value before
-  // this step).
+  // Returns the weight after its decay and a move by the sign of a mean of g and m. `m` is the
+  // value before this step.
   LEEWAY_HOST_DEVICE float Moved(float weight, float m, float g) const {
     const float c = beta1 * m + rest1 * g;
     const float sign = c > 0 ? 1.0f : (c < 0 ? -1.0f : 0.0f);

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <cstring>
 
-// Goes before a `for` in which no iteration reads what another one writes. This is true of every
-// elementwise loop, also with out == in. Without the pragma, the compiler's overlap check sends
-// that case down the scalar path.
+// Put this macro before a `for` loop in which no iteration reads what another iteration writes.
+// Every elementwise loop qualifies, even with out == in. Without the pragma, the compiler checks
+// for overlap and runs scalar code if out == in.
 #if defined(__clang__)
 #define LEEWAY_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -40,9 +40,9 @@ struct EightFloats {
   static void Store(Value value, void* at) { std::memcpy(at, &value, sizeof(value)); }
 };
 
-// Checks whether the floats seen in a loop are all finite. Without the sign, the bits of NaN and
-// infinity, and of no other values, are at least those of infinity. Integer arithmetic vectorises,
-// and no floating-point option can change it.
+// Checks whether the floats seen in a loop are all finite. A value is NaN or infinity exactly if
+// its bits, without the sign, are at least the bits of infinity. The check compares integers, which
+// vectorises and which no floating-point option can change.
 class LargestMagnitude {
  public:
   void See(float value) { bits_ = std::max(bits_, std::bit_cast<int32_t>(value) & 0x7fffffff); }

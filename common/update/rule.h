@@ -18,8 +18,8 @@ class TrainingJob;
 class Update;
 }  // namespace v1
 
-// One tile of one update. `out` may equal `in`; otherwise they do not overlap. So one pass can read
-// an immutable version and write the next one.
+// One tile of one update. Each output may be the same memory as its input; otherwise the two do not
+// overlap. So one pass can read an immutable version and write the next version.
 struct UpdateTile {
   size_t count = 0;
   const float* weights_in = nullptr;
@@ -32,8 +32,8 @@ struct UpdateTile {
   float* const* slots_out = nullptr;
 };
 
-// Elements from the end of the previous part up to `end`, and the factors of learning rate and
-// weight decay there (common/update/factors.h).
+// The elements from the end of the previous part up to `end`, and their factors of learning rate
+// and weight decay (common/update/factors.h).
 struct UpdatePart {
   size_t end = 0;
   double rate = 1;
@@ -54,13 +54,12 @@ struct UpdateStep {
   // The number of updates applied before this one, plus 1: Adam's t. It counts updates of the
   // block, except for a rule that counts them by element (MakeStepsByElementRule).
   uint64_t number = 1;
-  // Adam's bias corrections, 1 - beta^t; 0 if not yet computed.
+  // Adam's bias corrections, 1 - beta^t. They are 0 until they are computed.
   double correction1 = 0;
   double correction2 = 0;
   // The factor of the rule's weight decay.
   double decay = 1;
-  // The part of a clock that this update is. It is less than 1 if each contribution is applied
-  // alone.
+  // This update's share of a clock. It is less than 1 if each contribution is applied alone.
   double share = 1;
 
   // Returns a rule's weight decay in this step.
@@ -85,35 +84,35 @@ inline constexpr std::string_view kStepsSlot = "steps";
 
 struct UpdateFormula;
 
-// Immutable and thread-safe. Elementwise: the result for an element depends on nothing but that
-// element, so blocks and tiles can be cut anywhere without a change of the bits.
+// Immutable and thread-safe. Elementwise: the result for an element depends only on that element.
+// So the borders of blocks and tiles do not change the bits.
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  // The names and initial values of the optimizer state that the rule keeps for each element.
+  // Return the names (slots) and initial values of the state that the rule keeps for each element.
   virtual std::vector<std::string_view> slots() const { return {}; }
   virtual float slot_start(size_t slot) const { return 0; }
-  // The slot that is a moving average of the weights. It starts as a copy of the weights. For
-  // elements that are averaged, not trained, it stays equal to the weights.
+  // Returns the slot that is a moving average of the weights. It starts as a copy of the weights.
+  // For elements that are averaged, not trained, it stays equal to the weights.
   virtual std::optional<size_t> average_slot() const { return std::nullopt; }
-  // The slot that counts the updates of each element. With such a slot, UpdateStep::number need not
-  // be right.
+  // Returns the slot that counts the updates of each element. If a rule has such a slot, the
+  // caller's UpdateStep::number is ignored.
   virtual std::optional<size_t> steps_slot() const { return std::nullopt; }
-  // Whether the result of Apply depends on UpdateStep::number.
+  // Returns true if the result of Apply depends on UpdateStep::number.
   virtual bool uses_number() const { return false; }
-  // Computes the values that are the same for all tiles of the step. Apply works without it, but
-  // takes longer.
+  // Computes the values that are the same for all tiles of the step. Without this call Apply
+  // returns the same result but takes longer.
   virtual void Prepare(UpdateStep& step) const {}
-  // Returns false if a weight or slot that it wrote is not finite. A gradient that is not finite
-  // always gives false, because no rule makes a finite weight from it.
+  // Writes the tile's next weights and slots. Returns false if one of these values is not finite. A
+  // gradient that is not finite always gives false, because no rule turns it into a finite weight.
   virtual bool Apply(const UpdateStep& step, const UpdateTile& tile) const = 0;
   // Returns the same step as numbers, for devices that cannot call Apply (common/update/formula.h).
   // The kind is kNone if the rule has no formula.
   virtual UpdateFormula formula(const UpdateStep& step) const;
 };
 
-// Returns the rule that `update` names. Each rule is one file; make.cc is the one place that lists
-// them. Returns INVALID_ARGUMENT if this build does not know the rule.
+// Returns the rule that `update` names. Each rule is one file, and only make.cc lists them all.
+// Returns INVALID_ARGUMENT if this build does not know the rule.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const v1::Update& update);
 
 // Returns the rule for values that are averaged, not trained (common/update/averaging.h): x +=
@@ -121,8 +120,8 @@ absl::StatusOr<std::unique_ptr<UpdateRule>> MakeUpdateRule(const v1::Update& upd
 // common/update/apply.h. The rule has no slots and ignores the learning rate.
 std::unique_ptr<UpdateRule> MakeAverageRule();
 // Returns the rule for averaged values that a contribution moves all the way: x = gradient, where
-// `gradient` holds the contribution's values. A difference would lose digits of values that are
-// small compared to x.
+// `gradient` holds the contribution's values. Adding a difference instead would lose digits of
+// values that are small compared to x.
 std::unique_ptr<UpdateRule> MakeReplaceRule();
 
 // Returns the rule of the elastic centre (EASGD, Zhang, Choromanska, LeCun 2015, equations 5 and

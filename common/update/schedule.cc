@@ -7,8 +7,8 @@
 namespace leeway {
 namespace {
 
-// Epochs need not be whole clocks. A step at 2 epochs comes exactly there, and not a clock late
-// because a product such as 2.2 * 25 was rounded to slightly above 55.
+// Tolerates rounding errors in converted epochs. Without this, a step of the schedule could come a
+// clock late, because a product such as 2.2 * 25 is rounded to slightly above 55.
 constexpr double kRounding = 1e-9;
 
 }  // namespace

@@ -23,13 +23,13 @@ class Schedule {
   static Schedule OverSteps(const v1::Update& update, const v1::JobLength& length,
                             uint32_t workers);
 
-  // `time` counts from 0. Where the run was resumed with other numbers, times that the job gives in
-  // epochs are those of the examples seen, and times in clocks are those of all its clocks.
+  // `time` counts from 0. If the run was resumed with other numbers, times in epochs follow the
+  // examples seen, and times in clocks count all clocks of the run.
   //   constant  base
   //   step      base factor^floor(time / every)
   //   cosine    base (final + (1 - final) (1 + cos(pi min(time / over, 1))) / 2), Loshchilov and
   //             Hutter 2017, equation 5
-  // where base is the update's rate times its scale (RateScale). With warm-up over n times
+  // where base is the update's rate times its scale (RateScale). Warm-up over n times multiplies by
   //   min((time + 1) / n, 1)                             without scaling: the first update moves by
   //                                                      a n-th, not by nothing
   //   1 / scale + (1 - 1 / scale) min(time / n, 1)       with: from the rate of one worker, which
@@ -39,13 +39,13 @@ class Schedule {
 
   // Returns the rate for one of `members` contributions that are applied one by one: LearningRate
   // divided by `members`. So a clock moves the model as far as one update with LearningRate does.
-  // Here the scale is that of the members. With linear scaling, each contribution therefore counts
-  // with the whole rate.
+  // The scale is that of `members` workers. So with linear scaling, each contribution counts with
+  // the whole rate.
   float ShareOfRate(uint64_t time, uint32_t members) const;
 
  private:
-  // Intervals in the schedule's own unit of time, and the times at which clocks and epochs were 0.
-  // These two times differ if the run was resumed with other numbers.
+  // The lengths of a clock and of an epoch in the schedule's unit of time, and the times at which
+  // clocks and epochs were 0. These two times differ if the run was resumed with other numbers.
   struct Units {
     double per_clock;
     double per_epoch;

@@ -1,6 +1,5 @@
 // Stochastic gradient descent with heavy-ball momentum (Polyak 1964) or Nesterov's (Sutskever,
-// Martens, Dahl, Hinton 2013), in the form that PyTorch made usual, where the learning rate is
-// outside the momentum:
+// Martens, Dahl, Hinton 2013). As in PyTorch, the momentum does not include the learning rate:
 //   g = gradient + weight_decay x;  v = momentum v + g;  x -= rate (nesterov ? g + momentum v : v)
 #include "common/update/formula.h"
 #include "common/update/loop.h"
@@ -62,7 +61,7 @@ class MomentumSgd : public UpdateRule {
       const float y = x[i] - rate * (kNesterov ? g + momentum * velocity : velocity);
       v_out[i] = velocity;
       x_out[i] = y;
-      // Where `velocity` is not finite, neither is y.
+      // If `velocity` is not finite, y is not finite either, so a check of y covers both.
       largest.See(y);
     }
     return largest.finite();

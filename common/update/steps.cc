@@ -1,7 +1,7 @@
 // Counts the updates of each element for any rule (job.proto, Update.steps_by_element), so that a
-// contribution may skip a part of a block (RatePart.skip). The rule's step number is then that of
-// the element, as PyTorch counts the steps of each parameter. The count is a float32, as PyTorch's
-// is. It stops at 2^24, where a bias correction has long been 1.
+// contribution may skip a part of a block (RatePart.skip). The rule's step number is then the
+// element's count, as in PyTorch, which counts the steps of each parameter. The count is a float32,
+// also as in PyTorch. It stops at 2^24, where a bias correction has long been 1.
 #include <algorithm>
 #include <utility>
 
@@ -29,8 +29,8 @@ class StepsByElement : public UpdateRule {
 
   void Prepare(UpdateStep& step) const override { rule_->Prepare(step); }
 
-  // Neighbours with the same number of updates are one tile for the rule. The rule's own slots come
-  // first.
+  // Passes neighbours with the same number of updates to the rule as one tile. The rule's own slots
+  // come first.
   bool Apply(const UpdateStep& given, const UpdateTile& tile) const override {
     const float* steps = tile.slots_in[slot_];
     float* steps_out = tile.slots_out[slot_];

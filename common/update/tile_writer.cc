@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-// Returns the number of floats at the front that were stored past the caches, in whole lines.
+// Stores whole cache lines, bypassing the caches. Returns the number of floats stored.
 #if defined(__AVX__)
 size_t StreamLines(const float* from, size_t count, float* to) {
   size_t i = 0;

@@ -8,16 +8,16 @@
 
 namespace leeway {
 
-// Which results are not read again before they have left all caches.
+// Says which results are far: nobody reads them again before they have left all caches.
 struct FarFromReaders {
   bool weights = false;
   bool slots = false;
 };
 
-// Writes each tile to its place. A far tile bypasses the caches: the rule writes a short tile that
-// stays in the first-level cache, and streaming stores copy it to its place. Streaming stores fetch
-// no line and evict nothing that is still needed. Not thread-safe. The writer is meant for the
-// stack and takes a few KiB there.
+// Writes each tile to its destination. A far tile bypasses the caches: the rule writes a short tile
+// that stays in the first-level cache, and streaming stores copy this tile to its destination.
+// Streaming stores fetch no line and evict nothing that is still needed. Not thread-safe. The
+// writer is meant for the stack and takes a few KiB there.
 class TileWriter {
  public:
   // The most slots of any rule: a plugin's three, the average and the count of steps.
@@ -26,7 +26,7 @@ class TileWriter {
   static constexpr size_t kFarTile = 256;
 
   TileWriter(float* weights, std::span<float* const> slots, FarFromReaders far);
-  // Makes all writes visible to threads that synchronize with this one afterwards.
+  // Makes all writes visible to threads that synchronize with this thread afterwards.
   ~TileWriter();
   TileWriter(const TileWriter&) = delete;
   TileWriter& operator=(const TileWriter&) = delete;
@@ -34,7 +34,7 @@ class TileWriter {
   bool far() const { return far_weights_ || far_slots_; }
   // Points `tile` to where the rule must write elements [offset, offset + tile.count).
   void Begin(size_t offset, UpdateTile& tile);
-  // Copies far results to their place, after the rule has written the tile.
+  // Copies far results to their destination, after the rule has written the tile.
   void End(size_t offset, size_t count);
 
  private:

@@ -1,6 +1,6 @@
-// A moving average of the weights beside any rule (job.proto, WeightAverage):
+// Adds a moving average of the weights to any rule (job.proto, WeightAverage):
 //   average = decay average + (1 - decay) x        decay^share where an update is part of a clock
-// The first update starts it with its weights, as PyTorch's AveragedModel does.
+// The first update sets the average to its weights, as PyTorch's AveragedModel does.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -40,8 +40,8 @@ class WeightAverageRule : public UpdateRule {
   }
 
  private:
-  // Returns the decay for `share` of a clock. A clock of n updates with a share of 1/n each forgets
-  // as much as one whole update.
+  // Returns the decay for `share` of a clock. So n updates with a share of 1/n each forget as much
+  // as one update with the whole clock.
   float Decay(double share) const {
     return static_cast<float>(share == 1 ? decay_ : std::pow(decay_, share));
   }

@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kTileBytes = 4096;
 
 // Returns true if one of the floats, which may be at any address, is NaN or infinity. Without the
-// sign bit, the bits of these values are at least those of infinity, and the bits of all finite
+// sign bit, the bits of NaN and infinity are at least the bits of infinity, and the bits of finite
 // values are less. The code compares integers, so that it vectorises and does not depend on
 // floating-point options of the compiler.
 bool AnyNonFinite(const uint8_t* floats, size_t count) {
@@ -102,8 +102,7 @@ size_t FloatPayload::FirstNonFinite() const {
         std::clamp<size_t>(reader.Contiguous(offset), 1, kTileBytes / sizeof(float));
     const uint8_t* tile = reader.Bytes(offset, count, &split);
     if (AnyNonFinite(tile, count)) {
-      // The value may no longer be found, because another process may write to shared memory
-      // meanwhile.
+      // The value may be gone, because another process may write to shared memory meanwhile.
       for (size_t i = 0; i < count; ++i) {
         if (AnyNonFinite(tile + i * sizeof(float), 1)) return offset + i;
       }

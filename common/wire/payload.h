@@ -1,6 +1,6 @@
-// A received payload. Its values are either float32 in the pieces that the network delivered, which
-// may be split or unaligned anywhere, or in an encoding that is decoded while it is read. The
-// payload is read in place, in tiles. No other code reads the bytes of raw payloads.
+// A received payload. Its values are either raw float32 or in an encoding that is decoded while it
+// is read. Raw values stay in the pieces that the network delivered, unaligned or split between
+// pieces. They are read in place, in tiles. No other code reads the bytes of raw payloads.
 #pragma once
 
 #include <cstddef>
@@ -80,13 +80,13 @@ class PayloadReader {
   explicit PayloadReader(const FloatPayload& payload) : payload_(&payload) {}
 
   // Returns the number of whole elements from `offset` on that are in one piece. The element at
-  // `offset` must exist. If it is split, returns 0. A source counts as one piece.
+  // `offset` must exist. If it is split between pieces, returns 0. A source is one piece.
   size_t Contiguous(size_t offset) {
     MoveTo(offset * sizeof(float));
     return (end_ - offset * sizeof(float)) / sizeof(float);
   }
-  // Returns the address of the elements that Contiguous(offset) counts. Returns null if there are
-  // none or if the payload has a source.
+  // Returns the address of the elements that Contiguous(offset) counts. Returns null if it counts 0
+  // or the payload has a source.
   const uint8_t* InPlace(size_t offset) {
     if (Contiguous(offset) == 0 || data_ == nullptr) return nullptr;
     return data_ + (offset * sizeof(float) - begin_);

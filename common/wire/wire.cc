@@ -23,10 +23,10 @@ constexpr uint32_t kFramePayloadField = 15;
 // The maximum size of a message without its payload. A header has some forty bytes, and a frame has
 // at most a few thousand headers.
 constexpr uint64_t kHeadBytesMax = 1 << 20;
-// The limits of a request frame. They are low so that a server works for only a short time for one
-// stream before it turns to the next, and so that it keeps little memory for a frame of which it
-// still needs a part. kRequestBytesMax limits the sum of all payloads of a frame except the
-// largest.
+// The limits of a request frame. They are low for two reasons: a server works for only a short time
+// on one stream before it turns to the next, and it keeps little memory for a frame while it still
+// needs some part of the frame. kRequestBytesMax limits the sum of all payloads of a frame except
+// the largest.
 constexpr uint64_t kRequestBytesMax = 1 << 20;
 constexpr int kRequestsMax = 4096;
 // Payloads below this size are copied, because a separate slice costs an allocation, a callback and
@@ -143,8 +143,8 @@ struct Parts {
   PieceList payload;
 };
 
-// Sets `bytes` to the length of the value that follows a field's tag. If the value begins with a
-// number or is one, appends the bytes of this number to `head`.
+// Sets `bytes` to the number of bytes of a field's value that are still to be read: 0 after a
+// varint. Appends to `head` what it reads: a varint, or the length before a value.
 bool ReadValueLength(uint32_t wire_type, PieceReader& reader, std::string& head, uint64_t& bytes) {
   bytes = 0;
   uint64_t value;

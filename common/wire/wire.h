@@ -1,7 +1,7 @@
 // Encodes and decodes messages of the data plane. A message has some small fields, which protobuf
 // handles, and one payload, which protobuf never touches. A sender adds the payload as slices that
 // refer to the tensors' own memory. A receiver leaves the payload in the slices that the network
-// has filled. For stubs that protobuf generates, the messages are ordinary messages.
+// has filled. Stubs that protobuf generates can read and write the same messages.
 #pragma once
 
 #include <cstdint>
@@ -35,19 +35,19 @@ class VersionHeader;
 // ---- unary messages: PushRequest, PullReply
 
 // Returns the encoded message. The values are not copied. `owner` keeps them alive until gRPC has
-// sent them. If it is null, the caller must do so.
+// sent them. If `owner` is null, the caller must keep them alive.
 grpc::ByteBuffer EncodePush(const v1::ExchangeHeader& header, std::span<const float> values,
                             std::shared_ptr<const void> owner);
 grpc::ByteBuffer EncodePullReply(const v1::VersionHeader& header, std::span<const float> values,
                                  std::shared_ptr<const void> owner);
-// The same for a reply. The payload has the encoding that the header states.
+// Does the same for a reply. The payload has the encoding that the header states.
 grpc::ByteBuffer EncodePullReply(const v1::VersionHeader& header, std::span<const uint8_t> payload,
                                  std::shared_ptr<const void> owner);
 
-// Returns INVALID_ARGUMENT, naming the field, if the bytes are not such a message or a raw payload
-// is not a whole number of floats. If the payload has another encoding, the bytes are in the
-// result's pieces(). Unknown fields are ignored, as in protobuf. The result keeps the received
-// slices alive.
+// Decodes a PushRequest. Returns INVALID_ARGUMENT, naming the field, if the bytes are not such a
+// message or a raw payload is not a whole number of floats. If the payload has another encoding,
+// the bytes are in the result's pieces(). Unknown fields are ignored, as in protobuf. The result
+// keeps the received slices alive.
 absl::StatusOr<FloatPayload> DecodePush(const grpc::ByteBuffer& buffer, v1::ExchangeHeader& header);
 absl::StatusOr<FloatPayload> DecodePullReply(const grpc::ByteBuffer& buffer,
                                              v1::VersionHeader& header);
@@ -59,7 +59,7 @@ class FrameWriter {
  public:
   // Adds a reference to `bytes`, or a copy if there are so few bytes that a reference would cost
   // more. `owner` keeps the bytes alive until the frame is sent. If `owner` is null, the caller
-  // must do so.
+  // must keep them alive.
   void Append(std::span<const uint8_t> bytes, std::shared_ptr<const void> owner);
   size_t bytes() const { return bytes_; }
   // Returns the frame, which has `head` and the appended payloads, and empties the writer. The

@@ -1,5 +1,5 @@
 // Decoder-only transformers: Radford et al. 2019 (GPT-2). Layers are named as in Hugging Face's
-// `transformers`, except for the layers of a block, which are within their residual.
+// `transformers`, except that the layers of a block are within a residual.
 #include <cmath>
 #include <string>
 
@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kDeviation = 0.02;
 
-// Returns the deviation of the weights in the last layer of each part of a block. It falls with the
-// number of these layers, two in each block, because their outputs are added up.
+// Returns the deviation of the initial weights in the last layer of each residual. It falls with
+// the number of residuals, two in each block, because their outputs are added up.
 double ProjectionDeviation(const v1::Gpt& gpt) {
   return kDeviation / std::sqrt(2.0 * gpt.layers());
 }

@@ -28,7 +28,7 @@ uint64_t AtMost(uint64_t count) { return std::min(kLayersMax + 1, count); }
 
 uint64_t CountOne(const v1::Layer& layer) {
   if (!HasBranches(layer)) return 1;
-  // All repetitions are alike. Repetitions of an empty list count too, so that they are bounded.
+  // All repetitions are alike. Repetitions of an empty list count, too, to limit their number.
   if (layer.has_repeat()) {
     return AtMost(std::max<uint64_t>(1, Count(layer.repeat().layers())) * layer.repeat().times());
   }

@@ -13,9 +13,9 @@ namespace leeway {
 
 using LayerList = google::protobuf::RepeatedPtrField<v1::Layer>;
 
-// Layers that follow each other: all of them, or one branch of a residual or concat layer.
+// Layers that follow each other: the layers of the whole model, or of one branch of a layer.
 struct Branch {
-  // The prefix of its layers' names, with the dot: "residual_2.shortcut."
+  // The prefix of the names of the branch's layers, with the dot: "residual_2.shortcut."
   std::string name_prefix;
   // The key of the list in the job: "model.layers.2.residual.shortcut".
   std::string key;
@@ -35,9 +35,9 @@ bool HasBranches(const v1::Layer& layer);
 // residual, concat.
 bool JoinsBranches(const v1::Layer& layer);
 
-// The branches within a layer. A layer that computes has none. A repeat has one branch for each
-// repetition; they follow each other like those of a sequence. The branches of a residual and of a
-// concat all have the layer's own input. `name` and `key` are the layer's full ones.
+// Returns the branches within a layer. A layer that computes has no branches. A repeat has one
+// branch for each repetition, and the branches follow each other as in a sequence. All branches of
+// a residual or concat get the layer's input. `name` and `key` are the layer's full ones.
 std::vector<Branch> BranchesOf(const v1::Layer& layer, const std::string& name,
                                const std::string& key);
 
@@ -57,7 +57,7 @@ constexpr uint64_t kLayersMax = 10'000;
 // than kLayersMax.
 uint64_t CountLayers(const v1::Model& model);
 
-// How deeply layers may be nested. A deeper job could not be written as YAML and read again.
+// How deeply layers may be nested. The YAML reader refuses deeper nesting (yaml_tree.h).
 constexpr int kLayerDepthMax = 16;
 
 }  // namespace leeway

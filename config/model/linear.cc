@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-// The problem is convex, so training may start from any weights.
+// Appends one dense layer. The problem is convex, so training may start from any weights.
 void AppendLinear(LayerList& layers, const std::string& name, uint32_t units) {
   v1::Dense& dense = *AppendLayer(layers, name).mutable_dense();
   dense.set_units(units);

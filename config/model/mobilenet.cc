@@ -27,7 +27,7 @@ void AppendActivated(LayerList& layers, const std::string& name, const ConvPart&
   AppendLayer(part, "").mutable_relu6();
 }
 
-// Section 3.3: expand, filter each channel separately, project. The projection has no activation.
+// Section 3.3: expands, filters each channel separately, projects without an activation.
 void AppendInvertedBottleneck(LayerList& layers, uint32_t inputs, uint32_t expansion,
                               const ConvPart& out) {
   const uint32_t hidden = inputs * expansion;

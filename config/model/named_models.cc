@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-// Returns false if the layer is not a named model.
+// Appends the layers of a named model. Returns false if the layer is not one.
 bool Append(const v1::Layer& layer, LayerList& layers) {
   switch (layer.layer_case()) {
     case v1::Layer::kMlp:

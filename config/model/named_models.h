@@ -6,12 +6,12 @@
 
 namespace leeway {
 
-// Replaces every named model in `model` by its layers. If the named model is the only layer and has
-// no `name`, its layers become the model's layers, so that tensors have the same names as in other
-// frameworks. Any other named model becomes a sequence with its name.
+// Replaces every named model in `model` with its layers. If the named model is the only layer and
+// has no `name`, its layers become the model's layers, so that tensors have the same names as in
+// other frameworks. Any other named model becomes a sequence with its name.
 void ExpandNamedModels(v1::Model& model);
 
-// Each of these appends the layers of one named model to `layers`. ExpandNamedModels calls them.
+// Each appends the layers of one named model to `layers`. ExpandNamedModels calls them.
 void AppendMlp(const v1::Mlp& mlp, LayerList& layers);
 void AppendLenet(const v1::Lenet& lenet, LayerList& layers);
 void AppendResnet20(const v1::Resnet20& resnet, LayerList& layers);

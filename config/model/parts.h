@@ -18,13 +18,13 @@ struct ConvPart {
   uint32_t groups = 1;
 };
 
-// Each of these appends a layer. With an empty name the layer has its default name.
+// Each of these functions appends a layer. If the name is empty, the layer has its default name.
 v1::Layer& AppendLayer(LayerList& layers, const std::string& name);
 void AppendConv(LayerList& layers, const std::string& name, const ConvPart& conv);
 void AppendBatchNorm(LayerList& layers, const std::string& name, double scale = 1);
 void AppendRelu(LayerList& layers);
 void AppendDense(LayerList& layers, const std::string& name, uint32_t units);
-// Appends a sequence, and returns its layers to append to.
+// Appends a sequence, and returns its list of layers, to which the caller appends.
 LayerList& AppendSequence(LayerList& layers, const std::string& name);
 
 }  // namespace leeway

@@ -15,7 +15,7 @@ struct BlockStyle {
   bool bottleneck = false;
   v1::Shortcut shortcut = v1::SHORTCUT_B;
   bool zero_init = false;
-  // The number of a block's output channels for each channel of its width.
+  // Returns the number of a block's output channels for each channel of its width.
   uint32_t expansion() const { return bottleneck ? 4 : 1; }
 };
 
@@ -42,7 +42,7 @@ void AppendShortcut(const BlockStyle& style, const Block& block, LayerList& shor
   pad.set_after(outputs - block.inputs - pad.before());
 }
 
-// The convolutions between a block's input and the sum.
+// Returns the convolutions between a block's input and the sum.
 std::vector<ConvPart> Convolutions(const BlockStyle& style, const Block& block) {
   const ConvPart spatial{.filters = block.width, .kernel = 3, .stride = block.stride};
   if (!style.bottleneck) return {spatial, {.filters = block.width, .kernel = 3}};

@@ -27,8 +27,8 @@ const std::vector<std::string> kCodecs = {"none", "bf16", "fp16", "int8", "top_k
 // The flags of every benchmark.
 struct CommonFlags {
   RoundOptions rounds;
-  // Whether the length of a round is a setting (rounds.seconds). Otherwise the benchmark itself
-  // decides how long a round is.
+  // Whether a flag sets the length of a round (rounds.seconds). If not, the benchmark itself
+  // decides.
   bool timed = true;
   std::string json;
 };
@@ -70,8 +70,8 @@ Json Document(const std::string& bench, const CommonFlags& flags) {
   return document;
 }
 
-// Prints the results and, with --json, writes them. Results from before an error also count,
-// because they took minutes. Returns the error of the measurement, or else of writing the file.
+// Prints the results and, with --json, writes them. Also keeps results from before an error,
+// because they took minutes. Returns the error of measuring, or else of writing.
 absl::Status Show(const CommonFlags& flags, const std::string& table, Json document, Json results,
                   const absl::Status& measured) {
   std::cout << table << std::flush;
@@ -183,8 +183,8 @@ absl::Status RunExchange(const ExchangeFlags& flags) {
   ASSIGN_OR_RETURN(options.parameters, ParseEach(flags.parameters, ParseCount));
   ASSIGN_OR_RETURN(options.wires, ParseEach(flags.wires, ParseWire));
   for (const uint64_t parameters : options.parameters) {
-    // The copies are two vectors of a worker, some in shared memory, and the vectors of the servers
-    // and of the raw limit.
+    // The copies are two vectors of each worker, some vectors in shared memory, and the vectors of
+    // the servers and of the raw limit.
     const double copies = kExchangeCopies * (options.workers + 1);
     RETURN_IF_ERROR(CheckFits(absl::StrCat("an exchange of ", parameters, " parameters"),
                               copies * sizeof(float) * static_cast<double>(parameters)));

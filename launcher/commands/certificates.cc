@@ -48,9 +48,9 @@ absl::StatusOr<std::string> Absolute(const std::string& folder) {
                    "; give an absolute path for the folder of the files"));
 }
 
-// Returns the trust domain for new certificates in `folder`: that of the certificates there, else
-// `said`, else the default. Returns INVALID_ARGUMENT if `said` is another domain than that of the
-// certificates there, because processes that use them would refuse the new certificates.
+// Returns the trust domain for new certificates in `folder`. It is the domain of the existing
+// certificates in the folder, otherwise `said`, otherwise the default. Returns INVALID_ARGUMENT if
+// `said` differs from the existing domain, whose processes would refuse the new certificates.
 absl::StatusOr<std::string> TrustDomainFor(const std::string& folder, const std::string& said) {
   for (const v1::Role role : kIssued) {
     const std::string file = absl::StrCat(folder, "/", RoleName(role), "/", kCertificateFile);

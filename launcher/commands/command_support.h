@@ -1,5 +1,5 @@
-// What the command lines of several commands share: the options of a job file, and how progress,
-// errors and exit codes are shown.
+// The common part of several commands: the options that go with a job file, and how a command shows
+// progress, errors and exit codes.
 #pragma once
 
 #include <string>
@@ -23,8 +23,8 @@ struct JobOptions {
 void AddSetOption(CLI::App& command, JobOptions& options);
 void AddDataOption(CLI::App& command, std::string& data);
 
-// Loads the job. A setting in --set overrides one in the environment, which overrides one in the
-// file, which overrides the default.
+// Loads the job. A setting comes from the first of these that has it: --set, the environment, the
+// file, the defaults.
 absl::StatusOr<PlacedJob> LoadJobWithOptions(const JobOptions& options);
 
 // Accepts a decimal number from `min` to `max`. Unlike CLI::Range, it does not accept NaN.
@@ -34,8 +34,8 @@ CLI::Validator NumberIn(double min, double max);
 // nothing if standard error is not a terminal.
 void ShowProgress(const std::string& what);
 
-// Writes `document` to `file`, unless `file` is empty. If `done` is an error, the document has it
-// under `error`. Returns the error of `done`, or else that of writing.
+// Writes `document` to `file`, unless `file` is empty. If `done` is an error, adds it to the
+// document under the key `error`. Returns `done` if it is an error, else that of writing.
 absl::Status WriteJson(const std::string& file, nlohmann::ordered_json document,
                        const absl::Status& done = absl::OkStatus());
 

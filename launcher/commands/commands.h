@@ -1,6 +1,6 @@
-// The commands of `leeway`. Each has a file of its own and a function that adds it to the command
-// line. A chosen command runs and sets the exit code (ShowResult), which is 0 if it succeeded and 2
-// if the arguments or the job file are wrong.
+// The commands of `leeway`. Each command has its own file, with a function that adds the command to
+// the command line. The chosen command runs and sets the exit code (ShowResult): 0 if it succeeded,
+// 2 if the arguments or the job file are wrong.
 #pragma once
 
 #include <string>

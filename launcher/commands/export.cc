@@ -25,7 +25,7 @@ constexpr char kOnnx[] = "onnx";
 
 struct ExportOptions {
   std::string path;
-  // The file to write. If empty, the format's usual file name.
+  // The file to write. If empty, the format's usual file name is used.
   std::string output;
   std::string format = kSafetensors;
   std::optional<uint64_t> clock;

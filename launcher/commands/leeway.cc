@@ -17,7 +17,7 @@ namespace leeway {
 namespace {
 
 // Returns the exit code for `code`. If the result could not be written to standard output, a
-// command that succeeded has failed.
+// successful command counts as failed.
 int CodeOf(int code) {
   if (std::cout.flush()) return code;
   std::cerr << "leeway: standard output cannot be written; is its disk full?\n";
@@ -27,8 +27,8 @@ int CodeOf(int code) {
 }  // namespace
 
 int RunLeeway(int argc, const char* const* argv) {
-  // Undoes an ignored SIGCHLD, which a process inherits from its parent, because with it the kernel
-  // drops the children's exit codes.
+  // Restore the default action of SIGCHLD. If the parent ignores SIGCHLD, this process inherits
+  // that, and the kernel then drops the exit codes of its children.
   signal(SIGCHLD, SIG_DFL);
   NameLimitsOfMemory();
   // The log goes to standard error, so that it is not part of a result. This includes the log of

@@ -34,8 +34,8 @@ bool IsFolder(const std::string& path) {
   return fs::is_directory(path, error);
 }
 
-// Returns the error that this machine has no running job of `location`, which is in an object
-// store.
+// Returns the error for a run in an object store, at `location`, that no launcher on this machine
+// is running.
 absl::Status NoLauncherHere(const std::string& location, const std::string& here) {
   return absl::NotFoundError(absl::StrCat(
       "leeway train runs no job of ", location, " on this machine with the local folder ", here,

@@ -12,7 +12,8 @@
 namespace leeway {
 
 // Returns the folder on this machine in which a running job's launcher leaves files for other
-// commands. It is the folder `target`, or for s3://BUCKET/PREFIX the default folder (PlaceOfRun).
+// commands. It is `target` if that is a folder, or the default folder for s3://BUCKET/PREFIX
+// (PlaceOfRun).
 absl::StatusOr<std::string> FolderHere(const std::string& target);
 // Returns the address of the coordinator. If `target` is HOST:PORT, this is `target`. If `target`
 // is a run folder (FolderHere), the address is in a file there while the job runs. Returns
@@ -20,18 +21,18 @@ absl::StatusOr<std::string> FolderHere(const std::string& target);
 // neither a folder nor an address, or if its host is not known.
 absl::StatusOr<std::string> FindCoordinator(const std::string& target);
 
-// Returns the end of a message that says that `target` does not exist: a similar name among the
-// runs in ./runs, or else the latest of these runs. Empty if there are no runs.
+// For the message that `target` does not exist: returns an ending that suggests a run in ./runs,
+// one with a similar name or else the latest. Returns an empty string if there are no runs.
 std::string RunsHere(const std::string& target);
 
-// Calls `ask` until the coordinator answers or `deadline` is near, for example while the
-// coordinator restarts. Prints once that there is no answer yet. `address` is the result of
-// FindCoordinator for `target`. Returns UNAVAILABLE at once if `target` is a run folder whose
-// launcher has ended, because then nothing restarts the coordinator.
+// Calls `ask` until the coordinator answers or `deadline` is near, because the coordinator may be
+// restarting. Prints once that there is no answer yet. `address` is the result of FindCoordinator
+// for `target`. Returns UNAVAILABLE at once if `target` is a run folder whose launcher has ended,
+// because then nothing restarts the coordinator.
 absl::Status AskUntilHeard(const std::string& target, const std::string& address, Time deadline,
                            const std::function<absl::Status()>& ask);
-// Returns the error that the coordinator does not answer at `address`, although the run folder
-// `target` says that the job runs there.
+// Returns the error for a coordinator that does not answer at `address`, where the job runs
+// according to the run folder `target`.
 absl::Status NobodyAnswers(const std::string& target, const std::string& address);
 // Returns whether `status` means that the coordinator did not answer.
 bool IsSilence(const absl::Status& status);

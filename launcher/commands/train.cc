@@ -68,15 +68,14 @@ absl::StatusOr<RunFolder> TakeRunFolder(const TrainOptions& options, const v1::T
   return options.resume ? RunFolder::Open(place) : RunFolder::Create(place);
 }
 
-// Returns the sums of both counts for the processes that exist now. Each element is a process.
+// Returns for each process that exists now the sum of its two counts.
 std::vector<uint32_t> Sum(std::vector<uint32_t> before, const std::vector<uint32_t>& now) {
   before.resize(now.size());
   for (size_t i = 0; i < now.size(); ++i) before[i] += now[i];
   return before;
 }
 
-// Does step 3 and returns the exit code. `failure` is the exit code for a run that has failed
-// (ExitCodeOf).
+// Does step 3 and returns the exit code. `failure` is passed to ExitCodeOf.
 int Finish(const PlannedRun& plan, const RunPlace& place, const FinishInput& finish, int failure) {
   const RunSummary summary = FinishRun(finish);
   spdlog::info("{}{}{}", summary.state, summary.message.empty() ? "" : ": ", summary.message);
@@ -166,8 +165,8 @@ absl::Status BeginAnew(const RunFolder& run) {
   return run.Remove(replaced);
 }
 
-// Returns the room that the launcher and the processes of a small job need once they run, without
-// the part that differs between machines. With less room, the job would begin and then hang.
+// Returns the threads, memory and files that the launcher and the processes of a small job need at
+// least, on any machine. With less, the job would begin and then hang.
 Room RoomFor(const PlannedRun& plan) {
   const uint32_t servers = ServerProcessesOf(plan.job), workers = plan.job.workers().count();
   Room room{.threads = 10, .files = 20 + 2 * (servers + workers)};
@@ -182,13 +181,13 @@ Room RoomFor(const PlannedRun& plan) {
 // setting.
 absl::Status KeepPrivate(const TrainOptions& options, const v1::TrainingJob& job) {
   if (!job.metadata().private_() && !options.run_dir.empty()) return absl::OkStatus();
-  // The folder of all runs is made first, so that its permissions are the usual ones.
+  // Make the folder of all runs first, so that it gets the usual permissions.
   if (options.run_dir.empty()) RETURN_IF_ERROR(MakeFolders(kRunsFolder));
   KeepFilesPrivate();
   return absl::OkStatus();
 }
 
-// Completes the options with the location of the run and, if none is given, the run's own job file.
+// Completes the options with the location of the run. If no job file is given, uses the run's own.
 absl::Status FindRun(TrainOptions& options) {
   if (options.resume && options.run_dir.empty()) {
     return absl::InvalidArgumentError(

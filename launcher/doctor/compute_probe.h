@@ -18,15 +18,14 @@ struct ComputeFigures {
   // The parameters of the first layer that has parameters.
   uint64_t first_layer_parameters = 0;
   uint64_t steps_per_epoch = 0;
-  // The wall time of one worker's step while all workers compute.
+  // The wall time of one worker's step while all measured workers compute at the same time.
   double step_seconds = 0;
   // The processor time of the same step.
   double step_cpu_seconds = 0;
 };
 
-// `workers` is the number of processes to start, at most the job's number of workers. Fewer
-// processes are started if the memory does not suffice (ProcessesToMeasure). Errors are those of
-// the job's data and model.
+// Starts `workers` processes, at most the job's number of workers, or fewer if the memory does not
+// suffice (ProcessesToMeasure). Errors are those of the job's data and model.
 absl::StatusOr<ComputeFigures> MeasureCompute(const v1::TrainingJob& job,
                                               const std::string& data_dir, uint32_t workers,
                                               uint64_t memory_bytes, double seconds);

@@ -20,8 +20,8 @@ namespace {
 
 // A job with longer clocks is not rehearsed, because it would take minutes.
 constexpr double kClockSecondsMax = 10;
-// How much longer a rehearsal is than another measurement, and the fewest clocks that it has. It
-// must be long because the coordinator hears of the workers' clocks only every half second.
+// A rehearsal takes kRehearsalTimes as long as another measurement, and at least kRehearsalClocks
+// clocks, because the coordinator hears of clocks only every half second.
 constexpr double kRehearsalTimes = 4;
 constexpr double kRehearsalClocks = 8;
 
@@ -39,8 +39,7 @@ BlockLayout LayoutOf(const v1::TrainingJob& job, const JobDiagnosis& result) {
                                job.servers().block_bytes());
 }
 
-// Returns the share of the floats' bytes that is left after compression, in the direction with more
-// traffic.
+// Returns the compressed bytes as a share of the floats' bytes, in the direction with more traffic.
 absl::StatusOr<double> TravelShare(const v1::TrainingJob& job, const JobDiagnosis& result) {
   ASSIGN_OR_RETURN(const PlannedTraffic traffic,
                    TrafficOf(job, result.compute.schema, LayoutOf(job, result)));
@@ -71,7 +70,7 @@ absl::Status MeasureExchange(const DoctorOptions& options, const HostRates& host
   return absl::OkStatus();
 }
 
-// Returns how many times servers transfer the data of a worker: once for each holder of a block.
+// Returns how many servers receive a worker's data: all those that have a copy of a block.
 double CopiesServed(const v1::TrainingJob& job) { return std::max(job.servers().replicas(), 1u); }
 
 // Estimates the exchange across a network by the measured rates. Every worker and every server has
@@ -111,8 +110,8 @@ double ServerRate(const Diagnosis& diagnosis) {
 // Returns the part of a clock's compute that can hide its exchange.
 double HidesBehind(const v1::Exchange& exchange, double clock, double step) {
   if (IsSpread(exchange)) return clock;
-  // If the whole gradient is checked before it is sent, nothing leaves before all of the gradient
-  // is computed.
+  // If the worker checks the whole gradient before it sends any of it, nothing leaves during the
+  // compute.
   return exchange.has_gradient() && !GuardsGradients(exchange) ? step : 0;
 }
 
@@ -131,8 +130,8 @@ StepParts ComputeParts(const v1::TrainingJob& job, const JobDiagnosis& result,
   const auto steps = static_cast<double>(result.steps_per_clock);
   const double padded = 1e-3 * job.workers().emulate().step_milliseconds();
   const auto parameters = static_cast<double>(std::max<uint64_t>(compute.schema.total(), 1));
-  // If there are more workers than processors, the workers slow each other down; but while one
-  // waits for its exchange, another one computes.
+  // If there are more workers than processors, the workers slow each other down. But while one
+  // worker waits for its exchange, another worker computes.
   const double turns =
       std::max(1.0, static_cast<double>(result.workers_measured) / host.processors);
   const double alone = compute.step_seconds / turns;
@@ -142,7 +141,7 @@ StepParts ComputeParts(const v1::TrainingJob& job, const JobDiagnosis& result,
   const bool spread = IsSpread(job.exchange());
   return {.compute = steps * step,
           .compute_cpu = steps * compute.step_cpu_seconds,
-          // In a spread exchange only what leaves after the last step is not hidden.
+          // In a spread exchange, only blocks that leave after the last step are not hidden.
           .first_layer_share =
               spread ? 1 / steps : static_cast<double>(compute.first_layer_parameters) / parameters,
           .hides_behind = HidesBehind(job.exchange(), steps * step, step),
@@ -152,7 +151,7 @@ StepParts ComputeParts(const v1::TrainingJob& job, const JobDiagnosis& result,
           .stretch = stretch};
 }
 
-// Computes what the job needs, once the parts of its clocks are known.
+// Computes which servers and blocks the job needs, once the parts of its clocks are known.
 void Advise(const v1::TrainingJob& job, const Diagnosis& so_far, JobDiagnosis& result) {
   const StepParts& parts = result.parts;
   const uint64_t parameters = result.compute.schema.total();
@@ -167,8 +166,8 @@ void Advise(const v1::TrainingJob& job, const Diagnosis& so_far, JobDiagnosis& r
   result.servers_enough = choice.enough;
   result.block_bytes_wanted =
       ChooseBlockBytes(so_far.host.exchange, model_bytes, result.servers_wanted);
-  // If the blocks are smaller than servers.block_bytes, the model is too small for larger blocks,
-  // because the key only sets a maximum.
+  // The key servers.block_bytes only sets a maximum. If the blocks are smaller, the model is too
+  // small for larger blocks.
   const bool whole = result.block_bytes < job.servers().block_bytes();
   if (whole) result.block_bytes_wanted = std::min(result.block_bytes_wanted, result.block_bytes);
 }
@@ -234,8 +233,8 @@ absl::StatusOr<JobDiagnosis> DiagnoseJob(const DoctorOptions& options, const Dia
   return result;
 }
 
-// Measures the network to the peer in a process of its own, because the measurement has threads,
-// and this process must be able to fork later.
+// Measures the network to the peer in a separate process. The measurement starts threads, and this
+// process must not have threads, because it forks later.
 absl::StatusOr<PeerRates> PeerOf(const DoctorOptions& options) {
   ASSIGN_OR_RETURN(const auto process, BenchProcess::Start("the network", [&] {
                      const auto handle = [&options](const Json&) -> absl::StatusOr<Json> {

@@ -38,8 +38,8 @@ struct DoctorOptions {
 struct JobDiagnosis {
   ComputeFigures compute;
   uint64_t steps_per_clock = 1;
-  // How many processes took part in the joint measurements. A job may have more than the machine
-  // can hold; the measured times are then scaled.
+  // How many processes took part in the joint measurements. If the job has more processes than the
+  // machine can hold, fewer take part, and the measured times are scaled.
   uint32_t workers_measured = 0;
   uint32_t servers_measured = 0;
   // The parts of one clock of the job.
@@ -49,14 +49,13 @@ struct JobDiagnosis {
   // The keys of the job that the estimate leaves out, for a person to read, such as
   // "workers.emulate.slow".
   std::vector<std::string> left_out;
-  // The share of the floats' bytes that is left after compression, in the direction with more
-  // traffic.
+  // The compressed bytes as a share of the floats' bytes, in the direction with more traffic.
   double travel_share = 1;
-  // The result of running the job itself. Absent across a network, and if not all processes of the
-  // job could be started. If present, the following figures come from the rehearsal, and otherwise
-  // from the estimate.
+  // The result of running the job itself. Absent with `peer`, and if not all processes of the job
+  // could be started. If present, the following figures come from the rehearsal, otherwise from the
+  // estimate.
   std::optional<Rehearsal> rehearsal;
-  // The reason why the rehearsal failed, if it began and failed.
+  // Why the rehearsal failed. Empty if it succeeded or did not begin.
   std::string rehearsal_error;
   double clock_seconds = 0;
   double hidden_seconds = 0;
@@ -67,7 +66,7 @@ struct JobDiagnosis {
   uint32_t servers_wanted = 0;
   bool servers_enough = true;
   uint64_t block_bytes_wanted = 0;
-  // The estimate of this rate assumes that every worker has whole batches.
+  // The rate of all workers together. An estimate assumes that every batch is whole.
   double examples_per_second = 0;
 };
 
@@ -78,8 +77,8 @@ struct Diagnosis {
   std::optional<JobDiagnosis> job;
 };
 
-// Examines the machine and the job. This takes some seconds, in which the machine should do nothing
-// else. After an error `diagnosis` contains what was found before the error, if anything.
+// Examines the machine and the job. This takes some seconds, during which the machine should do
+// nothing else. After an error `diagnosis` has what was found before the error, or is absent.
 absl::Status Diagnose(const DoctorOptions& options, std::optional<Diagnosis>& diagnosis);
 
 std::string DiagnosisText(const Diagnosis& diagnosis);

@@ -41,7 +41,7 @@ double RateOf(Pass pass) {
   return Median(rates);
 }
 
-// Runs in a process of its own, so that the memory is freed with it.
+// Makes the service of a separate process, so that the memory is freed when the process ends.
 absl::StatusOr<BenchService> MemoryService() {
   FloatBuffer x(kMemoryFloats);
   FloatBuffer y(kMemoryFloats);
@@ -71,7 +71,7 @@ absl::StatusOr<TransferFigures> MeasureRate(absl::StatusOr<std::unique_ptr<Bench
   return FiguresOf(rounds[0], plan.bytes_moved());
 }
 
-// Such as " adam 5.1, sgd 9.8".
+// Returns a string such as " adam 5.1, sgd 9.8".
 std::string UpdatesText(const HostRates& rates) {
   std::string text;
   for (const auto& [rule, rate] : rates.updates) {

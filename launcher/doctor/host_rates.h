@@ -17,15 +17,14 @@ struct HostRates {
   // (common/machine.h).
   uint32_t processors = 0;
   uint64_t memory_bytes = 0;
-  // The rates of copying x and of y += a x, with one thread and far beyond the caches, in 1e9
-  // bytes of x a second.
+  // The rates of copying x and of y += a x, with one thread and vectors far larger than the caches,
+  // in 1e9 bytes of x a second.
   double copy_gigabytes_per_second = 0;
   double add_scaled_gigabytes_per_second = 0;
   // The rates of a server's update of 16 MiB with one thread, in 1e9 bytes of gradient a second, by
   // the rule's name in `leeway bench update`: sgd, momentum, adagrad, adam, elastic.
   std::map<std::string, double> updates;
-  // The rate of one TCP connection to this machine itself. It is the sum of both directions at
-  // once.
+  // The rate of one TCP connection from this machine to itself: the sum of both directions at once.
   double loopback_gigabytes_per_second = 0;
   // The rates of Leeway's push_pull between two processes of this machine, by block size. Each rate
   // is the sum of both directions.

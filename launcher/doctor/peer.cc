@@ -11,8 +11,8 @@
 namespace leeway {
 namespace {
 
-// The first header of a connection says what to transfer. kind - kMethod is the method, block the
-// number of blocks, and clock the bytes of a message.
+// The first header of a connection says what to transfer. Its field `kind` is kMethod plus the
+// method, `block` is the number of blocks, and `clock` is the number of bytes of a message.
 constexpr uint32_t kMethod = 0x6c770000;
 constexpr uint64_t kMessageBytesMax = 16 << 20;
 constexpr uint64_t kTotalBytesMax = 256 << 20;

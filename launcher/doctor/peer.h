@@ -1,6 +1,6 @@
 // Measures the network between two machines over plain TCP. One machine runs `leeway doctor
-// --listen`, and the other one runs `leeway doctor --peer`. The listening doctor serves the
-// requests of the other one, one connection at a time.
+// --listen`, and the other machine runs `leeway doctor --peer`. The listening doctor serves the
+// other doctor's requests, one connection at a time.
 #pragma once
 
 #include <functional>
@@ -14,12 +14,12 @@
 namespace leeway {
 
 struct PeerRates {
-  // The rates from this machine to the peer, and back, in 1e9 bytes a second.
+  // The rate from this machine to the peer, and the rate from the peer, in 1e9 bytes a second.
   double up_gigabytes_per_second = 0;
   double down_gigabytes_per_second = 0;
-  // The rate of both directions at once. It is the sum of the two.
+  // The sum of the rates of both directions, if both are in use at once.
   double both_gigabytes_per_second = 0;
-  // The time of a message of some bytes and its answer.
+  // The time of a small message and its answer.
   double round_trip_seconds = 0;
 };
 

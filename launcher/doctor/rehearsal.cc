@@ -28,8 +28,8 @@ constexpr uint64_t kMetricsBytesMax = 64 << 20;
 constexpr uint64_t kLogBytesMax = 1 << 20;
 constexpr uint64_t kClocksAtLeast = 3;
 
-// The figures of a heartbeat: the number of clocks that the worker has completed, and the examples,
-// the seconds of exchange and the seconds of waiting since the heartbeat before.
+// The figures of a heartbeat: how many clocks the worker has completed, and its examples, seconds
+// of exchange and seconds of waiting since the previous heartbeat.
 struct Mark {
   uint64_t clock = 0;
   uint64_t examples = 0;

@@ -23,12 +23,12 @@ struct RehearsalOptions {
 struct Rehearsal {
   // The wall time of one worker's clock, from the mean of the workers' rates.
   double clock_seconds = 0;
-  // The rate of training of all workers together, because not all have the same data.
+  // The measured rate of all workers together. Not all workers have the same data.
   double examples_per_second = 0;
-  // The share of the exchange during which no worker waited for it: 0 to 1.
+  // The share of the exchange's time during which the workers did not wait for it, 0 to 1.
   double hidden_share = 0;
-  // The number of measured clocks of all workers together. 0 if the rehearsal has not come far
-  // enough.
+  // The number of measured clocks of all workers together. 0 if too few clocks are complete to
+  // measure.
   uint64_t clocks = 0;
 };
 

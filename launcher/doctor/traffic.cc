@@ -29,7 +29,7 @@ class Way {
     ++blocks_[codec.encoding()];
   }
   uint64_t bytes() const { return bytes_; }
-  // Such as "int8", or "none for 2 blocks and int8 for 1 block".
+  // Returns a string such as "int8", or "none for 2 blocks and int8 for 1 block".
   std::string codecs() const {
     if (blocks_.size() == 1) return NameOf(blocks_.begin()->first);
     std::vector<std::string> parts;

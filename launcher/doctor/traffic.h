@@ -1,4 +1,4 @@
-// Computes what one exchange of a worker transfers.
+// Computes how many bytes one exchange of a worker transfers.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ struct PlannedTraffic {
   std::string codecs;
 };
 
-// Returns the codecs of the blocks. `auto` counts as no compression, here and below, because its
-// codec is chosen when the run begins. Returns INVALID_ARGUMENT if the job's compression does not
-// fit the model.
+// Returns the codecs of the blocks. All functions here treat `auto` as no compression, because the
+// run chooses its codec only when it begins. Returns INVALID_ARGUMENT if the job's compression does
+// not fit the model.
 absl::StatusOr<CodecPlan> PlannedCodecs(const v1::TrainingJob& job, const v1::ModelSchema& schema,
                                         const BlockLayout& layout);
 absl::StatusOr<PlannedTraffic> TrafficOf(const v1::TrainingJob& job, const v1::ModelSchema& schema,

@@ -21,8 +21,8 @@ namespace {
 
 // Sets state and message. The coordinator's record takes precedence: a job that the coordinator
 // recorded as finished is finished, even if processes of this launcher ended before. The
-// coordinator also knows why a job failed. A job has failed, too, if the launcher gave up and
-// therefore told the coordinator to stop.
+// coordinator also knows why a job failed. If the launcher gave up and therefore told the
+// coordinator to stop, the job has failed, too.
 void SetOutcome(const FinishInput& input, RunSummary& summary) {
   const v1::JobState end = input.end ? input.end->outcome() : v1::JOB_STARTING;
   if (end == v1::JOB_FINISHED) {
@@ -50,8 +50,8 @@ void FailAlso(const absl::Status& status, RunSummary& summary) {
   absl::StrAppend(&summary.message, summary.message.empty() ? "" : "\n", status.message());
 }
 
-// Adds whether the last evaluation, which is that of the trained model, is much worse than the best
-// one.
+// Adds a warning if the last evaluation, which is that of the trained model, is much worse than the
+// best evaluation.
 void AddWorsening(const RunHistory& history, RunSummary& summary) {
   if (!summary.test) return;
   std::vector<v1::EvaluationMetrics> evaluations = history.evaluations;
@@ -84,7 +84,7 @@ absl::Status AddTestResult(const FinishInput& input, const TrainedModel& model,
   return absl::OkStatus();
 }
 
-// Returns the job with the update rule that a worker brought, if a worker did.
+// Returns the job with the update rule that a worker supplied, if there is one.
 v1::TrainingJob WithBroughtUpdate(v1::TrainingJob job, const std::string& run_dir) {
   if (!BringsUpdate(job)) return job;
   const auto record = ReadCoordinatorRecord(run_dir);

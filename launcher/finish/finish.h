@@ -22,7 +22,7 @@ struct FinishInput {
   // How the coordinator ended the job, from its record (coordinator.json). Absent if the
   // coordinator has not ended the job.
   std::optional<v1::CoordinatorRecord> end;
-  // Why the launcher considers the run failed. Empty if it does not.
+  // Why the launcher considers the run failed. Empty if the run did not fail.
   std::string failure;
   bool stop_requested = false;
   // The number of restarts of each worker, by rank, and of each server, by index.
@@ -31,9 +31,9 @@ struct FinishInput {
 };
 
 // Exports the newest checkpoint's model, evaluates it, and writes summary.json, curves.svg and
-// report.html, in this order. Metrics that cannot be read and a report that cannot be written are
-// warnings in the summary. A run that failed before its first checkpoint also has a summary and a
-// report. If the export, the evaluation or writing the summary fails, the run counts as failed, and
+// report.html, in this order. If the metrics cannot be read or the report cannot be written, the
+// summary has a warning. A run that failed before its first checkpoint gets a summary and a report,
+// too. If the export, the evaluation or writing the summary fails, the run counts as failed, and
 // the summary's message has the error.
 RunSummary FinishRun(const FinishInput& input);
 

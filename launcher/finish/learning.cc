@@ -90,7 +90,7 @@ Score BestConstant(v1::Loss loss, std::span<const float> labels) {
 }
 
 Learning JudgeLearning(const std::optional<Tested>& tested, std::span<const float> weights) {
-  // If all labels are the same, the test does not show whether the model has learned.
+  // If all labels are the same, the test cannot show whether the model has learned.
   const std::optional<Tested> telling = tested && tested->constant.loss > 0 ? tested : std::nullopt;
   const std::string why = WhyNot(telling, Largest(weights));
   if (!why.empty()) return {false, absl::StrCat("this run has learned nothing: ", why, kAdvice)};

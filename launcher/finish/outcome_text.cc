@@ -14,7 +14,7 @@
 namespace leeway {
 namespace {
 
-// Returns the places of the run's files that exist, a line for each.
+// Returns the paths of those of the run's files that exist, one on each line.
 std::string Places(const RunPlace& place) {
   const std::pair<const char*, const char*> files[] = {
       {"model", kModelFile},         {"average", kAverageModelFile},
@@ -53,7 +53,7 @@ std::string Replaced(const RunSummary& summary) {
                       Counted(summary.total.replaced_pictures(), "time"), ", ");
 }
 
-// Returns text that tells the user of `auto` that workers found no GPU.
+// If workers.device is `auto` and workers found no GPU, returns a text that says so.
 std::string Devices(const RunSummary& summary) {
   const std::vector<std::string>& devices = summary.by_rank.devices;
   const auto cpus = static_cast<size_t>(std::count(devices.begin(), devices.end(), "cpu"));
@@ -74,7 +74,7 @@ std::string Restarts(const RunSummary& summary) {
                       servers > 0 ? absl::StrCat(", ", servers, " of servers") : "");
 }
 
-// Returns how often the job went back to a checkpoint, as the end of a list. Empty if it never did.
+// Returns how often the job went back to a checkpoint, as the end of a list, or "" if never.
 std::string WentBack(const RunSummary& summary) {
   if (summary.rewinds.times == 0) return "";
   return absl::StrCat(

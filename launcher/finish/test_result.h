@@ -19,7 +19,7 @@ struct EvaluatedModel {
   // The score of the best model that ignores the input. Absent for a plugin's loss.
   std::optional<Score> constant;
 };
-// Returns the scores to compare, if there is a constant's.
+// Returns the scores of the model and of the best constant, or nothing if the latter is unknown.
 std::optional<Tested> TestedBy(const EvaluatedModel& model);
 
 // Evaluates the weights on the job's test data. The result is absent if the job has no test data.
@@ -27,8 +27,7 @@ absl::StatusOr<std::optional<EvaluatedModel>> EvaluateModel(const v1::TrainingJo
                                                             const std::string& data_dir,
                                                             std::span<const float> weights);
 
-// Evaluates the weights of the job's model in a safetensors file (worker/formats/model_file.h) in
-// the same way.
+// Does the same with the weights in a safetensors file (worker/formats/model_file.h).
 absl::StatusOr<std::optional<EvaluatedModel>> EvaluateModelFile(const v1::TrainingJob& job,
                                                                 const std::string& data_dir,
                                                                 const std::string& path);
@@ -37,7 +36,7 @@ absl::StatusOr<std::optional<EvaluatedModel>> EvaluateModelFile(const v1::Traini
 void AddResult(const TestResult& result, nlohmann::ordered_json& document);
 
 // Describes the result, for example "test accuracy 97.12 %  (loss 0.0934, 1,797 examples)".
-// `examples` is the end of the list, such as "1,797 examples", or empty.
+// `examples` is the text after the last comma, such as "1,797 examples", or empty.
 std::string Describe(const TestResult& result, const std::string& examples);
 
 }  // namespace leeway

@@ -24,7 +24,7 @@
 namespace leeway {
 namespace {
 
-// More time than ssh, with its default settings, takes to give up.
+// The time limit for the answers. ssh, as Leeway runs it by default, gives up earlier.
 constexpr Duration kAnswerWithin = std::chrono::seconds(40);
 constexpr size_t kSaidLines = 3;
 constexpr uint64_t kSaidBytesMax = 64 << 10;
@@ -131,7 +131,7 @@ std::string Resolved(const std::string& name) {
   return text;
 }
 
-// Returns an empty string if nothing is wrong.
+// Returns what is wrong with the host, or an empty string.
 std::string WhatIsWrong(const Asked& asked, const SshCommand& ssh) {
   const std::string& name = asked.host->name;
   if (!asked.hello.has_value()) return WhyNoHello(asked, ssh);

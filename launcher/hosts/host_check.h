@@ -9,8 +9,8 @@
 
 namespace leeway {
 
-// Asks all hosts at the same time, and fills in addresses that are not given. FAILED_PRECONDITION
-// says for each host what is wrong with it and what to do. Returns INVALID_ARGUMENT if the other
+// Asks all hosts at the same time, and fills in missing addresses. Returns FAILED_PRECONDITION,
+// which says for each bad host what is wrong and what to do. Returns INVALID_ARGUMENT if the other
 // hosts cannot reach a host at its address.
 absl::Status CheckHosts(const SshCommand& ssh, std::vector<JobHost>& hosts);
 

@@ -55,7 +55,7 @@ absl::StatusOr<JobHost> ParseHost(absl::string_view entry) {
   host.name = WithoutBrackets(parts.first);
   host.address = WithoutBrackets(parts.second);
   if (host.name.empty()) return Wrong(entry, "it has no name");
-  // ssh would read such a name as an option, or a shell as several words.
+  // ssh would read a leading '-' as an option, and a shell would split at blanks and quotes.
   if (host.name[0] == '-' || host.name.find_first_of(" \t'\"") != std::string::npos) {
     return Wrong(entry, "its name is not a valid host name");
   }

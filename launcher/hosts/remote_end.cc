@@ -38,12 +38,12 @@ constexpr uint64_t kSharedBytesMax = 64 << 10;
 
 void Tell(int output, const RemoteNews& news) {
   const std::string line = NewsLine(news);
-  // If nobody reads the output any more, the input ends, too, so the error needs no handling.
+  // Ignore an error: if the launcher no longer reads the output, the input ends, too.
   [[maybe_unused]] const ssize_t written = write(output, line.data(), line.size());
 }
 
-// Returns the address of this host in the connection. sshd sets SSH_CONNECTION to the connection's
-// addresses and ports: first the client's two, then this host's two.
+// Returns the address of this host in the connection. sshd sets SSH_CONNECTION to four words: the
+// client's address and port, then this host's address and port.
 std::string AddressHere() {
   const char* connection = std::getenv("SSH_CONNECTION");
   const std::vector<std::string> words =
@@ -130,8 +130,8 @@ absl::StatusOr<Started> Start(const RemoteRequest& request) {
   }
   RETURN_IF_ERROR(CheckShared(request));
   umask(static_cast<mode_t>(request.file_mask));
-  // The paths that the process gets are absolute. It runs in this folder because a job's plugin may
-  // look for its own files there.
+  // All paths that the process gets are absolute. It still runs in this folder, because a job's
+  // plugin may look for its own files there.
   const bool in_folder = chdir(request.folder.c_str()) == 0;
   Started started;
   ProcessSpec spec{.name = request.name,

@@ -1,5 +1,5 @@
-// The messages between `leeway train` and `leeway remote`, its remote end on another host: lines of
-// JSON on the standard input and output that ssh connects. Nothing secret is on a command line.
+// The messages between `leeway train` and `leeway remote`, its remote end on another host. They are
+// lines of JSON on standard input and output, so no secret appears on a command line.
 //
 //   launcher -> remote   one RemoteRequest, then signals; the end of the input ends the process
 //   remote -> launcher   RemoteHello, at once; then what happens to the process
@@ -18,15 +18,15 @@
 
 namespace leeway {
 
-// The most bytes in a line. A request needs less: it has some arguments and three certificate
+// The most bytes in a line. A request is shorter: it has some arguments and three certificate
 // files.
 inline constexpr size_t kRemoteLineMax = 1 << 20;
 
 struct RemoteRequest {
-  // The launcher's version, which must also be the remote end's.
+  // The launcher's version. The remote end must have the same version.
   std::string version = {};
-  // leeway-server or leeway-worker, from the folder of the remote end's leeway. If empty, nothing
-  // is started, and the answer is RemoteHello alone.
+  // leeway-server or leeway-worker, in the folder of the remote end's `leeway`. If empty, the
+  // remote end starts nothing and answers only with RemoteHello.
   std::string program = {};
   // The program that runs instead of leeway-worker: a name or path, and its arguments, run in
   // `folder`. If empty, leeway-worker runs.
@@ -35,17 +35,16 @@ struct RemoteRequest {
   std::string name = {};
   std::vector<std::string> arguments = {};
   Environment environment = {};
-  // The contents of files by name, for a folder to which LEEWAY_TLS_DIR is then set. If empty,
-  // there is no such folder.
+  // The contents of the key files, by name. The remote end writes them to a folder and sets
+  // LEEWAY_TLS_DIR to it. If empty, there is no such folder.
   Environment keys = {};
-  // The process's current folder, if the folder exists on the host. A command needs the folder to
-  // exist.
+  // The process's current folder, if it exists on the host. With `command` it must exist.
   std::string folder = {};
-  // A file that must exist on the host with this content, which shows that both ends see the same
-  // folder. If empty, nothing is checked.
+  // A file that must exist on the host with `shared_content`. That shows that both ends see the
+  // same folder. If empty, nothing is checked.
   std::string shared_file = {};
   std::string shared_content = {};
-  // The file mode creation mask (umask) of the process: the launcher's.
+  // The launcher's file mode creation mask (umask), which the process gets, too.
   int file_mask = 022;
   bool announces_ready = false;
 };
@@ -53,9 +52,9 @@ struct RemoteRequest {
 // What the remote end reports about itself.
 struct RemoteHello {
   std::string version = {};
-  // The address at which ssh has reached the host; empty if not known.
+  // The address at which ssh reached the host. Empty if it is not known.
   std::string address = {};
-  // Those of leeway-server and leeway-worker that cannot be started on the host.
+  // Which of leeway-server and leeway-worker cannot be started on the host.
   std::vector<std::string> missing_programs = {};
 };
 
@@ -74,7 +73,7 @@ std::string NewsLine(const RemoteNews& news);
 // Parse a line without its line end. Return INVALID_ARGUMENT if the line is malformed.
 absl::StatusOr<RemoteRequest> ParseRequest(const std::string& line);
 absl::StatusOr<int> ParseSignal(const std::string& line);
-// Returns no value if another program has written the line, such as a greeting of the login shell.
+// Returns no value if another program wrote the line, such as a login shell with a greeting.
 absl::StatusOr<std::optional<RemoteNews>> ParseNews(const std::string& line);
 
 // Cuts a stream into lines.
@@ -83,7 +82,7 @@ class LineBuffer {
   void Append(const char* data, size_t bytes) { text_.append(data, bytes); }
   // Returns the next whole line without its line end, if there is one.
   std::optional<std::string> Next();
-  // Whether the buffer holds more bytes than a line may have, without a line end.
+  // Returns true if the buffer has more bytes than a line may have, without a line end.
   bool overflows() const { return text_.size() > kRemoteLineMax; }
 
  private:

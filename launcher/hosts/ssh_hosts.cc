@@ -31,7 +31,7 @@ class RemoteProcess : public JobProcess {
   const std::string& name() const override { return name_; }
   pid_t pid() const override { return pid_; }
   int fd() const override { return session_->fd(); }
-  // A debugger would be visible only on the host.
+  // Returns false, because a debugger would be visible only on the host.
   bool Traced() const override { return false; }
   bool Includes(pid_t pid) const override { return pid == pid_; }
 
@@ -43,7 +43,7 @@ class RemoteProcess : public JobProcess {
       if (each.ready.has_value()) news.ready = each.ready;
       if (each.exit.has_value()) exit_ = each.exit;
     }
-    // The end of the connection is the end of the process, because the process does not outlive it.
+    // When the connection ends, the process has ended, because it does not outlive the connection.
     if (taken.exit.has_value()) news.exit = ExitOf(*taken.exit);
     return news;
   }
@@ -58,7 +58,7 @@ class RemoteProcess : public JobProcess {
  private:
   ExitStatus ExitOf(const ExitStatus& ssh) const {
     ExitStatus exit{.code = kExitTemporary};
-    // If the connection breaks, the remote end kills the process and may still report that.
+    // If the connection breaks, the remote end kills the process, and may still report that.
     const bool lost = ssh.signaled && exit_.has_value() && exit_->signaled;
     if (exit_.has_value() && !lost) {
       exit = *exit_;
@@ -81,7 +81,7 @@ class RemoteProcess : public JobProcess {
   std::optional<ExitStatus> exit_;
 };
 
-// The keys lie in a folder on this machine, so the request carries their contents.
+// Adds the environment, and the contents of the keys, which are in a folder on this machine.
 absl::Status AddEnvironment(const Environment& environment, RemoteRequest& request) {
   for (const auto& [name, value] : environment) {
     if (name != kKeysVariable || value.empty()) {

@@ -16,18 +16,18 @@ namespace leeway {
 
 class SshHosts : public JobHosts {
  public:
-  // Connects to all hosts at the same time. FAILED_PRECONDITION names each host that cannot be
-  // reached or does not have this version of Leeway, and says what to do. A host whose address is
-  // not given gets the address at which ssh reached it.
+  // Connects to all hosts at the same time. If hosts cannot be reached or lack this version of
+  // Leeway, returns FAILED_PRECONDITION, which names them and says what to do. A host without an
+  // address gets the address at which ssh reached it.
   static absl::StatusOr<std::unique_ptr<SshHosts>> Connect(std::vector<JobHost> hosts,
                                                            SshCommand ssh);
 
-  // The hosts with their addresses.
+  // Returns the hosts, all with addresses.
   const std::vector<JobHost>& hosts() const { return hosts_; }
-  // Whether processes on other machines can reach the servers.
+  // Returns true if processes on other machines can reach the servers.
   bool beyond_loopback() const;
 
-  // After this call, each host that is to start a server must see `path` with this content.
+  // From now on, a host starts a server only if it sees a file at `path` with this content.
   void ShareFile(std::string path, std::string content);
 
   std::string ServerListens(uint32_t index) const override;

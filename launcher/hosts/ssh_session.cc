@@ -27,7 +27,7 @@ absl::Status SystemError(const char* what) {
   return absl::InternalError(absl::StrCat(what, ": ", strerror(errno)));
 }
 
-// A pipe whose ends are closed with this object, unless they are taken out.
+// A pipe. The destructor closes the ends that the owner has not taken out.
 struct Pipe {
   int ends[2] = {-1, -1};
   ~Pipe() {
@@ -141,9 +141,9 @@ absl::StatusOr<SshSession::Taken> SshSession::Take() {
   Taken taken;
   const std::set<int> readable = events_.Readable();
   if (readable.contains(timer_)) process_->Signal(SIGKILL);
-  // Output that was written before the end is read before the end is reported.
+  // Check for the end before the output is read, so that no output from before the end is missed.
   const bool ended = readable.contains(process_->exit_fd());
-  // The session ends if the other end does not follow Leeway's protocol.
+  // End the session if the other end does not follow Leeway's protocol.
   if (!ReadOutput(taken).ok()) process_->Signal(SIGKILL);
   if (!ended) return taken;
   absl::StatusOr<ExitStatus> exit = process_->Collect();

@@ -22,15 +22,15 @@ struct SshCommand {
 };
 
 // Splits `text` into words at blanks and finds the program on the PATH. Returns INVALID_ARGUMENT if
-// the program is not there.
+// the program is not on the PATH.
 absl::StatusOr<SshCommand> MakeSshCommand(const std::string& text, const std::string& remote_bin);
 
-// If the launcher dies, the kernel kills the ssh program, which closes the connection. Not
+// If the launcher dies, the kernel kills the ssh program, and so the connection closes. Not
 // thread-safe.
 class SshSession {
  public:
-  // `name` is for messages. What ssh and the remote end write to their standard error is appended
-  // to `log_file`.
+  // `name` is for messages. The standard error of ssh and of the remote end is appended to
+  // `log_file`.
   static absl::StatusOr<std::unique_ptr<SshSession>> Open(const SshCommand& ssh,
                                                           const std::string& host,
                                                           const std::string& name,
@@ -41,20 +41,20 @@ class SshSession {
   SshSession(const SshSession&) = delete;
   SshSession& operator=(const SshSession&) = delete;
 
-  // The file descriptor is readable when there is something to take.
+  // Returns a file descriptor that is readable when there is something to take.
   int fd() const { return events_.fd(); }
   struct Taken {
     std::vector<RemoteNews> news;
     // The exit status of ssh; absent while ssh runs.
     std::optional<ExitStatus> exit;
   };
-  // Returns what has arrived; does not wait.
+  // Returns the lines that have arrived, and the exit status if ssh has ended. Does not wait.
   absl::StatusOr<Taken> Take();
 
   // Sends `line`, or does nothing if the connection is gone.
   void Send(const std::string& line);
-  // Closes the connection, so the remote end kills its process. If ssh still runs some seconds
-  // later, it is killed.
+  // Closes the connection, so the remote end kills its process. Kills ssh if it still runs some
+  // seconds later.
   void Hangup();
 
  private:

@@ -57,8 +57,8 @@ struct NamedPair {
   ArrayPair pair;
 };
 
-// Returns the labels with the same length and the same part of the data. With `by_length`, returns
-// all labels of that length.
+// Returns the labels with the same length and the same part of the data (such as train). With
+// `by_length`, returns all labels of that length.
 std::vector<size_t> LabelsFor(size_t features, const std::vector<NamedArray>& arrays,
                               bool by_length) {
   std::vector<size_t> labels;

@@ -1,4 +1,4 @@
-// Finds which arrays of a NumPy archive, or of several files, belong together.
+// Pairs the features and labels among the arrays of a NumPy archive or of several files.
 #pragma once
 
 #include <cstddef>

@@ -22,7 +22,7 @@ namespace {
 // The number of bytes of a text file that are examined.
 constexpr size_t kHead = 64 << 10;
 
-// Whether the bytes are UTF-8 text, whose last character may be incomplete.
+// Returns true if the bytes are UTF-8 text. The last character may be incomplete.
 bool IsText(std::string_view head) {
   const size_t checked = head.size() < kHead ? head.size() : head.size() - 4;
   for (size_t at = 0; at < checked;) {
@@ -57,7 +57,7 @@ absl::StatusOr<FileKind> KindOfText(const std::string& name, const std::string& 
       absl::StrCat(WhyNoTable(name, head), "; a file with another name is read as text"));
 }
 
-// Records of CIFAR have no magic number, so every record's label must be a valid one.
+// Recognizes CIFAR records. They have no magic number, so every record's label must be valid.
 absl::StatusOr<FileKind> KindOfRecords(const std::string& data_dir, const std::string& name,
                                        std::string_view head) {
   ASSIGN_OR_RETURN(DataFile ten, OpenDataFile(data_dir, name));

@@ -26,7 +26,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 constexpr uint32_t kContext = 256;
-// The largest side of a picture, which is the input size of models for large pictures.
+// The largest side to which pictures are scaled: the usual input size of models for large pictures.
 constexpr uint32_t kSideMax = 224;
 constexpr size_t kMeasuredPictures = 50;
 

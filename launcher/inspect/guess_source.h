@@ -22,9 +22,9 @@ struct GuessedSource {
   std::vector<FileKind> kinds;
 };
 
-// `names` are in the data folder and belong together, in any order: files of one kind, or separate
-// files for features and labels. `label` names a column of a table, or is empty (ChooseColumns).
-// Returns INVALID_ARGUMENT if no source fits; the error says what the files are and what is needed.
+// Returns the guess. `names` are files in the data folder that belong together, in any order: files
+// of one kind, or separate files for features and labels. `label` names a column of a table, or is
+// empty (ChooseColumns). Returns INVALID_ARGUMENT if no source fits. The error says what is needed.
 absl::StatusOr<GuessedSource> GuessSource(const std::string& data_dir,
                                           const std::vector<std::string>& names,
                                           const std::string& label);

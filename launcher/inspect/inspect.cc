@@ -21,9 +21,9 @@ namespace leeway {
 namespace {
 
 constexpr size_t kShownClasses = 20;
-// With more columns than this, single columns are not printed.
+// If there are more columns than this, single columns are not printed.
 constexpr size_t kShownColumns = 16;
-// With more columns than this, columns are not normalised separately.
+// If there are more columns than this, all columns are normalised together.
 constexpr size_t kNormalizedColumns = 512;
 constexpr float kPixelMax = 255;
 constexpr size_t kSampledPictures = 300;
@@ -57,8 +57,8 @@ std::string DescribeLabels(const LabelStatistics& labels) {
   return text + "\n";
 }
 
-// Returns the mean and the deviation of all values together. All columns must have the same
-// number of values.
+// Returns the mean and the standard deviation of all values together. All columns must have the
+// same number of values.
 ValueStatistics OfAll(const ValueStatistics& values) {
   double mean = 0, square = 0;
   for (const double each : values.mean) mean += each;
@@ -92,7 +92,7 @@ std::string DescribeColumns(const std::vector<std::string>& columns) {
       shown < columns.size() ? absl::StrCat(" and ", columns.size() - shown, " more") : "", "\n");
 }
 
-// Whether all values look like pixels. If so, all columns get the same normalisation.
+// Returns true if all values look like pixels. Then all columns get the same normalisation.
 bool Alike(const Examples& examples) {
   const auto* floats = std::get_if<std::vector<float>>(&examples.values);
   return floats == nullptr || std::all_of(floats->begin(), floats->end(), [](float value) {

@@ -17,9 +17,10 @@ struct Inspection {
   std::string model;
 };
 
-// Reads all of the data, but only a sample of pictures. `names` are in the data folder and belong
-// together (GuessSource). `label` names the column of a table's labels. If `label` is empty, the
-// column is guessed, or an error asks for it. Errors name the file and the place in the file.
+// Reads and describes the data: all of it, but only a sample of pictures. `names` are in the data
+// folder and belong together (GuessSource). `label` names the column of a table's labels. If
+// `label` is empty, the column is guessed, or an error asks for it. Errors name the file and the
+// place in the file.
 absl::StatusOr<Inspection> InspectData(const std::string& data_dir,
                                        const std::vector<std::string>& names,
                                        const std::string& label = "");

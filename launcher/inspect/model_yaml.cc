@@ -5,8 +5,8 @@
 namespace leeway {
 namespace {
 
-// The smallest side of an image that gets convolutions, because two poolings make the image
-// smaller.
+// The smallest side of an image for a model with convolutions. Two poolings make the image smaller,
+// so it must not be too small.
 constexpr uint32_t kConvolvedMin = 8;
 
 constexpr char kConvolutions[] =
@@ -27,7 +27,7 @@ std::string WithLoss(const std::string& layers, const char* loss) {
 std::string ModelYaml(const ImageShape& shape, const LabelStatistics& labels) {
   const bool numbers = labels.counts.empty(), signs = !numbers && labels.least == -1;
   const char* loss = numbers ? "squared" : signs ? "logistic" : "softmax_cross_entropy";
-  // Classes are numbered from 0, even if the data lacks the first ones.
+  // Classes are numbered from 0, even if the lowest classes do not occur in the data.
   const auto classes = static_cast<uint64_t>(labels.largest) + 1;
   const uint64_t outputs = numbers || signs ? 1 : classes;
   if (shape.height >= kConvolvedMin && shape.width >= kConvolvedMin) {

@@ -10,8 +10,8 @@
 namespace leeway {
 
 // Returns a model with convolutions if the images are large enough, and with dense layers
-// otherwise. The model has one output for each class, or a single output for labels -1 and 1 and
-// for numbers.
+// otherwise. The model has one output for each class. If the labels are -1 and 1, or numbers, it
+// has a single output.
 std::string ModelYaml(const ImageShape& shape, const LabelStatistics& labels);
 
 // Returns a small transformer for text.

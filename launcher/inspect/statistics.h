@@ -10,7 +10,7 @@
 
 namespace leeway {
 
-// The mean and the deviation of each channel of images, or of each feature. Bytes are scaled first.
+// The mean and standard deviation of each image channel or feature. Bytes are scaled first.
 struct ValueStatistics {
   std::vector<double> mean;
   std::vector<double> deviation;
@@ -20,9 +20,9 @@ struct ValueStatistics {
 // Adds up values in double precision, by Welford's method (1962).
 class ValueSums {
  public:
-  // The examples' values belong to `columns` channels or features in turn.
+  // An example's values belong to the `columns` channels or features in turn.
   explicit ValueSums(size_t columns) : counts_(columns), means_(columns), squares_(columns) {}
-  // NaN counts as missing. `values` begins with the first column.
+  // Adds values. The first value belongs to the first column. NaN counts as missing.
   void Add(std::span<const float> values);
   ValueStatistics Statistics() const;
 
@@ -43,7 +43,7 @@ struct LabelStatistics {
   std::vector<uint64_t> counts;
 };
 
-// `labels` must not be empty.
+// Returns the statistics of `labels`, which must not be empty.
 LabelStatistics StatisticsOf(std::span<const float> labels);
 
 }  // namespace leeway

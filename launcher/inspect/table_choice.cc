@@ -107,7 +107,7 @@ class Chooser {
     const bool first_may_be = first < last && facts_.columns[first].like_classes();
     if (facts_.columns[last].like_classes()) return first_may_be ? Ask() : Found(last);
     if (first_may_be) return facts_.columns[last].constant() ? Found(first) : Ask();
-    // Numbers in the last column are the label of a regression, unless another column may hold
+    // Numbers in the last column are the label of a regression, unless another column may have the
     // classes.
     const bool texts = std::any_of(facts_.columns.begin(), facts_.columns.end(),
                                    [](const ColumnFacts& column) { return column.texts > 0; });

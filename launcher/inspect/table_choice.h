@@ -14,20 +14,20 @@ namespace leeway {
 struct TableChoice {
   // The settings of the table, without its files.
   v1::Csv csv;
-  // By feature: whether the feature stands for one value of a category.
+  // By feature: whether the feature is one value of a category (one-hot).
   std::vector<bool> one_hot;
   // The number of missing values in the features.
   uint64_t missing = 0;
-  // A line for people that says which column is the label, with the numbers that stand for its
-  // texts.
+  // A line for people that says which column is the label. If the labels are texts, the line says
+  // which number stands for which text.
   std::string label;
   // A line for people that says which columns are left out, and why.
   std::string left_out;
 };
 
-// `label` is a name or a number. If `label` is empty, the column is guessed if only one column is
-// possible. Otherwise INVALID_ARGUMENT asks for the column, because nothing shows which column is
-// the label of a regression.
+// Chooses the columns. `label` is the name or number of the label's column. If `label` is empty and
+// only one column is possible, chooses that column. If several are possible, as in a regression,
+// returns INVALID_ARGUMENT, which asks the user for the column.
 absl::StatusOr<TableChoice> ChooseColumns(const TableFacts& facts, const std::string& label);
 
 }  // namespace leeway

@@ -16,24 +16,24 @@ namespace leeway {
 inline constexpr size_t kCategoriesMax = 100;
 
 struct ColumnFacts {
-  // Empty if the table has no line of names.
+  // The column's name. Empty if the table has no line of names.
   std::string name;
   // The number of values of each kind. A missing value counts only in `missing`.
   uint64_t numbers = 0, texts = 0, missing = 0;
-  // An example of a text that is not a number, for errors.
+  // One of the texts that are not numbers, to quote in errors.
   std::string text;
-  // The different values, as they are written. Collecting ends when there are more than
-  // kCategoriesMax.
+  // The different values, as they are written. Once there are more than kCategoriesMax, no more are
+  // collected.
   std::set<std::string> values = {};
   // Facts about the numbers.
   double least = 0, largest = 0;
   bool whole = true;
-  // Whether the number in each line is one more than in the line before, as in an index.
+  // Whether each line's number is one more than the previous line's, as in an index.
   bool counts_up = true;
 
   bool few() const { return values.size() <= kCategoriesMax; }
   bool constant() const { return values.size() < 2; }
-  // Whether the values are few different texts, or whole numbers 0, 1, 2 and so on, or 1, 2 and so
+  // Returns true if the values look like classes: a few different texts, whole numbers from 0 or 1
   // on, or -1 and 1.
   bool like_classes() const;
 };
@@ -47,8 +47,8 @@ struct TableFacts {
   std::set<std::string> missing;
 };
 
-// Reads the files `names`. Returns INVALID_ARGUMENT, with file and line, if a line has another
-// number of values than the first line, or if a file's first line has other names.
+// Reads the files `names`. Returns INVALID_ARGUMENT, with file and line, if a line has more or
+// fewer values than the first line, or if the files have different column names.
 absl::StatusOr<TableFacts> ReadTableFacts(const std::string& data_dir,
                                           const std::vector<std::string>& names,
                                           const TableForm& form);

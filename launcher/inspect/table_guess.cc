@@ -24,7 +24,7 @@ constexpr char kSeparators[] = {';', '\t', ',', '|', ' '};
 constexpr size_t kTextColumns = 3;
 constexpr size_t kTextRows = 4;
 
-// Returns the lines without blank ones, and without the last one if it may be incomplete.
+// Returns the lines, except blank lines, and except the last line if it may be incomplete.
 std::vector<absl::string_view> LinesOf(absl::string_view head) {
   if (absl::StartsWith(head, kUtf8Mark)) head.remove_prefix(kUtf8Mark.size());
   std::vector<absl::string_view> lines;
@@ -51,7 +51,7 @@ std::vector<TableRow> RowsOf(const std::vector<absl::string_view>& lines, char s
   return rows;
 }
 
-// Whether the row is "0,1,2" or ",0,1,2", which pandas writes for columns without names.
+// Returns true if the row is "0,1,2" or ",0,1,2", which pandas writes for columns without names.
 bool CountsColumns(const TableRow& row) {
   const size_t first = row[0].empty() ? 1 : 0;
   if (row.size() - first < 2) return false;
@@ -79,7 +79,7 @@ size_t NumberColumns(const std::vector<TableRow>& rows, size_t from) {
   return columns;
 }
 
-// Whether no value of the first row occurs again below it in its column.
+// Returns true if every value of the first row is unique within its column.
 bool FirstIsAlone(const std::vector<TableRow>& rows) {
   for (size_t column = 0; column < rows[0].size(); ++column) {
     for (size_t i = 1; i < rows.size(); ++i) {
@@ -93,7 +93,7 @@ bool HasNames(const std::vector<TableRow>& rows) {
   if (rows.size() < 2) return false;
   if (CountsColumns(rows[0])) return true;
   if (std::any_of(rows[0].begin(), rows[0].end(), IsDecimal)) return false;
-  // Only the first column may lack a name, as an unnamed index does.
+  // Only the first column may lack a name, because it may be an index without a name.
   if (std::any_of(rows[0].begin() + 1, rows[0].end(), IsNoValue)) return false;
   return NumberColumns(rows, 1) > 0 || FirstIsAlone(rows);
 }

@@ -17,17 +17,18 @@ struct TableForm {
   friend bool operator==(const TableForm&, const TableForm&) = default;
 };
 
-// Guesses the form of a table from its beginning. Returns nullopt if no separator fits: the lines
-// have different numbers of values, or one value each, or no column of numbers and few values.
+// Guesses the form of a table from its beginning. Returns nullopt if no separator fits. It does not
+// fit if lines have different numbers of values, one value each, or few values and no column of
+// numbers.
 std::optional<TableForm> GuessTable(std::string_view head);
 
-// Returns the reason why the lines are not a table, beginning with FILE:LINE. Used for a file whose
-// name promises a table.
+// Returns why the lines are not a table, beginning with FILE:LINE. Call this function for a file
+// with a table's suffix.
 std::string WhyNoTable(const std::string& name, std::string_view head);
 
-// Whether the text is one that programs write for a missing value.
+// Returns true if programs write this text for a missing value.
 bool IsNoValue(absl::string_view text);
-// Whether the text is a number, with a decimal point or comma.
+// Returns true if the text is a number, with a decimal point or comma.
 bool IsDecimal(absl::string_view text);
 
 }  // namespace leeway

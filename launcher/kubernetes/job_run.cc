@@ -27,8 +27,8 @@
 namespace leeway {
 namespace {
 
-// The largest total size of the program's files. A ConfigMap may hold 1 MiB; the rest is room for
-// its other fields.
+// The largest total size of the program's files. A ConfigMap may hold 1 MiB. The rest is for its
+// other fields.
 constexpr uint64_t kFileBytesMax = 900 << 10;
 
 absl::Status CheckText(const std::string& file, const std::string& text) {
@@ -65,7 +65,7 @@ absl::StatusOr<std::map<std::string, std::string>> ReadProgramFiles(
                                                  kFileBytesMax, ": put the files into the image"));
 }
 
-// Sets the number of GPUs of each worker. For a model of Leeway's own, the job's device specifies
+// Sets the number of GPUs of each worker. If Leeway computes the model, the job's device specifies
 // whether a worker uses a GPU. A pod that has a GPU must compute on it.
 absl::Status TakeGpus(int64_t asked, v1::TrainingJob& job, KubernetesRun& run) {
   if (IsExternal(job)) {
@@ -142,8 +142,8 @@ absl::Status CheckSecurity(const PlacedJob& placed, const KubernetesRun& run) {
     if (security.has_token_file()) return refuse("security.token_file", kWhy);
     return absl::OkStatus();
   }
-  // Certificates turn TLS on, so `none` contradicts them. A resolved job with a token is not
-  // refused, because its mode is `none` even if the user did not choose that.
+  // Certificates turn TLS on, so the mode `none` contradicts them. Do not refuse a resolved job
+  // with a token, because its mode is `none` even if the user did not choose a mode.
   if (!placed.job.has_security() || !plain || security.has_token_file()) return absl::OkStatus();
   return refuse("security.tls.mode",
                 "contradicts the pods' certificates: use --insecure, or leave `security` out "
@@ -195,7 +195,7 @@ absl::Status TakeProgram(const KubernetesFlags& flags, const v1::TrainingJob& jo
   ASSIGN_OR_RETURN(run.program_files, ReadProgramFiles(flags.files));
   const auto unset = [](const std::string&) { return std::optional<std::string>(); };
   run.program_environment = ProgramEnvironment(job, unset);
-  // HOME is a folder that can be written, because libraries keep files for their user there.
+  // Set HOME to a writable folder, because libraries keep files for their user there.
   run.program_environment.emplace_back("HOME", "/tmp");
   return absl::OkStatus();
 }

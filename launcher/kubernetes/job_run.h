@@ -13,7 +13,7 @@
 namespace leeway {
 
 struct KubernetesFlags {
-  // The flags set some of its fields directly; the others come from the job.
+  // Flags set some fields of `run` directly. The other fields come from the job.
   KubernetesRun run;
   std::string shape = "jobset";
   std::string keys;
@@ -26,7 +26,7 @@ struct KubernetesFlags {
 
 // `data` is the value of --data, and `job_file` is the file of the job (FindDataFolder). Returns
 // INVALID_ARGUMENT, naming the flag or the job's key, if the job needs something that is impossible
-// in pods. Reads the job's data unless the flags set the memory of servers and workers.
+// in pods. Reads the job's data to compute memory sizes, unless the flags set them.
 absl::StatusOr<KubernetesRun> RunOfJob(PlacedJob placed, const std::string& job_file,
                                        const std::string& data, const KubernetesFlags& flags);
 

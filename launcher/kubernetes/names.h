@@ -1,4 +1,4 @@
-// Checks what Kubernetes accepts as names and quantities, before a manifest contains them. Each
+// Checks whether Kubernetes will accept names and quantities, before they go into a manifest. Each
 // error is INVALID_ARGUMENT and begins with `what` and the name, such as "--name Train: ".
 #pragma once
 
@@ -23,8 +23,8 @@ absl::Status CheckObjectName(absl::string_view what, absl::string_view name,
 absl::Status CheckFileName(absl::string_view what, absl::string_view name);
 // Checks an image, HOST:PORT/PATH:TAG@DIGEST. Only PATH is required.
 absl::Status CheckImage(absl::string_view what, absl::string_view image);
-// Checks a number of bytes, such as "512Mi", "10Gi" or "1500M". It must be above zero, without
-// fractions.
+// Checks a number of bytes, such as "512Mi", "10Gi" or "1500M". It must be a whole number above
+// zero.
 absl::Status CheckBytes(absl::string_view what, absl::string_view quantity);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// Computes how much a run's pods request, and how many servers a drain leaves. Pure.
+// Computes the memory that a run's pods request, and how many servers stay in a drain. Pure.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,14 @@
 
 namespace leeway {
 
-// Return memory limits, such as "640Mi". The limit is a quarter more than the job (`bytes`) and the
-// process itself need, rounded up to a multiple of 64 MiB.
+// Returns a memory limit, such as "640Mi". It is a quarter above the need of the job (`bytes`) and
+// of the process itself, rounded up to a multiple of 64 MiB.
 std::string ServerMemory(uint64_t bytes);
-// With a GPU the limit includes CUDA's libraries.
+// Returns the limit in the same way. With a GPU it includes CUDA's libraries.
 std::string WorkerMemory(uint64_t bytes, bool on_gpu);
 // Returns the number of servers that a drain must leave running. A drain may end as many servers as
-// each block has further copies, but always at least one, because otherwise no node could ever be
-// drained.
+// there are further copies of each block. It may always end one server, because otherwise no node
+// could ever be drained.
 uint32_t ServersThatStay(uint32_t servers, uint32_t replicas);
 
 }  // namespace leeway

@@ -25,9 +25,9 @@ constexpr char kNext[] = "---\n";
 constexpr absl::string_view kSecretEnd = "-server-tls";
 constexpr absl::string_view kSamples = "/usr/share/leeway/data";
 constexpr absl::string_view kDataMount = "/data";
-// Half a processor is requested; a server uses more if it is free.
+// A server requests half a processor, and uses more if processors are free.
 constexpr absl::string_view kServerProcessors = "500m";
-// The maximum numbers of tries of the startup probe, two seconds apart. A program has more tries,
+// The most tries of the startup probe, two seconds apart. A user's own program gets more tries,
 // because it answers only once it has joined the job.
 constexpr int kStartupTries = 60;
 constexpr int kProgramStartupTries = 300;
@@ -43,7 +43,7 @@ std::string InOneLine(const std::vector<std::string>& words) {
   return nlohmann::json(words).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Kubernetes replaces $(VARIABLE) in a container's words. A doubled $ prevents that.
+// Doubles each $ in a container's words, because Kubernetes would replace $(VARIABLE).
 std::vector<std::string> Literally(std::vector<std::string> words) {
   for (std::string& word : words) word = absl::StrReplaceAll(word, {{"$", "$$"}});
   return words;
@@ -67,7 +67,7 @@ std::string FileLines(const std::map<std::string, std::string>& files) {
   return lines;
 }
 
-// The values that all templates share.
+// Returns the values that all templates share.
 TemplateValues ValuesOf(const KubernetesRun& run) {
   return {
       {"name", run.name},

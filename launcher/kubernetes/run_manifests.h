@@ -1,6 +1,6 @@
 // Describes a run on Kubernetes as manifests for `kubectl apply`, which `leeway kubernetes` prints.
-// They are made from the templates in deploy/kubernetes/templates. There is one template for each
-// shape, and others that all shapes share.
+// They are made from the templates in deploy/kubernetes/templates: one template for each shape, and
+// templates that all shapes share.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct KubernetesRun {
   uint32_t servers = 1;
   uint32_t replicas = 1;
   uint32_t workers = 1;
-  // What a container requests: bytes such as "512Mi", and processors.
+  // The memory that a container requests, such as "512Mi", and its processors.
   std::string server_memory;
   std::string worker_memory;
   // The space on the node's disk for copies of a store's data and for /tmp. If empty, the cluster's
@@ -39,17 +39,17 @@ struct KubernetesRun {
   uint32_t worker_processors = 1;
   uint32_t gpus = 0;
 
-  // A program instead of leeway-worker: its command line, further environment variables, and its
-  // files by name.
+  // A program that runs instead of leeway-worker: its command line, further environment variables,
+  // and its files by name.
   std::vector<std::string> program;
   std::vector<std::pair<std::string, std::string>> program_environment;
   std::map<std::string, std::string> program_files;
 
-  // The claim for the run folder. With an empty class the cluster's default is used.
+  // The size and class of the claim for the run folder. An empty class is the cluster's default.
   std::string storage = "10Gi";
   std::string storage_class;
   std::string access_mode = "ReadWriteMany";
-  // An object store instead of a claim: s3://BUCKET/PREFIX, and a Secret with the store's
+  // An object store that replaces the claim: s3://BUCKET/PREFIX, and a Secret with the store's
   // variables.
   std::string store;
   std::string store_secret;

@@ -1,4 +1,4 @@
-// The keys of a run. `leeway certificates` writes them to a folder, and Secrets contain them.
+// The keys of a run: in a folder by `leeway certificates`, and in the cluster's Secrets.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct RunSecrets {
   std::vector<Token> tokens;
 
   // Reads `folder`/server, `folder`/worker and `folder`/token. Returns INVALID_ARGUMENT if a file
-  // is missing or invalid, with the same error as a process that starts with this file.
+  // is missing or invalid. The message is that of a process that starts with this file.
   static absl::StatusOr<RunSecrets> Read(const std::string& folder);
   // Adds the values for the template `secrets`.
   void AddTo(TemplateValues& values) const;

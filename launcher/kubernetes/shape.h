@@ -13,7 +13,7 @@ struct Shape {
   absl::string_view name;
   absl::string_view worker_container;
   absl::string_view server_container;
-  // The labels of a pod that contain its rank. Empty if the pod's controller sets a variable.
+  // The pod labels that contain the rank. Empty if the pod's controller sets a variable.
   absl::string_view server_rank = {};
   absl::string_view worker_rank = {};
   // Host names, in which ${name} stands for the run's name. Empty if the controller sets a variable
@@ -22,12 +22,12 @@ struct Shape {
   absl::string_view advertise = {};
   // The name of the port for calls to a server.
   absl::string_view server_port = "grpc";
-  // What follows the run's name in the longest name of a pod or label; # stands for the rank.
+  // The text after the run's name in the longest name of a pod or label. # stands for the rank.
   absl::string_view longest;
-  // True if the controller does not restart pods in place.
+  // True if the controller does not restart pods in place, for servers and for workers.
   bool servers_end = true;
   bool workers_end = true;
-  // True if host names exist before the pods are ready, so that readiness can wait for the model.
+  // True if host names exist before the pods are ready, so readiness can wait for the model.
   bool readiness = true;
   // True if Kueue can admit the run as a whole, or if the shape has queues of its own.
   bool queue = true;

@@ -75,7 +75,7 @@ class Filling {
   }
 
   const TemplateValues& values_;
-  // For each @if around the line: whether it and all outer ones hold.
+  // For each @if around the line: whether its condition and all outer conditions hold.
   std::vector<bool> conditions_;
   std::string text_;
 };

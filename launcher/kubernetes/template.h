@@ -12,7 +12,7 @@ namespace leeway {
 // Strings by name. An empty string is a valid value, but counts as false in a condition.
 using TemplateValues = std::map<std::string, std::string, std::less<>>;
 
-// The markup, line by line:
+// Replaces the markup, line by line:
 //   ${name}      within a line: is replaced by the text
 //   @name        a line of its own: is replaced by the lines of the text, each indented like this
 //                line; by nothing if the text is empty

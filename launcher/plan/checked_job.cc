@@ -21,7 +21,7 @@ namespace leeway {
 
 namespace {
 
-// Checks what depends on the job's plugins, and so can only be checked when these are open.
+// Makes the checks that are only possible when the job's plugins are open.
 absl::Status CheckPlugins(const v1::TrainingJob& job) {
   RETURN_IF_ERROR(MakeServerRule(job).status());
   RETURN_IF_ERROR(MakeLocalRule(job).status());
@@ -104,7 +104,7 @@ std::string WarningsOf(const v1::TrainingJob& job, const CheckedJob& checked) {
     if (!warning.empty()) absl::StrAppend(&lines, "leeway: ", warning, "\n");
   };
   add(IdleWarning(checked));
-  // An error of reading is ignored here, because training reports it when it reads the batch.
+  // Ignore an error of reading here, because training reports the error when it reads the batch.
   add(InputWarning(job, checked.data->dataset()).value_or(""));
   return lines;
 }

@@ -15,7 +15,7 @@
 namespace leeway {
 
 struct CheckedJob {
-  // The training data, the backend and the model as rank 0 would have them.
+  // The training data, the backend and the model of rank 0.
   std::unique_ptr<TrainingData> data;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;
@@ -25,8 +25,8 @@ struct CheckedJob {
   std::vector<uint32_t> idle;
 };
 
-// Checks for all workers at once what each worker would check at its start. Errors name the place
-// in the job, and the file and the place in the data.
+// Makes the checks that each worker would make at its start, for all workers at once. Errors name
+// the place in the job, and the file and the place in the data.
 absl::StatusOr<CheckedJob> CheckJob(const v1::TrainingJob& job, const JobPlaces& places,
                                     const std::string& data_dir);
 

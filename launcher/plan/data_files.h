@@ -10,19 +10,19 @@
 
 namespace leeway {
 
-// Returns whether the job names a file in the data folder, which is a file without an absolute path
-// or location.
+// Returns whether the job names a file in the data folder. A file is in the data folder if its name
+// is neither an absolute path nor a location.
 bool ReadsDataFolder(const v1::TrainingJob& job);
 
-// Returns whether the job reads from an object store: the data folder is in one, or the job names a
-// file by its location in one.
+// Returns whether the job reads from an object store, because the data folder or a file that the
+// job names is in a store.
 bool ReadsStore(const v1::TrainingJob& job, const std::string& data_dir);
 
-// Returns the data folder as an absolute path or an s3:// location: `option` (--data), else
-// LEEWAY_DATA. Without both, returns the first folder that exists of ./data, `data` beside the job
-// file, `data` beside the job file's folder, and the installed data folder. If none exists and the
-// job reads no files in it, returns the current folder. Otherwise returns NOT_FOUND, which names
-// the folders that were tried.
+// Returns the data folder as an absolute path or an s3:// location. It is `option` (--data),
+// otherwise LEEWAY_DATA. If neither is set, it is the first of these folders that exists: ./data,
+// `data` beside the job file, `data` beside the job file's folder, and the installed data folder.
+// If none of them exists, returns NOT_FOUND, which names these folders. If the job needs no data
+// folder, returns the current folder instead.
 absl::StatusOr<std::string> FindDataFolder(const std::string& option, const std::string& job_file,
                                            const v1::TrainingJob& job);
 

@@ -13,8 +13,8 @@ namespace leeway {
 namespace {
 
 constexpr size_t kSampled = 1000;
-// The largest mean or deviation without a warning. Larger values are far from those that He
-// initialisation assumes for inputs.
+// The largest mean or deviation without a warning. He initialisation assumes inputs with a mean
+// near 0 and a deviation near 1.
 constexpr double kLarge = 10;
 
 bool NormalizesFirst(const v1::Model& model) {
@@ -40,7 +40,7 @@ absl::StatusOr<ValueStatistics> SampleOf(const Dataset& data) {
 }  // namespace
 
 absl::StatusOr<std::string> InputWarning(const v1::TrainingJob& job, const Dataset& data) {
-  // No warning for decoded pictures, because decoding scales them to 0..1.
+  // Do not warn of decoded pictures, because decoding scales them to 0..1.
   if (data.labels_each() > 1 || data.decodes() || NormalizesFirst(job.model()))
     return std::string();
   ASSIGN_OR_RETURN(const ValueStatistics values, SampleOf(data));

@@ -9,10 +9,10 @@
 
 namespace leeway {
 
-// Returns a warning such as "feature 2 ('income') of the training data has ..." if the inputs are
-// not normalised. Empty if, after the job's normalisation, mean and deviation of a sample are not
-// large. Also empty if the model begins with a normalisation layer, and for tokens. Returns the
-// errors of reading examples.
+// Returns a warning such as "feature 2 ('income') of the training data has ..." if the mean or
+// deviation of a sample of the inputs is large after the job's normalisation. Returns an empty
+// string if they are not large, if the model begins with a normalisation layer, or for tokens.
+// Returns the errors of reading examples.
 absl::StatusOr<std::string> InputWarning(const v1::TrainingJob& job, const Dataset& data);
 
 }  // namespace leeway

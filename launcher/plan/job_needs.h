@@ -20,7 +20,7 @@ struct ServerShare {
   uint64_t blocks = 0, elements = 0;
   // The number of elements of which the server keeps a replica.
   uint64_t replicated = 0;
-  // Bytes for compressed answers, for the server's own blocks and for the replicas.
+  // Bytes for compressed answers about the server's own blocks and about the replicas.
   uint64_t replies = 0;
 };
 std::vector<ServerShare> SharesOf(const v1::TrainingJob& job, const BlockLayout& layout,
@@ -36,7 +36,7 @@ struct WorkerNeeds {
   // The number of vectors of the model's size (VectorsOfWorker), and the bytes of these vectors.
   uint64_t vectors = 0;
   uint64_t model = 0;
-  // Bytes of a batch's activations. 0 on a GPU, because they are then not in the host's memory.
+  // Bytes of a batch's activations. 0 on a GPU, because there they are not in the host's memory.
   uint64_t activations = 0;
   // Bytes of the worker's examples and of the batches that it loads ahead.
   uint64_t data = 0;
@@ -49,9 +49,9 @@ absl::StatusOr<WorkerNeeds> NeedsOfWorker(const v1::TrainingJob& job, const Chec
 
 // The largest number of bytes that a server and a worker may need during the job.
 struct ProcessBytes {
-  // Bytes of the largest server, with the contributions that wait there. The figure assumes that
-  // one server has left, or as many as the job allows, because the remaining servers then have the
-  // shards of these servers.
+  // Bytes of the largest server, including contributions that wait there. The figure assumes that
+  // one server has left, or more if the job allows more. Their shards are then on the remaining
+  // servers.
   uint64_t server = 0;
   // Bytes of worker 0, which needs the most because it also evaluates.
   uint64_t worker = 0;

@@ -10,7 +10,7 @@ namespace leeway {
 namespace {
 
 // Returns the number of vectors of a gradient exchange: the weights and the contribution. With
-// several batches in a clock there is one more, because the gradients are summed.
+// several batches in a clock there is one more vector, because the gradients are summed.
 uint64_t OfGradient(uint64_t steps_per_clock) { return steps_per_clock > 1 ? 3 : 2; }
 
 // The number of vectors of a worker with local steps. LocalTraining has two copies of the vectors
@@ -20,15 +20,15 @@ struct Local {
   uint64_t others = 0;
 };
 
-// The vectors of a delta exchange are the start weights, the local weights and the contribution. If
-// the exchange is spread over the clock, there are also the gradient and what has been sent, and
-// the start weights and the local weights are kept twice.
+// Returns the vectors of a delta exchange: the start weights, the local weights and the
+// contribution. If the exchange is spread over the clock, there are also the gradient and the
+// values that have been sent, and the start weights and the local weights are kept twice.
 Local OfDelta(bool spread) {
   return spread ? Local{.kept_twice = 2, .others = 3} : Local{.kept_twice = 0, .others = 3};
 }
 
-// The vectors of an elastic exchange are the local weights, which are kept twice, the centre and
-// the gradient. If the exchange is spread over the clock, there is also the contribution.
+// Returns the vectors of an elastic exchange: the local weights, which are kept twice, the centre
+// and the gradient. If the exchange is spread over the clock, there is also the contribution.
 Local OfElastic(bool spread) { return {.kept_twice = 1, .others = spread ? 3u : 2u}; }
 
 }  // namespace

@@ -88,7 +88,7 @@ absl::StatusOr<uint64_t> PrintShards(const v1::TrainingJob& job, const BlockLayo
             << (slots == 1 ? " optimizer slot" : " optimizer slots") << replies
             << (replicated ? ", of its own blocks and of those whose replicas it keeps\n" : "\n");
   Table table({holder, "blocks", "elements", "weights", "memory"}, 0);
-  // A few servers are enough, because servers differ by at most one shard.
+  // Print a few servers only, because servers differ by at most one shard.
   constexpr size_t kShown = 16;
   for (size_t server = 0; server < std::min(shares.size(), kShown); ++server) {
     const ServerShare& share = shares[server];
@@ -104,8 +104,8 @@ absl::StatusOr<uint64_t> PrintShards(const v1::TrainingJob& job, const BlockLayo
   return bytes;
 }
 
-// Prints what each worker sends to the others if workers hold the blocks: contributions to their
-// blocks, and answers from its own.
+// Prints what each worker sends to the other workers if workers hold the blocks: contributions to
+// the others' blocks, and answers about its own blocks.
 void PrintAllReduce(const v1::TrainingJob& job, const PlannedTraffic& traffic) {
   if (!WorkersHoldBlocks(job)) return;
   const uint64_t workers = job.workers().count();
@@ -205,7 +205,7 @@ void PrintWorkers(const v1::TrainingJob& job, const WorkerNeeds& needs,
                   const PlannedTraffic& traffic, const v1::JobLength& length) {
   const uint32_t workers = job.workers().count();
   const uint64_t steps = length.steps_per_clock();
-  // `leeway train` starts all workers on this host, so if they combine, one of them sends for all.
+  // `leeway train` starts all workers here, so if they combine, one worker sends for all.
   const bool combine = job.workers().per_host() == v1::PER_HOST_COMBINE;
   const std::string batch =
       needs.activations > 0 ? absl::StrCat(", ", Bytes(needs.activations), " for a batch") : "";

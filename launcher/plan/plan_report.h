@@ -1,4 +1,4 @@
-// Prints what a job would do and need: its model, where it would lie, memory and traffic.
+// Prints what a job would do and need: its model, the placement of its blocks, memory and traffic.
 #pragma once
 
 #include "absl/status/status.h"

@@ -19,15 +19,15 @@ struct BuiltModel {
   std::unique_ptr<Model> model;
 };
 
-// Returns the shape of the job's examples: `given` ([features] or [height, width, channels]) unless
-// `given` is empty. Otherwise it is the shape of the training data, which are read for this unless
-// a generator specifies the shape. `data` is the value of --data.
+// Returns the shape of the job's examples. If `given` ([features] or [height, width, channels]) is
+// not empty, it is the shape. Otherwise a generator specifies the shape, or the function reads the
+// training data to find it. `data` is the value of --data.
 absl::StatusOr<ImageShape> ExampleShape(const v1::TrainingJob& job,
                                         const std::vector<uint32_t>& given,
                                         const std::string& data);
 
 // Builds the model for examples of this shape, on the CPU. `parameters` is the number of weights
-// that the model will be used with. Returns FAILED_PRECONDITION if the model has another number.
+// that the caller has for the model. Returns FAILED_PRECONDITION if the model has another number.
 absl::StatusOr<BuiltModel> BuildModel(const v1::TrainingJob& job, const ImageShape& shape,
                                       uint64_t parameters);
 

@@ -8,8 +8,8 @@
 namespace leeway {
 namespace {
 
-// The largest value on an axis. Diverged losses may be larger, but the ends of an axis and its
-// ticks would then overflow.
+// The largest value on an axis. Diverged losses may be larger, but with larger values the ends of
+// the axis and its ticks would overflow.
 constexpr double kLargest = 1e300;
 constexpr double kDecadesMax = 8;
 
@@ -73,7 +73,7 @@ Axis Axis::Exact(double low, double high, double start, double end, int ticks) {
 Axis Axis::Logarithmic(double low, double high, double start, double end) {
   low = std::clamp(low, 1 / kLargest, kLargest / 2);
   Axis axis(true, low, std::max(Drawable(high), low * 1.1), start, end);
-  // With many decades only some have a tick, so that labels do not overlap.
+  // With many powers of ten only some get a tick, so that labels do not overlap.
   const double stride = std::max(1.0, std::ceil((axis.high_ - axis.low_) / kDecadesMax));
   for (double power = std::floor(axis.low_ / stride) * stride; power <= axis.high_;
        power += stride) {

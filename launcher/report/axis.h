@@ -17,7 +17,7 @@ class Axis {
   // start, the axis is reversed. The range is widened to whole ticks. There are about `ticks`
   // ticks, at steps of 1, 2 or 5 times a power of ten.
   static Axis Linear(double low, double high, double start, double end, int ticks);
-  // The same, but the range is not widened.
+  // Does the same as Linear, but does not widen the range.
   static Axis Exact(double low, double high, double start, double end, int ticks);
   // Makes a logarithmic axis with ticks at 1, 2 and 5 times powers of ten. `low` must be above 0.
   static Axis Logarithmic(double low, double high, double start, double end);

@@ -30,7 +30,7 @@ constexpr double kLogarithmicRatio = 20;
 constexpr int kBins = 100;
 // The width of a letter in the widest usual font.
 constexpr double kLegendLetter = 6.8;
-// The maximum number of lines for single workers. More lines could not be distinguished.
+// The maximum number of curves for single workers. A reader could not distinguish more.
 constexpr size_t kWorkerLinesMax = 12;
 
 // Colours with enough contrast on both backgrounds; the text follows the reader's colour scheme.
@@ -97,7 +97,7 @@ std::string SvgLine(const Curve& curve, const Panel& panel, absl::string_view st
 
 std::string Dots(const Curve& curve, const Panel& panel, absl::string_view style) {
   std::string svg;
-  // With many evaluations only the last one gets a dot.
+  // With many evaluations only the last gets a dot.
   for (size_t i = curve.size() > 40 ? curve.size() - 1 : 0; i < curve.size(); ++i) {
     absl::StrAppendFormat(&svg, "<circle class=\"dot %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n",
                           style, panel.x(curve[i].x), panel.y(curve[i].y));
@@ -118,8 +118,8 @@ std::string Legend(double y, const std::vector<std::pair<std::string, std::strin
   return svg;
 }
 
-// A run that was resumed with other workers counts its epochs differently. Sorting by epoch makes
-// sure that the curve never runs backwards.
+// Sorts the curve by epoch, so that it never runs backwards. A run that was resumed with other
+// workers counts its epochs differently.
 Curve InOrder(Curve curve) {
   std::stable_sort(curve.begin(), curve.end(),
                    [](const CurvePoint& a, const CurvePoint& b) { return a.x < b.x; });

@@ -19,8 +19,8 @@ struct CurvePoint {
   double y = 0;
 };
 // Returns the curve of the training loss of one rank, or of all ranks. Each point is the mean over
-// the examples in one of `bins` equal parts of the epochs. Such a curve is smooth, without the
-// lag of a moving average.
+// the examples in one of `bins` equal parts of the epochs. Such a curve is smooth, and does not lag
+// as a moving average does.
 std::vector<CurvePoint> BinnedLoss(const RunHistory& history, std::optional<uint32_t> rank,
                                    int bins);
 

@@ -33,7 +33,7 @@ std::string Cell(const std::string& text, const char* style = "") {
 }
 
 std::string LocalTime(double seconds) {
-  // The log is a file, so its times may be outside of this calendar; then no time of day is shown.
+  // Show no time of day outside of this calendar, because a damaged log may have any time.
   if (!(std::abs(seconds) < kSecondsMax)) return "";
   const auto time = static_cast<std::time_t>(seconds);
   std::tm local{};
@@ -102,7 +102,7 @@ std::string Tiles(const RunSummary& summary) {
   return html + "</section>\n";
 }
 
-// The compute beyond forward and backward: other computation and emulated slowness.
+// Returns the compute time beside forward and backward, such as emulated slowness.
 double OtherSeconds(const v1::StepMetrics& times) {
   return std::max(0.0,
                   times.compute_seconds() - times.forward_seconds() - times.backward_seconds());

@@ -11,8 +11,8 @@
 namespace leeway {
 namespace {
 
-// Sets mutual TLS in `security` if nothing sets TLS and other machines can reach the hosts. Refuses
-// the same settings as server 0, but before any process starts.
+// If other machines can reach the hosts and no setting names a TLS mode, sets mutual TLS in
+// `security`. Refuses the same settings as server 0, but before any process starts.
 absl::Status Secure(const SshHosts& hosts, const v1::Security& job, bool insecure,
                     SecurityFlags& security) {
   if (!hosts.beyond_loopback()) return absl::OkStatus();
@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<SshHosts>> ConnectHosts(const HostFlags& flags,
 
 absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const RunPlace& place) {
   const std::string path = absl::StrCat(place.here, "/", kHostsFile);
-  // A random number makes the file different from that of any other run.
+  // A random number makes this file differ from every other run's file.
   std::string text = absl::StrFormat("run %016x\n", RandomIdentity());
   for (size_t i = 0; i < hosts.hosts().size(); ++i) {
     absl::StrAppend(&text, hosts.hosts()[i].name, " (", hosts.hosts()[i].address,

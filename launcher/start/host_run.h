@@ -1,4 +1,4 @@
-// A run on the hosts of --hosts: connecting to them, and the file by which they know each other.
+// Prepares a run on the hosts of --hosts: connects to them, and writes the file that names them.
 #pragma once
 
 #include <cstdint>
@@ -33,14 +33,14 @@ struct HostFlags {
 };
 
 // Connects to the hosts of --hosts. Returns null without --hosts. If other machines can reach the
-// servers, `security` becomes mutual TLS unless the flags or the job set TLS or --insecure is
-// present. Returns INVALID_ARGUMENT if they set anything but mutual TLS and --insecure is absent.
+// servers and --insecure is absent, the run must use mutual TLS. If neither the flags nor the job
+// set TLS, sets `security` to mutual TLS. If they set anything else, returns INVALID_ARGUMENT.
 absl::StatusOr<std::unique_ptr<SshHosts>> ConnectHosts(const HostFlags& flags,
                                                        const v1::TrainingJob& job,
                                                        SecurityFlags& security);
 
-// Writes kHostsFile. Unless the run is in an object store, each host with servers must see the file
-// (SshHosts::ShareFile).
+// Writes kHostsFile. Unless the run is in an object store, requires that each host with servers
+// sees the file (SshHosts::ShareFile).
 absl::Status LeaveHosts(SshHosts& hosts, uint32_t servers, const RunPlace& place);
 
 }  // namespace leeway

@@ -28,8 +28,8 @@ absl::StatusOr<std::unique_ptr<RunKeys>> RunKeys::Make(const SecurityFlags& flag
   SecurityFlags plain = flags;
   plain.tls = "none";
   ASSIGN_OR_RETURN(keys->own_, SettingsOf(plain, job, EndOfCalls::kCalls));
-  // The token is taken as a string now, because the processes get it in their environment, where it
-  // cannot change.
+  // Take the token as a string now. The processes get it in their environment, where it cannot
+  // change later.
   const std::string given = keys->own_.token.text();
   ASSIGN_OR_RETURN(const Token token, given.empty() ? Token::Draw() : Token::Parse(given, "token"));
   keys->own_.token = token;
@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<RunKeys>> RunKeys::Make(const SecurityFlags& flag
 }
 
 RunKeys::~RunKeys() {
-  // The process must not read the files of its settings any more, because they are removed now.
+  // Reset the settings, because their files are removed now.
   SetProcessSecurity({});
   std::error_code error;
   std::filesystem::remove(absl::StrCat(folder_here_, "/", kTokenFile), error);
@@ -70,7 +70,7 @@ Environment RunKeys::For(v1::Role role) const {
       SecurityEnvironment({.tls = ModeName(mode_),
                            .tls_dir = folder_ == nullptr ? "" : folder_->Of(role),
                            .token = own_.token.text()});
-  // If these variables are set, they are for this process, not for the processes that it starts.
+  // These variables, if set, are for this process and not for the processes that it starts.
   for (const char* name : {"LEEWAY_LISTEN", "LEEWAY_ADVERTISE", "LEEWAY_HEALTH"}) {
     environment.emplace_back(name, "");
   }

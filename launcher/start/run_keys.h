@@ -1,5 +1,5 @@
-// The secrets of a run that `leeway train` starts. Because of them, other users of this machine
-// cannot take part in the run.
+// The secrets of a run that `leeway train` starts. They keep other users of this machine out of the
+// run.
 #pragma once
 
 #include <memory>
@@ -18,9 +18,9 @@ namespace leeway {
 inline constexpr char kTokenFile[] = "token";
 inline constexpr char kTlsLink[] = "tls";
 
-// Holds a run's token and, if the job wants TLS, its KeyFolder. The token is random unless one is
-// specified. The destructor removes the files. The run's processes use these keys only, not other
-// settings of TLS and tokens in the environment.
+// Holds a run's token and, if the job wants TLS, its KeyFolder. The token is random unless the user
+// specifies a token. The destructor removes the files. The run's processes use these keys only, not
+// other settings of TLS and tokens in the environment.
 class RunKeys {
  public:
   // `flags` are the flags of the launcher (DeclareRunSecurity).
@@ -30,12 +30,12 @@ class RunKeys {
   ~RunKeys();
   RunKeys(const RunKeys&) = delete;
 
-  // Makes the launcher's settings those of this process until this object is destroyed.
+  // Applies the launcher's settings to this process until this object is destroyed.
   void Adopt() const { SetProcessSecurity(own_); }
 
   Environment ForServers() const { return For(v1::ROLE_SERVER); }
   Environment ForWorkers() const { return For(v1::ROLE_WORKER); }
-  // For workers that also hold blocks.
+  // Returns the variables for workers that also hold blocks.
   Environment ForPeers() const { return For(v1::ROLE_PEER); }
 
  private:

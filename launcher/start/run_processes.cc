@@ -23,8 +23,8 @@ namespace {
 
 using Record = absl::StatusOr<std::optional<v1::CoordinatorRecord>>;
 
-// Returns how the coordinator has ended the job since its record was `before`. Absent if it has not
-// ended the job.
+// Returns how the coordinator ended the job after its record was `before`. Returns nothing if it
+// has not ended the job since then.
 std::optional<v1::CoordinatorRecord> EndSince(const Record& before, const Record& now) {
   if (!now.ok() || !now->has_value() || (*now)->outcome() == v1::JOB_STARTING) return std::nullopt;
   const bool old = before.ok() && before->has_value() && (*before)->job_id() == (*now)->job_id() &&
@@ -42,9 +42,9 @@ std::optional<v1::CoordinatorRecord> EndAsTold(const std::optional<v1::JobStatus
   return told;
 }
 
-// Returns the processors on which each worker is to run. Empty if the system grants less processor
-// time than there are processors. Also empty if the workers may use a GPU, because a worker chooses
-// processors near its GPU by itself (PinNear).
+// Returns the processors on which each worker is to run. The result is empty if a quota grants this
+// process less than all its processors. It is also empty if the workers may use a GPU, because a
+// worker then chooses processors near its GPU itself (PinNear).
 std::vector<std::string> PlacesOf(const v1::Workers& workers) {
   const Processors allowed = AllowedProcessors();
   std::vector<std::string> places;

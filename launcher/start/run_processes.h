@@ -1,4 +1,4 @@
-// Runs the processes of a job from their start to their end, and says how the coordinator has ended
+// Runs the processes of a job from their start to their end, and reports how the coordinator ended
 // the job.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace leeway {
 struct PlannedRun {
   v1::TrainingJob job;
   std::string data_dir;
-  // In seconds. Restarts in this window count against max_restarts.
+  // The window in seconds. Only restarts within the window count against max_restarts.
   double restart_window = 0;
   // Whether --data named the data folder.
   bool data_given = false;
@@ -40,11 +40,11 @@ struct PlannedRun {
 
 struct Ran {
   RunOutcome outcome;
-  // Absent if the coordinator has not ended the job.
+  // How the coordinator ended the job. Absent if it has not ended the job.
   std::optional<v1::CoordinatorRecord> end;
 };
 
-// Every process has ended when it returns. Returns an error if the processes could not be started.
+// Runs the processes until all have ended. Returns an error if they could not be started.
 absl::StatusOr<Ran> RunProcesses(const PlannedRun& plan, const RunFolder& run,
                                  SignalSource& signals);
 

@@ -14,11 +14,11 @@
 
 namespace leeway {
 
-// A command line of `leeway`. For `leeway train` and `leeway kubernetes` it is cut at the first
-// "--", and Leeway does not parse the part after it, which is the command of the workers.
+// A command line of `leeway`. The command line of `leeway train` and `leeway kubernetes` is cut at
+// the first "--". The part after "--" is the command of the workers, which Leeway does not parse.
 struct SplitCommandLine {
   std::vector<const char*> own;
-  // Empty if there is no "--" or nothing after it.
+  // The part after "--". Empty if there is no such part.
   std::vector<std::string> command;
 };
 SplitCommandLine SplitAtCommand(int argc, const char* const* argv);
@@ -29,8 +29,8 @@ absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::str
                           absl::string_view line = "leeway train JOB");
 
 // Returns the environment that an external job's program needs on any host: the number of threads,
-// unbuffered output of Python, and settings for glibc's allocator. Leaves out variables that
-// `look_up` finds set already.
+// unbuffered output of Python, and settings for glibc's allocator. Leaves out variables that are
+// set already according to `look_up`.
 Environment ProgramEnvironment(const v1::TrainingJob& job,
                                const EnvironmentLookup& look_up = LookUpEnvironment);
 // Returns ProgramEnvironment with the run folder and, unless `data_dir` is empty, the data folder.

@@ -65,7 +65,7 @@ Launch Children::ServerLaunch(uint32_t index) const {
   if (coordinator) {
     arguments.insert(arguments.end(), {"--job", spec_.run_dir + "/job.yaml", "--run-dir",
                                        spec_.run_dir, "--no-outcome"});
-    // A restarted server goes on with the job that the first one began.
+    // A restarted server continues the job that the first process began.
     if (spec_.resume && first) arguments.push_back("--resume");
   } else {
     arguments.insert(arguments.end(), {"--coordinator", coordinator_});

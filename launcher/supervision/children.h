@@ -17,21 +17,20 @@
 
 namespace leeway {
 
-// A place of the job, and the process in it.
+// A server or worker of the job (a place), and the process that has this place.
 struct Child {
   bool server = false;
   uint32_t number = 0;
   std::unique_ptr<JobProcess> process;
   // The time at which the process is to be restarted, if it waits for that.
   std::optional<Time> restart_at;
-  // Whether a process of another launcher has taken this place.
+  // Whether another launcher's process has taken this place.
   bool elsewhere = false;
-  // For a worker that has ended in order: the number of the coordinator's answers received since
-  // then.
+  // For a worker that has ended in order: how many answers of the coordinator have come since.
   std::optional<uint32_t> answers_since_done;
   // The process id of the newest process in this place that has ended.
   pid_t done_pid = 0;
-  // The last line of the log when the previous process in this place crashed.
+  // The last line that the previous process in this place logged before it crashed.
   std::string last_line;
 };
 
@@ -40,8 +39,8 @@ class Children {
   // `spec` and `hosts` must outlive this object.
   Children(const SupervisorSpec& spec, JobHosts& hosts);
 
-  // The servers and workers of the start of the job, in this order, and then servers that were
-  // added later.
+  // Returns the servers and then the workers with which the job started, and after them the servers
+  // that were added later.
   std::vector<Child>& all() { return all_; }
   const std::vector<Child>& all() const { return all_; }
   Child& first_server() { return all_.front(); }
@@ -49,14 +48,14 @@ class Children {
   // Adds the server if it does not exist yet. References to other children become invalid.
   Child& Server(uint32_t index);
 
-  // All processes but server 0 need the coordinator's address. A restarted server 0 keeps it.
+  // Sets the coordinator's address for all processes. A restarted server 0 keeps this address.
   void SetCoordinator(const std::string& address) { coordinator_ = address; }
   absl::Status Start(Child& child);
   std::string LogFile(const Child& child) const;
 
-  // Whether any process runs or waits to be started again.
+  // Returns true if any process runs or waits to be started again.
   bool Any() const;
-  // The earliest time at which a process is to be started again, but at most `latest`.
+  // Returns the earliest time at which a process is to be started again, but at most `latest`.
   Time NextRestart(Time latest) const;
   void CancelRestarts();
   void SignalAll(int signal);
@@ -70,7 +69,7 @@ class Children {
 
   const SupervisorSpec& spec_;
   JobHosts& hosts_;
-  // Empty until server 0 listens.
+  // The coordinator's address. Empty until server 0 listens.
   std::string coordinator_;
   std::vector<Child> all_;
 };

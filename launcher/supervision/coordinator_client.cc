@@ -34,7 +34,7 @@ struct Call {
   // Called when the call is over.
   std::function<void()> done;
 
-  // The caller has set `reader` for this call.
+  // Begins a call. The caller has set `reader` for it.
   void Begin() {
     reader->StartCall();
     reader->Finish(&reply, &status, &done);
@@ -48,7 +48,7 @@ struct CoordinatorClient::State {
       : stub(v1::Coordinator::NewStub(MakeChannel(address))),
         event_fd(event),
         thread([this] { Serve(); }) {}
-  // No call is in flight any more.
+  // Destroy this object only when no call is in flight.
   ~State() {
     queue.Shutdown();
     thread.join();
@@ -61,8 +61,8 @@ struct CoordinatorClient::State {
     void* tag = nullptr;
     bool ok = false;
     while (queue.Next(&tag, &ok)) {
-      // The call may be destroyed as soon as `done` has reported its end, so `done` is moved out
-      // first.
+      // Move `done` out first, because the call may be destroyed as soon as `done` has reported its
+      // end.
       const std::function<void()> done = std::move(*static_cast<std::function<void()>*>(tag));
       done();
     }
@@ -80,13 +80,13 @@ struct CoordinatorClient::State {
   CondVar changed;
   bool asking GUARDED_BY(mutex) = false;
   bool stopping GUARDED_BY(mutex) = false;
-  // The thread uses it while `asking` or `stopping` is set.
+  // The two calls. The thread uses `ask` while `asking` is set, and `stop` while `stopping` is.
   std::unique_ptr<Call<v1::GetJobStatusRequest, v1::JobStatus>> ask;
   std::unique_ptr<Call<v1::StopJobRequest, v1::StopJobReply>> stop;
   std::optional<v1::JobStatus> status GUARDED_BY(mutex);
   // If not empty, the request to stop has not been answered yet.
   std::string stop_reason GUARDED_BY(mutex);
-  // The last member, because the thread uses the others.
+  // Declared last, because the thread uses the other members.
   std::thread thread;
 };
 
@@ -177,11 +177,11 @@ absl::StatusOr<Reply> AskCoordinator(
   Reply reply;
   const grpc::Status status = (stub.get()->*method)(&context, request, &reply);
   const absl::Status result = ResultOf(status, context);
-  // A refusal by the coordinator must not be reported as a fault of the network.
+  // Do not report a refusal by the coordinator as a fault of the network.
   const bool refused = absl::IsInvalidArgument(result) || absl::IsFailedPrecondition(result);
   RETURN_IF_ERROR(Annotate(
       result, absl::StrCat(refused ? "refused by" : "asking", " the coordinator at ", address)));
-  // A person sees the answer, and other processes have written parts of it.
+  // Make the answer printable. A person sees it, and other processes have written parts of it.
   MakePrintable(reply);
   return reply;
 }

@@ -11,23 +11,23 @@
 
 namespace leeway {
 
-// Asks without blocking: answers are announced on a file descriptor, for a poll loop. Not
+// Asks without blocking. For a poll loop, a file descriptor shows when an answer has come. Not
 // thread-safe.
 class CoordinatorClient {
  public:
   // `address` is host:port. The client connects when it is first used.
   static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Connect(const std::string& address);
-  // Cancels the calls in flight and waits until gRPC has released them, which is at once.
+  // Cancels the calls in flight and waits briefly until gRPC has released them.
   ~CoordinatorClient();
   CoordinatorClient(const CoordinatorClient&) = delete;
   CoordinatorClient& operator=(const CoordinatorClient&) = delete;
 
   // Asks for the job's status. Does nothing if the previous request is still unanswered.
   void AskStatus();
-  // The file descriptor is readable when there is an answer to take.
+  // Returns a file descriptor that is readable when there is an answer to take.
   int fd() const;
-  // Returns the newest status, once; absent if no new status has arrived or the coordinator did not
-  // answer.
+  // Returns each new status once. Returns nothing if no new status has arrived or the coordinator
+  // did not answer.
   std::optional<v1::JobStatus> TakeStatus();
   // Requests an orderly stop with a checkpoint. The request is sent again with each AskStatus until
   // the coordinator answers it.
@@ -36,7 +36,7 @@ class CoordinatorClient {
  private:
   struct State;
   explicit CoordinatorClient(std::unique_ptr<State> state);
-  // The calls in flight use it.
+  // The state that the calls in flight use.
   const std::unique_ptr<State> state_;
 };
 

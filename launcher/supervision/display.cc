@@ -17,7 +17,7 @@
 namespace leeway {
 namespace {
 
-// The time between two lines of a job that makes progress without events.
+// The time between two progress lines if no event is printed.
 constexpr Duration kLineEvery = std::chrono::seconds(5);
 
 // Estimates the time left from each status.
@@ -36,7 +36,7 @@ class Eta {
 class TerminalDisplay : public RunObserver {
  public:
   TerminalDisplay() : screen_(STDOUT_FILENO) {}
-  // The view shows the state before the end, so it is erased, and the outcome takes its place.
+  // Erases the view, because it shows the state before the end. The outcome takes its place.
   ~TerminalDisplay() override { screen_.Invalidate(); }
 
   void OnStatus(Time now, const v1::JobStatus& status, const ViewContext& context) override {

@@ -7,7 +7,7 @@
 
 namespace leeway {
 
-// Whether standard output is a terminal that can move its cursor.
+// Returns true if standard output is a terminal that can move its cursor.
 bool OutputIsTerminal();
 
 // Returns how often the display needs a new status.

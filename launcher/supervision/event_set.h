@@ -18,9 +18,9 @@ class EventSet {
 
   // Adds `fd`, which stays in the set until it is closed.
   absl::Status Add(int fd);
-  // The file descriptor is readable while one in the set is readable.
+  // Returns a file descriptor that is readable while any descriptor in the set is readable.
   int fd() const { return fd_; }
-  // Returns the file descriptors that are readable or at their end now.
+  // Returns the descriptors in the set that are now readable or at their end.
   std::set<int> Readable() const;
 
  private:

@@ -14,8 +14,7 @@ namespace leeway {
 absl::StatusOr<std::string> FindProgram(const std::string& name,
                                         const EnvironmentLookup& look_up = LookUpEnvironment);
 
-// Returns the command with the program's path instead of its name. NOT_FOUND messages begin with
-// "-- ".
+// Replaces the program's name in the command with its path. NOT_FOUND messages begin with "-- ".
 absl::StatusOr<std::vector<std::string>> FindCommand(std::vector<std::string> command);
 
 }  // namespace leeway

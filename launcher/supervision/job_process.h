@@ -1,5 +1,4 @@
-// A process of a job and where it runs: on this machine or on another one. The supervisor knows no
-// other difference between the two.
+// A process of a job, on this machine or on another. The supervisor treats both in the same way.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +34,7 @@ struct Launch {
   bool announces_ready = false;
 
   const char* program() const { return server ? "leeway-server" : "leeway-worker"; }
-  // The name in messages, such as "worker 1".
+  // Returns the name in messages, such as "worker 1".
   std::string name() const { return (server ? "server " : "worker ") + std::to_string(number); }
 };
 
@@ -45,13 +44,13 @@ class JobProcess {
  public:
   virtual ~JobProcess() = default;
 
-  // The name in messages, such as "worker 1" or "worker 1 on b".
+  // Returns the name in messages, such as "worker 1" or "worker 1 on b".
   virtual const std::string& name() const = 0;
-  // The process id on the machine where the process runs, as the coordinator knows it. It is 0
-  // until news reports it.
+  // Returns the process id on the machine where the process runs, which the coordinator knows, too.
+  // It is 0 until news reports it.
   virtual pid_t pid() const = 0;
 
-  // The file descriptor is readable when there is news.
+  // Returns a file descriptor that is readable when there is news.
   virtual int fd() const = 0;
   struct News {
     // The address on which the process listens. Present only if the process announces it.
@@ -59,25 +58,25 @@ class JobProcess {
     // Present when the process has ended. No news follows.
     std::optional<ExitStatus> exit;
   };
-  // Returns the news since the last call; does not wait.
+  // Returns the news since the last call. Does not wait.
   virtual absl::StatusOr<News> TakeNews() = 0;
 
-  // Does nothing if the process has ended.
+  // Sends the signal. Does nothing if the process has ended.
   virtual void Signal(int signal) = 0;
-  // Whether a debugger is known to be attached to the process.
+  // Returns true if a debugger is known to be attached to the process.
   virtual bool Traced() const = 0;
-  // Whether `pid`, on the machine where the process runs, is this process or is known to be started
-  // by it. For example, `pid` may be the program that a script has started.
+  // Returns true if `pid`, on the machine where the process runs, is this process or is known to
+  // have been started by it. For example, a script has started `pid`.
   virtual bool Includes(pid_t pid) const = 0;
 };
 
-// Where the processes of a job run.
+// Starts the processes of a job on their machines.
 class JobHosts {
  public:
   virtual ~JobHosts() = default;
 
-  // Return the address on which a server, or a worker that serves, listens: any free port, at an
-  // address that the other processes can reach.
+  // Return the address on which a server, or a worker that serves, must listen. The other processes
+  // can reach this address, and its port is any free port.
   virtual std::string ServerListens(uint32_t index) const = 0;
   virtual std::string WorkerListens(uint32_t rank) const = 0;
   virtual absl::StatusOr<std::unique_ptr<JobProcess>> Start(const Launch& launch) = 0;

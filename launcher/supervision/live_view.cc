@@ -22,7 +22,7 @@ std::string Count(int count, const char* noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
 
-// Servers that have left do not count.
+// Returns the number of servers, without those that have left.
 std::string CountOfServers(const v1::JobStatus& status) {
   const auto removed =
       std::count_if(status.servers().begin(), status.servers().end(),
@@ -52,7 +52,7 @@ constexpr std::array<Column, 9> kColumns = {{{"worker", 6},
 using Cells = std::array<std::string, kColumns.size()>;
 
 // The number of columns on a narrow terminal. The last two columns, which break down a worker's
-// step, need a wider one.
+// step, need a wider terminal.
 constexpr size_t kNarrowColumns = 7;
 constexpr size_t kWideFrom = 110;
 
@@ -114,7 +114,7 @@ std::string BarLine(const v1::JobStatus& status, const ViewContext& context, siz
   return Truncate(bar == 0 ? after : ProgressBar(share, bar) + after, width);
 }
 
-// The share of all computed steps that were dropped.
+// Returns the share of all computed steps that were dropped.
 double DroppedShare(const v1::JobStatus& status) {
   double steps = 0, dropped = 0;
   for (const v1::WorkerStatus& worker : status.workers()) {
@@ -195,7 +195,7 @@ std::vector<ViewLine> RenderLiveView(const v1::JobStatus& status, const ViewCont
   std::vector<ViewLine> lines;
   lines.push_back({Truncate(Title(status), width), Style::kTitle});
   lines.push_back({HeaderRow(width), Style::kHeader});
-  // One row is for the cursor. Another one may show how many workers are hidden.
+  // One row is for the cursor. Another row may say how many workers are hidden.
   const size_t workers = status.workers_size();
   const size_t room = height > kOtherLines + 2 ? height - kOtherLines - 1 : 1;
   const size_t shown = workers <= room ? workers : room - 1;

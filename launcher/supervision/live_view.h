@@ -1,4 +1,4 @@
-// What a person sees while a job trains, as lines of text. Pure: turns a status into lines.
+// Turns the status of a training job into the lines that a person sees. Pure.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ViewLine {
   friend bool operator==(const ViewLine&, const ViewLine&) = default;
 };
 
-// What the launcher knows beyond the coordinator's status.
+// Facts for the view that only the launcher knows.
 struct ViewContext {
   // The number of restarts, by rank.
   std::vector<uint32_t> restarts;
@@ -30,9 +30,9 @@ struct ViewContext {
 // Returns the state's name, such as "running" or "finished".
 std::string StateName(v1::JobState state);
 
-// `width` and `height` are the terminal's columns and rows. Workers that do not fit are summed up
-// in one line. If there is room, a worker's line also shows the share of its time for which it
-// waits for the servers, and the share of the exchange that its compute hides.
+// Returns the lines of the view. `width` and `height` are the terminal's columns and rows. One line
+// sums up the workers that do not fit. On a wide terminal, a worker's line also shows which share
+// of its time it waits, and which share of the exchange its compute hides.
 std::vector<ViewLine> RenderLiveView(const v1::JobStatus& status, const ViewContext& context,
                                      size_t width, size_t height);
 

@@ -24,7 +24,7 @@ class LocalProcess : public JobProcess {
     if (process_->ready_fd() >= 0 && readable.contains(process_->ready_fd())) {
       bool complete = false;
       absl::StatusOr<std::string> line = process_->ReadReady(&complete);
-      // A process without a complete line is about to end, and its exit shows why.
+      // If the line is incomplete, the process is about to end, and its exit will show why.
       if (line.ok() && complete) news.ready = *std::move(line);
     }
     if (readable.contains(process_->exit_fd())) {

@@ -13,7 +13,7 @@
 namespace leeway {
 namespace {
 
-// The number of bytes read from the end of a log. The requested lines are far shorter in total.
+// The bytes to read from the end of a log, far more than the requested lines need.
 constexpr uint64_t kTailBytes = 16 << 10;
 // The most bytes of the one log line that follows an event.
 constexpr size_t kLastLineBytesMax = 300;

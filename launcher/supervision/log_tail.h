@@ -5,8 +5,8 @@
 
 namespace leeway {
 
-// Returns the log's path and below it the last lines, to follow a message about the process. Says
-// so if the log has no lines. Control characters are escaped.
+// Returns the log's path and below it the last lines, to follow a message about the process. If the
+// log has no lines, the result says so. Control characters are escaped.
 std::string LogTail(const std::string& path, size_t lines);
 
 // Returns the last line of a log, such as the exception that ended a script. Control characters are

@@ -13,7 +13,7 @@ std::string ServersNamed(const std::vector<std::string>& indices) {
   return absl::StrCat(indices.size() > 1 ? "servers " : "server ", absl::StrJoin(indices, ", "));
 }
 
-// Returns what is still to happen, or an empty string if the resize is done.
+// Returns the steps that are still to come, or an empty string if the resize is done.
 std::string Pending(const v1::JobStatus& status, uint32_t servers) {
   std::vector<std::string> absent, leaving;
   for (const v1::ServerStatus& server : status.servers()) {

@@ -1,5 +1,4 @@
-// How `leeway resize` interprets the coordinator's answers while it waits. Pure: no calls, no
-// clock.
+// Interprets the coordinator's answers while `leeway resize` waits. Pure: no calls, no clock.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +13,18 @@ namespace leeway {
 // restarted. It gives up if the job is over or is being stopped.
 class ResizeWatch {
  public:
-  // The job had `before` servers and was asked for `servers`.
+  // The job had `before` servers, and the user has requested `servers`.
   ResizeWatch(uint32_t before, uint32_t servers) : before_(before), servers_(servers) {}
 
   struct Step {
     bool done = false;
     // Whether to send the request again, because the restarted coordinator does not know it.
     bool ask_again = false;
-    // What is still to happen, as text for a person.
+    // The steps of the resize that are still to come, as text for a person.
     std::string pending;
   };
-  // Returns FAILED_PRECONDITION if the resize will not happen, and ABORTED if somebody has
-  // requested another number of servers.
+  // Call this function with each status. Returns FAILED_PRECONDITION if the resize will not happen,
+  // and ABORTED if somebody has requested another number of servers meanwhile.
   absl::StatusOr<Step> OnStatus(const v1::JobStatus& status);
   // Call this when the coordinator has not answered, because of `why`.
   Step OnSilence(const absl::Status& why);

@@ -50,7 +50,7 @@ RestartPolicy::Decision RestartPolicy::OnWorkerExit(uint32_t rank, const ExitSta
 
 RestartPolicy::Decision RestartPolicy::OnServerExit(uint32_t index, const ExitStatus& exit,
                                                     Time now) {
-  // The server was added while the job ran.
+  // Make an entry for a server that was added while the job ran.
   if (index >= servers_.size()) servers_.resize(index + 1);
   const std::string name = absl::StrCat("server ", index);
   return Decide(name, exit, "servers.max_restarts", options_.server, servers_[index], now);

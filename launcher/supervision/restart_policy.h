@@ -1,4 +1,4 @@
-// What to do when a process of the job ends. Pure: no processes, no clock.
+// Decides what to do when a process of the job ends. Pure: no processes, no clock.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ class RestartPolicy {
   enum class Action {
     // The process has completed its work.
     kDone,
-    // Another process has taken the place of this one, for `reason`. The job goes on with that
-    // process.
+    // Another process has taken this process's place in the job, for `reason`. The job goes on with
+    // that other process.
     kReplaced,
     // Start the same rank again after `delay`.
     kRestart,
@@ -47,13 +47,13 @@ class RestartPolicy {
     std::string reason;
   };
 
-  // A crash is a signal, kExitTemporary, or a code that common/exit_code.h does not define. The
-  // first restart after a crash is immediate. Later restarts wait 1, 2, 4 and so on seconds,
-  // depending on how many restarts within the window there were.
+  // Decides what to do. A crash is a signal, kExitTemporary, or a code that common/exit_code.h does
+  // not define. The first restart after a crash is immediate. Later restarts wait 1, 2, 4 seconds
+  // and so on, depending on the number of restarts within the window.
   Decision OnWorkerExit(uint32_t rank, const ExitStatus& exit, Time now);
   Decision OnServerExit(uint32_t index, const ExitStatus& exit, Time now);
 
-  // The total number of restarts, by rank for workers and by index for servers.
+  // Return the total number of restarts, by rank for workers and by index for servers.
   std::vector<uint32_t> worker_restarts() const { return Totals(workers_); }
   std::vector<uint32_t> server_restarts() const { return Totals(servers_); }
 

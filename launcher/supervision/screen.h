@@ -20,7 +20,7 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // The terminal's current columns and rows; 80 x 24 if the terminal does not report them.
+  // Return the terminal's current columns and rows, or 80 x 24 if it does not report them.
   size_t width() const;
   size_t height() const;
 

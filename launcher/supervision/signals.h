@@ -8,9 +8,9 @@
 namespace leeway {
 
 // Blocks SIGINT, SIGTERM, SIGHUP and SIGWINCH in the calling thread, and so in all threads and
-// processes that it starts later. Ignores SIGPIPE and SIGXFSZ, so that neither a closed standard
-// output nor a file that may not grow ends a run. Signals that were ignored before stay ignored:
-// under nohup, SIGHUP does not arrive. Create this object before any other thread.
+// processes that it starts later. Ignores SIGPIPE and SIGXFSZ, so that a run survives a closed
+// standard output or a file that may not grow. Signals that were ignored before stay ignored. For
+// example, under nohup SIGHUP does not arrive. Create this object before any other thread.
 class SignalSource {
  public:
   static absl::StatusOr<std::unique_ptr<SignalSource>> Create();
@@ -18,7 +18,7 @@ class SignalSource {
   SignalSource(const SignalSource&) = delete;
   SignalSource& operator=(const SignalSource&) = delete;
 
-  // The file descriptor is readable when a signal is pending.
+  // Returns a file descriptor that is readable when a signal is pending.
   int fd() const { return fd_; }
   // Returns the next signal, or 0 if no signal is pending.
   int Next();

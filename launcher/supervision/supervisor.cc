@@ -22,11 +22,11 @@ constexpr Duration kOrderlyGrace = std::chrono::seconds(20);
 constexpr Duration kEndGrace = std::chrono::seconds(5);
 // The time for workers that still run when the servers have ended.
 constexpr Duration kWorkerGrace = std::chrono::seconds(15);
-// The same time after Ctrl-C. It is shorter because a person waits, and a worker that still runs
-// has missed the stop.
+// The time for such workers after Ctrl-C. It is shorter, because a person waits, and because a
+// worker that still runs has missed the stop.
 constexpr Duration kStoppedGrace = std::chrono::seconds(3);
-// Signals within this time are one request: timeout(1), for example, signals both a process and its
-// group.
+// Several signals within this time count as one request. For example, timeout(1) signals both a
+// process and its group.
 constexpr Duration kSameRequest = std::chrono::seconds(1);
 // The number of lines from a crashed process's log that follow a message.
 constexpr size_t kLogLines = 8;
@@ -98,7 +98,7 @@ int Supervisor::PollMilliseconds(Time now) const {
   if (coordinator_ != nullptr) {
     due = std::min(due, next_status_);
   } else if (outcome_.failure.empty() && !job_over_) {
-    // Once the deadline has passed, there is nothing more to do for it.
+    // After this deadline the run has failed, so the deadline no longer counts.
     due = std::min(due, start_deadline_);
   }
   if (end_at_.has_value()) due = std::min(due, *end_at_);
@@ -166,7 +166,7 @@ absl::Status Supervisor::StartWantedServers() {
     Child& child = children_.Server(index);
     if (child.process != nullptr || child.restart_at.has_value() || child.elsewhere) continue;
     if (IsSomebodys(child)) {
-      // Somebody has added this server to a job with servers.max.
+      // The server was started by hand or elsewhere, which is possible in a job with servers.max.
       child.elsewhere = true;
       observer_.OnEvent(absl::StrCat(
           "server ", index, " was started by hand or elsewhere; it is not restarted here"));
@@ -222,11 +222,11 @@ void Supervisor::TakeStatus() {
   if (!status.has_value()) return;
   outcome_.status = std::move(status);
   servers_wanted_.reset();
-  // The state may also be that of a restarted coordinator that waits for all processes.
+  // A restarted coordinator that waits for all processes also reports such a state.
   if (outcome_.status->state() <= v1::JOB_RUNNING) {
     servers_wanted_ = outcome_.status->servers_wanted();
     for (Child& child : children_.all()) {
-      // This launcher starts a server that is requested again after it had left.
+      // If a server that has left is requested again, this launcher starts it.
       if (child.server && child.number >= *servers_wanted_) child.elsewhere = false;
     }
   }
@@ -272,7 +272,7 @@ void Supervisor::Kill(const std::vector<Watchdog::Hung>& hung) {
     for (Child& child : children_.all()) {
       const bool it = child.process != nullptr && child.server == life.server &&
                       child.number == life.number && child.process->Includes(life.pid);
-      // Somebody debugs the process, so it is not killed.
+      // Do not kill a process that a person is debugging.
       if (!it || child.process->Traced()) continue;
       observer_.OnEvent(absl::StrCat(child.process->name(), " (process ", life.pid,
                                      ") is running but does not respond: ", why,
@@ -303,7 +303,7 @@ void Supervisor::OnExit(Child& child, const ExitStatus& exit) {
     watchdog_.CoordinatorEnds();
     watched_ = 0;
   }
-  // The job is ending already, so this exit does not decide how the job ends.
+  // Do nothing if the job is already ending, because this exit does not decide how it ends.
   if (!outcome_.failure.empty() || job_over_) return;
   child.server ? OnServerExit(child, exit) : OnWorkerExit(child, exit);
 }
@@ -324,7 +324,7 @@ void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
     observer_.OnEvent(decision.reason);
     return;
   }
-  // A worker that is in the job has told the coordinator why it leaves, so the job ends in order.
+  // A worker in the job has told the coordinator why it leaves, so the job ends in order.
   const bool told = !exit.signaled && exit.code == kExitPermanent && outcome_.status.has_value() &&
                     outcome_.status->state() != v1::JOB_STARTING;
   FailAfter(child, exit, decision.reason, told ? kOrderlyGrace : Duration::zero());
@@ -338,8 +338,8 @@ void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
   // Server 0 ends in order only when the whole job is over.
   if (done && child.number == 0) return JobIsOver();
   if (done || (removed && decision.action == RestartPolicy::Action::kFail)) {
-    // The server ended with the job, or because fewer servers are wanted. The known number may be
-    // older than that, so it is dropped.
+    // The server ended with the job, or because fewer servers are wanted. Drop the known number,
+    // because it may be from before this change.
     servers_wanted_.reset();
     if (removed) observer_.OnEvent(absl::StrCat("server ", child.number, " has left the job"));
     return;
@@ -365,7 +365,7 @@ void Supervisor::FailAfterServer(const Child& server, const ExitStatus& exit,
     return FailAfter(server, exit, "the job has failed, and server 0 has ended it",
                      Duration::zero());
   }
-  // Server 0 has told the other processes.
+  // After a permanent failure, server 0 has told the other processes, so give them time to end.
   FailAfter(server, exit, reason, lasting && server.number > 0 ? kOrderlyGrace : Duration::zero());
 }
 

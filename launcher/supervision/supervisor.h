@@ -1,7 +1,7 @@
 // Starts a job's processes on its hosts, watches them, restarts those that crash, kills those that
-// hang, and stops them in order. If another process takes the place of one of them, started by hand
-// or elsewhere, the supervisor leaves the place to it. The job ends when its coordinator says so.
-// Servers requested while the job runs (leeway resize) are started when its status says so.
+// hang, and stops them in order. If a process of a person or of another launcher takes the place of
+// one of them, the supervisor leaves the place to it. The job ends when its coordinator says so.
+// When the job's status asks for more servers (leeway resize), starts them.
 #pragma once
 
 #include <memory>
@@ -48,14 +48,14 @@ struct RunOutcome {
   std::vector<uint32_t> server_restarts;
 };
 
-// One poll loop on the calling thread. Exits, signals, the coordinator's answers and timers are
-// events; nothing is polled in turns.
+// Runs one loop on the calling thread, which sleeps until the next event: an exit, a signal, an
+// answer of the coordinator or a timer.
 class Supervisor {
  public:
   Supervisor(SupervisorSpec spec, JobHosts& hosts, SignalSource& signals, RunObserver& observer);
 
-  // Runs the job to its end. Every child has ended when it returns. Returns an error if the
-  // processes could not be started.
+  // Runs the job to its end. When this function returns, every child has ended. Returns an error if
+  // the processes could not be started.
   absl::StatusOr<RunOutcome> Run();
 
  private:
@@ -74,20 +74,20 @@ class Supervisor {
   void OnWorkerExit(Child& child, const ExitStatus& exit);
   void OnServerExit(Child& child, const ExitStatus& exit);
   void TakeStatus();
-  // Handles external workers that ended in order although the job still waits for them. If such a
-  // worker has never joined, the job fails; otherwise the worker counts as crashed.
+  // Handles external workers that have ended in order while the job still waits for them. If such a
+  // worker has never joined, the job fails. Otherwise the worker counts as crashed.
   void LookAfterDone();
   bool HasNotLeft(const Child& worker) const;
   // Lets the watchdog observe server 0 once the server's process id and address are known.
   void WatchCoordinator();
-  // Kills this launcher's processes that run and do not respond. The handling of their exits
-  // follows.
+  // Kills this launcher's processes that run and do not respond. Their exits are then handled like
+  // any other exit.
   void Kill(const std::vector<Watchdog::Hung>& hung);
   // Called when server 0 has ended in order. The other processes get some time to end, too.
   void JobIsOver();
   // Starts the servers that the status asks for and that do not exist yet.
   absl::Status StartWantedServers();
-  // Returns whether another launcher's process is registered as this server.
+  // Returns true if another launcher's process is registered as this server.
   bool IsSomebodys(const Child& server) const;
   // Reports how `child` has ended, with the last line of its log, and schedules its restart. If an
   // external program ends in the same way twice before the job has begun, the job fails, because
@@ -113,7 +113,7 @@ class Supervisor {
 
   Children children_;
   std::unique_ptr<CoordinatorClient> coordinator_;
-  // The process id of server 0 that the watchdog observes; 0 if it observes none.
+  // The process id of the server 0 that the watchdog observes, or 0.
   pid_t watched_ = 0;
   RunOutcome outcome_;
   ViewContext view_;

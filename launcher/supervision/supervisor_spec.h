@@ -1,5 +1,5 @@
-// What a supervisor must know of a job: where its files are, which processes it has, and how long
-// it waits for them.
+// Describes a job for its supervisor: where its files are, which processes it has, and how long the
+// supervisor waits for them.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 namespace leeway {
 
 struct SupervisorSpec {
-  // The folder that already holds job.yaml: a path or s3://BUCKET/PREFIX.
+  // The run folder, which already has job.yaml: a path or s3://BUCKET/PREFIX.
   std::string run_dir;
   // A folder on this machine. The processes' logs go to logs/ in this folder, and the coordinator's
   // address into the folder itself.
@@ -24,8 +24,8 @@ struct SupervisorSpec {
   // The variables with which the processes authenticate themselves.
   Environment server_environment;
   Environment worker_environment;
-  // The program of an external job's workers, with its path and arguments. It gets its place in the
-  // job from LEEWAY_COORDINATOR and LEEWAY_RANK. If empty, leeway-worker runs.
+  // The program of an external job's workers, with its path and arguments. The program learns its
+  // place in the job from LEEWAY_COORDINATOR and LEEWAY_RANK. If empty, leeway-worker runs.
   std::vector<std::string> worker_command;
   // The values of leeway-worker's --processors, by rank. If empty, no processors are chosen.
   std::vector<std::string> worker_processors;
@@ -33,8 +33,8 @@ struct SupervisorSpec {
   // The number of servers at the start.
   uint32_t servers = 1;
   uint32_t workers = 1;
-  // Whether the workers are servers, too (topology.type: all_reduce). They then need an address.
-  // Server 0 is then the only server with a process of its own.
+  // Whether the workers are servers, too (topology.type: all_reduce). If so, each worker needs an
+  // address, and only server 0 has a process of its own.
   bool workers_serve = false;
   RestartPolicy::Options restarts;
   // The most seconds that server 0 may take until it listens.
@@ -43,8 +43,8 @@ struct SupervisorSpec {
   double lease_seconds = 10;
   // The time between two requests for the job's status.
   Duration status_every = std::chrono::seconds(1);
-  // Returns whether the run folder's record says that the job is over. The supervisor calls it if
-  // server 0 is another launcher's process, because it does not see the exit of that process.
+  // Returns true if the run folder's record says that the job is over. The supervisor calls this
+  // function if server 0 is another launcher's process, whose exit the supervisor cannot see.
   std::function<bool()> over_on_record;
 };
 

@@ -7,8 +7,8 @@
 namespace leeway {
 namespace {
 
-// A lease can be shorter than a short stall of a busy machine. A process that is lost and comes
-// back loses less than a process that is killed.
+// The least patience. On a busy machine a process may stall for longer than a lease. A lost process
+// that comes back loses less work than a killed process.
 constexpr Duration kPatienceMin = std::chrono::seconds(5);
 
 }  // namespace
@@ -59,7 +59,7 @@ std::vector<Watchdog::Hung> Watchdog::Answered(const v1::JobStatus& status, Time
     if (awake_ - entry->second < patience()) continue;
     hung.push_back({life, absl::StrFormat("the coordinator has not heard it for %.0f s",
                                           Seconds(options_.lease + awake_ - entry->second))});
-    // The process ends now. If it does not, it is found again later.
+    // The caller kills the process now. If it survives, it is found again later.
     entry->second = awake_;
   }
   return hung;
@@ -67,7 +67,7 @@ std::vector<Watchdog::Hung> Watchdog::Answered(const v1::JobStatus& status, Time
 
 std::vector<Watchdog::Hung> Watchdog::Check(Time now) {
   Advance(now);
-  // A server that loads a large model at its beginning has until the job stops waiting for it.
+  // A server that loads a large model may take as long as the job waits for its start.
   const Duration allowed = answered_ ? 2 * patience() : options_.start;
   if (coordinator_ == 0 || awake_ - heard_ < allowed) return {};
   const pid_t pid = coordinator_;

@@ -1,14 +1,14 @@
 // Detects which of the launcher's processes run and do not respond. Pure: no processes, no clock.
 //
-// A worker or server hangs if the coordinator has lost it (its lease is over) and continues to
-// report so for as long again. The process must be the one that had registered, so a process that
-// is still loading is not judged by the process before it. A server also hangs if it had registered
-// and does not register again with a restarted coordinator. Server 0 hangs if it has answered once
-// and then does not answer for two leases.
+// A worker or server hangs if its lease has ended and the coordinator has reported it as lost for
+// as long as another lease. The process must have registered itself. So a process that is still
+// loading is not judged by its predecessor's silence. A server also hangs if it had registered and
+// does not register again with a restarted coordinator. Server 0 hangs if it has answered once and
+// then does not answer for two leases.
 //
-// Time counts only while the launcher is awake. After a pause between two calls (the launcher was
-// stopped, or the machine suspended), only the usual time between two calls counts. So after the
-// pause, processes have as much time left to respond as before it.
+// Time counts only while the launcher is awake. If the launcher was stopped or the machine
+// suspended between two calls, only the usual time between two calls counts. So a process has as
+// much time left to respond after such a pause as before.
 #pragma once
 
 #include <compare>
@@ -35,7 +35,7 @@ class Watchdog {
   };
   explicit Watchdog(Options options);
 
-  // Records that a process of server 0, which hosts the coordinator, begins.
+  // Records that a process begins as server 0, which hosts the coordinator.
   void CoordinatorBegins(pid_t pid, Time now);
   void CoordinatorEnds() { coordinator_ = 0; }
 
@@ -52,8 +52,8 @@ class Watchdog {
     std::string why;
   };
   // Records an answer of the coordinator. Returns the processes that the coordinator has lost for
-  // too long. Some of them may have ended or run on another machine. A process that goes on is
-  // returned again after the same time.
+  // too long. Some of them may have ended or run on another machine. If a process continues to
+  // hang, it is returned again after the same time.
   std::vector<Hung> Answered(const v1::JobStatus& status, Time now);
   // Returns server 0 if it has been silent for too long. Each process is returned once.
   std::vector<Hung> Check(Time now);
@@ -62,7 +62,7 @@ class Watchdog {
   void Advance(Time now);
   // Returns the processes that are lost according to the status.
   std::vector<Life> Lost(const v1::JobStatus& status);
-  // The time that a process may be silent after its lease is over.
+  // Returns the time that a process may be silent after its lease is over.
   Duration patience() const;
 
   const Options options_;
@@ -75,7 +75,7 @@ class Watchdog {
   bool answered_ = false;
   // The time of the last answer or of the process's beginning, on the scale of awake_.
   Duration heard_{};
-  // The times since which the coordinator has reported processes as lost.
+  // When the coordinator first reported each lost process as lost.
   std::map<Life, Duration> lost_;
   // The process id of the newest registered process, by server index.
   std::map<uint32_t, pid_t> servers_;

@@ -8,11 +8,12 @@
 
 namespace leeway {
 
-// Looks at evaluations in the order of their clocks. If the last one is much worse than the best
-// one, returns a description of the best one, such as "test accuracy was 97.12 % at clock 1,200";
-// else returns an empty string. Much worse is an accuracy 10 points below the best one. Without an
-// accuracy it is a loss of 1.5 times the best one that has also gone back more than half of the way
-// to the first loss. Overfitting raises a loss, too, but mostly leaves the accuracy unchanged.
+// Compares the last of the evaluations, which are in the order of their clocks, with the best. If
+// the last is much worse, returns a description of the best, such as "test accuracy was 97.12 % at
+// clock 1,200". Otherwise returns an empty string. Much worse means that the accuracy is 10 points
+// below the best accuracy. Without accuracies it means a loss of 1.5 times the best that is more
+// than halfway back to the first loss. Overfitting raises the loss, too, but mostly leaves the
+// accuracy unchanged.
 std::string MuchWorse(std::span<const v1::EvaluationMetrics> evaluations);
 
 }  // namespace leeway

@@ -38,7 +38,7 @@ class Swish final : public Layer {
     for (size_t i = 0; i < pass.batch * shape_.elements(); ++i) {
       const size_t channel = i % shape_.channels;
       const float s = pass.saved[i];
-      const float slope = x[i] * s * (1 - s);  // The derivative of y by b x.
+      const float slope = x[i] * s * (1 - s);  // The derivative of y with respect to b x.
       dbeta[channel] += double{dy[i]} * x[i] * slope;
       if (dx != nullptr) dx[i] = dy[i] * (s + beta[channel] * slope);
     }
@@ -50,7 +50,7 @@ class Swish final : public Layer {
   const double beta_;
 };
 
-// The loss of e = score - label is e^2 / 2 up to |e| = delta, and a straight line beyond (Huber
+// With e = score - label, the loss is e^2 / 2 up to |e| = delta, and a straight line beyond (Huber
 // 1964).
 class Huber final : public Loss {
  public:

@@ -8,11 +8,11 @@
 //   g++ -std=c++20 -O3 -shared -fPIC mine.cc -o libmine.so
 //
 // A plugin runs inside workers, servers and the `leeway` command. All objects are made once and
-// used often. Their methods are const and use no random numbers, so that the same input has the
-// same bits as a result.
+// used often. Their methods are const and use no random numbers, so that the same input always
+// gives the same bits.
 //
 // A plugin reports errors as exceptions. Their what() should state what is wrong and what to do;
-// Leeway adds where it happened. Methods that are noexcept here must not throw.
+// Leeway adds where the error happened. Methods that are noexcept here must not throw.
 #pragma once
 
 #include <cstddef>
@@ -144,13 +144,13 @@ class Layer {
   virtual std::vector<Tensor> tensors() const { return {}; }
   virtual size_t saved(size_t batch) const noexcept { return 0; }
   virtual size_t scratch(size_t batch) const noexcept { return 0; }
-  // The number of floating-point operations in one example's forward pass, for `leeway plan`.
+  // Returns the floating-point operations of one example's forward pass, for `leeway plan`.
   virtual double flops() const noexcept { return 0; }
 
-  // Computes y [batch x output] from x [batch x input]. The two do not overlap.
+  // Computes y [batch x output] from x [batch x input]. x and y do not overlap.
   virtual void Forward(const Pass& pass, const float* x, float* y) const = 0;
   // Computes pass.gradients and dx from dy. dy and dx are the gradients with respect to y and x. dx
-  // is null if it is not needed. x and y are as in Forward.
+  // is null if Leeway does not need it. x and y are as in Forward.
   virtual void Backward(const Pass& pass, const float* x, const float* y, const float* dy,
                         float* dx) const = 0;
 };
@@ -176,13 +176,13 @@ enum class Labels : uint32_t {
 
 // The scores of a batch and their labels.
 struct Scores {
-  // The number of examples, or of the positions of all examples.
+  // The number of examples, or the number of positions in all examples together.
   size_t rows = 0;
   // The number of scores in a row.
   size_t units = 0;
-  // [rows x units]
+  // Has shape [rows x units].
   const float* scores = nullptr;
-  // [rows]
+  // Has shape [rows].
   const float* labels = nullptr;
 };
 
@@ -190,15 +190,15 @@ class Loss {
  public:
   virtual ~Loss() = default;
 
-  // Throws std::invalid_argument if `units` scores do not fit. `classes` is 0 for kNumbers.
+  // Throws std::invalid_argument if `units` scores a row do not fit. `classes` is 0 for kNumbers.
   virtual void CheckOutput(size_t units, size_t classes) const {
     if (units >= classes) return;
     throw std::invalid_argument("the last layer computes " + std::to_string(units) +
                                 " scores, but the data has " + std::to_string(classes) +
                                 " classes");
   }
-  // Throws std::invalid_argument, naming the label, if Compute does not accept some label. Labels
-  // are finite numbers, or classes below `units`.
+  // Throws std::invalid_argument, naming the label, if Compute does not accept one of the labels.
+  // Labels are finite numbers, or classes below `units`.
   virtual void CheckLabels(std::span<const float> labels, size_t units) const {}
   // Returns the sum of the rows' losses. Unless `gradient` [rows x units] is null, writes the
   // gradient of the MEAN of the rows' losses to it.
@@ -251,7 +251,7 @@ struct Elements {
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  // The rule's slots, at most kSlotsMax.
+  // Returns the rule's slots, at most kSlotsMax.
   virtual std::vector<Slot> slots() const { return {}; }
   // Writes every weight and slot. Leeway itself checks that all of them are finite.
   virtual void Apply(const Step& step, const Elements& elements) const noexcept = 0;

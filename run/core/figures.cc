@@ -26,7 +26,7 @@ constexpr Figure::Field<Number> FieldOf(Number (Step::*get)() const, void (Step:
 }
 #define FIELD(name) #name, FieldOf(&Step::name, &Step::set_##name)
 
-// A clock has a limit of its own, the job's (metrics_check.h). A loss may have any value, because
+// The limit of a clock is that of the job (metrics_check.h). A loss may have any value, because
 // training can diverge and the metrics must show that.
 constexpr Figure kStepFigures[] = {
     {FIELD(clock), kNewest},
@@ -79,7 +79,7 @@ Number Merged(Merge merge, Number record, Number more) {
   }
 }
 
-// Returns the number of examples of which the metrics tell the figure.
+// Returns the number of examples of a figure, or 0 if the metrics do not have the figure.
 uint64_t Weight(const Figure& figure, const v1::StepMetrics& metrics) {
   return figure.IsTold(metrics) ? metrics.examples() : 0;
 }
@@ -144,7 +144,7 @@ const Figure& StepFigure(absl::string_view name) {
 }
 
 void MergeMetrics(const v1::StepMetrics& more, v1::StepMetrics& record) {
-  // Means come first, because they need the number of examples before the merge.
+  // Merge the means first, because they need the number of examples before the merge.
   for (const Figure& figure : kStepFigures) {
     if (figure.merge == kMean) MergeMean(figure, more, record);
   }

@@ -1,7 +1,8 @@
-// The figures of a step: what a worker tells of the clocks that it has completed (v1::StepMetrics).
-// A new figure is a field of that message and one line of the table in figures.cc. With these it is
-// checked, merged, written to metrics.jsonl, read back and added up for each worker. If the message
-// WorkerStatus has a field of the same name, `leeway status` shows it.
+// The figures of a step: what a worker reports about the clocks that it has completed
+// (v1::StepMetrics). To add a figure, add a field to that message and a line to the table in
+// figures.cc. The code then checks the figure, merges it, writes it to metrics.jsonl, reads it back
+// and adds it up for each worker. If WorkerStatus has a field of this name, `leeway status` shows
+// it.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,14 @@
 
 namespace leeway {
 
-// How the figures of consecutive clocks become one.
+// How the figures of consecutive clocks are merged into one figure.
 enum class Merge {
   kSum,
   kLargest,
   kNewest,
   // The newest value that is not 0.
   kNewestKnown,
-  // The mean, weighted by examples. Clocks that do not tell the figure do not count.
+  // The mean, weighted by examples, over the clocks that have the figure.
   kMean,
 };
 
@@ -42,10 +43,10 @@ struct Figure {
   Merge merge;
   // The largest value that a worker can have measured. The smallest one is 0.
   double most = kAny;
-  // The figure is logged only where the figure of this name is not 0. If empty, it is always
-  // logged.
+  // The name of another figure. This figure is logged only if that other figure is not 0. If the
+  // name is empty, this figure is always logged.
   absl::string_view logged_with = {};
-  // Whether a message tells the figure. If null, it always does.
+  // Returns whether a message has the figure. If null, every message has it.
   bool (v1::StepMetrics::*told)() const = nullptr;
 
   bool IsCount() const { return std::holds_alternative<Field<uint64_t>>(field); }
@@ -63,9 +64,9 @@ struct Figure {
 std::span<const Figure> StepFigures();
 const Figure& StepFigure(absl::string_view name);
 
-// A figure that an evaluation may have beside its loss (v1::EvaluationMetrics). A new figure is a
-// field of that message and one line of the table in figures.cc. With these it is checked, written
-// to metrics.jsonl and summary.json, read back and shown in the live view and the report.
+// A figure that an evaluation may have in addition to its loss (v1::EvaluationMetrics). To add a
+// figure, add a field to that message and a line to the table in figures.cc. The code then checks
+// the figure, writes it to metrics.jsonl and summary.json, reads it back, and shows it to people.
 struct TestFigure {
   // The name of the figure's field, which is also its key in the files.
   const char* name;
@@ -84,13 +85,13 @@ struct TestFigure {
 };
 std::span<const TestFigure> TestFigures();
 
-// Merges `more` into `record`. `more` is the later one of the two.
+// Merges `more` into `record`. The clocks of `more` come after those of `record`.
 void MergeMetrics(const v1::StepMetrics& more, v1::StepMetrics& record);
 
-// The seconds that the steps took: data, compute and wait.
+// Returns the seconds that the steps took: data, compute and wait.
 double StepSeconds(const v1::StepMetrics& metrics);
-// The share of the exchange time that was hidden behind computation, 0..1. Absent if no exchange
-// took any time.
+// Returns the share of the exchange time that was hidden behind computation, 0..1. Returns nothing
+// if no exchange took any time.
 std::optional<double> HiddenShare(const v1::StepMetrics& metrics);
 
 }  // namespace leeway

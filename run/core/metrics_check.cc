@@ -17,7 +17,7 @@ class Numbers {
   void Count(const char* field, uint64_t value, uint64_t most) {
     if (value > most) Refuse(field, absl::StrCat(value), absl::StrCat("at most ", most));
   }
-  // False for NaN, too.
+  // The comparison is false for NaN, so NaN is refused, too.
   void Share(const char* field, double value, double most) {
     const bool good = value >= 0 && value <= most;
     if (!good) Refuse(field, absl::StrCat(value), absl::StrCat("0 to ", most));
@@ -35,7 +35,7 @@ class Numbers {
   absl::Status status_;
 };
 
-// The limit of a figure of a step.
+// Returns the limit of a figure of a step.
 uint64_t Most(absl::string_view name) { return static_cast<uint64_t>(StepFigure(name).most); }
 
 absl::Status Check(const std::string& record, const v1::StepMetrics& metrics, uint64_t clock) {

@@ -14,22 +14,21 @@ class MetricsQueue {
  public:
   // The longest time that one record covers.
   static constexpr Duration kMergeWithin = std::chrono::milliseconds(50);
-  // The largest number of records, because the coordinator may be gone for long. When it is
-  // reached, all further metrics are merged into the last record. At 20 records a second that is
-  // after about seven minutes.
+  // The most records that the queue keeps while the coordinator is gone. When the queue is full,
+  // after about seven minutes at 20 records a second, all further metrics are merged into the last
+  // record.
   static constexpr size_t kRecordsMax = 8192;
 
   void Add(const v1::StepMetrics& metrics, Time now);
   // Returns all records, and forgets them.
   std::vector<v1::StepMetrics> Take();
-  // Puts records back that did not arrive. They become the oldest records again.
+  // Puts back records that did not reach the coordinator. They become the oldest records again.
   void PutBack(std::vector<v1::StepMetrics> records);
   bool empty() const { return records_.empty(); }
 
  private:
   std::vector<v1::StepMetrics> records_;
-  // The time at which the last record was begun. After kMergeWithin no more metrics are merged into
-  // it.
+  // When the last record was begun. After kMergeWithin the queue begins a new record.
   Time last_began_;
 };
 

@@ -1,4 +1,4 @@
-// How far the workers are, according to the metrics in their heartbeats.
+// Tracks how far the workers are, from the metrics in their heartbeats.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class RankProgress {
   bool Record(const v1::StepMetrics& metrics, Time now);
   bool Record(const v1::EvaluationMetrics& metrics);
   void SetWaiting(std::string waiting) { waiting_ = std::move(waiting); }
-  // The job has gone back: clocks after `clock` are recorded and counted again. The numbers of
-  // steps and examples include all repetitions.
+  // Call this function when the job has gone back to `clock`. Later clocks are then recorded and
+  // counted again. The numbers of steps and examples include all repetitions.
   void GoBack(uint64_t clock);
 
   uint64_t max_staleness() const { return totals_.staleness(); }

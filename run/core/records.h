@@ -1,4 +1,4 @@
-// What a run tells about itself, each of which becomes a line of metrics.jsonl (run/metrics_log.h).
+// The records of a run. Each record becomes a line of metrics.jsonl (run/metrics_log.h).
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct EvaluationRecord {
   uint32_t rank = 0;
   v1::EvaluationMetrics metrics;
 };
-// What a clock consists of since the job was last started. After a restart the job may have other
-// workers and exchanges.
+// What one clock consists of, from a start of the job until the next start. After a restart the job
+// may have other workers and exchanges.
 struct ClockShape {
   uint32_t workers = 0;
   uint64_t steps_per_clock = 0;
