@@ -24,8 +24,8 @@ std::string ManifestPath(const std::string& folder) {
   return absl::StrCat(folder, "/", kManifestName);
 }
 
-// Whether `name` is a plain file name, because the manifest must not name files outside of its
-// folder.
+// Returns true if `name` is a plain file name, because the manifest must not name files outside of
+// its folder.
 bool IsPlainName(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
 }
@@ -75,7 +75,7 @@ absl::Status CheckSlots(const v1::CheckpointManifest& manifest, const v1::Traini
   return absl::OkStatus();
 }
 
-// Whether an epoch has the same number of clocks in both jobs.
+// Returns true if an epoch has the same number of clocks in both jobs.
 bool KeepsNumbers(const v1::TrainingJob& before, const v1::TrainingJob& job) {
   using google::protobuf::util::MessageDifferencer;
   const auto by_sum = [](const v1::TrainingJob& each) {

@@ -1,5 +1,4 @@
-// Writes the coordinator's files, metrics.jsonl and the manifests of checkpoints, on a thread that
-// may wait for the disk.
+// Writes metrics.jsonl and the manifests of checkpoints, on a thread that may wait for the disk.
 #pragma once
 
 #include <atomic>

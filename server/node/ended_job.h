@@ -1,6 +1,6 @@
-// A coordinator for a job that was over before server 0 began. It immediately answers every worker
-// and server that the job is over, also a worker that has trained to the end and waits to leave.
-// Otherwise they would look for a coordinator for minutes, and try again.
+// A coordinator for a job that was over before server 0 began. It tells every worker and server at
+// once that the job is over, including workers that have trained to the end and wait to leave.
+// Otherwise they would look for a coordinator for minutes.
 #pragma once
 
 #include <set>
@@ -25,8 +25,8 @@ class EndedJob final : public AdmittedService<v1::Coordinator::Service> {
 
   // Answers calls on `queue` from now on. To be called once the gRPC server runs.
   void Await(ServerQueue* queue);
-  // Waits until each worker has received the outcome, a person stops the job, or `deadline` has
-  // passed. Servers that come later read the outcome in the run folder.
+  // Waits until every worker has received the outcome, a person stops the job, or `deadline` has
+  // passed. Does not wait for servers: those that come later read the outcome in the run folder.
   void WaitUntilHeard(Time deadline);
 
  private:

@@ -205,8 +205,8 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& sign
   return ServerProcess::Start(flags.server);
 }
 
-// Whether an error may be temporary, such as a taken port or a full disk. An error in the command,
-// the job or the run folder is permanent.
+// Returns true if an error may be temporary, such as a taken port or a full disk. An error in the
+// command, the job or the run folder is permanent.
 bool MayPass(const absl::Status& status) {
   return IsRetryable(status.code()) || absl::IsResourceExhausted(status);
 }

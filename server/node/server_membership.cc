@@ -154,7 +154,7 @@ ServerMembership::Outcome ServerMembership::WaitUntilOver() {
   Time next_heartbeat = heard;
   Time next_tick = heard;
   std::vector<Replica> told;
-  // Whether another process waits for the message that a newly registered server is alive, or that
+  // True if another process waits for the message that a newly registered server is alive, or that
   // a replica is complete.
   bool awaited = true;
   while (!IsOverAfter(awaited ? kSoon : kTick)) {

@@ -44,7 +44,8 @@ std::optional<v1::CoordinatorRecord> RecordOfEnd(const ServerOptions& options) {
   return **std::move(record);
 }
 
-// Whether the run folder's job has a server 0 that answers at this server's own listen address.
+// Returns true if the run folder's job has a server 0 that answers at this server's own listen
+// address.
 bool ServesRunOf(const ServerOptions& options) {
   const auto record = ReadCoordinatorRecord(options.run_dir);
   if (!record.ok() || !record->has_value()) return false;
@@ -63,7 +64,7 @@ constexpr std::chrono::seconds kHowAtMost(3);
 // time, even if it has to resolve a name again.
 constexpr Duration kLeaversWithin = std::chrono::seconds(30);
 
-// Whether the run folder has the summary, which is the last file of a run.
+// Returns true if the run folder has the summary, which is the last file of a run.
 bool HasSummary(const std::string& run_dir) {
   const auto storage = StorageOf(run_dir);
   return storage.ok() && (*storage)->SizeOf(absl::StrCat(run_dir, "/", kSummaryFile)).ok();

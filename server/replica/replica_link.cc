@@ -100,7 +100,7 @@ class ReplicaLink::Stream {
     // The session that the replica checks after it has copied from the memory. Its number is 0 if
     // there is no session.
     SharedSession session;
-    // Whether the replica reads the memory.
+    // True if the replica reads the memory.
     bool accepted = false;
   } memory;
   // What happens on the stream at present.

@@ -48,7 +48,7 @@ struct RateDifference {
   }
 };
 
-// Returns whether the parts have the same effect on an element. The rate of a skipped part has
+// Returns true if the parts have the same effect on an element. The rate of a skipped part has
 // none.
 bool Alike(const UpdatePart& one, const UpdatePart& other) {
   return one.skip == other.skip && (one.skip || one.rate == other.rate);

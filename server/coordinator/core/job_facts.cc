@@ -16,8 +16,8 @@
 namespace leeway {
 namespace {
 
-// Whether the run's record, or the checkpoint from which the job continues, says that programs keep
-// state.
+// Returns true if the run's record, or the checkpoint from which the job continues, says that
+// programs keep state.
 bool ProgramsKeptState(const CoordinatorOptions& options) {
   if (!IsExternal(options.job) || !options.job.exchange().has_gradient()) return false;
   if (options.before && options.before->programs_keep_state()) return true;

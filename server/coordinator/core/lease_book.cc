@@ -151,8 +151,8 @@ void LeaseBook::Return(uint32_t rank, Interval batches) {
 
 namespace {
 
-// Whether a cut has the rank's contribution of `clock`. The cut has all contributions of clocks
-// below `clocks`, by rank; if that is empty, it has all there are.
+// Returns true if a cut has the rank's contribution of `clock`. The cut has all contributions of
+// clocks below `clocks`, by rank; if that is empty, it has all there are.
 bool Has(const std::vector<uint64_t>& clocks, uint32_t rank, uint64_t clock) {
   return rank >= clocks.size() || clock < clocks[rank];
 }
