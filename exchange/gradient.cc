@@ -159,7 +159,7 @@ class GradientExchange : public Exchange {
     uint64_t clock = 0;
     uint64_t examples = 0;
     ContributionRates rates = nullptr;
-    // Whether the clock's exchange has begun.
+    // True if the clock's exchange has begun.
     bool open = false;
     // The caller's reason to leave the clock out. Empty if it has none.
     std::string why_left_out = {};
@@ -263,7 +263,7 @@ class GradientExchange : public Exchange {
   FinalBlocks final_;
   // The elements that were declared final.
   IntervalSet told_;
-  // Whether some part of a block may not be finite, for each block.
+  // True if some part of a block may not be finite, for each block.
   std::vector<bool> unknown_;
   // With a guard: the blocks that are kept back until the whole gradient is checked, in the order
   // in which they would have left.

@@ -41,7 +41,7 @@ class Fitting {
         same_exchange_(read.names.exchange.empty() || read.names.exchange == state.names.exchange),
         same_own_(same_exchange_ && read.names.own == state.names.own) {}
 
-  // Returns whether the exchange's own vectors were taken over.
+  // Returns true if the exchange's own vectors were taken over.
   bool Run() {
     FitOwn();
     FitSlots();
