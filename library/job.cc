@@ -328,9 +328,9 @@ class JoinedJob final : public Job {
   Phase phase_ = Phase::kJoining;
   // Why the worker could not register.
   absl::Status failed_;
-  // Whether the current clock has asked for a batch.
+  // True if the current clock has asked for a batch.
   bool asked_for_batch_ = false;
-  // Whether the program saves a state.
+  // True if the program saves a state.
   bool keeps_state_ = false;
   SlowCall slow_;
 };
