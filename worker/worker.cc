@@ -47,7 +47,7 @@ struct Equipment {
   std::unique_ptr<ContributionMemory> contributions;
 };
 
-// Returns whether a rank's share of the data, and so the length of its epoch, depends on the rank.
+// Returns true if a rank's share of the data, and so the length of its epoch, depends on the rank.
 bool DataDependOnRank(const v1::TrainingJob& job) {
   const auto type = job.data().partition().type_case();
   return type != v1::Partition::kIid && type != v1::Partition::TYPE_NOT_SET;
@@ -194,7 +194,7 @@ WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerRe
   return {exit, end.status()};
 }
 
-// Returns whether a finished job was stopped before its end.
+// Returns true if a finished job was stopped before its end.
 bool WasStopped(const std::shared_ptr<grpc::Channel>& channel) {
   const auto stub = v1::Coordinator::NewStub(channel);
   grpc::ClientContext context;

@@ -97,7 +97,7 @@ class FileStream final : public ByteStream {
   uint64_t at_ = 0;
 };
 
-// Returns whether the content of `stream` is gzip. The stream is at its start before and after the
+// Returns true if the content of `stream` is gzip. The stream is at its start before and after the
 // call.
 absl::StatusOr<bool> IsGzip(ByteStream& stream) {
   uint8_t magic[2];

@@ -37,7 +37,7 @@ absl::Status StatusOf(int code, const std::array<char, kErrorBytes>& error) {
   return absl::Status(static_cast<absl::StatusCode>(code), TextOf(error));
 }
 
-// Returns whether the file has all bytes that the loader would map. If the loader read beyond the
+// Returns true if the file has all bytes that the loader would map. If the loader read beyond the
 // end of a truncated file, a signal would end the process.
 bool IsWholeLibrary(std::ifstream& file, uint64_t size) {
   Elf64_Ehdr header{};

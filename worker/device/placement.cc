@@ -73,7 +73,7 @@ Processors& Before() {
   return before;
 }
 
-// Returns whether `id` can name a device. Only such a string may become part of a path.
+// Returns true if `id` can name a device. Only such a string may become part of a path.
 bool IsPciBusId(absl::string_view id) {
   return !id.empty() && std::all_of(id.begin(), id.end(), [](char c) {
     return absl::ascii_isxdigit(static_cast<unsigned char>(c)) || c == ':' || c == '.';

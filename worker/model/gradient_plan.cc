@@ -58,7 +58,7 @@ class Planner {
     const Node& node = graph_.nodes[index];
     const GradientBuffer dy = *of_value_[index + 1];
     GradientStep step{index, dy, {}};
-    // Whether the inputs' gradient is dy itself, or the layer may overwrite dy.
+    // Returns true if the inputs' gradient is dy itself, or the layer may overwrite dy.
     const bool takes_over = node.kind == Node::Kind::kAdd || node.is_view() || in_place_[index];
     // The inputs use dy one after the other.
     users_[dy] += node.inputs.size() - 1;

@@ -3,7 +3,7 @@
 namespace leeway {
 namespace {
 
-// Returns whether other nodes also read the value that the output of node `index` may replace.
+// Returns true if other nodes also read the value that the output of node `index` may replace.
 bool ReadByOthers(const Graph& graph, size_t index) {
   const Node& node = graph.nodes[index];
   if (graph.input(index).readers > 1) return true;

@@ -67,7 +67,7 @@ class OutputPlanner {
   }
 
  private:
-  // Returns whether the output is kept from the forward to the backward pass. The result of a
+  // Returns true if the output is kept from the forward to the backward pass. The result of a
   // segment is kept, because nodes after the segment read it.
   bool OutputIsKept(size_t node) const {
     const std::optional<size_t>& segment = graph_.nodes[node].segment;

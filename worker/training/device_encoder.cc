@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// Returns whether the host reads or changes the values before they leave.
+// Returns true if the host reads or changes the values before they leave.
 bool HostTouches(const v1::TrainingJob& job, uint64_t steps_per_clock) {
   const v1::Exchange& exchange = job.exchange();
   if (job.workers().per_host() == v1::PER_HOST_COMBINE) return true;

@@ -80,7 +80,7 @@ class GradientRunner : public ClockRunner, private TrainObserver {
  private:
   struct Batch {
     uint64_t clock = 0;
-    // Whether this batch is the first one, and whether it is the last one, of its clock.
+    // True for the first batch and for the last batch of a clock.
     bool first = false;
     bool last = false;
     uint64_t examples_before = 0;

@@ -39,7 +39,7 @@ struct Chunks {
   size_t part_floats;
 };
 
-// Returns whether a patch is a single pixel, so that the convolution is one matrix product. In this
+// Returns true if a patch is a single pixel, so that the convolution is one matrix product. In this
 // case oneDNN's convolution is up to three times slower (docs/decisions/0006).
 bool IsProduct(const Conv2dShape& shape) {
   return shape.kernel == 1 && shape.stride == 1 && shape.padding == 0;

@@ -19,7 +19,7 @@ using Map = Eigen::Map<Matrix, Eigen::Unaligned, Eigen::OuterStride<>>;
 // the address. 20 is Eigen's own threshold.
 constexpr size_t kTiny = 20;
 
-// Returns whether Eigen computes the product. For tiny products and for products of a matrix and a
+// Returns true if Eigen computes the product. For tiny products and for products of a matrix and a
 // vector, this file has its own loops.
 bool IsForBlocks(const GemmShape& shape) {
   return shape.m > 1 && shape.n > 1 && shape.k > 0 && shape.m + shape.n + shape.k >= kTiny;

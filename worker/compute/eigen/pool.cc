@@ -110,7 +110,7 @@ void SpreadToWinners(const PoolShape& shape, const Window& window, const float* 
   });
 }
 
-// Returns whether each input pixel is in exactly one window, so that gradients are written and not
+// Returns true if each input pixel is in exactly one window, so that gradients are written and not
 // added.
 bool Tiles(const PoolShape& shape) {
   return shape.padding == 0 && shape.stride == shape.size && shape.stride == shape.columns() &&

@@ -12,7 +12,7 @@ using Tag = memory::format_tag;
 constexpr auto kFloat = memory::data_type::f32;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
-// Returns whether the kernel is a batched matrix product, which is oneDNN's first choice on
+// Returns true if the kernel is a batched matrix product, which is oneDNN's first choice on
 // processors with AVX-512. For groups with few channels, oneDNN's other kernels take half of the
 // time.
 bool HasBatchedProducts(const dnnl::primitive_desc_base& description) {

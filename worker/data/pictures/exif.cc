@@ -70,8 +70,8 @@ int ExifOrientation(std::string_view jpeg) {
 
 Picture Upright(Picture picture, int orientation) {
   if (orientation == kUpright) return picture;
-  // Whether the upright picture has the columns or the rows of the sensor's picture in reverse
-  // order.
+  // Returns true if the upright picture has the columns or the rows of the sensor's picture in
+  // reverse order.
   const bool side = LiesOnItsSide(orientation);
   const bool mirrored =
       orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;

@@ -16,7 +16,7 @@
 namespace leeway {
 namespace {
 
-// Returns whether all ranks share one permutation, and train on its batches in turn.
+// Returns true if all ranks share one permutation, and train on its batches in turn.
 bool SharesOneOrder(const v1::TrainingJob& job) {
   const v1::Partition::TypeCase type = job.data().partition().type_case();
   return type == v1::Partition::kIid || type == v1::Partition::TYPE_NOT_SET;

@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-// Returns whether GPT-2's alphabet writes `byte` as the character with that code point. The
+// Returns true if GPT-2's alphabet writes `byte` as the character with that code point. The
 // alphabet writes the other bytes, in order, as the characters from 256 on.
 bool IsItself(uint32_t byte) {
   return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;

@@ -20,7 +20,7 @@ size_t ChunkExamples(const PatchShape& shape, size_t batch) {
   return std::min(batch, std::max<size_t>(1, kChunkFloats / std::max<size_t>(1, each)));
 }
 
-// Returns whether the patches are the images themselves, so that one product computes all pixels.
+// Returns true if the patches are the images themselves, so that one product computes all pixels.
 bool IsProduct(const Conv2dShape& shape) {
   return shape.kernel == 1 && shape.stride == 1 && shape.padding == 0;
 }

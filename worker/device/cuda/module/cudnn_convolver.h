@@ -19,8 +19,8 @@ namespace leeway::cuda {
 // (convolution_choice.h). Refuses convolutions for which cuDNN has no such algorithm.
 class CudnnConvolver final : public Convolver {
  public:
-  // The size of the memory that cuDNN may use in addition to tensors. The memory is allocated for
-  // the first convolution that needs some.
+  // The size of the memory that cuDNN may use in addition to tensors. It is allocated for the first
+  // convolution that needs such memory.
   static constexpr size_t kWorkspaceBytes = size_t{256} << 20;
 
   // `runtime` must outlive this object. With `always` the convolver computes all convolutions that
