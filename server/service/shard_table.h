@@ -67,7 +67,7 @@ class ShardTable {
   // Serves these shards from now on. Before the first call every request gets UNAVAILABLE. A
   // request that waits at a shard which this server no longer serves gets UNAVAILABLE, too.
   void Serve(Holdings holdings);
-  // The same for a job of one shard.
+  // Does the same for a job of one shard.
   void Serve(uint64_t job, uint64_t generation, std::shared_ptr<Shard> shard);
 
   // Sets the end of the lease. From `until` on no request is served, because the coordinator may

@@ -43,7 +43,7 @@ class JobModel {
   // Such a rank makes no exchange.
   bool IsIdle(uint32_t rank) const;
 
-  // The same as JobFacts::ChooseCodec.
+  // Does the same as JobFacts::ChooseCodec.
   std::optional<AutoChoice> ChooseCodec(bool servers_on_one_host) {
     return facts_.ChooseCodec(servers_on_one_host);
   }

@@ -32,7 +32,7 @@ class ShardAssignment {
   void Fill(v1::RegisterWorkerReply& reply) const;
   void Fill(v1::HeartbeatReply& reply) const;
 
-  // The same as the functions of Placement.
+  // Does the same as the functions of Placement.
   bool Lose(uint32_t server) { return placement_.Lose(server); }
   bool Join(uint32_t server) { return placement_.Join(server); }
   void Renew() { placement_.Renew(); }
@@ -41,7 +41,7 @@ class ShardAssignment {
   // Continues with the shards that the servers still hold from the time of the previous
   // coordinator. Returns false, and changes nothing, if the servers hold too little.
   bool TakeUp();
-  // The same as the functions of Placement.
+  // Does the same as the functions of Placement.
   void Drain(uint32_t server) { placement_.Drain(server); }
   void Undrain(uint32_t server) { placement_.Undrain(server); }
   // Marks as synced the replicas that the request reports. Returns true if one of them was not

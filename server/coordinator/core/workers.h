@@ -37,7 +37,7 @@ class Workers {
                                             Time now);
   // Returns the rank that the requesting process holds.
   std::optional<uint32_t> Holder(const v1::RegisterWorkerRequest& request) const;
-  // The same as Membership::Place.
+  // Does the same as Membership::Place.
   absl::StatusOr<uint32_t> Place(const v1::RegisterWorkerRequest& request) const;
   // Begins a new life of the rank.
   void Registered(const v1::RegisterWorkerRequest& request, uint32_t rank);
