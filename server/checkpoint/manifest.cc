@@ -65,7 +65,8 @@ absl::Status CheckSlots(const v1::CheckpointManifest& manifest, const v1::Traini
   const std::vector<std::string> saved = SlotsOf(manifest.job());
   for (const std::string& slot : SlotsOf(job)) {
     if (std::find(saved.begin(), saved.end(), slot) != saved.end()) continue;
-    // The average may begin with the weights of the checkpoint.
+    // The checkpoint need not have an average, because an average may begin with the checkpoint's
+    // weights.
     if (slot == kAverageSlot) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("update: the checkpoint at clock ", manifest.clock(), " has no '", slot,

@@ -22,7 +22,7 @@ void ControlService::Await(ServerQueue* queue) {
       queue, this, "leeway.v1.ShardControl.Configure",
       [this, queue](const v1::ConfigureRequest& request, auto done) {
         queue->Later([this, request, done = std::move(done)] {
-          // The coordinator retries until the server has joined, so that error is not logged.
+          // Until the server has joined, the coordinator retries, so this error is not logged.
           const absl::Status joined = membership_.CheckJoined(request.job());
           const absl::Status status = joined.ok() ? Configure(request) : joined;
           if (joined.ok() && !status.ok()) {
