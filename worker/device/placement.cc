@@ -66,8 +66,8 @@ int MoveThreads(const Processors& near) {
   return moved;
 }
 
-// The processors that the process could use before KeepTo. They are written before there are other
-// threads that read them.
+// The processors that the process could use before KeepTo. They are written before other threads
+// start to read them.
 Processors& Before() {
   static Processors before;
   return before;

@@ -169,8 +169,8 @@ class Model {
   void Add(size_t count, const float* x, float* y);
   // Computes one panel of a layer.
   void ForwardNode(size_t node, const Pass& pass, const Examples& examples);
-  // When a node is computed again, returns memory for its contributions that nothing reads. It
-  // keeps the node's averaged tensors, whose contributions may have left already, unchanged.
+  // For a node that is computed again: returns memory for the contributions of its averaged
+  // tensors. Nothing reads this memory, because these contributions have already been sent.
   std::span<float* const> Discarding(size_t node);
   // Computes the values within the segment again, with the same weights and draws.
   absl::Status ForwardAgain(const Segment& segment, const Examples& examples, const Draw& draw);

@@ -13,7 +13,8 @@
 
 namespace leeway {
 
-// Divides one allocation into pieces. Without memory it only counts the floats that are needed.
+// Divides one allocation into pieces. If there is no memory yet, only counts the floats that are
+// needed.
 class Arena {
  public:
   explicit Arena(float* memory) : memory_(memory) {}

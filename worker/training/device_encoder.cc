@@ -144,8 +144,8 @@ void DeviceEncoder::Undo(uint64_t clock) {
                   after_.device().data() + range.offset);
     clocks_[block].reset();
   }
-  // The caller may free the memory after this function. The backend keeps an error of the device
-  // and returns it from the next call.
+  // Waits, because the caller may free the memory after this function. If the device has failed,
+  // the backend's next call returns the error.
   backend_.Await(backend_.Record(Stream::kCompute)).IgnoreError();
 }
 

@@ -130,7 +130,7 @@ class BytePairs::Merging {
       const Candidate candidate = candidates_.top();
       candidates_.pop();
       Symbol& left = symbols_[candidate.left];
-      // Skips a merge if one of its two tokens is already part of another token.
+      // Skips this merge if one of its two tokens has already become part of another token.
       if (left.token != candidate.left_token || left.next == kNone) continue;
       Symbol& right = symbols_[left.next];
       if (right.token != candidate.right_token) continue;

@@ -1,6 +1,6 @@
 // Matrix products by cuBLAS. Convolutions that no library computes (cuda_convolution.cc) are
 // products over patches (Chellapilla, Puri, Simard 2006). Each product covers as many examples as
-// the scratch has room for.
+// fit into the scratch.
 #include <algorithm>
 
 #include "worker/device/cuda/cuda_backend.h"

@@ -16,7 +16,7 @@ static_assert(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM == 0 &&
               CUDNN_CONVOLUTION_FWD_ALGO_GEMM == 2 && CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 == 1 &&
               CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 == 1);
 
-// A limit on the algorithms that are requested. cuDNN has fewer for every pass.
+// The most algorithms that are requested. cuDNN has fewer for every pass.
 constexpr int kOffersMax = 32;
 
 // Returns true if cuDNN refuses a convolution because it has no algorithm for it, or does not
