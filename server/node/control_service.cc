@@ -157,7 +157,7 @@ absl::Status ControlService::Configure(const v1::ConfigureRequest& request) {
   if (take == Take::kAll) RETURN_IF_ERROR(MakeModel(request));
   const absl::Status placed = model_->Place(request);
   if (!placed.ok()) {
-    // The server does not have all shards of the placement, so it serves none. The coordinator
+    // The server does not have all shards of the placement, so it serves no shard. The coordinator
     // decides what to do.
     ServeNothing(request.generation());
     Retire();

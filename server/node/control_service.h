@@ -29,10 +29,10 @@ class ControlService final : public AdmittedService<v1::ShardControl::Service> {
         membership_(membership),
         security_(security) {}
 
-  // Accepts calls on `queue` from now on. To be called once the gRPC server runs. `queue` must
-  // outlive the service.
+  // Accepts calls on `queue` from now on. Call this once the gRPC server runs. `queue` must outlive
+  // the service.
   void Await(ServerQueue* queue);
-  // Releases the model, and ends the streams to other servers. To be called before the queue stops.
+  // Releases the model, and ends the streams to other servers. Call this before the queue stops.
   void Close();
 
  private:

@@ -23,7 +23,7 @@ class EndedJob final : public AdmittedService<v1::Coordinator::Service> {
  public:
   EndedJob(const v1::TrainingJob& job, const v1::CoordinatorRecord& record);
 
-  // Answers calls on `queue` from now on. To be called once the gRPC server runs.
+  // Answers calls on `queue` from now on. Call this once the gRPC server runs.
   void Await(ServerQueue* queue);
   // Waits until every worker has received the outcome, a person stops the job, or `deadline` has
   // passed. Does not wait for servers: those that come later read the outcome in the run folder.

@@ -37,7 +37,7 @@ class ServerMembership {
   ServerMembership(std::function<BootTime()> boot_now, ParameterService& service)
       : boot_now_(std::move(boot_now)), service_(service) {}
 
-  // Registers with the coordinator. Tries until `deadline`. To be called once the services accept
+  // Registers with the coordinator. Tries until `deadline`. Call this once the services accept
   // calls. `on_job` is called with the job before anything is written.
   absl::Status Join(const CoordinatorClient::Identity& self, const TransportSecurity& security,
                     Time deadline, const std::function<void(const v1::TrainingJob&)>& on_job = {});
@@ -54,7 +54,7 @@ class ServerMembership {
   // Ends WaitUntilOver, because the coordinator has reported how the job ended.
   void End(v1::JobState outcome);
   // `tell` is called in WaitUntilOver's thread whenever the readiness changes. A server is ready if
-  // it holds its part of the model and is not leaving. To be called before WaitUntilOver.
+  // it holds its part of the model and is not leaving. Call this before WaitUntilOver.
   void OnReadiness(std::function<void(bool)> tell) { tell_readiness_ = std::move(tell); }
   // Returns how the job ended. The coordinator has reported this through End(), or when it refused
   // this server. If the coordinator has reported no end, or if the job continues without this

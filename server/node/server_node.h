@@ -74,9 +74,9 @@ class ServerNode {
   // HOST:PORT of the job's coordinator.
   std::string coordinator() const;
 
-  // Joins the job, within NodeOptions::start_within. To be called once.
+  // Joins the job, within NodeOptions::start_within. Call this once.
   absl::Status Join();
-  // The methods of ServerMembership. To be called after Join, except for OnReadiness, Drain and
+  // The methods of ServerMembership. Call this after Join, except for OnReadiness, Drain and
   // Leave.
   Outcome WaitUntilOver() { return membership_.WaitUntilOver(); }
   v1::JobState job_outcome() { return membership_.job_outcome(); }

@@ -52,8 +52,8 @@ class ServerProcess {
   std::string address() const { return node_ != nullptr ? node_->address() : ""; }
   std::string coordinator() const { return node_ != nullptr ? node_->coordinator() : ""; }
 
-  // Joins the job and serves until it is over. To be called once. Server 0 then writes the model
-  // and the summary, unless the options leave that to another process.
+  // Joins the job and serves until it is over. Call this once. Server 0 then writes the model and
+  // the summary, unless the options leave that to another process.
   ServerEnd Run();
 
   // Sets `tell`, which is called whenever the server begins (true) or ceases (false) to hold its

@@ -68,7 +68,7 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   void OnRead(Stream* stream, bool ok) EXCLUDES(mutex_);
   void OnEnded(Stream* stream) EXCLUDES(mutex_);
   void ReadOn(Stream* stream) REQUIRES(mutex_);
-  // After a failure: ends the stream once none of its operations is in progress.
+  // After a failure: ends the stream once all of its operations have ended.
   void Break(Stream* stream) REQUIRES(mutex_);
   void TakeReplies(Stream* stream, const v1::ReplyFrame& replies) EXCLUDES(mutex_);
   void TakeReply(const v1::StreamReply& reply) EXCLUDES(mutex_);

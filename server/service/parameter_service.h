@@ -52,8 +52,8 @@ class ParameterService final
   // calls have ended.
   void Close();
 
-  // Accepts calls on `queue` from now on. To be called once the gRPC server runs. The queue
-  // outlives the service.
+  // Accepts calls on `queue` from now on. Call this once the gRPC server runs. The queue outlives
+  // the service.
   void Await(ServerQueue* queue);
 
  private:

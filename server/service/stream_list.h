@@ -48,7 +48,7 @@ class StreamList {
   void BelongsToServer(const Ref& stream);
   // Reports that this life of the rank has attached. The streams of the rank's earlier lives end.
   void OnAttach(uint32_t rank, uint64_t incarnation);
-  // Ends stalled streams. To be called a few times a second.
+  // Ends stalled streams. Call this a few times a second.
   void Tick(Time now);
 
   // The maximum numbers of streams of one rank and of all servers, and the bytes that may wait for

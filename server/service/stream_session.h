@@ -116,7 +116,7 @@ class StreamSession : public StreamList::Stream,
   void FlushSoon();
   // Continues to read from the stream, unless too many of the worker's answers wait.
   void ReadOn() REQUIRES(mutex_);
-  // Ends a broken stream once none of its operations is under way.
+  // Ends a broken stream once all of its operations have ended.
   void EndWhenIdle() REQUIRES(mutex_);
 
   ShardTable& table() const { return service_->table(); }

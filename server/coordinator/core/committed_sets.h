@@ -2,7 +2,7 @@
 // clock gets one committed set, the same for all shards, once every shard holds enough
 // contributions and the wait for slow workers is over. Owns the book of held contributions
 // (committed_set_book.h) and the waits (straggler_grace.h). The core must report here what shards
-// hold and when shards change hands, and must call CommitNext when the wait ends.
+// hold and when shards change owners, and must call CommitNext when the wait ends.
 #pragma once
 
 #include <cstdint>

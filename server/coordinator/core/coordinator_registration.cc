@@ -55,7 +55,7 @@ absl::Status CoordinatorCore::RefuseLate(const v1::RegisterWorkerRequest& reques
   const Membership& ranks = workers_.ranks();
   const Phase phase = life_.phase();
   const bool sealed = record_.sealed();
-  // A new life of a rank that has left in order stands by until the end is on record.
+  // A new life of a rank that has left in order waits until the end is on record.
   const bool stands_by = phase >= Phase::kSaving && !sealed && !stop_.failed() &&
                          request.has_rank() && request.rank() < ranks.size() &&
                          ranks[request.rank()].left();

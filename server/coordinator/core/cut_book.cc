@@ -66,7 +66,7 @@ absl::Status CutBook::AddState(uint64_t clock, uint32_t rank, const v1::SavedSha
   if (better) newest = {clock, clock, file};
   if (Settled(clock)) return absl::OkStatus();
   const absl::StatusOr<Cut*> cut = Open(clock);
-  // If there is no room for this cut, the cut never becomes complete, but training goes on.
+  // If too many cuts are open for this one, the cut never becomes complete, but training goes on.
   if (cut.ok()) (*cut)->states.try_emplace(rank, file);
   return absl::OkStatus();
 }

@@ -45,7 +45,8 @@ class HostGroups {
     std::string memory_host;
     v1::MemoryOffer contributions;
   };
-  // Returns the members of the rank's group in ascending order; none before the groups are formed.
+  // Returns the members of the rank's group in ascending order. The list is empty before the groups
+  // are formed.
   std::span<const uint32_t> MembersOf(uint32_t rank) const;
   v1::HostGroup GroupOf(uint32_t rank) const;
 

@@ -104,7 +104,8 @@ class Membership {
 
   uint32_t size() const { return static_cast<uint32_t>(ranks_.size()); }
   const Rank& operator[](uint32_t rank) const { return ranks_[rank]; }
-  // Returns the rank that this process holds; nullopt if it holds none, or asks for another rank.
+  // Returns the rank that this process holds; nullopt if it holds no rank, or asks for another
+  // rank.
   std::optional<uint32_t> Holder(std::optional<uint32_t> asked, const Identity& who) const;
   // Returns the rank that Claim would assign. Returns FAILED_PRECONDITION if all ranks are taken,
   // and INVALID_ARGUMENT if the job has no such rank.
