@@ -16,7 +16,7 @@
 //    1. ParameterClient::PushPull
 //    2. ParameterClient::Start      checks ranges and sizes; one operation, a call for each block
 //    3. CallQueue::Start            queues the calls by server and priority
-//    4. CallQueue::Pump             takes the calls for which the server's window has room
+//    4. CallQueue::Pump             takes calls until the server's window is full
 //    5. BlocksOperation::Request    makes the header, and refers to the block's values
 //    6. StreamTransport::Call       chooses the connection
 //    7. StreamLane::Call            notes which call waits for the answer
@@ -132,14 +132,14 @@ class BlocksOperation;
 // Repeating is safe, because the servers identify a request by (rank, clock, block). The client
 // repeats a request until it is answered or exchange_seconds are over. Each error names the method,
 // the block, the clock and the process that is to blame:
-//   DEADLINE_EXCEEDED the client gave up; the text says who was missing ABORTED a newer life of
-//   this rank exists: stop FAILED_PRECONDITION  this rank is not at the clock that it names, or the
-//   job has gone back to
+//   DEADLINE_EXCEEDED    the client gave up; the text says who was missing
+//   ABORTED              a newer life of this rank exists: stop
+//   FAILED_PRECONDITION  this rank is not at the clock that it names, or the job has gone back to
 //                        a checkpoint: register again
 //   ALREADY_EXISTS       the clock was completed without this rank, or is in the past: its
 //                        contribution is dropped; Attach() and go on from there
 //   INVALID_ARGUMENT     the call or the server's answer is wrong; repeating does not help
-//   CANCELLED after Cancel()
+//   CANCELLED            after Cancel()
 class ParameterClient {
  public:
   // What a finished call has learnt from the servers.
@@ -180,8 +180,8 @@ class ParameterClient {
   // Asks all servers where the rank goes on, and waits for their answers. Returns
   // FAILED_PRECONDITION if no server holds a block.
   absl::StatusOr<Attachment> Attach();
-  // Sends the first version of every block that has none, and waits for the answers. Blocks that
-  // have a version stay as they are.
+  // Sends the first version of every block that has no version yet, and waits for the answers.
+  // Blocks that have a version stay as they are.
   absl::Status Initialize(std::span<const float> weights);
 
   // Sends the contribution of `clock`, made of `examples` training examples (its weight; 0 is

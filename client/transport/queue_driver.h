@@ -41,7 +41,8 @@ class QueueDriver {
   void RunAtRest() { poller_.RunAtRest(); }
 
  private:
-  // Runs the next event. Returns false if none came by the deadline, or if the queue is shut down.
+  // Runs the next event. Returns false if no event came by the deadline, or if the queue is shut
+  // down.
   bool RunNext(Time deadline);
   // The driver's own thread.
   void Loop();

@@ -94,7 +94,7 @@ class StreamLane {
   void OnWritten(bool ok);
   void OnRead(bool ok);
   void OnEnded(bool ok);
-  // Ends a broken stream once none of its operations is in progress.
+  // Ends a broken stream once all of its operations have ended.
   void EndWhenIdle() REQUIRES(mutex_);
   void Break();
   // Reads the parts of a frame's head that do not belong to a reply. `payload_bytes` is the size of
