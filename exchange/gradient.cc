@@ -162,7 +162,7 @@ class GradientExchange : public Exchange {
     ContributionRates rates = nullptr;
     // True if the clock's exchange has begun.
     bool open = false;
-    // The caller's reason to leave the clock out. Empty if it has none.
+    // The caller's reason to leave the clock out. Empty if there is no such reason.
     std::string why_left_out = {};
     GuardedGradient judged = {};
   };
