@@ -32,7 +32,7 @@ class FlatVector {
     return *this;
   }
   // Makes a vector with both twins. The device twin is undefined until it is written. Returns
-  // RESOURCE_EXHAUSTED if the device has no room.
+  // RESOURCE_EXHAUSTED if the device lacks memory.
   static absl::StatusOr<FlatVector> Twins(Backend& backend, FloatBuffer host);
   // Makes a vector of `size` zeros with a device twin only. The host can copy it with Copy and Set.
   static absl::StatusOr<FlatVector> OnDevice(Backend& backend, size_t size);

@@ -30,7 +30,7 @@ bool EncodesOnDevice(const v1::TrainingJob& job, uint64_t steps_per_clock,
 class DeviceEncoder final : public ContributionEncoder {
  public:
   // Makes an encoder for a plan for which EncodesOnDevice is true. Returns RESOURCE_EXHAUSTED if
-  // the device has no room for two copies of the residual and for the encoded bytes.
+  // the device lacks memory for two copies of the residual and for the encoded bytes.
   static absl::StatusOr<std::unique_ptr<DeviceEncoder>> Make(Backend& backend,
                                                              const BlockLayout& layout,
                                                              const CodecPlan& plan);

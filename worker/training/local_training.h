@@ -32,7 +32,7 @@ class LocalTraining {
     // The number of counts that the state has.
     size_t counts = 0;
   };
-  // Returns RESOURCE_EXHAUSTED if the device has no room for the slots.
+  // Returns RESOURCE_EXHAUSTED if the device lacks memory for the slots.
   static absl::StatusOr<LocalTraining> Make(const RunnerContext& context, LocalOptimizer optimizer,
                                             Own own);
 

@@ -28,7 +28,8 @@ class EigenBackend final : public Backend {
   static absl::StatusOr<std::unique_ptr<EigenBackend>> Make(uint32_t threads,
                                                             Precision precision = Precision::kFp32);
 
-  // Returns the name of the library that the backend uses, for the log. Empty if it uses none.
+  // Returns the name of the library that the backend uses, for the log. Empty if it uses no
+  // library.
   std::string library() const { return library_ == nullptr ? "" : library_->about(); }
 
   absl::StatusOr<DeviceMemory> Allocate(size_t count) override;

@@ -49,7 +49,8 @@ class TrainingData {
   // Returns the number of examples of this rank in an epoch. With iid all ranks share all examples,
   // so it is the number of all examples; otherwise it is the size of the rank's own share.
   uint64_t examples() const { return order_.size(); }
-  // Returns the number of batches of this rank in a pass over the data, or 0 if the rank has none.
+  // Returns the number of batches of this rank in a pass over the data, or 0 if the rank has no
+  // batches.
   uint64_t steps_per_epoch() const;
   const Dataset& dataset() const { return *dataset_; }
   // Returns true if another thread should load batches ahead: loading takes long if pictures are

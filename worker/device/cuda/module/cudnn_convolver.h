@@ -25,7 +25,7 @@ class CudnnConvolver final : public Convolver {
 
   // `runtime` must outlive this object. With `always` the convolver computes all convolutions that
   // cuDNN can compute, even those for which cuDNN is slower. Returns RESOURCE_EXHAUSTED if the
-  // device has no room, and FAILED_PRECONDITION if cuDNN does not start.
+  // device lacks memory, and FAILED_PRECONDITION if cuDNN does not start.
   static absl::StatusOr<std::unique_ptr<CudnnConvolver>> Make(const Cudnn& cudnn, Runtime& runtime,
                                                               bool always = false);
   ~CudnnConvolver() override;
