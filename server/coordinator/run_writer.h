@@ -57,7 +57,7 @@ class RunWriter {
   std::atomic<bool> folder_gone_{false};
   // Used only on the caller's thread.
   Time next_tick_{};
-  // Destroyed first, because its jobs use the other members.
+  // Declared last, so that it is destroyed first: its jobs use the other members.
   SerialThread thread_;
 };
 

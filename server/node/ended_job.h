@@ -31,7 +31,7 @@ class EndedJob final : public AdmittedService<v1::Coordinator::Service> {
 
  private:
   absl::Status Refuse(const v1::RegisterWorkerRequest& request);
-  // Answers a worker of this job that waits for its end.
+  // Answers a worker that waits for the end of this job.
   absl::StatusOr<v1::LeaveReply> Release(const v1::LeaveRequest& request);
   // Counts a worker that has received the outcome.
   void Hear(std::string worker);

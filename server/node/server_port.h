@@ -57,7 +57,8 @@ class ServerPort {
 
   const std::vector<Services> services_;
   std::string local_address_;
-  // In the order of construction. The queue and the gRPC server's tables outlive the gRPC server.
+  // These members are in the order of construction. The queue and the gRPC server's tables outlive
+  // the gRPC server.
   grpc::ResourceQuota quota_{"leeway"};
   ConnectionTable connections_;
   Doorkeeper doorkeeper_;

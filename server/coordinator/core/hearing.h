@@ -13,9 +13,9 @@ namespace leeway {
 // The processes that should be heard, counted at one moment.
 struct Silence {
   size_t held = 0;
-  // Silent for more than half a lease.
+  // The number of processes that have been silent for more than half a lease.
   size_t half = 0;
-  // Silent for more than a lease.
+  // The number of processes that have been silent for more than a lease.
   size_t whole = 0;
 
   void Count(Duration silent, Duration lease) {

@@ -92,7 +92,7 @@ class Membership {
   // that leaves early.
   void Leave(uint32_t rank, RankState state, uint64_t clock, Time now);
 
-  // Marks ranks whose lease has ended as lost, and returns them.
+  // Marks each rank as lost whose lease has ended, and returns these ranks.
   std::vector<uint32_t> Expire(Time now);
   // Counts the running ranks, and how long each has been silent.
   void CountSilent(Time now, Silence& silence) const;

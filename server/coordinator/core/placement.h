@@ -107,7 +107,7 @@ class Placement {
   void SetReplica(uint32_t shard, uint32_t server);
   void ClearReplica(uint32_t shard);
   void SetOwner(uint32_t shard, uint32_t server);
-  // Parts of Rebalance. Return true if something has changed.
+  // The steps of Rebalance. Each returns true if it has changed something.
   bool HandOver(uint32_t shard, const std::set<uint32_t>& here);
   bool Fill(uint32_t shard, const std::set<uint32_t>& here, std::set<uint32_t>& busy);
 

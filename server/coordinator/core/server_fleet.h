@@ -61,8 +61,8 @@ class ServerFleet {
   // Returns true if that process is here, and has never been considered gone.
   bool MayBeGone(uint32_t index, uint64_t nonce) const;
   void TakeForGone(uint32_t index);
-  // Marks servers whose lease has ended as lost, and returns them. The caller then calls
-  // Disconnect() for each.
+  // Marks each server as lost whose lease has ended, and returns these servers. The caller then
+  // calls Disconnect() for each.
   std::vector<uint32_t> Expire(Time now) { return table_.Expire(now); }
   void Disconnect(uint32_t index);
   void Forgive(Time now) { table_.Forgive(now); }

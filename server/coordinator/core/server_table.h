@@ -66,8 +66,9 @@ class ServerTable {
   void MarkAllUnready();
   // Marks the server as lost before its lease has ended.
   void Lose(uint32_t index) { servers_[index].state = ServerState::kLost; }
-  // Marks servers whose lease has ended as lost, and returns them. Server 0 is never lost, because
-  // the coordinator runs in its process: it is here even if its port receives nothing.
+  // Marks each server as lost whose lease has ended, and returns these servers. Server 0 is never
+  // lost, because the coordinator runs in its process: it is here even if its port receives
+  // nothing.
   std::vector<uint32_t> Expire(Time now);
   // Counts the servers that are here, except server 0, and how long each has been silent.
   void CountSilent(Time now, Silence& silence) const;

@@ -46,7 +46,7 @@ class Workers {
   void Report(uint32_t rank, uint64_t clock) { ranks_.Report(rank, clock); }
   void Leave(const v1::LeaveRequest& request, RankState state, Time now);
   void Lose(uint32_t rank, const std::string& why, Time now);
-  // Marks ranks whose lease has ended as lost, and returns them.
+  // Marks each rank as lost whose lease has ended, and returns these ranks.
   std::vector<uint32_t> Expire(Time now) { return ranks_.Expire(now); }
   void Forgive(Time now) { ranks_.Forgive(now); }
   // Sets every rank to `clock` when the job begins.
