@@ -86,7 +86,7 @@ class BlocksOperation : public Operation {
 
   uint32_t size() const override { return exchange_.blocks.count; }
   uint32_t ServerOf(uint32_t call) const override { return layout_.ShardOf(BlockOf(call)); }
-  // The next forward pass needs the lowest blocks first.
+  // Returns the block's number, because the next forward pass needs the lowest blocks first.
   uint32_t Priority(uint32_t call) const override { return BlockOf(call); }
   uint64_t Bytes(uint32_t call) const override;
   std::string Describe(uint32_t call) const override;
