@@ -25,8 +25,8 @@
 
 namespace leeway {
 
-// One registration. The loop is destroyed first, and the participant before the exchange, because
-// the participant's client uses the exchange's vectors.
+// One registration. The members are destroyed in this order: the loop, the participant, the
+// exchange. The participant's client uses the exchange's vectors.
 struct Registration {
   Registration(std::shared_ptr<grpc::Channel> channel, CoordinatorSession::Options options)
       : session(std::move(channel), std::move(options)) {}
