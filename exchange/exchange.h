@@ -1,7 +1,7 @@
-// What a worker sends in each clock, and how often: the first of the three knobs. The caller
-// computes the steps and drives the exchange with them. Leeway's own worker does so
-// (worker/training), and another program through the library (library/job.h). A carrier says with
-// whom a worker exchanges.
+// Decides what a worker sends in each clock, and how often: the first of the three knobs. The
+// caller computes the steps and drives the exchange with them. Leeway's own worker is one caller
+// (worker/training). Other programs call it through the library (library/job.h). A carrier says
+// with whom a worker exchanges.
 //
 // Each kind of exchange is one file. Only make.cc lists them.
 #pragma once
@@ -37,24 +37,24 @@ struct ExchangeContext {
   // The worker's weights, the whole vector. In a gradient exchange they hold the others' weights,
   // and only the exchange writes to them. In a delta or elastic exchange the worker trains them.
   std::span<float> weights;
-  // Whether another program computes. The averaged elements of its contributions hold running
-  // values, as other frameworks keep them, and not the means of the clock's batches
-  // (common/update/averaging.h). Its state has bytes of its own.
+  // True if another program computes, not Leeway's own worker. In its contributions the averaged
+  // elements hold running values, as in other frameworks, and not the means of the clock's batches
+  // (common/update/averaging.h). Its state also has bytes of the program.
   bool program = false;
-  // Whether the caller may leave a clock out (LeaveOut), so that no block may leave before End.
+  // True if the caller may leave a clock out (LeaveOut). No block then leaves before End.
   bool may_leave_out = false;
 };
 
-// Functions with a deadline return false if the deadline came first; the same call, made again,
-// goes on with what is in progress. Functions return the errors of the listener and the carrier,
-// and OUT_OF_RANGE, naming the tensor, for values that are not finite. Not thread-safe.
+// Functions with a deadline return false if the deadline came first; call them again in the same
+// way to go on. Functions return the errors of the listener and the carrier, and OUT_OF_RANGE,
+// naming the tensor, for values that are not finite. Not thread-safe.
 class Exchange : public ClockExchange {
  public:
   explicit Exchange(const ExchangeContext& context) : context_(context) {}
 
-  // The whole contribution vector, which the caller fills while a clock runs. Empty if the exchange
-  // makes the contribution from the weights. Into averaged elements the caller writes the worker's
-  // own values.
+  // The whole contribution vector, which the caller fills while a clock runs. In averaged elements
+  // the caller writes the worker's own values. Empty if the exchange makes the contribution from
+  // the weights.
   virtual std::span<float> contribution() = 0;
 
   // Begins a clock, with the weights that Begin or the previous clock has left.
@@ -62,8 +62,8 @@ class Exchange : public ClockExchange {
   // Waits for the weights of these elements.
   virtual absl::StatusOr<bool> Wait(std::span<const ElementRange> elements, Time deadline) = 0;
   // Sets the number of this clock's examples, for blocks that are sent before End. Without this
-  // call, those blocks have the weight of one batch's examples. After the clock's first block it
-  // has no effect, for a clock has one weight.
+  // call, those blocks count as made of one batch's examples. A call after the clock's first block
+  // has no effect, because all blocks of a clock have one weight.
   virtual void SetExamples(uint64_t examples) = 0;
   // Sets the factors of the learning rate in this clock's update. Returns UNIMPLEMENTED if some
   // elements are already final, or if the servers do not use a worker's rates.
@@ -72,8 +72,8 @@ class Exchange : public ClockExchange {
         "in a delta or elastic exchange the servers take no learning rates: the worker applies its "
         "own");
   }
-  // Completes the previous exchange, and begins that of the clock. Without this call the clock's
-  // first block does so.
+  // Completes the previous exchange, and begins the exchange of this clock. Without this call,
+  // sending the clock's first block does so.
   virtual absl::StatusOr<bool> Open(Time deadline) { return true; }
   virtual bool open() const { return false; }
   // Declares that these elements of the contribution are final, and sends the blocks that are
@@ -84,20 +84,20 @@ class Exchange : public ClockExchange {
   // Leaves the clock's contribution out of the update, for this reason. Call it before End, and
   // only with ExchangeContext::may_leave_out or if the job leaves bad gradients out.
   virtual void LeaveOut(std::string why) {}
-  // Ends the clock, whose remaining elements are final now. `examples` (0 is legal) counts if no
-  // block was sent before. A gradient exchange does not wait for answers. An exchange of weights
-  // waits for them before the next step.
+  // Ends the clock, and declares its remaining elements final. If no block was sent before,
+  // `examples` (0 is legal) is the weight of the contribution. A gradient exchange does not wait
+  // for answers. An exchange of weights waits for them before the next step.
   virtual absl::StatusOr<bool> End(uint64_t examples, Time deadline) = 0;
-  // Reads the weights with which the next clock begins again. Call it between two clocks. After
-  // false, make the same call again, with the same memory. Returns UNIMPLEMENTED if the weights are
-  // the worker's own.
+  // Reads again the weights with which the next clock begins. Call this between two clocks. If it
+  // returns false, call it again with the same memory. Returns UNIMPLEMENTED if the weights are the
+  // worker's own.
   virtual absl::StatusOr<bool> ReadAgain(std::span<float> into, Time deadline) {
     return absl::UnimplementedError(
         "in a delta or elastic exchange the weights are the worker's own and cannot be read again "
         "from the servers");
   }
-  // Whether the last clock's contribution was left out or clipped (exchange.on_bad_gradient), and
-  // why.
+  // What happened to the last clock's contribution: it was left out, clipped
+  // (exchange.on_bad_gradient) or neither, and the reason.
   virtual bool left_out() const { return false; }
   virtual bool clipped() const { return false; }
   virtual std::string why() const { return ""; }
@@ -123,8 +123,9 @@ class Exchange : public ClockExchange {
   Carrier& carrier() const { return context_.carrier; }
   // Returns true if the worker's weights are its own, and part of its state.
   virtual bool keeps_weights() const { return false; }
-  // Notes that the state is that before `clock`: whatever a later contribution changes, also one
-  // that is encoded and never sent, is not in it. Call it in Begin, and when an exchange is over.
+  // Makes the present state the one that is saved: the state before `clock`. Changes by later
+  // contributions, even by one that is encoded and never sent, are not part of it. Call this in
+  // Begin, and when an exchange is over.
   void StateIsBefore(uint64_t clock) { state_clock_ = clock; }
   // Returns true, once, if the weights come from a loaded state. Begin then keeps those weights.
   bool TakeLoadedWeights() { return std::exchange(loaded_weights_, false); }
@@ -142,7 +143,8 @@ class Exchange : public ClockExchange {
 
 // Returns UNIMPLEMENTED for an exchange that only Leeway's own workers know.
 absl::StatusOr<std::unique_ptr<Exchange>> MakeExchange(const ExchangeContext& context);
-// The kinds, for make.cc: mean gradients, and weights that the worker trains by itself.
+// The kinds of exchange, for make.cc. One sends mean gradients; the other one exchanges weights
+// that the worker trains by itself.
 std::unique_ptr<Exchange> MakeGradientExchange(const ExchangeContext& context);
 std::unique_ptr<Exchange> MakeWeightExchange(const ExchangeContext& context);
 

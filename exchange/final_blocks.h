@@ -1,4 +1,4 @@
-// Finds the blocks of a contribution that may be sent.
+// Finds the blocks of a contribution that are complete, so that they may be sent.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ class FinalBlocks {
 
   // Starts a new contribution, of which no element is final.
   void Reset();
-  // Counts `elements` as final; each element is named once. Returns the blocks that are complete
-  // now and were not before, in ascending order, with neighbours joined.
+  // Counts `elements` as final. No element may be counted twice. Returns the blocks that this
+  // completes, in ascending order, with neighbours joined into one range.
   std::vector<BlockRange> Add(std::span<const ElementRange> elements);
   // The number of blocks that are not complete.
   uint32_t missing() const { return missing_blocks_; }
 
  private:
   const BlockLayout& layout_;
-  // The number of elements that are not final yet, by block.
+  // By block: the number of elements that are not final yet.
   std::vector<uint64_t> missing_;
   uint32_t missing_blocks_ = 0;
 };

@@ -142,8 +142,9 @@ class GradientExchange : public Exchange {
 
   absl::Status ReadLatest() override { return carrier().ReadLatest(context().weights); }
 
-  // If the others go on without a lost worker, the saved state is older than its clock. This is
-  // acceptable if it has no residual, only a program's own bytes.
+  // If the other workers go on without a lost worker, its saved state is older than the clock at
+  // which it continues. This is acceptable if the state has no residual, but only a program's own
+  // bytes.
   bool TakesOlderState() const override {
     return context().program && context().job.consistency().mode() != v1::CONSISTENCY_MODE_SYNC &&
            !carrier().keeps_residual();
@@ -159,14 +160,15 @@ class GradientExchange : public Exchange {
     uint64_t clock = 0;
     uint64_t examples = 0;
     ContributionRates rates = nullptr;
-    // Whether the clock's exchange has begun.
+    // True if the clock's exchange has begun.
     bool open = false;
-    // The caller's reason to leave the clock out. Empty if it has none.
+    // The caller's reason to leave the clock out. Empty if there is no such reason.
     std::string why_left_out = {};
     GuardedGradient judged = {};
   };
 
-  // A residual of skipped elements would be sent with the rest of their block, and so be lost.
+  // Refuses to skip elements of a block that keeps a residual: the skipped elements' residual would
+  // be sent with the rest of the block, and so be lost.
   absl::Status CheckSkips(const ContributionRates& rates) const {
     const bool skips =
         rates != nullptr &&
@@ -256,14 +258,15 @@ class GradientExchange : public Exchange {
 
   std::optional<RunningValues> running_;
   const bool guards_;
-  // Blocks begin where the program wants it, so that parts of a clock can be exchanged apart.
+  // True if the program decides where blocks begin, so that it can exchange parts of the model at
+  // different moments of a clock.
   const bool in_parts_;
   FloatBuffer contribution_;
   Step step_;
   FinalBlocks final_;
   // The elements that were declared final.
   IntervalSet told_;
-  // Whether some part of a block may not be finite, for each block.
+  // By block: true if not all of its values are known to be finite.
   std::vector<bool> unknown_;
   // With a guard: the blocks that are kept back until the whole gradient is checked, in the order
   // in which they would have left.

@@ -31,7 +31,7 @@ double SumOfSquares(std::span<const float> values) {
   return all;
 }
 
-// Names the tensor with the largest part of the norm.
+// Names the tensor that contributes most to the norm.
 std::string Largest(const v1::ModelSchema& schema, std::span<const float> trained) {
   std::string name;
   double largest = -1;

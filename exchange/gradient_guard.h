@@ -3,9 +3,9 @@
 // finite is left out even if its own values are good.
 //
 // The norm is the Euclidean norm of the trained elements of the worker's whole contribution, as in
-// most frameworks. A contribution is left out as a whole. So neither rule depends on the blocks or
-// on the number of servers, and sync mode stays deterministic. The price is that no block can be
-// sent before the backward pass is over.
+// most frameworks. A contribution is left out or clipped as a whole. So the result depends neither
+// on the blocks nor on the number of servers, and sync mode stays deterministic. The price is that
+// no block can be sent before the backward pass is over.
 #pragma once
 
 #include <span>
@@ -24,8 +24,8 @@ struct GuardedGradient {
   std::string why;
 };
 
-// Returns true if the job asks for more than the check for values that are not finite, because
-// every block is checked for those anyway.
+// Returns true if the job asks for a check of the whole gradient. It does not if it only refuses
+// values that are not finite, because every block is checked for such values anyway.
 bool GuardsGradients(const v1::Exchange& exchange);
 
 // Checks `contribution`, the whole vector. Scales it to max_norm (kClipped), or zeroes it so that

@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kMagic[4] = {'L', 'W', 'S', 'T'};
 constexpr uint32_t kStateVersion = 3;
-// A limit on the names in a state. No exchange and optimizer together have nearly as many.
+// The most names in a state, far more than any exchange and optimizer have together.
 constexpr int kNamesMax = 16;
 constexpr size_t kNameBytesMax = 32;
 constexpr size_t kHeaderBytesMax = 4096;
@@ -68,8 +68,8 @@ absl::StatusOr<std::optional<StepLossScale>> LossScaleIn(const v1::WorkerStateHe
   return StepLossScale{.log2 = header.loss_scale_log2(), .clean = header.clean_steps()};
 }
 
-// Returns an error unless the number of bytes after the header is what the header says, for a
-// model of `elements`.
+// Returns an error unless the number of bytes after the header is right for this header and a model
+// of `elements`.
 absl::Status CheckSize(const v1::WorkerStateHeader& header, uint64_t vectors, uint64_t elements,
                        uint64_t bytes) {
   if (header.elements() != (vectors > 0 ? elements : 0)) {

@@ -1,4 +1,4 @@
-// What a worker keeps between clocks, and how a checkpoint stores it.
+// The state that a worker keeps between clocks, and its form in a checkpoint.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@ namespace leeway {
 struct StateNames {
   // "gradient", "delta", "elastic".
   std::string exchange;
-  // The exchange's own vectors, then the local optimizer's slots.
+  // The names of the exchange's own vectors, then those of the local optimizer's slots.
   std::vector<std::string> own{};
   std::vector<std::string> slots{};
-  // Whether the residual of compressed contributions follows the vectors in `own`.
+  // True if the residual of compressed contributions follows the vectors in `own`.
   bool residual = false;
 
   size_t vectors() const { return own.size() + slots.size() + (residual ? 1 : 0); }
@@ -33,7 +33,8 @@ struct KeptState {
   uint64_t updates = 0;
   // The vectors in the order of `names`, each as long as the model.
   std::vector<FloatBuffer> vectors;
-  // For a spread exchange: the number of examples since each group of blocks was last sent.
+  // For a spread exchange: for each group of blocks, the number of examples since the group was
+  // last sent.
   std::vector<uint64_t> counts;
   // Set in fp16 only.
   std::optional<StepLossScale> loss_scale = std::nullopt;
@@ -48,11 +49,11 @@ struct KeptState {
 // header; the header, a v1::WorkerStateHeader; the float32 values of the vectors; the counts as
 // uint64; the program's bytes.
 std::string SerializeState(const KeptState& state);
-// Reads the state of a worker whose model has `elements`. The state that an older build saved for
-// another program has an empty name of its exchange. Returns nothing if an older build saved the
-// state of a worker of Leeway's, because such states have no names. Returns INVALID_ARGUMENT for
-// the state of another model, a newer version, a wrong length, invalid names, an impossible loss
-// scale, or values that are not finite.
+// Reads the state of a worker whose model has `elements`. If an older build saved the state for
+// another program, the name of the exchange is empty. If an older build saved the state of Leeway's
+// own worker, the state has no names, and the function returns nothing. Returns INVALID_ARGUMENT
+// for the state of another model, a newer version, a wrong length, invalid names, an impossible
+// loss scale, or values that are not finite.
 absl::StatusOr<std::optional<KeptState>> ReadState(const std::string& bytes, uint64_t elements);
 
 }  // namespace leeway

@@ -1,5 +1,5 @@
-// Computes averaged values (common/update/averaging.h) for a worker that has running values only.
-// The batches' own values follow from how far the running values have moved.
+// Computes the batches' own values of averaged elements (common/update/averaging.h) for a worker
+// that has running values only. They follow from how far the running values have moved.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,10 @@ class RunningValues {
   RunningValues(const v1::TrainingJob& job, const v1::ModelSchema& schema,
                 const v1::JobLength& length);
 
-  // Replaces the running values in `range` of `values`, which is a whole contribution. The new
-  // values are the means over the batches' own values: before + (value - before) / share. The
-  // running values began at those of `before`, and a clock of `examples` examples has moved them.
+  // Replaces running values by the means over the batches' own values: before + (value - before) /
+  // share. `values` is a whole contribution, of which the function changes `range`. At the start of
+  // the clock the running values were those in `before`, and `examples` examples have moved them
+  // since.
   void MakeMeans(const ElementRange& range, uint64_t examples, std::span<const float> before,
                  std::span<float> values) const;
 

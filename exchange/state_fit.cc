@@ -41,7 +41,7 @@ class Fitting {
         same_exchange_(read.names.exchange.empty() || read.names.exchange == state.names.exchange),
         same_own_(same_exchange_ && read.names.own == state.names.own) {}
 
-  // Returns whether the exchange's own vectors were taken over.
+  // Returns true if the exchange's own vectors were taken over.
   bool Run() {
     FitOwn();
     FitSlots();
@@ -91,8 +91,8 @@ class Fitting {
     }
   }
 
-  // A missing residual becomes zeros without a warning, because the job that saved the state held
-  // nothing back.
+  // A missing residual becomes zeros without a warning, because the job that saved the state sent
+  // its contributions without loss.
   void FitResidual() {
     const bool taken = same_exchange_ && read_.names.residual && state_.names.residual;
     if (state_.names.residual) {
@@ -109,8 +109,8 @@ class Fitting {
       state_.counts = std::move(read_.counts);
       return;
     }
-    // If the saved exchange was not spread, it had just sent everything, so the counts are 0. The
-    // counts of a new exchange are 0, too.
+    // If the saved exchange was not spread, it had just sent all blocks, so all counts are 0. In a
+    // new exchange they are 0, too.
     const uint64_t largest =
         others ? *std::max_element(read_.counts.begin(), read_.counts.end()) : 0;
     state_.counts.assign(wanted, largest);

@@ -1,5 +1,5 @@
-// What a job takes over from a saved state that another job may have written. The other job may
-// have another exchange, local optimizer, compression or block size.
+// Decides what a job takes over from a saved state. Another job may have written the state, with
+// another exchange, local optimizer, compression or block size.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ namespace leeway {
 //   count becomes the largest saved one.
 // - The loss scale, from any exchange.
 //
-// Everything else becomes zero. One warning says what is lost and what therefore starts again.
-// Returns true if the exchange's own vectors come from the bytes. Returns false if they are zeros;
-// the exchange must then begin at the servers' weights, as it does without a state. If ReadState
-// fails, returns its error and changes nothing.
+// Everything else becomes zero. One warning in the log says what is lost and what therefore starts
+// again. Returns true if the exchange's own vectors come from the bytes. Returns false if they are
+// zeros; the exchange must then begin at the servers' weights, as it does without a state. If
+// ReadState fails, returns its error and changes nothing.
 absl::StatusOr<bool> TakeUpState(const std::string& bytes, uint64_t elements, KeptState& state);
 
 }  // namespace leeway

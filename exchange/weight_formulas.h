@@ -9,7 +9,7 @@
 
 namespace leeway {
 
-// What the formulas need of a backend, for a program whose weights are plain memory.
+// The functions that the formulas need, for a program whose weights are in plain memory.
 struct HostVectors {
   static void Copy(uint64_t count, const float* from, float* to) { std::copy_n(from, count, to); }
   // Computes out = base + scale * (a - b), or scale * (a - b) without a base.
@@ -22,8 +22,8 @@ struct HostVectors {
   }
 };
 
-// Writes the contribution of a delta exchange in this range: the change start - local of the first
-// `trained` elements, and the averaged elements after them as they are.
+// Writes the contribution of a delta exchange in this range. The first `trained` elements get the
+// change start - local. The averaged elements after them get the local values unchanged.
 template <typename Vectors>
 void MakeDelta(Vectors&& vectors, const ElementRange& range, uint64_t trained, const float* start,
                const float* local, float* change) {

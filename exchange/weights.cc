@@ -1,6 +1,6 @@
 // Exchanges the weights that another program's steps have trained: delta and elastic exchanges.
-// worker/training/weights.cc does so for Leeway's own steps, whose weights lie on a device. The
-// formulas are the same.
+// worker/training/weights.cc does the same for Leeway's own steps, whose weights are on a device.
+// Both use the same formulas.
 
 #include <algorithm>
 

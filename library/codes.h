@@ -1,4 +1,4 @@
-// Turns errors into those of client.h: a code, and the text of this thread's last error.
+// Converts errors to the form of client.h: a code, and the text of this thread's last error.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@
 
 namespace leeway {
 
-// Returns how many forks lie between this process and the process that loaded the library.
+// Returns the number of forks between the process that loaded the library and this process.
 uint64_t Forks();
 
 // Converts a timeout of client.h to a deadline. The timeout is in seconds, or negative for no
@@ -26,12 +26,12 @@ Time DeadlineOf(double timeout);
 double LimitOf(double seconds, double otherwise);
 
 leeway_code NullArgument(const char* name);
-// Checks that `size`, the first field of the struct `name`, is `own`, the size in this library's
-// header.
+// Checks the first field of the struct `name`: its value `size` must be `own`, the struct's size in
+// this library's header.
 leeway_code CheckSize(const char* name, size_t size, size_t own);
 leeway_code Forked();
-// Returns true if this process was forked while a job or a watch was open. gRPC cannot work in it,
-// because its threads stayed behind.
+// Returns true if this process was forked while a job or a watch was open. gRPC cannot work in such
+// a process, because gRPC's threads stayed behind in the parent.
 bool IsForkOfUser();
 
 // Exists as long as a job or a watch is open.
@@ -40,7 +40,7 @@ class OpenHandle {
   OpenHandle();
   ~OpenHandle();
   OpenHandle(const OpenHandle&) = delete;
-  // Returns true if this process itself opened it.
+  // Returns true if this process itself, and not its parent, opened the job or watch.
   bool here() const { return forks_before_ == Forks(); }
 
  private:

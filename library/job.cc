@@ -160,8 +160,8 @@ class JoinedJob final : public Job {
                        InClock([&] { return life_->exchange->ReadAgain(read_.span(), deadline); }));
       if (!read) return false;
     }
-    // If the others went on, Begin will read the weights again, so the caller gets the current ones
-    // and sees no difference.
+    // If the other workers have gone on, Begin will read the weights again. Until then the caller
+    // gets the weights that it has, and sees no difference.
     weights = reads && !life_->loop->broken_off() ? read_.span() : weights_.span();
     return true;
   }
@@ -253,7 +253,8 @@ class JoinedJob final : public Job {
                                                    Counted(weights_.size(), "element")));
   }
 
-  // Without a batch in each clock the job's batches would never be done.
+  // Checks that the program has asked for a batch in this clock. Otherwise the job's batches would
+  // never be done.
   absl::Status CheckAskedForBatch() const {
     if (asked_for_batch_ || life_->participant->leases() == nullptr) return absl::OkStatus();
     return absl::UnimplementedError(
@@ -261,7 +262,7 @@ class JoinedJob final : public Job {
         "take the batches from leeway_next_batch, or in Python from job.batches");
   }
 
-  // Waits for what goes on in the background: a registration, or what lies between two clocks.
+  // Waits for the work in the background: a registration, or the work between two clocks.
   absl::StatusOr<bool> AwaitSlow(Time deadline) {
     RETURN_IF_ERROR(failed_);
     if (!slow_.pending()) return takes_part() ? life_->loop->AwaitBackground(deadline) : true;
@@ -339,9 +340,9 @@ class JoinedJob final : public Job {
   Phase phase_ = Phase::kJoining;
   // Why the worker could not register.
   absl::Status failed_;
-  // Whether the current clock has asked for a batch.
+  // True if the current clock has asked for a batch.
   bool asked_for_batch_ = false;
-  // Whether the program saves a state.
+  // True if the program saves a state.
   bool keeps_state_ = false;
   SlowCall slow_;
 };

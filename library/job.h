@@ -33,18 +33,18 @@ struct JobTensor {
   // Factors of the job's learning rate and weight decay.
   double learning_rate_factor = 1;
   double weight_decay_factor = 1;
-  // A block begins with it.
+  // If true, a block begins with this tensor.
   bool begins_block = false;
 };
 
 struct JobOptions {
-  // HOST:PORT of server 0. If empty, the environment specifies the address. Without `rank` the
-  // environment specifies the rank, or else the worker gets a free rank.
+  // HOST:PORT of server 0. If empty, the environment specifies the address. If `rank` is absent,
+  // the environment specifies the rank; if it does not, the worker gets a free rank.
   std::string coordinator;
   std::optional<uint32_t> rank;
   std::vector<JobTensor> tensors;
-  // The initial weights of the whole vector. They are used if this worker sends the first weights
-  // to the servers.
+  // The initial weights, as a whole vector. If this worker must send the first weights to the
+  // servers, it sends these.
   std::vector<float> initial;
   // The model's own optimizer, in the YAML of a job's `update`. Empty if it is not known.
   std::string update;
@@ -81,17 +81,18 @@ struct JobInfo {
   // clock.
   uint64_t first_clock = 0;
   uint64_t first_step = 0;
-  // Whether the job's YAML has an `update` or a local optimizer of its own.
+  // True if the job's YAML has an `update` or a local optimizer of its own.
   bool has_update = false;
-  // Whether the job's `update` changes the learning rate by a schedule or a warm-up.
+  // True if the job's `update` changes the learning rate by a schedule or a warm-up.
   bool has_schedule = false;
 };
 
-// A factor of the learning rate, for the elements from the end of the previous part up to `end`.
+// A factor of the learning rate for one part of the vector: the elements from the end of the
+// previous part up to `end`.
 struct JobRate {
   uint64_t end = 0;
   double factor = 1;
-  // The clock does not update them; the factor is nothing then.
+  // If true, the clock does not update these elements, and the factor has no effect.
   bool skip = false;
 };
 
@@ -114,8 +115,8 @@ struct JobEvaluation {
 
 // One thread at a time may use a job, but any thread may call Waiting(). Functions with a deadline
 // return false or kNotYet if the deadline came first; call them again. After an error that is
-// final, only Leave and the destructor make sense. A function returns UNIMPLEMENTED if it cannot be
-// called now, such as Final before Begin.
+// final, call only Leave and the destructor. A function returns UNIMPLEMENTED if it cannot be
+// called at this point, such as Final before Begin.
 class Job {
  public:
   enum class Next { kClock, kFinished, kStopped, kNotYet };
@@ -126,7 +127,7 @@ class Job {
   virtual ~Job() = default;
 
   virtual absl::StatusOr<bool> Joined(Time deadline) = 0;
-  // Valid after Joined().
+  // Returns the facts about the job. Valid after Joined().
   virtual const JobInfo& info() const = 0;
   virtual std::vector<JobTensor> tensors() const = 0;
   virtual std::span<float> weights() = 0;
@@ -136,10 +137,10 @@ class Job {
   virtual absl::StatusOr<Next> Begin(Time deadline) = 0;
   virtual uint64_t clock() const = 0;
   virtual absl::StatusOr<bool> Wait(uint64_t first, uint64_t count, Time deadline) = 0;
-  // Two functions for leased data, while a clock runs. NextBatch sets `batch` to the number of the
-  // batch for the next step, or to nothing if the clock has no more batches. UpcomingBatches
-  // returns at most `most` numbers that the next calls of NextBatch will probably return, so that
-  // the program can read ahead.
+  // Two functions for leased data; call them while a clock runs. NextBatch sets `batch` to the
+  // number of the batch for the next step, or to nothing if the clock has no more batches.
+  // UpcomingBatches returns at most `most` numbers that the next calls of NextBatch will probably
+  // return, so that the program can read ahead.
   virtual absl::StatusOr<bool> NextBatch(Time deadline, std::optional<uint64_t>& batch) = 0;
   virtual std::vector<uint64_t> UpcomingBatches(size_t most) const = 0;
   virtual absl::Status SetExamples(uint64_t examples) = 0;
@@ -153,14 +154,14 @@ class Job {
   virtual absl::Status Evaluated(const JobEvaluation& evaluation) = 0;
   virtual absl::StatusOr<bool> StateWanted() = 0;
   // Saves the program's state. After the first call StateWanted() returns true for each checkpoint,
-  // also in an exchange that keeps no state itself.
+  // even if the exchange itself keeps no state.
   virtual absl::Status SaveState(std::string bytes) = 0;
   // Returns the loaded state, once. Returns NOT_FOUND if the checkpoint has no state.
   virtual absl::StatusOr<std::string> LoadState() = 0;
   virtual std::string Waiting() const = 0;
 
-  // Returns true once the job is sealed. Returns FAILED_PRECONDITION if the job needs this worker
-  // again; go on with Begin then.
+  // Leaves the job. Returns true once the job is sealed. Returns FAILED_PRECONDITION if the job
+  // needs this worker again; then go on with Begin.
   virtual absl::StatusOr<bool> Leave(Reason reason, const std::string& message, Time deadline) = 0;
 };
 

@@ -19,10 +19,10 @@ uint64_t LastVersion(const v1::RegisterWorkerReply& reply);
 // The largest number of parts in a call of SetRates. It keeps the headers of a frame well below
 // their limit (common/wire/wire.cc).
 inline constexpr size_t kRatesMax = 16'384;
-// Returns INVALID_ARGUMENT if there are too many parts, if the parts do not rise to the end of the
-// trained elements, or if a factor is negative or not finite.
+// Converts the rates. Returns INVALID_ARGUMENT if there are too many parts, if their ends do not
+// rise up to the end of the trained elements, or if a factor is negative or not finite.
 absl::StatusOr<ContributionRates> RatesFrom(std::span<const JobRate> rates, uint64_t trained);
-// Returns the metrics of the clock that `exchange` has ended last.
+// Returns the metrics of the last clock that `exchange` has ended.
 v1::StepMetrics MetricsFrom(const ClockMeasures& measures, const Exchange& exchange);
 
 }  // namespace leeway

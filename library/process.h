@@ -15,7 +15,7 @@ namespace leeway {
 absl::Status PrepareProcess();
 
 // Returns the options with which this process calls the coordinator at `address`. When `breaker`
-// breaks, registrations end at once, and other calls give up as if they had waited long enough. The
+// breaks, registrations end at once, and all other calls give up as if their time were over. The
 // coordinator tells a retry from a new life by `nonce`.
 CoordinatorSession::Options SessionOptions(const std::string& address, uint64_t nonce,
                                            CallBreaker& breaker);

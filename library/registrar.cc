@@ -33,8 +33,8 @@ absl::Status CompleteFromEnvironment(JobOptions& options) {
       "train JOB -- COMMAND` sets it");
 }
 
-// Makes a refusal final: the coordinator refuses the same registration again, for example because
-// this worker's model differs from the other workers' model.
+// Makes a refusal final, because the coordinator would refuse the same registration again. For
+// example, this worker's model may differ from that of the other workers.
 absl::Status Refusal(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) ? absl::InvalidArgumentError(status.message()) : status;
 }

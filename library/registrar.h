@@ -25,8 +25,8 @@
 
 namespace leeway {
 
-// One registration. The loop is destroyed first, and the participant before the exchange, because
-// the participant's client uses the exchange's vectors.
+// One registration. The members are destroyed in this order: the loop, the participant, the
+// exchange. The participant's client uses the exchange's vectors.
 struct Registration {
   Registration(std::shared_ptr<grpc::Channel> channel, CoordinatorSession::Options options)
       : session(std::move(channel), std::move(options)) {}
@@ -36,7 +36,8 @@ struct Registration {
   std::unique_ptr<Carrier> carrier;
   std::unique_ptr<Exchange> exchange;
   std::unique_ptr<Participant> participant;
-  // Null if there is nothing to do, because the job is over or an earlier life has done all.
+  // Null if there is nothing to do, because the job is over or an earlier life has done all the
+  // work.
   std::unique_ptr<ClockLoop> loop;
 };
 
@@ -47,15 +48,16 @@ class Registrar {
 
   // Registers, attaches, and begins the exchange with `weights`, which the first call allocates.
   // Registers again if the job has gone back to a checkpoint meanwhile. If an earlier life has done
-  // all the work, the result has no loop. If the job is over, the result has no job, either.
+  // all the work, the result has no loop. If the job is over, the result has neither a loop nor a
+  // job.
   absl::StatusOr<std::unique_ptr<Registration>> Register(FloatBuffer& weights);
 
-  // Any thread may call these. Waiting returns what the newest registration waits for. Cancel
-  // breaks off this and every later registration.
+  // Any thread may call these two. Waiting returns what the newest registration waits for. Cancel
+  // breaks off the running registration and every later one.
   std::string Waiting() const EXCLUDES(mutex_);
   void Cancel() EXCLUDES(mutex_);
-  // Waits until the job is over if this process holds blocks, which others may read until then.
-  // Cancel ends the wait.
+  // If this process holds blocks, waits until the job is over, because others may read the blocks
+  // until then. Cancel ends the wait.
   void AwaitEnd() EXCLUDES(mutex_);
   // Forgets the newest registration. Call this before it is destroyed.
   void Forget() EXCLUDES(mutex_);
@@ -64,7 +66,7 @@ class Registrar {
   Registrar(JobOptions options, uint64_t nonce) : options_(std::move(options)), nonce_(nonce) {}
 
   CoordinatorSession::Options Process();
-  // Fetches the job, and makes the request for a registration from it.
+  // Fetches the job, and makes from it the request for a registration.
   absl::Status FetchJob();
   absl::Status HoldBlocksOf(const v1::TrainingJob& job) EXCLUDES(mutex_);
   absl::StatusOr<std::unique_ptr<Registration>> RegisterOnce();

@@ -11,11 +11,12 @@
 
 namespace leeway {
 
-// Lays out the tensors one after the other. Returns INVALID_ARGUMENT, naming the tensor, if a
-// tensor has no name, no elements, or the name of another tensor, if it is trained and comes after
-// an averaged tensor, or if its momentum or a factor is invalid.
+// Lays out the tensors one after the other. Returns INVALID_ARGUMENT, naming the tensor, in these
+// cases: a tensor has no name, no elements, or the name of another tensor; a trained tensor comes
+// after an averaged one; a momentum or a factor is invalid.
 absl::StatusOr<v1::ModelSchema> SchemaOf(std::span<const JobTensor> tensors);
-// Returns INVALID_ARGUMENT, naming the first tensor that differs between the job and the program.
+// Returns INVALID_ARGUMENT if the two schemas differ, naming the first tensor that differs between
+// the job and the program.
 absl::Status CheckSame(const v1::ModelSchema& own, const v1::ModelSchema& job);
 // Returns the tensors of a schema; the inverse of SchemaOf.
 std::vector<JobTensor> TensorsOf(const v1::ModelSchema& schema);

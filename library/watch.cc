@@ -94,7 +94,7 @@ class OpenWatch final : public Watch {
                                                    "'; open a new watch"));
   }
 
-  // Returns true if what was read has all updates that the job was to make.
+  // Returns true if the weights that were read include all updates of the whole job.
   bool SawLast() const { return version_ > 0 && version_ >= LastVersion(model_); }
 
   absl::Status ReadOnce() {

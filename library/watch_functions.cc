@@ -14,7 +14,7 @@
 struct leeway_watch {
   std::unique_ptr<leeway::Watch> watch;
   leeway::OpenHandle open;
-  // Whether the watch has read at least once, and no read is pending.
+  // True if the watch has read at least once, and no read is pending.
   bool has_read = false;
   // Holds the memory to which the result of leeway_watch_tensor_of points.
   std::vector<leeway::JobTensor> tensors = {};

@@ -103,7 +103,7 @@ absl::Status BatchPrefetcher::Take(uint64_t key, Duration limit, Batch& batch) {
 }
 
 void BatchPrefetcher::Run() {
-  // These threads may leave the processors of the computing threads.
+  // These threads need not stay on the processors of the computing threads.
   LetGo();
   while (true) {
     uint64_t key;
@@ -123,7 +123,8 @@ void BatchPrefetcher::Run() {
     const absl::Status status = LoadOrSay(key, batch);
     MutexLock lock(mutex_);
     Slot* const slot = Find(key);
-    // Another call may have dropped this batch in the meantime, and may have requested it again.
+    // Another call may have dropped this batch in the meantime. It may also have requested the
+    // batch again.
     if (slot == nullptr || slot->state == State::kReady) {
       spare_.push_back(std::move(batch));
       continue;

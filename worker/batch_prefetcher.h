@@ -46,8 +46,8 @@ class BatchPrefetcher {
 
   void Run() EXCLUDES(mutex_);
   Slot* Find(uint64_t key) REQUIRES(mutex_);
-  // Returns the first batch that is wanted and that no thread has begun to load, or null if no such
-  // batch is left.
+  // Returns the first wanted batch that no thread has begun to load, or null if there is no such
+  // batch.
   Slot* Next() REQUIRES(mutex_);
   void Remove(uint64_t key) REQUIRES(mutex_);
   // Returns a batch whose vectors can be used again, or a new batch.

@@ -14,7 +14,7 @@ class Emulation {
  public:
   Emulation(const v1::TrainingJob& job, uint32_t rank);
 
-  // Returns whether the job asks for slowdowns. If not, every pause is zero.
+  // Returns true if the job asks for slowdowns. If not, every pause is zero.
   bool active() const { return emulate_.step_milliseconds() > 0 || !emulate_.slow().empty(); }
 
   // Returns how long to pause after a step that took `measured`, so that the step takes

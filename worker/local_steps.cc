@@ -12,10 +12,11 @@ namespace {
 
 Time Now() { return std::chrono::steady_clock::now(); }
 
-// Forwards to an observer, and measures how much of the batch's time the model itself took.
+// Forwards all calls to an observer, and measures how much of the batch's time the model itself
+// took.
 class TimedObserver : public TrainObserver {
  public:
-  // With `hold`, the observer is not told that elements are final.
+  // If `hold` is true, does not tell the observer that elements are final.
   TimedObserver(TrainObserver& observer, bool hold)
       : observer_(observer), hold_(hold), resumed_(Now()) {}
 

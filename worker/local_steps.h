@@ -45,8 +45,8 @@ class LocalSteps : public StepRunner {
   const uint64_t seed_;
   const uint32_t rank_;
   // The number of steps in one pass over the data. In async mode it is this worker's own number:
-  // the worker begins the next pass when its own data ends. So the worker has no empty batches,
-  // because each of its exchanges counts towards the exchanges of the job.
+  // the worker begins the next pass when its own data ends. So the worker has no empty batches. It
+  // must not have any, because each of its exchanges counts towards the exchanges of the job.
   const uint64_t steps_per_epoch_;
   const TrainingData& data_;
   LeasedBatches* const leases_;

@@ -34,9 +34,9 @@ namespace leeway {
 namespace {
 
 // Handles SIGTERM. The signal goes to a single worker (an evicted pod, a machine that shuts down),
-// so it does not stop the job; only a request to the coordinator does. The worker exits at once, as
-// if it were killed, and its next life repeats the lost work. The handler exists because the kernel
-// ignores the signal for a process with the id 1 that has no handler, as in a container.
+// so it does not stop the job. To stop the job, a person asks the coordinator. The worker exits at
+// once, as if it were killed, and its next life repeats the lost work. Without a handler the kernel
+// would ignore the signal in a container, where the process may have the id 1.
 void OnTerminate(int) { _exit(kExitTerminated); }
 
 struct Flags {

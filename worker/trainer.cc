@@ -121,8 +121,8 @@ absl::Status Trainer::OpenRunner() {
 
 absl::Status Trainer::Attach() {
   RETURN_IF_ERROR(loop_->Attach(runner_->exchange(), [this] { return InitialWeights(); }));
-  // The previous life may have ended before the evaluation at this clock, and early_stop counts
-  // evaluations. So this life makes the evaluation again.
+  // The previous life may have ended before it reported the evaluation at this clock, and
+  // early_stop needs every evaluation. So this life makes the evaluation, perhaps again.
   const uint64_t clock = loop_->clock();
   const bool again = job_.evaluation().has_early_stop() && clock > 0;
   if (evaluate_every_ > 0) evaluated_ = (clock - (again ? 1 : 0)) / evaluate_every_;
@@ -160,10 +160,10 @@ absl::Status Trainer::RunClock() {
 
 absl::Status Trainer::EvaluateWhenDue() {
   if (evaluate_every_ == 0 || !evaluates_) return absl::OkStatus();
-  // If the clock of an evaluation was skipped, the evaluation is made at the next clock.
+  // If the worker skipped the clock of an evaluation, it evaluates at the next clock.
   if (loop_->clock() / evaluate_every_ <= evaluated_) return absl::OkStatus();
   RETURN_IF_ERROR(runner_->exchange().Settle());
-  // The last evaluation follows when all exchanges are done, so none is made here.
+  // The worker evaluates after the last exchange anyway, so it does not evaluate here.
   if (loop_->MadeAll()) return absl::OkStatus();
   evaluated_ = loop_->clock() / evaluate_every_;
   ASSIGN_OR_RETURN(const v1::EvaluationMetrics metrics, Evaluate());

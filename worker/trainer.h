@@ -50,10 +50,11 @@ class Trainer {
   explicit Trainer(const TrainerContext& context);
 
   // Attaches, and runs clock after clock until the end of the job or a stop. Rank 0 sends the
-  // initial weights to the servers if they have none, and evaluates the model. At each cut and at
-  // the end, the worker hands in its state. Run does not leave the job. Returns why it may leave:
-  // it has finished, or was stopped. Returns the errors of the exchange, the client and the
-  // coordinator, and ABORTED if a newer life of the rank exists.
+  // initial weights to the servers if the servers have no weights, and evaluates the model. At each
+  // cut and at the end, the worker hands in its state. Run does not leave the job. Returns the
+  // reason with which the worker may leave: it has finished, or it was stopped. Returns the errors
+  // of the exchange, the client and the coordinator, and ABORTED if a newer life of the rank
+  // exists.
   absl::StatusOr<v1::LeaveReason> Run();
 
   // Returns the number of completed exchanges.

@@ -47,7 +47,7 @@ struct Equipment {
   std::unique_ptr<ContributionMemory> contributions;
 };
 
-// Returns whether a rank's share of the data, and so the length of its epoch, depends on the rank.
+// Returns true if a rank's share of the data, and so the length of its epoch, depends on the rank.
 bool DataDependOnRank(const v1::TrainingJob& job) {
   const auto type = job.data().partition().type_case();
   return type != v1::Partition::kIid && type != v1::Partition::TYPE_NOT_SET;
@@ -72,8 +72,8 @@ constexpr char kNoSharedMemory[] =
 absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const WorkerOptions& options,
                                 uint32_t rank) {
   const v1::TrainingJob& job = offer.job();
-  // Only a worker with a fixed rank knows on which device its rank began. For other workers, only
-  // the coordinator knows it.
+  // Only a worker that asks for a rank can know here on which device the rank began. For other
+  // workers only the coordinator knows it.
   const int index = static_cast<int>(rank);
   const bool known = options.rank.has_value() && index < offer.devices_size();
   // Gives up before the launcher and the coordinator do, so that this worker's log has the reason.
@@ -194,7 +194,7 @@ WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerRe
   return {exit, end.status()};
 }
 
-// Returns whether a finished job was stopped before its end.
+// Returns true if a finished job was stopped before its end.
 bool WasStopped(const std::shared_ptr<grpc::Channel>& channel) {
   const auto stub = v1::Coordinator::NewStub(channel);
   grpc::ClientContext context;
@@ -266,14 +266,14 @@ WorkerExit ExitOf(const absl::Status& status) {
   }
 }
 
-// Leaves the job because of an error that a restart would not mend.
+// Leaves the job because of an error that would come again after a restart.
 WorkerEnd LeaveForGood(CoordinatorSession& session, const absl::Status& why) {
   session.Leave(v1::LEAVE_FAILED, 0, std::string(why.message())).IgnoreError();
   return {WorkerExit::kPermanent, why};
 }
 
-// Registers with the equipment of the presumed rank, and trains. Registers again if the job has
-// gone back or has gone on without this worker.
+// Registers with equipment that was made for the rank that the worker expects, and trains.
+// Registers again if the job has gone back, or has gone on without this worker.
 WorkerEnd RegisterAndTrain(const WorkerOptions& options, const CoordinatorSession::Options& process,
                            const std::shared_ptr<grpc::Channel>& channel,
                            const v1::TrainingJob& job, uint32_t equipped, Equipment& equipment) {
@@ -294,8 +294,8 @@ WorkerEnd RegisterAndTrain(const WorkerOptions& options, const CoordinatorSessio
       return LeaveForGood(session, status);
     }
     const WorkerEnd end = TrainAndLeave(options, *registration, session, equipment);
-    // The other workers have gone on without this worker, and this worker's state is not valid at
-    // another clock.
+    // The other workers have gone on without this worker. The worker has state that is valid at its
+    // own clock only.
     const bool overtaken = absl::IsAlreadyExists(end.status);
     // The job has gone back to a checkpoint, or the coordinator was restarted, so the worker begins
     // again. If the same refusal comes a second time, it has another cause.

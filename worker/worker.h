@@ -24,14 +24,14 @@ namespace leeway {
 struct WorkerOptions {
   // The coordinator's address, HOST:PORT.
   std::string coordinator;
-  // How long to look for the coordinator. The job has a limit of its own, but the worker does not
-  // know the job's limit yet.
+  // How long to look for the coordinator. The job has its own limit for this, but the worker does
+  // not know the job yet.
   Duration start_within = std::chrono::seconds(120);
   // The worker's rank. If absent, the worker gets the next free rank. This is allowed only if a
   // worker's data does not depend on its rank.
   std::optional<uint32_t> rank;
   std::string data_dir;
-  // Whether the job may read files outside of `data_dir`, by absolute paths.
+  // True if the job may read files outside of `data_dir`, by absolute paths.
   bool absolute_paths = false;
   // The processors to which the computing threads are restricted. If empty, the operating system
   // chooses.
@@ -61,7 +61,7 @@ enum class WorkerExit {
   kStopped,
   // The job or the data is wrong, or training has diverged. A restart would end in the same way.
   kPermanent,
-  // Its arguments are wrong for this job. The same.
+  // The worker's arguments are wrong for this job. A restart would end in the same way.
   kUsage,
   // A newer life of the rank exists. This life ends without a message to the coordinator.
   kReplaced,

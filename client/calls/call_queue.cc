@@ -99,8 +99,8 @@ CallQueue::Ticket CallQueue::Start(std::shared_ptr<Operation> operation) {
 
 bool CallQueue::HasRoom(const Lane& lane, const Call& first) const {
   if (!lane.transit.Admits()) return false;
-  // The window is twice what fills the link, because some requests have arrived already and wait
-  // for other workers.
+  // The window is twice the number of calls that fill the link, because some requests have arrived
+  // already and wait for other workers.
   const uint32_t window = std::max(options_.window, 2 * lane.transit.Filling());
   if (lane.in_flight.size() < std::min(window, options_.window_max)) return true;
   return std::all_of(lane.in_flight.begin(), lane.in_flight.end(),
@@ -200,8 +200,8 @@ void CallQueue::OnDone(const CallPointer& call, absl::Status status, const Trans
   if (decision.delay == Duration::zero()) return SendAgain(call);
   if (options_.on_unreached && absl::IsUnavailable(status)) options_.on_unreached();
   transport_->CallAfter(decision.delay, [this, call] { Resume(call); });
-  // The request is not in flight any more, so other requests may go. One of them may be the request
-  // that a full server must get first, because it refuses all others.
+  // The request is not in flight any more, so others may go. This matters if the server's memory is
+  // full: it refuses all requests but one, which may be among those that wait here.
   Pump(call->server);
 }
 

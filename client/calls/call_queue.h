@@ -21,7 +21,7 @@
 namespace leeway {
 
 // A list of calls, numbered 0..size-1, with one ticket for all of them. Several threads may run the
-// methods at once, for different calls.
+// methods at the same time, for different calls.
 class Operation {
  public:
   virtual ~Operation() = default;
@@ -36,8 +36,8 @@ class Operation {
   virtual std::string Describe(uint32_t call) const = 0;
   // Returns the call's request, which has the same payload at every attempt.
   virtual TransportRequest Request(uint32_t call) const = 0;
-  // Handles the call's reply. If this returns UNAVAILABLE, the queue sends the call again and later
-  // passes its next reply. Any other result is final.
+  // Handles the call's reply. If this returns UNAVAILABLE, the queue sends the call again and
+  // passes the new reply to this method. Any other result is final.
   virtual absl::Status TakeReply(uint32_t call, const TransportReply& reply) = 0;
 };
 
@@ -45,10 +45,11 @@ class Operation {
 // operations and numbers.
 //
 // The window cannot deadlock a barrier. A server may hold a call until every worker has made the
-// same one. Workers may begin their calls in different orders, and each may fill its window with
-// calls that the others have not made. But if a call comes before all calls in flight to its
-// server, the window never delays it. So once all workers have begun their calls, all of them have
-// sent the server's first unanswered call, by priority, and the server answers that call.
+// same call. Workers may begin their calls in different orders, and each may fill its window with
+// calls that the others have not made. But if a call has a higher priority than all calls in flight
+// to its server, it goes out even if the window is full. Take the unanswered call that comes first
+// by priority: once all workers have begun their calls, all of them have sent this call, and the
+// server answers it.
 //
 // Thread-safe.
 class CallQueue {
@@ -64,11 +65,12 @@ class CallQueue {
     RetryLimits retry;
     // The source of the random back-off times.
     RandomStream jitter;
-    // Called when a server may have moved, because it could not be reached or answered at once that
-    // it does not have the requested block. Called without locks, from any thread. May be empty.
+    // Called when a server may have moved: the queue could not reach it, or it answered at once
+    // that it does not have the requested block. Called without locks, from any thread. May be
+    // empty.
     std::function<void()> on_unreached = {};
-    // Called whenever a server reports which processes a call waits for. Returns true if the
-    // coordinator hears those processes, so the call may wait beyond its limit. Called without
+    // Called whenever a server reports the processes for which a call waits. Returns true if the
+    // coordinator hears those processes, so that the call may wait beyond its limit. Called without
     // locks, from any thread. If empty, no call waits beyond its limit.
     std::function<bool()> goes_on = {};
   };
@@ -82,24 +84,24 @@ class CallQueue {
 
   Transport& transport() { return *transport_; }
 
-  // Starts the operation's calls. The caller keeps the memory that requests and replies refer to
-  // valid until Wait() has returned OK, or until the queue is destroyed.
+  // Starts the operation's calls. Requests and replies refer to the caller's memory, which must
+  // stay valid until Wait() has returned OK or the queue is destroyed.
   Ticket Start(std::shared_ptr<Operation> operation);
 
-  // Returns the first error of the operation's calls as soon as a call fails, and OK when all calls
-  // are answered. Returns DEADLINE_EXCEEDED if neither has happened by `deadline`. The operation
-  // then goes on, and the caller may wait for it again. Returns CANCELLED after Cancel().
+  // Waits for the operation. Returns an error as soon as one of its calls fails, and OK when all
+  // its calls are answered. Returns DEADLINE_EXCEEDED if neither has happened by `deadline`. The
+  // operation then goes on, and the caller may wait for it again. Returns CANCELLED after Cancel().
   absl::Status Wait(const Ticket& ticket, Time deadline);
   // Returns true if Wait() would return at once.
   bool IsOver(const Ticket& ticket) const EXCLUDES(mutex_);
 
-  // Returns when no call of the operation is in progress any more, whether the operation failed or
-  // not. The memory that the calls refer to then belongs to the caller again. After one call has
-  // failed, no further call of the operation begins.
+  // Waits until no call of the operation is in progress any more, whether the operation failed or
+  // not. Then the caller may reuse the memory to which the calls refer. After one call has failed,
+  // no further call of the operation begins.
   void Settle(const Ticket& ticket);
 
-  // Returns what the earliest postponed call in flight waits for, in its server's words. Returns an
-  // empty string if no call was postponed.
+  // Returns, in its server's words, what the earliest postponed call in flight waits for. Returns
+  // an empty string if no call was postponed.
   std::string Waiting() const;
 
   // Sends all further requests for the server to `endpoint`.
@@ -114,7 +116,7 @@ class CallQueue {
   using CallPointer = std::shared_ptr<Call>;
   // The calls to one server.
   struct Lane {
-    // The calls that have not begun: a heap with the next call to send in front.
+    // The calls that have not begun, as a heap. The next call to send is in front.
     std::vector<CallPointer> waiting;
     // Calls in flight that must be sent again at once.
     std::deque<CallPointer> again;
@@ -123,8 +125,8 @@ class CallQueue {
     TransitWindow transit;
   };
 
-  // Sends the calls that must be sent again, then as many waiting calls as the server's windows
-  // have room for.
+  // Sends the calls that must be sent again, then waiting calls until the server's windows are
+  // full.
   void Pump(uint32_t server);
   bool HasRoom(const Lane& lane, const Call& first) const REQUIRES(mutex_);
   // Drops the calls of failed operations that have not begun.
@@ -133,8 +135,8 @@ class CallQueue {
   void OnAccepted(const CallPointer& call);
   std::optional<Duration> OnMissing(const CallPointer& call, const std::string& missing);
   void OnDone(const CallPointer& call, absl::Status status, const TransportReply& reply);
-  // Both record that the attempt no longer loads the link. After Arrived the server is known to
-  // have the request; after Lost that is unknown.
+  // Both record that the attempt no longer loads the link. Arrived says that the server has the
+  // request. Lost says that this is not known.
   void Arrived(Call& call) REQUIRES(mutex_);
   void Lost(Call& call, Time now) REQUIRES(mutex_);
   RetryCore& RetryOf(Call& call) REQUIRES(mutex_);

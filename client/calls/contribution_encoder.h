@@ -1,4 +1,4 @@
-// Encodes contributions, and keeps the residual: what the encoding has lost.
+// Encodes contributions, and keeps the residual: the difference that the encoding has lost.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ struct EncodedContribution {
   std::shared_ptr<const void> owner = nullptr;
 };
 
-// Does error feedback (Seide et al. 2014; Karimireddy et al. 2019, algorithm 2), block by block. An
-// exchange that was broken off can be repeated, because the encoder keeps two residuals of each
-// block: from before and from after the block's latest contribution.
+// Does error feedback (Seide et al. 2014; Karimireddy et al. 2019, algorithm 2), block by block.
+// The encoder keeps two residuals of each block, from before and from after the block's latest
+// contribution, so that an exchange that was broken off can be repeated.
 class ContributionEncoder {
  public:
   virtual ~ContributionEncoder() = default;
@@ -32,8 +32,9 @@ class ContributionEncoder {
   // Reads the whole vector of residuals as it was before the contribution of `clock`, which is the
   // latest clock or a later one. Returns an error if a device fails.
   virtual absl::Status Read(uint64_t clock, std::span<float> out) const = 0;
-  // Restores the residuals from before the contributions of `clock` and later clocks, because those
-  // contributions were dropped. `clock` is the latest clock or a later one.
+  // Restores the residuals as they were before the contribution of `clock`, because the
+  // contributions of `clock` and later clocks were dropped. `clock` is the latest clock or a later
+  // one.
   virtual void Undo(uint64_t clock) = 0;
   // Sets the residuals, before the first contribution. Returns an error if a device fails.
   virtual absl::Status Set(std::span<const float> values) = 0;

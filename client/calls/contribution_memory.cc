@@ -12,7 +12,7 @@ namespace {
 
 using Word = std::atomic<uint64_t>;
 
-// The control page has these two words, then two words for each block.
+// The control page begins with these two words. Two words for each block follow.
 constexpr size_t kGeneration = 0;
 constexpr size_t kBegun = 1;
 constexpr size_t SequenceOf(uint32_t block) { return 2 + 2 * size_t{block}; }

@@ -1,5 +1,6 @@
-// Memory in which a worker leaves its contributions for another worker of its host. That worker
-// adds them up and sends the sum (workers.per_host: combine; client/calls/host_group.h).
+// Memory in which a worker leaves its contributions for another worker of its host, the leader. The
+// leader adds the contributions of the host's workers up and sends the sum (workers.per_host:
+// combine; client/calls/host_group.h).
 //
 // The memory holds a control page and the contribution vector. The control page has the job's
 // generation, and the number of times that the owner has called Begin. For each block it has a word
@@ -31,27 +32,27 @@
 
 namespace leeway {
 
-// The owner's side. It lives as long as the process. Not thread-safe.
+// The memory as its owner sees it. It lives as long as the process. Not thread-safe.
 class ContributionMemory {
  public:
   // Reserves address space for a model of `total` elements, in any layout of blocks; Begin
   // allocates the memory. Returns the operating system's error if it supplies no shared memory.
   static absl::StatusOr<std::unique_ptr<ContributionMemory>> Make(uint64_t total);
 
-  // What the reader needs (ContributionView::Map).
+  // Returns what the reader needs to map the memory (ContributionView::Map).
   v1::MemoryOffer Offer() const { return arena_->Offer(); }
 
   // Prepares the memory for a new registration of the worker. Afterwards nothing is published, and
   // the vector is zero. Returns INVALID_ARGUMENT if the memory was made for another model. Returns
   // RESOURCE_EXHAUSTED if the operating system has no memory for the vector.
   absl::Status Begin(const BlockLayout& layout, uint64_t generation);
-  // The vector, valid after Begin: `total` floats, aligned to a page.
+  // Returns the vector: `total` floats, aligned to a page. Valid after Begin.
   FloatBuffer Vector() const;
 
   // Publishes the vector's values of `blocks` as the contribution of `clock`. The caller does not
   // change them until it calls Withdraw.
   void Publish(uint64_t clock, uint64_t examples, BlockRange blocks);
-  // Withdraws what is published. The owner calls this before it changes the vector.
+  // Withdraws the published contributions. The owner calls this before it changes the vector.
   void Withdraw();
 
  private:
@@ -66,8 +67,8 @@ class ContributionMemory {
   uint64_t values_ = 0;
 };
 
-// The reader's side: a view of another worker's memory. It checks everything that it reads there.
-// Thread-safe.
+// The memory as a reader sees it: a view of another worker's memory. It checks everything that it
+// reads there. Thread-safe.
 class ContributionView {
  public:
   // Maps the offered memory as SharedMapping::Map does. Returns INVALID_ARGUMENT if the memory is
@@ -80,7 +81,7 @@ class ContributionView {
     kMissing,
     // The contribution is in the memory.
     kHere,
-    // The owner has gone on to a later clock.
+    // The owner is at a later clock already.
     kPassed,
   };
   struct Found {
@@ -89,9 +90,9 @@ class ContributionView {
     uint64_t examples = 0;
     uint64_t begun = 0;
   };
-  // Looks whether the owner has published a block's contribution.
+  // Finds out whether the owner has published a block's contribution.
   Found Look(uint64_t generation, uint64_t clock, uint32_t block) const;
-  // Returns true if everything that was read since Look() returned `found` belongs to that
+  // Returns true if all values that were read since Look() returned `found` belong to that
   // contribution.
   bool Stands(const Found& found, uint64_t clock, uint32_t block) const;
   // The whole vector. The owner may be writing to it.

@@ -17,15 +17,15 @@ namespace leeway {
 namespace {
 
 constexpr Duration kMapAgainAfter = std::chrono::milliseconds(100);
-// The memory of a process that has just died cannot be mapped, either, but then the coordinator
-// soon names the process's next life. So if the same memory cannot be mapped for longer than this,
-// its owner is alive.
+// If the same memory cannot be mapped for longer than this, its owner is alive, and mapping is
+// impossible here. The memory of a process that has just died cannot be mapped, either, but then
+// the coordinator soon names the process's next life.
 constexpr Duration kRefusedFor = std::chrono::seconds(5);
 constexpr char kRemedy[] =
     "; set workers.per_host: separate, which needs no shared memory (docs/tuning.md)";
 
-// The advice for values that no worker publishes: it publishes finite values only, and never more
-// examples than it has.
+// The advice for values that no correct worker publishes. A worker publishes only finite values,
+// and never more examples than it has.
 constexpr char kDamaged[] =
     "; no worker publishes such a value, so the memory of that worker is damaged: restart that "
     "worker";
@@ -157,7 +157,7 @@ absl::StatusOr<HostGroup::Combined> HostGroup::Combine(uint64_t clock, uint32_t 
   if (FloatPayload::Of(sum_.span().first(range.count)).FirstNonFinite() != range.count) {
     return NotFinite(clock, block, contribution);
   }
-  // The sum is copied last, because until here it could still turn out to be void.
+  // The sum is copied last, because each step before may find that the sum is not valid.
   std::memcpy(contribution.data() + range.offset, sum_.data(), range.count * sizeof(float));
   return Combined{Outcome::kCombined, ExamplesOfAll()};
 }

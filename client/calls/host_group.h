@@ -1,41 +1,40 @@
-// The workers of one host that combine their contributions (workers.per_host: combine). The
-// worker of the lowest rank is the leader. It adds the others' contributions to its own and sends
-// the sum. The others leave their contributions in shared memory
-// (client/calls/contribution_memory.h) and tell the servers that the leader's sum includes them
-// (ParameterClient::PushPullCombined).
+// The workers of one host that combine their contributions (workers.per_host: combine). The worker
+// with the lowest rank is the leader. It adds the others' contributions to its own and sends the
+// sum. The others leave their contributions in shared memory (client/calls/contribution_memory.h)
+// and tell the servers that the leader's sum includes them (ParameterClient::PushPullCombined).
 //
 // The group's contribution of a block at a clock is sum_i n_i g_i / sum_i n_i, made of sum_i n_i
 // examples. Here i runs over the group's workers in rank order, g_i is worker i's contribution, and
 // n_i is the number of its examples. The leader adds as a server would do
 // (common/update/combine.h), so the same contributions give the same bits.
 //
-// If all workers of the group have had the same number of batches, averaged elements
-// (common/update/averaging.h) use the same mean, because it moves the servers' values as far as the
-// single contributions would. At the end of their data some workers may have had fewer batches.
-// Then the leader sends
+// Averaged elements (common/update/averaging.h) use the same mean if all workers of the group have
+// had the same number of batches: it moves the servers' values as far as the single contributions
+// would. At the end of their data some workers may have had fewer batches than others. Then the
+// leader sends
 //
 //   b = r + sum_i n_i k_i (b_i - r) / (k sum_i n_i)
 //
-// Here r is the value that the workers have read, b_i is worker i's value, k_i is the share of the
-// way from r to b_i by which worker i's batches move r, and k is the same share for the sum. In
-// sync mode the servers are still at r, and compute r + k (b - r) from b. The single contributions
-// would have given the same result.
+// Here r is the value that the workers have read, and b_i is worker i's value. The batches of
+// worker i move r by the share k_i of the way from r to b_i, and the sum moves r by the share k of
+// the way to b. In sync mode the servers are still at r, and compute r + k (b - r) from b. The
+// single contributions would have given the same result.
 //
 // The leader need not acknowledge that it has read a contribution. The servers answer a worker's
-// own request for block b and clock c when clock c was applied to b, and in sync mode that needs
-// the leader's sum, too. A worker changes its contribution only after all blocks of the clock were
-// answered. Until then the contribution stays in place, so:
-// - A leader that is killed and restarted goes on at the first clock that some block still wants
-//   from it. It computes its contribution of that clock again, finds the others' contributions in
-//   place, and sends the same sums. If a block was applied meanwhile, its contributions may be gone
-//   (kPassed), but nobody needs them: the servers ignore the leader's message for that block as a
-//   repetition.
+// own request for block b and clock c when clock c was applied to b. In sync mode that needs the
+// leader's sum, too. A worker changes its contribution only after all blocks of the clock were
+// answered. Until then the contribution stays in place. This has consequences:
+// - A leader that is killed and restarted goes on at the first clock of which the servers still
+//   lack a contribution from it. It computes its contribution of that clock again, finds the
+//   others' contributions in place, and sends the same sums. If the servers have applied a block
+//   meanwhile, the others' contributions to it may be gone (kPassed), but nobody needs them: the
+//   servers ignore the leader's message for that block as a repetition.
 // - Any other worker that is killed and restarted computes the same bits and publishes them again.
-//   It does not matter which of its lives the leader reads.
+//   So the leader may read the contribution of either life.
 // - After the job has gone back to a checkpoint, nobody reads what was published in an older
 //   generation, and the servers refuse sums of that generation.
-// A published contribution is final: it is accumulated over the worker's batches, and the worker
-// has already checked it for bad gradients (a contribution that is left out has 0 examples).
+// A published contribution is final: the worker has accumulated it over all its batches and has
+// checked it for bad gradients. (A contribution that is left out has 0 examples.)
 #pragma once
 
 #include <cstdint>
@@ -86,7 +85,7 @@ class HostGroup {
                                                          const BlockLayout& layout,
                                                          ContributionMemory& memory);
 
-  // Whether this worker is the leader, which sends the sum.
+  // Returns true if this worker is the leader, which sends the sum.
   bool leads() const { return members_.front().rank == rank_; }
 
   // ---- for workers that do not lead: the vector into which they must write their contribution.
@@ -114,18 +113,18 @@ class HostGroup {
   // Maps the memory of the members' new lives. Call this before Combine. Returns INVALID_ARGUMENT,
   // naming both ranks, if the memory cannot be mapped although its owner is alive.
   absl::Status Refresh();
-  // Adds the others' contributions of a block to `contribution`, if all of them are published.
-  // `contribution` is this worker's whole contribution vector, made of `examples` examples.
-  // `weights` is the whole vector of weights as the clock's steps have read it. Returns
+  // Adds the other workers' contributions of a block to `contribution`, if they have published all
+  // of them. `contribution` is this worker's whole contribution vector, made of `examples`
+  // examples. `weights` is the whole vector of weights that the clock's steps have read. Returns
   // INVALID_ARGUMENT if the memory of a worker holds values that cannot be a contribution.
   absl::StatusOr<Combined> Combine(uint64_t clock, uint32_t block, uint64_t examples,
                                    std::span<float> contribution, std::span<const float> weights);
-  // Pauses the leader between two calls of Combine. The leader has waited for the others since
+  // Pauses the leader between two calls of Combine. The leader began to wait for the others at
   // `began`. Returns DEADLINE_EXCEEDED, naming the missing workers, if the leader has waited for
   // exchange_seconds and `goes_on` returns false. Returns CANCELLED after Cancel().
   absl::Status Pause(uint64_t clock, Time began);
 
-  // As in LeaderWait. The next Refresh maps what is offered.
+  // As in LeaderWait. The next Refresh maps the offered memory.
   void TakeOffers(const v1::HostGroup& group) { wait_.TakeOffers(group); }
   std::string Waiting() const { return wait_.Waiting(); }
   void Cancel() { wait_.Cancel(); }
@@ -148,7 +147,7 @@ class HostGroup {
 
   void TakeNewOffers();
   absl::Status Map(Member& member);
-  // Looks whether the others have published a block, and fills in found_.
+  // Finds out whether the others have published a block, and fills in found_.
   absl::StatusOr<Outcome> Look(uint64_t clock, uint32_t block);
   void Miss(uint32_t rank);
   // The number of examples of all workers for the block in found_.
@@ -178,7 +177,7 @@ class HostGroup {
 
   // The members in rank order, including this worker. Used by the exchange's thread only.
   std::vector<Member> members_;
-  // What Look() has found for its block, by member. This worker's entry has its examples only.
+  // By member: what Look() has found for its block. This worker's own entry has only the examples.
   std::vector<ContributionView::Found> found_;
   FloatBuffer sum_;
   // The ranks that had not published some block when the leader last looked.

@@ -1,5 +1,6 @@
-// How the leader of a host's workers waits for the others (host_group.h): in short pauses, between
-// which it looks for their contributions. Meanwhile the heartbeats tell it of new lives of workers.
+// Lets the leader of a host's workers wait for the others (host_group.h). The leader waits in short
+// pauses, and looks for their contributions between two pauses. Meanwhile the heartbeats tell it of
+// new lives of workers.
 #pragma once
 
 #include <functional>
@@ -22,7 +23,7 @@ class LeaderWait {
       : limit_(limit), goes_on_(std::move(goes_on)), now_(std::move(now)) {}
 
   Time now() const { return now_(); }
-  // Pauses a wait that lasts since `began`. `who` and `missing` say who waits and for whom. Returns
+  // Pauses a wait that began at `began`. `who` and `missing` say who waits, and for whom. Returns
   // DEADLINE_EXCEEDED if the wait has lasted too long, and CANCELLED after Cancel().
   absl::Status Pause(const std::string& who, const std::string& missing, Time began)
       EXCLUDES(mutex_);

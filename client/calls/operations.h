@@ -35,17 +35,17 @@ struct BlockExchange {
   BlockRange blocks;
   uint64_t clock = 0;
   uint64_t examples = 0;
-  // For a pull, which weights it reads.
+  // For a pull: which weights it reads.
   ReadKind reads = ReadKind::kAtClock;
-  // Whether the contribution of a PushPull is part of another worker's contribution, and has no
-  // values here.
+  // True for a PushPull whose contribution is part of another worker's contribution. The request
+  // then has no values.
   bool combined = false;
   std::span<const float> contribution = {};
   std::span<float> weights = {};
   // The learning-rate factors of the contribution.
   ContributionRates rates = nullptr;
 
-  // Whether the request carries values.
+  // Returns true if the request carries values.
   bool sends() const { return method != BlockMethod::kPull && !combined; }
   bool receives() const { return method == BlockMethod::kPull || method == BlockMethod::kPushPull; }
 };
@@ -61,10 +61,10 @@ class AttachOperation : public Operation {
   TransportRequest Request(uint32_t call) const override;
   absl::Status TakeReply(uint32_t call, const TransportReply& reply) override;
 
-  // The smallest clock of the answers. It is the largest uint64 if no server holds a block.
+  // Returns the smallest clock in the answers, or the largest uint64 if no server holds a block.
   uint64_t clock() const;
   bool needs_initialize() const;
-  // The largest `counted` of the answers.
+  // Returns the largest `counted` in the answers.
   uint64_t counted() const;
 
  private:
@@ -86,14 +86,14 @@ class BlocksOperation : public Operation {
 
   uint32_t size() const override { return exchange_.blocks.count; }
   uint32_t ServerOf(uint32_t call) const override { return layout_.ShardOf(BlockOf(call)); }
-  // The next forward pass needs the lowest blocks first.
+  // Returns the block's number, because the next forward pass needs the lowest blocks first.
   uint32_t Priority(uint32_t call) const override { return BlockOf(call); }
   uint64_t Bytes(uint32_t call) const override;
   std::string Describe(uint32_t call) const override;
   TransportRequest Request(uint32_t call) const override;
   absl::Status TakeReply(uint32_t call, const TransportReply& reply) override;
 
-  // The largest staleness and the smallest version of the blocks read so far.
+  // Return the largest staleness and the smallest version of the blocks read so far.
   uint64_t staleness() const;
   uint64_t version() const;
 
@@ -102,7 +102,8 @@ class BlocksOperation : public Operation {
   void EncodeContributions();
   // Adds the rates of the block's trained elements.
   void AddRates(uint32_t block, v1::ExchangeHeader& header) const;
-  // The contribution updates nothing of the block, which then has no payload.
+  // Returns true if the contribution skips the whole block. The request for the block then has no
+  // payload.
   bool Skips(uint32_t block) const;
   std::span<const float> ContributionOf(uint32_t block) const;
   std::span<float> WeightsOf(uint32_t block) const;
@@ -113,7 +114,7 @@ class BlocksOperation : public Operation {
   // The encoded contributions by call. The vector or a call's entry is empty if the values are sent
   // as they are.
   std::vector<std::optional<EncodedContribution>> encoded_;
-  // The header of every call, without the block.
+  // The header that all calls share. The block's number is added for each call.
   v1::ExchangeHeader header_;
   mutable Mutex mutex_;
   uint64_t staleness_ GUARDED_BY(mutex_) = 0;

@@ -12,9 +12,9 @@
 namespace leeway {
 namespace {
 
-// The time limit of one attempt of a call. These 20 s cover the time that a server holds a call and
-// a slow moment of the machine. The time for a full window over the slowest link that is worth
-// training over is added to them.
+// The time limit of one attempt of a call. These 20 s cover the time for which a server holds a
+// call, and a slow moment of the machine. The time to send a full window over the slowest usable
+// link is added.
 constexpr double kAttemptSeconds = 20;
 constexpr double kSlowestBytesPerSecond = 1 << 20;
 // The limit of the window's growth. It suffices for small blocks on a long link.

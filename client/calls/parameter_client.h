@@ -16,7 +16,7 @@
 //    1. ParameterClient::PushPull
 //    2. ParameterClient::Start      checks ranges and sizes; one operation, a call for each block
 //    3. CallQueue::Start            queues the calls by server and priority
-//    4. CallQueue::Pump             takes the calls for which the server's window has room
+//    4. CallQueue::Pump             takes calls until the server's window is full
 //    5. BlocksOperation::Request    makes the header, and refers to the block's values
 //    6. StreamTransport::Call       chooses the connection
 //    7. StreamLane::Call            notes which call waits for the answer
@@ -80,7 +80,8 @@ struct ParameterClientOptions {
   uint32_t channels = 2;
   uint64_t job = 0;
   uint32_t rank = 0;
-  // The numbers of the rank's current life (incarnation) and of the job's (generation).
+  // The numbers of the rank's current life (incarnation) and of the job's current life
+  // (generation).
   uint64_t incarnation = 0;
   uint64_t generation = 0;
   // The number of elements of the flat vector, and of a block (the last block may be shorter).
@@ -97,11 +98,13 @@ struct ParameterClientOptions {
   // Passed on to the queue of calls (call_queue.h).
   std::function<void()> on_unreached = {};
   std::function<bool()> goes_on = {};
-  // How payloads are compressed, which the servers know, too. If null, payloads are not compressed.
+  // How payloads are compressed. The servers have the same plan. If null, payloads are not
+  // compressed.
   std::shared_ptr<const CodecPlan> codecs = nullptr;
-  // If true, the caller promises that nobody else writes to the vectors that the client's calls
-  // receive into, so a server need not send a version again that is already there. Do not set it
-  // with elastic exchanges, because their answers are older than the version that they name.
+  // If true, the caller promises that only the client writes to the vectors into which its calls
+  // receive. If a vector already has a version, a server then need not send that version again. Do
+  // not set this with elastic exchanges, because their answers are older than the version that they
+  // name.
   bool weights_stay = false;
 };
 
@@ -109,50 +112,53 @@ struct BlockExchange;
 class BlocksOperation;
 
 // Thread-safe. Every call that returns a ticket returns at once, and any number of calls may be
-// open. The client sends blocks as soon as the windows have room, the lowest block first, whichever
-// call it belongs to.
+// open. The client sends blocks as soon as the windows have room. The lowest block goes first,
+// whichever call it belongs to.
 //
 // Each vector argument is the whole flat vector, `total` floats. A call reads and writes the given
 // blocks only. The client neither copies nor locks vectors, and they may not overlap. The caller
 // must not change a contribution, and must not read weights, until Wait() has returned OK. After
-// ALREADY_EXISTS, ABORTED or FAILED_PRECONDITION the servers drop the contribution: the memory is
-// free when Settle() has returned. After other errors a server may still hold the contribution, and
-// a server on the same host holds only a reference to this memory. Then the contribution must stay
-// unchanged for the rest of this life of the rank, and in place until the client is destroyed.
+// ALREADY_EXISTS, ABORTED or FAILED_PRECONDITION the servers drop the contribution, and the caller
+// may reuse its memory when Settle() has returned. After other errors a server may still hold the
+// contribution, and a server on the same host holds only a reference to the caller's memory. Then
+// the contribution must stay unchanged for the rest of this life of the rank, and its memory must
+// stay valid until the client is destroyed.
 //
-// With compressed contributions, calls that send the same block are begun one after the other,
-// clock by clock. With codecs for which the servers answer changes instead of weights (top_k,
-// sign), a call must receive into the vector of the previous call, as that call left it. If the
-// vector is in other memory, the servers send the whole weights.
+// If contributions are compressed, the caller begins calls that send the same block one after the
+// other, clock by clock. With some codecs (top_k, sign) the servers answer with changes instead of
+// weights. A call must then receive into the vector of the previous call, as that call left it. If
+// it receives into other memory, the servers send the whole weights.
 //
 // Repeating is safe, because the servers identify a request by (rank, clock, block). The client
 // repeats a request until it is answered or exchange_seconds are over. Each error names the method,
 // the block, the clock and the process that is to blame:
 //   DEADLINE_EXCEEDED    the client gave up; the text says who was missing
 //   ABORTED              a newer life of this rank exists: stop
-//   FAILED_PRECONDITION  this rank is at another clock than it thinks, or the job has gone back to
+//   FAILED_PRECONDITION  this rank is not at the clock that it names, or the job has gone back to
 //                        a checkpoint: register again
-//   ALREADY_EXISTS       the clock was completed without this rank, or was overtaken: its
+//   ALREADY_EXISTS       the clock was completed without this rank, or is in the past: its
 //                        contribution is dropped; Attach() and go on from there
-//   INVALID_ARGUMENT     the call or the server's answer is wrong and stays wrong
+//   INVALID_ARGUMENT     the call or the server's answer is wrong; repeating does not help
 //   CANCELLED            after Cancel()
 class ParameterClient {
  public:
   // What a finished call has learnt from the servers.
   struct Result {
-    // How many clocks the slowest live worker is behind this one. It is the largest value of all
-    // blocks.
+    // The number of clocks by which the slowest live worker is behind this one. It is the largest
+    // value of all blocks.
     uint64_t staleness = 0;
-    // The number of updates of the block that has had the fewest.
+    // The smallest version of all blocks: the number of updates that were applied to a block.
     uint64_t version = 0;
   };
   // Where the rank goes on.
   struct Attachment {
-    // The first clock that some block still wants from this rank: pull it and go on from there.
+    // The first clock of which some block still lacks this rank's contribution: pull the weights of
+    // this clock and go on from there.
     uint64_t clock = 0;
-    // Whether some block waits for its first version.
+    // True if some block waits for its first version.
     bool needs_initialize = false;
-    // If not all contributions of this rank count, those of clocks below `counted` do.
+    // With committed sets, where some contributions do not count: the clock after this rank's last
+    // contribution that counts.
     uint64_t counted = 0;
   };
   // Refers to a call in progress. It can be copied, and is empty by default.
@@ -167,14 +173,15 @@ class ParameterClient {
 
   const BlockLayout& layout() const { return layout_; }
 
-  // A zeroed vector of `total` floats, in memory from which the transport sends without copying.
+  // Returns a zeroed vector of `total` floats, in memory from which the transport sends without
+  // copying.
   FloatBuffer MakeVector();
 
   // Asks all servers where the rank goes on, and waits for their answers. Returns
   // FAILED_PRECONDITION if no server holds a block.
   absl::StatusOr<Attachment> Attach();
-  // Sends the first version of every block that has none, and waits for the answers. Blocks that
-  // have a version stay as they are.
+  // Sends the first version of every block that has no version yet, and waits for the answers.
+  // Blocks that have a version stay as they are.
   absl::Status Initialize(std::span<const float> weights);
 
   // Sends the contribution of `clock`, made of `examples` training examples (its weight; 0 is
@@ -182,40 +189,40 @@ class ParameterClient {
   // contributions of all workers.
   Ticket Push(uint64_t clock, uint64_t examples, std::span<const float> contribution,
               BlockRange blocks = kAllBlocks);
-  // Reads the weights as soon as a worker that starts `clock` may see them.
+  // Reads the weights that a worker may see when it starts `clock`, as soon as they exist.
   Ticket Pull(uint64_t clock, std::span<float> weights, BlockRange blocks = kAllBlocks);
   // Reads the current weights, without waiting for anybody.
   Ticket PullLatest(std::span<float> weights, BlockRange blocks = kAllBlocks);
-  // Push of `clock`, then Pull of `clock + 1`, in one round trip. With an elastic exchange
-  // `weights` become the centre as it was before the contribution. `rates` are the contribution's
+  // Does Push of `clock` and then Pull of `clock + 1`, in one round trip. With an elastic exchange,
+  // `weights` receive the centre as it was before the contribution. `rates` are the contribution's
   // learning-rate factors; leave them null with an elastic exchange.
   Ticket PushPull(uint64_t clock, uint64_t examples, std::span<const float> contribution,
                   std::span<float> weights, BlockRange blocks = kAllBlocks,
                   ContributionRates rates = nullptr);
   // Reads the moving average of the weights (update.average), without waiting for anybody.
   Ticket PullAverage(std::span<float> weights);
-  // PushPull of a contribution that the leader of this host's workers sends as part of its sum
-  // (workers.per_host: combine, client/calls/host_group.h). This call sends no values, and the
+  // Does PushPull for a contribution that the leader of this host's workers sends as part of its
+  // sum (workers.per_host: combine, client/calls/host_group.h). This call sends no values, and the
   // residual stays as it is. The call is done when the leader's sum is applied.
   Ticket PushPullCombined(uint64_t clock, std::span<float> weights, BlockRange blocks);
 
-  // Returns the call's result, or its first error as soon as there is one. Returns
-  // DEADLINE_EXCEEDED after `deadline`. The call then goes on, and the caller may wait for the
-  // ticket again.
+  // Waits for the call. Returns its result, or its first error as soon as there is an error.
+  // Returns DEADLINE_EXCEEDED after `deadline`. The call then goes on, and the caller may wait for
+  // the ticket again.
   absl::StatusOr<Result> Wait(const Ticket& ticket, Time deadline = Time::max());
-  // Returns true if Wait() would return at once. If Wait() returns DEADLINE_EXCEEDED then, the call
-  // itself has failed.
+  // Returns true if Wait() would return at once. In that case DEADLINE_EXCEEDED from Wait() is the
+  // error of the call itself.
   bool IsOver(const Ticket& ticket) const;
 
-  // Call this after an error. Returns when no part of the call is in progress any more.
+  // Waits until no part of the call is in progress any more. Call this after an error.
   void Settle(const Ticket& ticket);
 
-  // Encodes contributions, and keeps the residual: what the encoding has lost so far, and later
-  // contributions make good. The residual is part of the worker's state. Null if contributions are
-  // not encoded so. Do not read or set the residual while another thread begins a call that sends,
-  // and undo a clock only when no part of its contribution is in progress.
+  // The object that encodes contributions and keeps the residual: the difference that the encoding
+  // has lost so far and that later contributions make up for. The residual is part of the worker's
+  // state. Null if no residual is kept. Do not read or set the residual while another thread begins
+  // a call that sends. Undo a clock only when no part of its contribution is in progress.
   ContributionEncoder* encoder() const { return codecs_.encoder(); }
-  // How payloads are encoded. Null if they are not encoded.
+  // The plan by which payloads are encoded. Null if they are not encoded.
   const CodecPlan* codec_plan() const { return codecs_.plan(); }
   // Makes `encoder` encode contributions and keep the residual. Call it before the first
   // contribution, and only if a residual is kept. The encoder outlives the client.
@@ -224,7 +231,7 @@ class ParameterClient {
   // The bytes sent and received so far.
   Traffic traffic() const { return codecs_.traffic(); }
 
-  // Returns what the earliest postponed call waits for, in its server's words ("block 3 clock 17:
+  // Returns, in its server's words, what the earliest postponed call waits for ("block 3 clock 17:
   // waiting for worker 2"). Returns an empty string if no call was postponed.
   std::string Waiting() const { return queue_.Waiting(); }
 

@@ -71,7 +71,7 @@ std::optional<uint64_t> PayloadCodecs::HeldAt(uint32_t block, const float* where
 void PayloadCodecs::Ask(const float* target, TransportRequest& request) const {
   v1::ExchangeHeader& header = request.header;
   const bool changes = TakesChanges(header.block());
-  // The target holds no version of the weights, because it receives the average.
+  // The target receives the average, so it holds no version of the weights.
   if (request.reads == ReadKind::kAverage) return;
   const bool latest = request.reads == ReadKind::kLatest;
   // The latest weights come as float32, not as changes.
@@ -89,8 +89,8 @@ void PayloadCodecs::Ask(const float* target, TransportRequest& request) const {
 absl::Status PayloadCodecs::NotHere(uint64_t version) const {
   const std::string text =
       absl::StrCat("the server says that this worker already has version ", version, ", ");
-  // The version was here when the request named it, but since then another call has received the
-  // block into another vector.
+  // The version was here when the request named it. Since then another call has received the block
+  // into another vector.
   if (weights_stay_)
     return absl::UnavailableError(
         absl::StrCat(text, "but the worker no longer has that version; retrying"));
@@ -101,7 +101,7 @@ absl::Status PayloadCodecs::NotHere(uint64_t version) const {
 absl::Status PayloadCodecs::Take(const TransportReply& reply, ReadKind reads,
                                  std::span<float> target) {
   const v1::VersionHeader& version = reply.version;
-  // The target is not the weights' vector, so the version that was noted for the weights stays
+  // The target of an average is not the weights' vector, so the noted version of the weights stays
   // valid.
   if (reads == ReadKind::kAverage) return TakeRaw(reply.payload, target);
   const std::optional<uint64_t> held = HeldAt(version.block(), target.data());
@@ -127,8 +127,8 @@ absl::Status PayloadCodecs::Take(const TransportReply& reply, ReadKind reads,
                        held.has_value() ? absl::StrCat("version ", *held) : "no version"));
     }
   }
-  // The server's changes do not refer to weights that were read as they are, so those are not
-  // noted.
+  // Weights that were read without an encoding are not noted, because the server's changes do not
+  // refer to them.
   const bool remembers =
       Remembers(version.block()) && !(reads == ReadKind::kLatest && TakesChanges(version.block()));
   if (!remembers) return absl::OkStatus();

@@ -20,8 +20,8 @@
 
 namespace leeway {
 
-// The bytes of payloads and their headers, whether they travel over a link or in shared memory.
-// Every attempt counts.
+// The bytes of payloads and their headers, sent over a link or in shared memory. Every attempt of a
+// call counts.
 struct Traffic {
   uint64_t sent = 0;
   uint64_t received = 0;
@@ -45,20 +45,21 @@ class PayloadCodecs {
   void EncodeBy(ContributionEncoder& encoder);
   v1::Encoding contribution_encoding(uint32_t block) const;
   // Encodes `values`, the contribution of one block. Returns nothing if the values travel as they
-  // are. A contribution of no examples counts for nothing, so the residual is not added to it.
+  // are. A contribution made of no examples has no effect, so the residual is not added to it.
   std::optional<EncodedContribution> EncodeContribution(uint32_t block, uint64_t clock,
                                                         uint64_t examples,
                                                         std::span<const float> values) const;
 
-  // ---- weights Writes to the request's header which encoding the answer for the block at `target`
-  // may have. Also writes which version `target` holds, if the answer may then come without a
-  // payload or with changes only.
+  // ---- weights
+  // Writes to the request's header which encoding the answer for the block at `target` may have.
+  // If the answer may come without a payload or with changes only, also writes which version
+  // `target` holds.
   void Ask(const float* target, TransportRequest& request) const;
-  // Writes an answer to `target`, the block's part of the vector. The answer holds the values
-  // themselves, or changes to what this client wrote there last. `reads` is as in the request.
-  // Returns INVALID_ARGUMENT if the answer does not fit the block; `target` is then undefined.
-  // Returns UNAVAILABLE if `target` has lost the version to which the answer refers, so that the
-  // call must be repeated.
+  // Writes an answer to `target`, the block's elements in the vector. The answer holds the values
+  // themselves, or changes to the values that this client wrote to `target` last. `reads` is as in
+  // the request. Returns INVALID_ARGUMENT if the answer does not fit the block; the contents of
+  // `target` are then undefined. Returns UNAVAILABLE if `target` no longer has the version to which
+  // the answer refers; the call must then be repeated.
   absl::Status Take(const TransportReply& reply, ReadKind reads, std::span<float> target);
   // Forgets which version of the block was written last, because the vector no longer holds it.
   void Forget(uint32_t block);
@@ -71,15 +72,16 @@ class PayloadCodecs {
   }
 
  private:
-  // The version of a block that was written last, and the address to which it was written.
+  // The version of a block that this client wrote last, and the address to which it wrote the
+  // version.
   struct Held {
     const float* where = nullptr;
     uint64_t version = 0;
   };
   v1::Encoding weights_encoding(uint32_t block) const;
   bool TakesChanges(uint32_t block) const;
-  // Returns true if it is useful to know the block's version: changes refer to it, or it need not
-  // be sent again.
+  // Returns true if the client should remember the block's version, because changes refer to that
+  // version or because a server need not send it again.
   bool Remembers(uint32_t block) const;
   // Returns the error for an answer that refers to a version that `target` does not hold.
   absl::Status NotHere(uint64_t version) const;

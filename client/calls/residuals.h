@@ -13,9 +13,9 @@
 
 namespace leeway {
 
-// Several threads may encode different blocks at once, but each block is encoded by one thread at a
-// time. Read, Undo and Set need all blocks, so no other thread may use the object meanwhile.
-// `layout` outlives the object. Read and Set return no errors.
+// Several threads may encode at once, if no two of them encode the same block. Read, Undo and Set
+// concern all blocks, so no other thread may use the object meanwhile. `layout` outlives the
+// object. Read and Set return no errors.
 class Residuals final : public ContributionEncoder {
  public:
   explicit Residuals(const BlockLayout& layout);
@@ -30,12 +30,12 @@ class Residuals final : public ContributionEncoder {
   const BlockLayout& layout_;
   FloatBuffer after_;
   FloatBuffer before_;
-  // The latest clock that was encoded, by block.
+  // By block: the latest clock whose contribution was encoded.
   std::vector<std::optional<uint64_t>> clocks_;
 };
 
-// Encodes values + residual into new bytes, and leaves in `residual` what the encoding loses
-// (Codec::Encode).
+// Encodes the sum of `values` and `residual` into new bytes, and sets `residual` to the loss of
+// this encoding (Codec::Encode).
 EncodedContribution EncodeBytes(const Codec& codec, std::span<const float> values,
                                 std::span<float> residual);
 

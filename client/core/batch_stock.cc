@@ -81,7 +81,7 @@ void BatchStock::OnReply(const v1::LeaseDataReply& reply) {
     stock_.Add({range.first(), range.first() + range.count()});
     held += range.count();
   }
-  // Meanwhile some of these batches were taken, and some were done.
+  // Since the request some of these batches were taken, and some were done.
   for (const Taken& each : taken_) stock_.Remove({each.batch, each.batch + 1});
   for (const v1::DoneRange& range : done_) {
     stock_.Remove({range.first(), range.first() + range.count()});

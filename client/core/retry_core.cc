@@ -27,13 +27,14 @@ RetryDecision RetryCore::OnFailure(const absl::Status& status, Duration took, Du
                 limits_.total_name, Seconds(limits_.total), told_)),
             {}};
   }
-  // A server held this attempt, so it has waited already. A refused attempt has not.
+  // The server has held this attempt, so the call has waited already and needs no pause. An attempt
+  // that the server refused with a hint has not waited.
   if (!hint && took >= limits_.held) {
     backoff_.Reset();
     return {absl::OkStatus(), Duration::zero()};
   }
-  // The pause is at least the hint, and longer after several failures, because the server does not
-  // know that an earlier hint was too short.
+  // The pause is at least the hint. After several failures it is longer, because the server does
+  // not know that an earlier hint was too short.
   const Duration at_least = std::min(hint.value_or(Duration::zero()), limits_.hint_max);
   return {absl::OkStatus(), std::min(std::max(at_least, NextPause()), limits_.total - elapsed)};
 }

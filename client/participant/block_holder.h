@@ -1,6 +1,6 @@
 // The server in a worker's process, in jobs whose workers hold the blocks (topology.type:
-// all_reduce). The client knows it by this interface only, because it does not depend on servers.
-// peer/peer.h is the server.
+// all_reduce). The client uses it only through this interface, because the client does not depend
+// on server code. peer/peer.h implements the interface.
 #pragma once
 
 #include <cstdint>
@@ -25,28 +25,28 @@ class BlockHolder {
 
   // Leaves the job at once, which ends AwaitEnd.
   virtual void Leave() = 0;
-  // Waits until the job is over. Until then the other workers may read this one's blocks. To be
-  // called after the worker has left the job in order.
+  // Waits until the job is over. Until then the other workers may read the blocks here. Call this
+  // after the worker has left the job in order.
   virtual void AwaitEnd() = 0;
 };
 
 struct HolderPlace {
-  // Required, because the rank decides which blocks the worker holds.
+  // The worker's rank. Required, because the rank decides which blocks the worker holds.
   std::optional<uint32_t> rank;
   // HOST:PORT of server 0.
   std::string coordinator;
-  // How long to look for server 0, and to wait for a taken port.
+  // How long to look for server 0, and to wait for a port that is in use.
   Duration start_within{};
 };
 
-// Listens, and joins the job from a thread of its own. To be called before the worker registers,
-// because the job begins when all holders of blocks are there. Returns INVALID_ARGUMENT or
-// FAILED_PRECONDITION if this process may not hold blocks.
+// Starts a server that listens, and joins the job on a thread of its own. Call this before the
+// worker registers, because the job begins only when all holders of blocks are there. Returns
+// INVALID_ARGUMENT or FAILED_PRECONDITION if this process may not hold blocks.
 using HolderStarter =
     std::function<absl::StatusOr<std::unique_ptr<BlockHolder>>(const HolderPlace& place)>;
 
-// Calls `start` if the job's workers hold blocks; otherwise returns null. Returns UNIMPLEMENTED if
-// they do and `start` is null.
+// If the job's workers hold blocks, calls `start`, or returns UNIMPLEMENTED if `start` is null. If
+// they do not, returns null.
 absl::StatusOr<std::unique_ptr<BlockHolder>> HoldBlocks(const v1::TrainingJob& job,
                                                         const HolderStarter& start,
                                                         const HolderPlace& place);

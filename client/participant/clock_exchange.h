@@ -1,5 +1,5 @@
-// A worker's exchange with the servers, clock after clock, as the clock loop uses it. The loop
-// begins the exchange, gives it up and saves its state, but does not run its steps.
+// A worker's exchange with the servers, clock after clock, as far as the clock loop uses it. The
+// loop begins the exchange, gives it up and saves its state. It does not run the steps.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,18 @@ struct ExchangeReport {
   uint64_t clock = 0;
   // The largest staleness of all blocks.
   uint64_t staleness = 0;
-  // The smallest version of all blocks in the answers: the number of updates that were applied to a
-  // block.
+  // The smallest version of all blocks in the answers. A version is the number of updates that were
+  // applied to a block.
   uint64_t version = 0;
-  // The time from sending the first block until the worker noticed the last block's answer, and how
-  // long the worker waited during that time.
+  // exchange_seconds is the time from sending the first block until the worker noticed the last
+  // block's answer. wait_seconds is how long the worker waited during that time.
   double exchange_seconds = 0;
   double wait_seconds = 0;
 };
 
-// Is called where one exchange ends and the next begins. Exchanges never overlap, although the
-// steps of a clock begin before the previous clock's exchange has ended. Called on the thread that
-// runs the exchange.
+// Hears when an exchange begins and when it ends. Exchanges never overlap, although the steps of a
+// clock begin before the previous clock's exchange has ended. Called on the thread that runs the
+// exchange.
 class ExchangeListener {
  public:
   virtual ~ExchangeListener() = default;
@@ -52,12 +52,11 @@ class ClockExchange {
   virtual ~ClockExchange() = default;
 
   // Prepares to run `clock`: reads the weights that a worker may see when it starts that clock, and
-  // returns their version (as in ExchangeReport). If there is a state to load, call LoadState
-  // first.
+  // returns their version (as in ExchangeReport). To load a state, call LoadState first.
   virtual absl::StatusOr<uint64_t> Begin(uint64_t clock) = 0;
 
-  // Waits until nothing is in progress. Returns false if the deadline came first, and the client's
-  // errors. Call it before anything but a clock's steps.
+  // Waits until nothing is in progress. Returns false if the deadline came first. Returns the
+  // client's errors. Call this before anything else that is not a step of a clock.
   virtual absl::StatusOr<bool> SettleUntil(Time deadline) { return true; }
   absl::Status Settle() { return SettleUntil(Time::max()).status(); }
 
@@ -65,8 +64,8 @@ class ClockExchange {
   // step or Settle has returned ALREADY_EXISTS, because the clock was completed without this
   // worker. Returns false if this exchange cannot go on; make a new exchange then.
   virtual bool Abandon() { return false; }
-  // Restores the residual from before the abandoned contribution of `clock`, which the servers have
-  // dropped. Call this before the next step.
+  // Restores the residual as it was before the contribution of `clock`, which was abandoned here
+  // and dropped by the servers. Call this before the next step.
   virtual void Drop(uint64_t clock) {}
 
   // Reads the current weights of the servers, without waiting for anybody. Only SaveState may be
@@ -76,10 +75,11 @@ class ClockExchange {
   // Returns the state that the worker keeps between clocks, as bytes, or an empty string if it
   // keeps none. Returns an error if the device fails.
   virtual absl::StatusOr<std::string> SaveState() const { return std::string(); }
-  // Returns true if a saved state of an earlier clock is better than none.
+  // Returns true if the exchange can use a saved state of an earlier clock, because it is better
+  // than no state.
   virtual bool TakesOlderState() const { return false; }
-  // Loads those parts of the saved state that this job keeps, and warns if other parts are lost.
-  // Returns INVALID_ARGUMENT if the bytes are not a state of such a model.
+  // Loads those parts of the saved state that this job keeps, and logs a warning if other parts are
+  // lost. Returns INVALID_ARGUMENT if the bytes are not a state of such a model.
   virtual absl::Status LoadState(const std::string& bytes) { return absl::OkStatus(); }
 };
 

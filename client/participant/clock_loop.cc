@@ -36,9 +36,9 @@ absl::Status ClockLoop::AttachAndBegin(const InitialWeights& initial) {
   ParameterClient& client = participant_.client();
   RETURN_IF_ERROR(OnBegin(clock_));
   ASSIGN_OR_RETURN(const ParameterClient::Attachment attachment, client.Attach());
-  // All ranks compute the same first weights, so one rank is enough to send them; the others' first
-  // read waits for that. If the job goes on without lost workers, any rank may send them, because
-  // rank 0 may be lost.
+  // All ranks compute the same first weights, so only rank 0 sends them; the first read of the
+  // other ranks waits for that. But if the job goes on without lost workers, any rank may send
+  // them, because rank 0 may be lost.
   const bool any = registration.job().workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE;
   if (attachment.needs_initialize && (registration.rank() == 0 || any)) {
     ASSIGN_OR_RETURN(const FloatBuffer weights, initial());
@@ -62,8 +62,8 @@ absl::Status ClockLoop::BeginAt(const ParameterClient::Attachment& attachment) {
   state_.GoOnAt(clock_);
   if (participant_.leases() != nullptr) participant_.leases()->GoOnAt(clock_);
   reports_.GoOnAt(clock_);
-  // The gate is asked, because an earlier life may have gone beyond the clock at which all agreed
-  // to stop.
+  // Asks the gate, because an earlier life may have gone beyond the clock at which all workers
+  // stop.
   RETURN_IF_ERROR(OnBegin(clock_));
   ASSIGN_OR_RETURN(const uint64_t version, exchange_->Begin(clock_));
   reports_.Begin(version);
@@ -136,7 +136,7 @@ absl::Status ClockLoop::BreakOff(const absl::Status& status) {
 std::optional<ClockLoop::Next> ClockLoop::Recover(Time deadline) {
   const absl::Status why = std::exchange(detour_, absl::OkStatus());
   if (absl::IsCancelled(why)) {
-    // The clock is taken back so that the program saves its state for the same clock as the other
+    // Sets the clock back, so that the program saves its state for the same clock as the other
     // workers.
     clock_ = completed();
     return Next::kStopped;

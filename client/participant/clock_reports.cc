@@ -36,7 +36,7 @@ void ClockReports::SendIfComplete() {
 }
 
 void ClockReports::BreakOff(double epoch, bool counts) {
-  // Everything before the clock at which the worker goes on is over.
+  // All clocks before the one at which the worker goes on are over.
   kept_->set_clock(completed_);
   kept_->set_epoch(epoch);
   if (!counts) {

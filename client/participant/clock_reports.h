@@ -1,5 +1,5 @@
-// Reports the metrics of each clock once its exchange is complete, and keeps what the exchanges
-// have shown of the job's progress.
+// Reports the metrics of each clock once its exchange is complete, and knows from the exchanges how
+// far the job is.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,26 @@ class ClockReports {
   ClockReports(CoordinatorSession& session, const ParameterClient& client)
       : session_(session), client_(client) {}
 
-  // Goes on at `clock`, before whose exchange the servers had this version.
+  // Goes on at `clock`. `version` is the version that the servers had before the exchange of
+  // `clock`.
   void GoOnAt(uint64_t clock);
   void Begin(uint64_t version) { version_ = version; }
   // Adds the metrics of a clock whose steps are computed. They are sent when the clock's exchange
   // is complete.
   void Add(v1::StepMetrics metrics);
   void Complete(const ExchangeReport& report);
-  // The clock whose metrics are not sent yet, as they name it: the number of clocks with it.
+  // The clock whose metrics are not sent yet, as the metrics count it: the number of clocks up to
+  // and including that clock.
   std::optional<uint64_t> open() const;
   // Sends the metrics of open(), whose exchange was broken off. The worker goes on at `epoch`.
-  // `counts` is whether the servers have counted the contribution or dropped it.
+  // `counts` is true if the servers have counted the contribution, and false if they have dropped
+  // it.
   void BreakOff(double epoch, bool counts);
 
   // The number of completed exchanges.
   uint64_t completed() const { return completed_; }
-  // The number of contributions that the servers had applied at the latest exchange, and how much
-  // it had risen since the exchange before.
+  // The number of contributions that the servers had applied at the latest exchange, and the rise
+  // of this number since the exchange before.
   uint64_t version() const { return version_; }
   uint64_t version_step() const { return version_step_; }
 
@@ -50,7 +53,7 @@ class ClockReports {
   ExchangeReport last_;
   // Metrics that are not sent yet.
   std::optional<v1::StepMetrics> kept_;
-  // The part of the client's traffic that has been reported.
+  // The client's traffic that has been reported so far.
   Traffic reported_;
 };
 

@@ -40,14 +40,15 @@ absl::Status Participant::Open() {
   ASSIGN_OR_RETURN(ParameterClientOptions options, ClientOptionsOf(registration_));
   options.on_unreached = [this] { session_.BeatSoon(); };
   options.goes_on = [this] { return session_.others_are_heard(); };
-  // Elastic answers are older than the version that they name, and the saved state of a spread
-  // worker is loaded into the vector. So neither may rely on what the vector held before.
+  // Elastic answers are older than the version that they name, and a spread worker loads its saved
+  // state into the vector. So in both exchanges the vector may not hold the version that was
+  // received last.
   options.weights_stay = !job.exchange().has_elastic() && !job.exchange().delta().spread();
   ASSIGN_OR_RETURN(client_, ParameterClient::Open(options, transport_));
   if (job.data().assignment() == v1::ASSIGNMENT_LEASED) {
     const v1::JobLength& length = registration_.length();
     LeasedBatches::Steps steps{.of_clock = length.steps_per_clock()};
-    // LeasedBatches counts as if all earlier clocks had had this number of steps.
+    // LeasedBatches counts steps as if all earlier clocks had had this number of steps.
     const uint64_t before = length.first_clock() * length.steps_per_clock();
     if (length.total_clocks() == 0) steps.all = length.steps() - length.first_step() + before;
     leases_ = std::make_unique<LeasedBatches>(LeasedBatches::Of(session_), steps);

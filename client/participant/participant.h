@@ -1,6 +1,6 @@
-// Takes part in a job: a worker's connections to the servers, to the workers of its host and to the
+// A worker's part in a job: its connections to the servers, to the workers of its host and to the
 // coordinator. The heartbeats keep the worker's lease, and tell the stop gate and the client what
-// the coordinator decides. The clock loop (clock_loop.h) goes through the clocks on top of this.
+// the coordinator decides. The clock loop (clock_loop.h) is built on this.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace leeway {
 
-// Used for one registration. Not thread-safe, except for what the heartbeats call.
+// Serves one registration. Not thread-safe, except the functions that the heartbeats call.
 class Participant {
  public:
   // The session is registered, and its heartbeats have not started yet. `contributions` is null if
@@ -27,7 +27,7 @@ class Participant {
   // References outlive the participant.
   Participant(const v1::RegisterWorkerReply& registration, CoordinatorSession& session,
               ContributionMemory* contributions = nullptr, TransportFactory transport = nullptr);
-  // Ends the heartbeats, then the client. The exchange must outlive the participant, because the
+  // Ends the heartbeats, then the client. Destroy the exchange after the participant, because the
   // client's calls may use the exchange's vectors until the client has ended.
   ~Participant();
 
@@ -44,12 +44,12 @@ class Participant {
   HostGroup* group() { return group_.get(); }
   LeasedBatches* leases() const { return leases_.get(); }
 
-  // Returns true if a stop is wanted and AskWhereToStop has not asked yet.
+  // Returns true if the job must stop and AskWhereToStop has not asked for the clock yet.
   bool IsToAskWhereToStop() const;
   // Asks at which clock to stop. The worker is at `clock`, between two exchanges.
   absl::Status AskWhereToStop(uint64_t clock);
-  // Reports the batches that are done. Call this after the last clock, also after an error, because
-  // other workers train again on batches that are not reported.
+  // Reports the batches that are done. Call this after the last clock, even after an error: other
+  // workers train again on batches that are not reported.
   void ReportDone();
   // Returns what the worker waits for. Thread-safe.
   std::string Waiting() const;
@@ -68,7 +68,7 @@ class Participant {
   std::unique_ptr<ParameterClient> client_;
   // Null if data is not leased.
   std::unique_ptr<LeasedBatches> leases_;
-  // Has its own synchronisation: the heartbeats' thread uses it, and through it the client.
+  // Thread-safe: the heartbeats' thread uses it and, through it, the client.
   StopGate gate_;
   bool asked_where_to_stop_ = false;
 };

@@ -15,8 +15,8 @@ namespace leeway {
 // Runs one call at a time. Used by one thread. The destructor waits for the end of the call.
 class SlowCall {
  public:
-  // Starts a call. Await() must have returned the result of the previous call. A caller whose
-  // deadline is Time::max() would only wait, so Await() then runs the call on the caller's thread.
+  // Starts a call. Await() must have returned the result of the previous call. If `deadline` is
+  // Time::max(), the caller would only wait, so Await() runs the call on the caller's thread.
   void Start(std::function<absl::Status()> work, Time deadline = {}) {
     const auto how = deadline == Time::max() ? std::launch::deferred : std::launch::async;
     call_ = std::async(how, std::move(work));

@@ -13,7 +13,7 @@ namespace leeway {
 // Serves one call at a time. Thread-safe.
 class CallBreaker {
  public:
-  // Ends the attempt or pause in progress at once, and every later one.
+  // Ends the attempt or pause in progress at once. Every later attempt or pause ends at once, too.
   void Break() EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     broken_ = true;
@@ -25,8 +25,8 @@ class CallBreaker {
     return broken_;
   }
 
-  // Call this before an attempt with `context`, and End() after it. Returns false if the attempt
-  // must not be made.
+  // Call this before an attempt with `context`, and call End() after the attempt. Returns false if
+  // the attempt must not be made.
   bool Begin(grpc::ClientContext* context) EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     if (!broken_) attempt_ = context;

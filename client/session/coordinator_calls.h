@@ -34,8 +34,8 @@ class CoordinatorCalls {
     std::function<Time()> now;
   };
 
-  // The time limit of an attempt. The coordinator answers at once, so an attempt that takes longer
-  // has failed.
+  // The time limit of an attempt. The coordinator answers at once, so an attempt beyond this limit
+  // counts as failed.
   static constexpr Duration kAttempt = std::chrono::seconds(20);
 
   CoordinatorCalls(std::shared_ptr<grpc::Channel> channel, Options options);

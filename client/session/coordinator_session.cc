@@ -24,8 +24,8 @@ constexpr Duration kAtOnce = std::chrono::milliseconds(500);
 // have ended.
 constexpr Duration kLeaveWithin = std::chrono::seconds(10);
 // The limits of the pause between two requests to leave. The shortest pause is short compared with
-// the last checkpoint. The longest one keeps the coordinator's load low even with ten thousand
-// workers.
+// the time for the last checkpoint. The longest pause keeps the coordinator's load low even with
+// ten thousand workers.
 constexpr Duration kSealedPauseMin = std::chrono::milliseconds(20);
 constexpr Duration kSealedPauseMax = std::chrono::seconds(1);
 
@@ -83,8 +83,7 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::SendRegister(
     answered |= status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED;
     // If the coordinator has answered, its status already names the processes that it waits for.
     if (answered) return status;
-    // A second call does not wait for the connection, so its error is the reason why the connection
-    // fails.
+    // A second call does not wait for the connection, so its error says why the connection fails.
     grpc::ClientContext at_once;
     at_once.set_deadline(After(kAtOnce));
     const grpc::Status why = calls_.stub().RegisterWorker(&at_once, request, &reply);

@@ -30,8 +30,8 @@ struct WorkerState {
 };
 
 // Returns true if both replies belong to the same life of a worker in the same generation of the
-// job. The servers then refuse under the second registration what they have refused under the
-// first.
+// job. If the servers have refused something under the first registration, they then refuse it
+// under the second one, too.
 bool SameLife(const v1::RegisterWorkerReply& a, const v1::RegisterWorkerReply& b);
 
 // Thread-safe after Register(). Each call is repeated until the coordinator itself answers. If that
@@ -45,7 +45,7 @@ class CoordinatorSession {
     // The network of this host (NetworkIdentity in common/rpc/host.h).
     std::string network = {};
     uint32_t pid = 0;
-    // A random number, drawn when the process starts. By it the coordinator tells a retry from a
+    // A random number, drawn when the process starts. It lets the coordinator tell a retry from a
     // new life.
     uint64_t nonce = 0;
     std::function<void(Duration)> sleep = [](Duration d) { std::this_thread::sleep_for(d); };
@@ -92,8 +92,8 @@ class CoordinatorSession {
   // True if the coordinator has asked for a stop. Then call StopAt before the next exchange.
   bool stop_requested() const { return heartbeats_.stop_requested(); }
   // For a worker that has waited for long. Returns true if the coordinator has recently reported
-  // that it hears every process on which the wait may depend. Those processes are then busy, so the
-  // wait may go on as long as they need.
+  // that it hears every process on which the wait may depend. Then those processes are only busy,
+  // and the wait may go on as long as they need.
   bool others_are_heard() const { return heartbeats_.others_are_heard(); }
 
   // Reports a loss scale. Returns OK when the coordinator has recorded it durably.
@@ -105,10 +105,10 @@ class CoordinatorSession {
   // Asks at which clock to stop. The worker is at `clock`, between two exchanges.
   absl::StatusOr<uint64_t> StopAt(uint64_t clock);
 
-  // Asks for batches. Fills in the worker's identity in the request. Returns CANCELLED after
+  // Requests batches. Fills the worker's identity into the request. Returns CANCELLED after
   // EndLeases().
   absl::StatusOr<v1::LeaseDataReply> LeaseData(v1::LeaseDataRequest request);
-  // Ends the LeaseData request in progress, and every later one.
+  // Ends the LeaseData request in progress. Every later request ends at once.
   void EndLeases() { leases_.Break(); }
 
   // Sends the worker's state for the cut at `clock`.
@@ -117,11 +117,11 @@ class CoordinatorSession {
   // if the checkpoint has no state for this worker.
   absl::StatusOr<WorkerState> LoadWorkerState();
 
-  // Ends the heartbeats, sends the last metrics, leaves, and waits until the job is sealed. Until
-  // then the job may go back to a checkpoint and need this worker again; this returns
-  // FAILED_PRECONDITION then. If the coordinator has answered once, this waits for further answers
-  // as long as Register() does, and returns UNAVAILABLE if none comes. If a worker has finished and
-  // gets no answer at all, this returns OK, because the job may be over.
+  // Ends the heartbeats, sends the last metrics, leaves, and waits until the job is sealed. Before
+  // that the job may go back to a checkpoint and need this worker again; then Leave returns
+  // FAILED_PRECONDITION. If the coordinator has answered once, Leave waits for a further answer as
+  // long as Register() does, and then returns UNAVAILABLE. If a worker has finished and gets no
+  // answer at all, Leave returns OK, because the job may be over.
   absl::Status Leave(v1::LeaveReason reason, uint64_t clock, const std::string& message);
 
  private:
@@ -140,7 +140,7 @@ class CoordinatorSession {
   // Repeats the request until the coordinator reports that the job is sealed or needs this worker
   // again.
   absl::Status SayLeave(const v1::LeaveRequest& request);
-  // Returns the result of Leave() if the coordinator's answer, or its next answer, is missing.
+  // Returns the result of Leave() if the coordinator does not answer, or stops answering.
   static absl::Status Unanswered(const absl::Status& status, v1::LeaveReason reason,
                                  bool answered_before);
 

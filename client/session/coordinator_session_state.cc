@@ -69,8 +69,8 @@ absl::StatusOr<WorkerState> CoordinatorSession::LoadWorkerState() {
       state.bytes += chunk.data();
     }
     const grpc::Status status = reader->Finish();
-    // The size is checked, because not every relay between worker and coordinator reports a stream
-    // that ends early.
+    // The size is checked, because some relays between worker and coordinator do not report a
+    // stream that ends early.
     if (!status.ok() || state.bytes.size() >= size) return status;
     return grpc::Status(grpc::StatusCode::UNAVAILABLE,
                         absl::StrCat(state.bytes.size(), " of ", size,

@@ -11,7 +11,7 @@ namespace leeway {
 namespace {
 
 // The time limit of one heartbeat. A heartbeat that takes longer is given up, because the next one
-// contains the same.
+// has the same content.
 constexpr Duration kHeartbeatAttempt = std::chrono::seconds(5);
 
 }  // namespace
@@ -52,8 +52,8 @@ void Heartbeats::Loop() {
     }
     const Time beat = std::chrono::steady_clock::now();
     MutexLock lock(mutex_);
-    // If a server is gone for long, thousands of workers may ask for news. So each of them asks
-    // less and less often.
+    // If a server is gone for long, thousands of workers may ask for its new address. So each of
+    // them asks less and less often.
     if (std::exchange(known, heard_.epoch) != heard_.epoch) soon = kBeatsApart;
     while (!ending_ && changed_.WaitUntil(mutex_, beat + (beat_soon_ ? soon : every_))) {
     }

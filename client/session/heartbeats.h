@@ -38,7 +38,7 @@ class Heartbeats {
     // combines.
     std::function<void(const v1::HostGroup& group)> on_group = nullptr;
     // Called when the coordinator has given up this life of the rank, so that the worker must stop.
-    // Called once, after the last heartbeat.
+    // This happens at most once, after the last heartbeat.
     std::function<void(const absl::Status& why)> on_refused;
   };
 
@@ -54,15 +54,15 @@ class Heartbeats {
   void Begin(uint64_t epoch);
   // Starts the thread, which sends one heartbeat in each period `every`. Call it once.
   void Start(Duration every, Listener listener);
-  // Sends the next heartbeat early, no sooner than kBeatsApart after the last one. This distance
-  // doubles after each early heartbeat whose answer reports no new placement.
+  // Sends the next heartbeat early, but not before kBeatsApart has passed since the last one. This
+  // distance doubles after each early heartbeat whose answer reports no new placement.
   void BeatSoon();
   // Ends the heartbeats. When this returns, the listener is not called any more.
   void End();
   // Sends one heartbeat, on the caller's thread.
   absl::Status Beat();
-  // Sends `request`, a Greeting() with more in it, and repeats it until the coordinator answers.
-  // `what` describes the call in messages.
+  // Sends `request`, which is a Greeting() with additional fields, and repeats it until the
+  // coordinator answers. `what` describes the call in messages.
   absl::Status Tell(const std::string& what, const v1::HeartbeatRequest& request);
   // Returns a heartbeat with only the sender's identity and the worker's clock.
   v1::HeartbeatRequest Greeting() const;
@@ -74,7 +74,7 @@ class Heartbeats {
   bool others_are_heard() const { return others_heard_.Lately(); }
 
  private:
-  // What the coordinator has answered so far.
+  // What the coordinator's answers have said so far.
   struct Heard {
     bool stop_requested = false;
     std::optional<uint64_t> stop_at;

@@ -10,7 +10,7 @@
 namespace leeway {
 namespace {
 
-// How often finished batches are reported, if nothing else is asked meanwhile.
+// Finished batches are reported this often, if no other question reports them.
 constexpr Duration kReportEvery = std::chrono::milliseconds(250);
 // The pause between two questions when no batch is left, because other workers have to finish their
 // batches first.

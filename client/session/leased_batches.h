@@ -1,5 +1,5 @@
-// Keeps a stock of leased batches. A thread fetches them from the coordinator, so that no step has
-// to wait for it.
+// Keeps a stock of leased batches. A thread fetches batches from the coordinator, so that steps
+// need not wait for the coordinator.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,14 @@ class LeasedBatches {
     // Sends the request, in which `done` and `want` are filled in, and retries as long as that
     // makes sense. Returns an answer or an error within some time limit.
     std::function<absl::StatusOr<v1::LeaseDataReply>(const v1::LeaseDataRequest& request)> ask;
-    // Ends the request in progress and every later one at once. May be null.
+    // Ends the request in progress at once, and every later request. May be null.
     std::function<void()> break_off;
   };
 
   // The numbers of this worker's steps.
   struct Steps {
-    // The number of steps in the whole job, and in one clock. `all` is the largest value if the job
-    // sets no number.
+    // The number of steps in the whole job, and in one clock. If the job sets no number, `all` is
+    // the largest value.
     uint64_t all = std::numeric_limits<uint64_t>::max();
     uint64_t of_clock = 1;
   };
@@ -48,8 +48,8 @@ class LeasedBatches {
 
   // Sets the next clock to `clock`.
   void GoOnAt(uint64_t clock) EXCLUDES(mutex_);
-  // Sets `batch` to the batch for the next step of `clock`, which never falls. Sets it to nothing
-  // if no batch is left; the clock's later steps then get none, either. Waits for the coordinator's
+  // Sets `batch` to the batch for the next step of `clock`, which never falls. If no batch is left,
+  // sets `batch` to nothing, for this step and the clock's later steps. Waits for the coordinator's
   // answer only if the stock is empty, and at most once in a clock. Returns false if the deadline
   // came first. Returns the coordinator's error if it has sent one.
   absl::StatusOr<bool> Next(uint64_t clock, Time deadline, std::optional<uint64_t>& batch)
@@ -59,8 +59,8 @@ class LeasedBatches {
   std::vector<uint64_t> Upcoming(size_t most) const EXCLUDES(mutex_);
 
   // Reports that the contributions of clocks below `clock` count, so that their batches are done.
-  // With `dropped`, the contributions of later clocks do not count, and their batches go back to
-  // the coordinator.
+  // If `dropped` is true, the contributions of later clocks do not count, and their batches go back
+  // to the coordinator.
   void Settle(uint64_t clock, bool dropped = false) EXCLUDES(mutex_);
 
   bool HasBatch() const EXCLUDES(mutex_);
@@ -75,14 +75,14 @@ class LeasedBatches {
   std::string Waiting() const EXCLUDES(mutex_);
 
  private:
-  // A question is a request to the coordinator. These are the numbers of the newest questions that
-  // were wanted, begun and answered.
+  // A question is a request to the coordinator. Questions are numbered; these are the newest
+  // question that was wanted, the newest that was begun, and the newest that was answered.
   struct Questions {
     uint64_t wanted = 1;
     uint64_t begun = 0;
     uint64_t answered = 0;
   };
-  // The clock that is taking batches, and how many it has taken.
+  // The clock that is taking batches, and the number of batches that it has taken.
   struct Place {
     uint64_t clock = 0;
     uint64_t taken = 0;
@@ -95,8 +95,8 @@ class LeasedBatches {
   bool AskNow() const REQUIRES(mutex_);
   // Notes that `clock` has taken `taken` batches. Limits the stock to the worker's remaining steps.
   void SetPlace(uint64_t clock, uint64_t taken) REQUIRES(mutex_);
-  // Want asks for a question to be sent after this call, and returns its number. Settled returns
-  // true if that question was answered, or never will be.
+  // Want requests that the thread sends a question after this call, and returns the question's
+  // number. Settled returns true if that question was answered, or never will be.
   uint64_t Want() REQUIRES(mutex_);
   bool Settled(uint64_t question) const REQUIRES(mutex_);
 

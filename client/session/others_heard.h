@@ -11,9 +11,9 @@
 
 namespace leeway {
 
-// A worker that waits asks the coordinator four times in each limits.exchange_seconds. If the
-// coordinator hears all the others, they are busy, so the wait may go on as long as they need. One
-// thread calls Look(); any thread may call Lately().
+// While a worker waits, it asks the coordinator four times in each limits.exchange_seconds. If the
+// coordinator hears all the others, they are only busy, and the wait may go on as long as they
+// need. One thread calls Look(). Any thread may call Lately().
 class OthersHeard {
  public:
   // Both arguments must outlive it.
@@ -31,7 +31,7 @@ class OthersHeard {
 
   CoordinatorCalls& calls_;
   const SessionLife& life_;
-  // The time since which the worker waits, and the time at which it last asked.
+  // When the worker began to wait, and when it last asked.
   std::optional<Time> waits_since_;
   Time asked_{};
 

@@ -15,11 +15,11 @@ struct SessionLife {
   uint32_t rank = 0;
   uint64_t incarnation = 0;
   uint64_t generation = 0;
-  // The longest time that the worker waited when it registered: limits.start_seconds.
+  // The longest time for which the worker may have waited when it registered: limits.start_seconds.
   Duration start_limit{};
   // limits.exchange_seconds.
   Duration exchange_limit{};
-  // Whether a clock may be complete without a worker that is lost.
+  // True if a clock may be complete without a worker that is lost.
   bool goes_on_without_lost = false;
 
   // Returns the life that `reply` describes. `limit` is the time limit of the registration.
@@ -35,7 +35,7 @@ struct SessionLife {
                                 reply.job().workers().on_worker_loss() == v1::WORKER_LOSS_CONTINUE};
   }
 
-  // Writes this life to a request, as its sender.
+  // Writes this life to a request, as the request's sender.
   template <typename Request>
   void Sign(Request& request) const {
     request.set_job(job);

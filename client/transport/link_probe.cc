@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kBytesMin = 64 << 10;
 constexpr size_t kBytesMax = 4 << 20;
 constexpr int kTries = 3;
-// The measurement ends when an echo takes longer than an empty echo by this time, which is long
+// The measurement ends when an echo takes this much longer than an empty echo. The time is long
 // compared with timer errors.
 constexpr Duration kTells = std::chrono::milliseconds(20);
 // An echo that takes this long is not repeated.

@@ -11,14 +11,15 @@ namespace {
 // When no thread waits and no call is open, the driver's own thread takes over the queue after this
 // time.
 constexpr Duration kLeftAlone = std::chrono::milliseconds(2);
-// A thread that drove this recently will drive again. Waking another thread costs more.
+// If a thread has returned after a break this short, it will probably drive again. Waking another
+// thread would cost more.
 constexpr Duration kBackSoon = std::chrono::microseconds(50);
 
 gpr_timespec At(Time deadline) {
   if (deadline == Time::max()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
   const Duration left = deadline - SteadyNow();
-  // The past is passed to gRPC, because gRPC rounds times up to whole milliseconds, even the
-  // present moment.
+  // Passes a time in the past to gRPC, because gRPC rounds all times up to whole milliseconds, even
+  // the present moment.
   if (left <= Duration::zero()) return gpr_inf_past(GPR_CLOCK_MONOTONIC);
   const auto us = std::chrono::duration_cast<std::chrono::microseconds>(left).count();
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_micros(us, GPR_TIMESPAN));
@@ -60,9 +61,9 @@ bool QueueDriver::RunNext(Time deadline) {
   return true;
 }
 
-// If a thread waits for each of its exchanges, no thread runs the queue between two of them,
-// because waking the driver's thread would cost more than the exchange. The driver's thread takes
-// over by itself after kLeftAlone.
+// Waits until the driver's own thread must run the queue. If a worker's thread waits for each
+// exchange, no thread runs the queue between two exchanges, because waking the driver's thread
+// would cost more than an exchange. The driver's thread takes over by itself after kLeftAlone.
 bool QueueDriver::TakeInBackground() {
   MutexLock lock(mutex_);
   while (!over_) {

@@ -1,5 +1,5 @@
-// Runs the events of a worker's completion queue, on one thread at a time: on a thread that waits
-// for an answer (Drive), or else on the driver's own thread.
+// Runs the events of a worker's completion queue, on one thread at a time. This is a thread that
+// waits for an answer (Drive), or the driver's own thread if no thread waits.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class QueueDriver {
   grpc::CompletionQueue* queue() { return &queue_; }
   // Starts the driver's own thread.
   void Start();
-  // Call this when no operation is in progress. Runs the remaining events, and none after that.
+  // Runs the remaining events, and ends the driver. Call this when no operation is in progress.
   void Stop();
   // Runs events on this thread until `done` returns true or the deadline comes. Calls `done` after
   // each event.
@@ -41,7 +41,8 @@ class QueueDriver {
   void RunAtRest() { poller_.RunAtRest(); }
 
  private:
-  // Runs the next event. Returns false if none came by the deadline, or if the queue is shut down.
+  // Runs the next event. Returns false if no event came by the deadline, or if the queue is shut
+  // down.
   bool RunNext(Time deadline);
   // The driver's own thread.
   void Loop();
@@ -61,7 +62,7 @@ class QueueDriver {
   bool driven_ GUARDED_BY(mutex_) = false;
   uint32_t waiting_ GUARDED_BY(mutex_) = 0;
   Time given_back_ GUARDED_BY(mutex_){};
-  // Whether the last driving thread had come back after a moment only, so that it will probably
+  // True if the last driving thread had returned after only a short break, so that it will probably
   // drive again soon.
   bool back_soon_ GUARDED_BY(mutex_) = false;
   bool over_ GUARDED_BY(mutex_) = false;

@@ -36,8 +36,8 @@ class StreamLane {
     // Memory that is offered to the server, which is on this host. If null, payloads travel in
     // frames.
     std::shared_ptr<SharedArena> arena;
-    // Whether the connection is a unix socket. If not, requests load a link, so the lane asks the
-    // server to report a request's arrival if its answer has to wait.
+    // True if the connection is a unix socket. Otherwise requests load a link, and the lane asks
+    // the server to report the arrival of each request whose answer has to wait.
     bool local = false;
     // Called when a stream has ended. The stream does nothing after this.
     std::function<void()> on_stream_end;
@@ -49,7 +49,7 @@ class StreamLane {
   // Sends the request. Returns an error if the lane is closed, with the reason given to Close().
   absl::Status Call(const TransportRequest& request, Time deadline,
                     std::shared_ptr<TransportCall> call);
-  // Ends the calls whose deadline has passed with DEADLINE_EXCEEDED. A call may wait longer while
+  // Ends calls with DEADLINE_EXCEEDED if their deadlines have passed. A call may wait longer while
   // the link is bringing answers of other calls.
   void GiveUpLate(Time now);
   // Closes the lane for good. All calls end with `why`, which is not OK. If called again, the first
@@ -80,7 +80,7 @@ class StreamLane {
   void Begin() REQUIRES(mutex_);
   // Sends a frame, unless there is nothing to send or a frame is being sent.
   void Flush();
-  // The same, but small requests are sent only when the queue's thread has nothing else to do, so
+  // Does the same, but sends small requests only when the queue's thread has nothing else to do, so
   // that more of them share a frame. Runs on that thread.
   void FlushSoon();
   // Fills in the parts of a frame's head that do not belong to a request.
@@ -94,7 +94,7 @@ class StreamLane {
   void OnWritten(bool ok);
   void OnRead(bool ok);
   void OnEnded(bool ok);
-  // Ends a broken stream once none of its operations is in progress.
+  // Ends a broken stream once all of its operations have ended.
   void EndWhenIdle() REQUIRES(mutex_);
   void Break();
   // Reads the parts of a frame's head that do not belong to a reply. `payload_bytes` is the size of
@@ -103,12 +103,12 @@ class StreamLane {
   // Handle one reply of a frame. Return an error if the server's message is invalid.
   absl::Status TakeAcceptance(const v1::StreamReply& reply);
   absl::Status TakeReply(const v1::StreamReply& reply, FramePayload& frame);
-  // Returns the payload in the server's memory. Returns UNAVAILABLE if this process cannot read
-  // that memory.
+  // Returns the reply's payload, which is in the server's memory. Returns UNAVAILABLE if this
+  // process cannot read that memory.
   absl::StatusOr<FloatPayload> SharedPayloadOf(const v1::StreamReply& reply,
                                                TransportReply& result);
-  // Asks a pending call whether it waits longer for its answer (TransportCall::OnMissing). If not,
-  // ends it with `end`.
+  // Asks a pending call whether it waits longer for its answer (TransportCall::OnMissing). If it
+  // does not, ends it with `end`.
   void WaitOnOrEnd(uint64_t id, TransportCall& call, const std::string& missing,
                    const absl::Status& end);
   // Removes a pending call, and returns it. Returns null if it is not pending.
@@ -133,12 +133,12 @@ class StreamLane {
   Time values_came_ GUARDED_BY(mutex_){};
   // The numbers of the stream's replies whose ranges in shared memory have been read.
   std::vector<uint64_t> released_ GUARDED_BY(mutex_);
-  // Whether the lane offers the arena to the server. It does until one side cannot read the other's
-  // memory.
+  // True if the lane offers the arena to the server. It stops offering when the server cannot read
+  // the arena, or this process cannot read the server's memory.
   bool offers_ GUARDED_BY(mutex_);
-  // Whether the server reads the arena.
+  // True if the server reads the arena.
   bool server_reads_arena_ GUARDED_BY(mutex_) = false;
-  // Kept from frame to frame for its memory.
+  // Kept from one frame to the next, to reuse its memory.
   FrameWriter writer_ GUARDED_BY(mutex_);
 
   // Used by the queue's thread only.

@@ -1,5 +1,5 @@
-// How a lane handles what it receives: replies to its calls, payloads in frames or in the server's
-// memory, and notices of calls that wait longer than expected.
+// Handles what a lane receives: replies to its calls, payloads in frames or in the server's memory,
+// and reports that an answer has to wait.
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -72,7 +72,7 @@ absl::Status StreamLane::TakeReply(const v1::StreamReply& reply, FramePayload& f
     if (reply.code() != 0) {
       call->OnDone(StatusOf(reply), {});
     } else if (!payload.ok()) {
-      // The payload cannot be read, so the call is made again, whatever the reply says.
+      // The payload cannot be read, so the call must be made again, whatever the reply says.
       call->OnDone(absl::UnavailableError(payload.status().message()), {});
     } else {
       result.version = reply.version();

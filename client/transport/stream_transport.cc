@@ -20,8 +20,8 @@
 namespace leeway {
 namespace {
 
-// A stream gets more than this only when the server's other streams have as much, so that small
-// messages share frames.
+// A stream gets more unanswered bytes than this only if the server's other streams have as many. So
+// small messages share frames.
 constexpr uint64_t kLaneBytes = 256 << 10;
 // The arena has address space for this number of vectors (contributions and local weights), and
 // some bytes to spare. Unused address space takes no memory.
@@ -56,7 +56,7 @@ class StreamTransport::Once : public QueueEvent {
  public:
   explicit Once(StreamTransport* transport) : transport_(transport) {}
   virtual void BreakOff() = 0;
-  // The server to which the call goes. Returns null if it goes to none.
+  // Returns the server to which the call goes, or null if it goes to no server.
   virtual const Server* asked() const { return nullptr; }
 
  private:
@@ -73,7 +73,7 @@ class StreamTransport::AttachOnce : public Once {
  public:
   using Once::Once;
   void Happen() override { call->OnDone(ResultOf(status, context), reply); }
-  // This may come before the call has started. The call then fails at once.
+  // BreakOff may run before the call has started. The call then fails at once.
   void BreakOff() override { context.TryCancel(); }
   const Server* asked() const override { return server.get(); }
 

@@ -20,8 +20,7 @@
 namespace leeway {
 
 // There is one completion queue, and all callbacks run on one thread at a time (QueueDriver). One
-// thread is enough, because it copies payloads at memory speed, which is far above the speed of the
-// network.
+// thread is enough, because it copies payloads much faster than the network brings them.
 class StreamTransport : public Transport {
  public:
   explicit StreamTransport(const TransportOptions& options);
@@ -53,12 +52,13 @@ class StreamTransport : public Transport {
   std::shared_ptr<Server> MakeServer(const ServerEndpoint& endpoint,
                                      const TransportOptions& options, uint32_t index);
   std::shared_ptr<Server> At(uint32_t server) const;
-  // Includes the servers that have moved away.
+  // Returns all servers, including the old endpoints of servers that have moved.
   std::vector<std::shared_ptr<Server>> All() const;
   StreamLane& LaneFor(Server& server, uint64_t bytes);
   void CallAttach(uint32_t server, const TransportRequest& request, Duration timeout,
                   std::shared_ptr<TransportCall> call);
-  // Ends a call that cannot begin. The call ends later, on the queue's thread, as every call does.
+  // Ends a call that cannot begin, with `status`. Like every call, it ends on the queue's thread,
+  // after this function has returned.
   void Refuse(const absl::Status& status, std::shared_ptr<TransportCall> call);
   void End(Once* once);
   // Runs every second. Ends calls that have waited too long, and forgets retired servers whose
@@ -77,8 +77,7 @@ class StreamTransport : public Transport {
   const std::string host_ = HostIdentity();
   std::shared_ptr<SharedArena> arena_;
 
-  // The lanes have their own synchronisation. Where both are held, this mutex is taken after
-  // mutex_.
+  // The lanes have their own synchronisation. A thread that needs both mutexes takes mutex_ first.
   mutable Mutex servers_mutex_;
   std::vector<std::shared_ptr<Server>> servers_ GUARDED_BY(servers_mutex_);
   // The old endpoints of servers that have moved, until their streams have ended.

@@ -1,6 +1,6 @@
-// Limits the bytes in flight to one server. Data in flight cannot be overtaken, so on a slow link
-// the window must be small for a block that is needed first to arrive first. Pure: no clock, no
-// I/O.
+// Limits the bytes in flight to one server. No block can overtake data that is in flight. So on a
+// slow link little may be in flight, or the block that is needed first does not arrive first. Pure:
+// no clock, no I/O.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ class TransitWindow {
  public:
   // Returns true if one more message may be sent. Two messages may always be in flight, so that the
   // link never waits for an answer. Beyond those, the limit is the number of bytes that the link
-  // moves, at its measured rate, in ten milliseconds, or in 1.25 times the shortest time of a
-  // message if that is longer. So a long link is full before the first answer is back. While the
+  // moves, at its measured rate, in the longer of two times: ten milliseconds, and 1.25 times the
+  // shortest time of a message. So a long link is full before the first answer is back. While the
   // link is not full, the limit grows.
   bool Admits() const { return messages_ < kMessagesMin || bytes_ < Limit(); }
-  // Returns how many messages of the largest size fill the link, as far as is known. With fewer in
-  // flight the link is idle at times.
+  // Returns how many messages of the largest size fill the link, as far as is known. With fewer
+  // messages in flight the link is sometimes idle.
   uint32_t Filling() const;
   void OnSent(uint64_t bytes, Time now);
-  // The server has received what was sent at `sent`.
+  // Notes that a message of this size, sent at `sent`, has arrived at the server.
   void OnArrived(uint64_t bytes, Time sent, Time now);
-  // The message is not in flight any more, but its arrival time is unknown.
+  // Notes that a message is not in flight any more. When it arrived, or whether it did, is unknown.
   void OnLost(uint64_t bytes, Time now);
-  // Call this when the server has moved. Forgets the measurements, but not the messages in flight.
+  // Forgets the measurements, but not the messages in flight. Call this when the server has moved.
   void Forget();
 
   // The link's bytes a second, measured while something was in flight. 0 while it is unknown.
@@ -39,7 +39,7 @@ class TransitWindow {
   static constexpr double kOfShortest = 1.25;
   // The limit in bytes before the first measurement. It suffices for loopback at any rate.
   static constexpr double kBytesMax = 16 << 20;
-  // The measurement forgets half of what it knows after this many busy seconds.
+  // Whenever the busy seconds exceed this number, the weight of the old measurements is halved.
   static constexpr double kMemorySeconds = 0.5;
 
   static constexpr double kFillingMax = 256;
@@ -54,10 +54,10 @@ class TransitWindow {
   Time last_{};
   double moved_bytes_ = 0;
   double busy_seconds_ = 0;
-  // The size of the messages by which shortest_seconds_ was measured. A shorter message takes less
-  // time on the link, so it would make the window too small. The measurement does not expire,
-  // because on a link that is always full, a later one would include the queue that this window has
-  // allowed.
+  // The size of the messages by which shortest_seconds_ was measured. A smaller message takes less
+  // time on the link and would make the window too small. The measurement does not expire: on a
+  // link that is always full, a later measurement would include the waiting time that this window
+  // itself causes.
   uint64_t measured_bytes_ = 0;
   std::optional<double> shortest_seconds_;
 };

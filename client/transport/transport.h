@@ -1,6 +1,6 @@
-// The interface through which a ParameterClient reaches its servers: requests, replies and time.
-// stream_transport.h is the real transport. Tests wrap it in a transport that loses, doubles and
-// delays calls (tests/client/fault_transport.h).
+// The interface through which a ParameterClient reaches its servers. It carries requests and
+// replies, and runs callbacks after a delay. stream_transport.h is the real transport. Tests wrap
+// it in a transport that loses, doubles and delays calls (tests/client/fault_transport.h).
 #pragma once
 
 #include <algorithm>
@@ -35,13 +35,13 @@ struct TransportRequest {
   ReadKind reads = ReadKind::kAtClock;
   // The values, encoded as header.encoding specifies. The default is float32.
   std::span<const uint8_t> payload = {};
-  // Keeps the payload's memory as long as any of it is in flight. If null, the caller keeps it
-  // (Transport::Call).
+  // Keeps the payload's memory alive while any of it is in flight. If null, the caller keeps the
+  // memory alive (Transport::Call).
   std::shared_ptr<const void> payload_owner = nullptr;
   // The largest possible size of the reply's payload.
   uint64_t reply_bytes = 0;
 
-  // The number of bytes that the call moves in the direction that has more.
+  // The number of bytes of the request or of the reply, whichever has more.
   uint64_t bytes() const { return std::max<uint64_t>(payload.size(), reply_bytes); }
   bool sends() const { return kind != Kind::kAttach && kind != Kind::kPull; }
   bool receives() const { return kind == Kind::kPull || kind == Kind::kPushPull; }
@@ -54,8 +54,8 @@ struct TransportReply {
   v1::VersionHeader version;
   // The values, encoded as version.encoding specifies. Valid until OnDone() returns.
   FloatPayload payload;
-  // Call this after reading `payload`. If it returns false, the server has given up the payload's
-  // memory, and the values that were read are invalid. May be null.
+  // Call this after you have read `payload`. If it returns false, the server has given up the
+  // payload's memory meanwhile, and the values that you have read are invalid. May be null.
   std::function<bool()> still_stands = nullptr;
 };
 
@@ -68,8 +68,8 @@ class TransportCall {
   // number of times. Not every transport calls it.
   virtual void OnAccepted() {}
   // Called when the answer has to wait. `missing` is the server's description of what it waits for,
-  // or empty if the link has been busy with other answers all the time. Returns how much longer the
-  // attempt may take from now on. If it returns nothing, the attempt ends with UNAVAILABLE.
+  // or empty if the link has been busy with other answers all the time. Returns how long the
+  // attempt may still take. If it returns nothing, the attempt ends with UNAVAILABLE.
   virtual std::optional<Duration> OnMissing(const std::string& missing) { return std::nullopt; }
   // Called exactly once. `reply` is empty unless the status is OK.
   virtual void OnDone(const absl::Status& status, const TransportReply& reply) = 0;
@@ -106,22 +106,23 @@ class Transport {
   // Runs `callback` after `delay`, or earlier once Cancel() was called.
   virtual void CallAfter(Duration delay, std::function<void()> callback) = 0;
 
-  // Runs callbacks on this thread until done() returns true or the deadline comes, if the transport
-  // can do that. Calls done() after each callback. A thread that waits for an answer anyway then
-  // need not be woken by another thread.
+  // If the transport can do this: runs callbacks on this thread until done() returns true or the
+  // deadline comes, and calls done() after each callback. So a thread that waits for an answer need
+  // not be woken by another thread.
   virtual void Drive(const std::function<bool()>& done, Time deadline) {}
 
   // Ends calls in flight and all later calls with CANCELLED.
   virtual void Cancel() = 0;
 
-  // Cancels, and returns when every callback has returned. No call may begin afterwards.
+  // Calls Cancel(), and waits until every callback has returned. No call may begin afterwards.
   virtual void Close() = 0;
 
   // Returns a zeroed vector from which the transport sends without copying.
   virtual FloatBuffer MakeVector(size_t floats) { return FloatBuffer(floats); }
 
   // Sends further requests for the server to `endpoint`. Calls in flight to its old address end
-  // with UNAVAILABLE or CANCELLED. A transport that does not reach servers itself may ignore this.
+  // with UNAVAILABLE or CANCELLED. A transport that does not connect to servers itself may ignore
+  // this.
   virtual void MoveServer(uint32_t server, const ServerEndpoint& endpoint) {}
 
   // Returns true if requests to this server cross a link on which queues should be kept short.

@@ -1,5 +1,5 @@
-// With whom a worker exchanges. An exchange decides what is sent and when; a carrier brings a
-// clock's contribution to the others, block by block, and brings back the weights that follow.
+// With whom a worker exchanges. An exchange decides what to send and when. A carrier brings a
+// clock's contribution to the others, block by block, and returns with the next weights.
 //
 // In each clock:
 //
@@ -31,15 +31,15 @@
 
 namespace leeway {
 
-// Vectors are whole, and outlive the calls that they are given to. Functions with a deadline return
-// nothing or false if the deadline came first; the same call, made again, goes on with what is in
-// progress. Not thread-safe.
+// Each vector is a whole flat vector, and outlives the calls that use it. Functions with a deadline
+// return nothing or false if the deadline came first; call them again in the same way to go on. Not
+// thread-safe.
 class Carrier {
  public:
   virtual ~Carrier() = default;
 
   virtual const BlockLayout& layout() const = 0;
-  // Makes a zeroed vector for contributions, in memory that the others can read where possible.
+  // Makes a zeroed vector for contributions, if possible in memory that the others can read.
   virtual FloatBuffer MakeVector() = 0;
 
   // Reads the weights that a worker may see when it starts `clock`, and returns their version.
@@ -51,25 +51,24 @@ class Carrier {
 
   // Call this when the previous exchange is over, before the contribution vector changes.
   virtual void Renew() {}
-  // Begins the exchange of `clock`. The previous exchange is over.
+  // Begins the exchange of `clock`. The previous exchange must be over.
   virtual void Begin(uint64_t clock) = 0;
-  // Sends these blocks of a contribution that is made of `examples`, with the factors `rates` of
+  // Sends these blocks of a contribution, which is made of `examples`. `rates` are the factors of
   // its learning rate. The answer overwrites the blocks in `weights`. The carrier may write sums
   // into `contribution`.
   virtual void Contribute(BlockRange blocks, uint64_t examples, const ContributionRates& rates,
                           std::span<float> contribution, std::span<float> weights) = 0;
-  // Returns when every block has left, or the error for which one cannot.
+  // Waits until every block has left. Returns an error if a block cannot leave.
   virtual absl::Status Finish() = 0;
-  // Waits until those blocks are answered that hold some of these elements and were contributed.
+  // Waits until the contributed blocks that hold some of these elements are answered.
   virtual absl::StatusOr<bool> Await(std::span<const ElementRange> elements, Time deadline) = 0;
   virtual absl::StatusOr<bool> AwaitAll(Time deadline) = 0;
-  // Notes what has come meanwhile. Without this the end of an exchange would not be noticed until
-  // the next wait.
+  // Notes which answers have come. Without this call the carrier would notice the end of an
+  // exchange only at the next wait.
   virtual void Poll() {}
-  // Gives up the exchange and reads in progress. Returns when none of their calls is in progress
-  // any more.
+  // Gives up the exchange and the reads in progress, and waits until all their calls have ended.
   virtual void Abandon() = 0;
-  // Ends the exchange, when all blocks are contributed and answered. Returns its measurements.
+  // Ends the exchange, and returns its measurements. All blocks must be contributed and answered.
   virtual ExchangeReport End() = 0;
 
   // Returns true after Begin(), until End() or Abandon().
@@ -77,10 +76,11 @@ class Carrier {
   // The clock of the latest exchange.
   virtual uint64_t clock() const = 0;
 
-  // Keeps the residual, as in client/calls/parameter_client.h. Null for a carrier that keeps none.
+  // The object that encodes contributions and keeps the residual (client/calls/parameter_client.h).
+  // Null for a carrier that keeps no residual.
   virtual ContributionEncoder* encoder() const { return nullptr; }
   bool keeps_residual() const { return encoder() != nullptr; }
-  // How contributions are encoded. Null if they are not encoded.
+  // The plan by which contributions are encoded. Null if they are not encoded.
   virtual const CodecPlan* codec_plan() const { return nullptr; }
   // Makes `encoder`, which outlives the carrier's calls, encode contributions and keep the
   // residual.

@@ -2,7 +2,7 @@
 // combine, client/calls/host_group.h). The leader keeps its blocks until the other workers have
 // published theirs, and then sends the sum. It looks for their contributions in Contribute and in
 // Poll, and Finish waits for the remaining ones. The other workers publish their blocks, and tell
-// the servers only that the contribution is combined.
+// the servers only that the leader's sum includes their contribution.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ class HostGroupCarrier final : public ServerCarrier {
 
   FloatBuffer MakeVector() override;
   void Renew() override;
-  // `rates` are null: a sum has no rates of one worker.
+  // `rates` must be null, because the rates of one worker cannot apply to a sum.
   void Contribute(BlockRange blocks, uint64_t examples, const ContributionRates& rates,
                   std::span<float> contribution, std::span<float> weights) override;
   absl::Status Finish() override;
@@ -40,7 +40,8 @@ class HostGroupCarrier final : public ServerCarrier {
     std::span<float> contribution;
     std::span<float> weights;
   };
-  // Sends the first blocks of each of kept_ that all workers have published, and removes them.
+  // For each entry of kept_: sends the leading blocks that all workers have published, and removes
+  // them from the entry.
   absl::Status SendComplete();
   absl::Status SendComplete(Kept& kept);
 
@@ -48,8 +49,8 @@ class HostGroupCarrier final : public ServerCarrier {
   std::vector<Kept> kept_;
 };
 
-// Returns the carrier of a worker's client: with the group of its host, or for itself if there is
-// none. References outlive the carrier.
+// Returns the carrier of a worker: one that combines contributions if the worker has a group on its
+// host, or else a ServerCarrier. References outlive the carrier.
 std::unique_ptr<Carrier> MakeServerCarrier(
     ParameterClient& client, HostGroup* group,
     std::function<Time()> now = [] { return std::chrono::steady_clock::now(); });

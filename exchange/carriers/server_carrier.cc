@@ -17,7 +17,8 @@ absl::StatusOr<std::optional<uint64_t>> ServerCarrier::Read(uint64_t clock,
   if (!reading_) reading_ = client_.Pull(clock, weights);
   const auto read = client_.Wait(*reading_, deadline);
   if (absl::IsDeadlineExceeded(read.status()) && !client_.IsOver(*reading_)) return std::nullopt;
-  // After another error the client is at its end, and the vector outlives the client.
+  // After any other error the worker is at its end. The read may then go on, because the vector
+  // outlives the client.
   if (read.ok() || absl::IsAlreadyExists(read.status())) StopReading();
   RETURN_IF_ERROR(read.status());
   return read->version;
@@ -83,7 +84,7 @@ absl::StatusOr<bool> ServerCarrier::WaitWhere(const std::function<bool(const Par
     Take(*part, *result);
     part = parts_.erase(part);
   }
-  // If the last answer has come, the wait ended with it.
+  // If the last answer has come, the wait ended at that moment.
   waited_ += (answered() ? ended_ : now_()) - began;
   RETURN_IF_ERROR(status);
   return !late;

@@ -65,7 +65,7 @@ class ServerCarrier : public Carrier {
   ParameterClient& client_;
   const std::function<Time()> now_;
   bool under_way_ = false;
-  // Sent and not answered yet, in the order of sending.
+  // The calls that were sent and not answered yet, in the order of sending.
   std::vector<Part> parts_;
   uint32_t blocks_answered_ = 0;
   bool handed_in_ = false;

@@ -50,7 +50,7 @@ class Evaluation(Structure):
     _fields_ = [("size", c_size_t), ("loss", c_double), ("accuracy", c_double), ("examples", c_uint64)]
 
 
-#: In place of a factor.
+#: Stands in place of a factor: the elements are not updated.
 SKIP = -1.0
 
 

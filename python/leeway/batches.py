@@ -35,13 +35,15 @@ class BatchOrder:
     def permutation(self, epoch: int) -> np.ndarray:
         if not self.shuffle:
             return np.arange(self.examples)
-        # The raw draws of a bit generator are the same in every version of numpy. Generator's methods may change.
+        # Uses raw draws, because a bit generator's raw draws are the same in every version of numpy. The methods of
+        # Generator may change.
         draws = np.random.Philox(key=[self._seed, epoch]).random_raw(self.examples)
         return np.argsort(draws, kind="stable")
 
     def _rows(self, epoch: int, batch: int) -> np.ndarray:
         if epoch not in self._permutations:
-            # Two permutations are kept, because a loader that reads ahead uses two epochs near the end of the first.
+            # Keeps two permutations, because near the end of an epoch a loader that reads ahead already uses the next
+            # one.
             while len(self._permutations) > 1:
                 self._permutations.pop(min(self._permutations))
             self._permutations[epoch] = self.permutation(epoch)

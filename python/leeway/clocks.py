@@ -25,16 +25,16 @@ class Clocks:
         self.ended: Optional[str] = None
         #: Evaluates the weights, on rank 0.
         self.evaluate: Optional[Callable[[], Mapping[str, float]]] = None
-        #: Returns the worker's state for a checkpoint. The argument is True for the state before the last clock, if
-        #: that clock was broken off.
+        #: Returns the worker's state for a checkpoint. If the last clock was broken off, the argument is True, and
+        #: the result must be the state before that clock.
         self.state: Callable[[bool], bytes] = lambda before: b""
         #: Called with the checkpoint's state when the job has gone back.
         self.load: Callable[[bytes], None] = lambda state: None
-        #: Called when the job has gone back without a state. The argument is True if it has gone back to before the
-        #: last clock, and False if to the start.
+        #: Called when the job has gone back and there is no saved state. The argument is True if the job has gone
+        #: back to just before the last clock, and False if it has gone back to its start.
         self.go_back: Callable[[bool], None] = lambda one: None
         self._evaluated = -1
-        #: How often the worker's state was replaced by an earlier one.
+        #: How often an earlier state has replaced the worker's state.
         self.restored = 0
         #: True if this life has ended a clock.
         self.moved = False
@@ -100,8 +100,8 @@ class Clocks:
         try:
             found = self.evaluate()
         except Exception as error:
-            # The error is permanent, because the next life would go on after this clock without the evaluation and
-            # without a message.
+            # The error is permanent, because the next life would go on after this clock. Nobody would notice that the
+            # evaluation is missing.
             raise InvalidArgument(f"rank 0: evaluate() raised {type(error).__name__}: {error}") from error
         if not isinstance(found, Mapping) or "loss" not in found:
             raise InvalidArgument(f"rank 0: evaluate() returned {found!r}; it must return a mapping with loss and, "

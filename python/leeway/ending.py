@@ -32,7 +32,7 @@ class Ending(Protocol):
 
 
 _jobs: "weakref.WeakSet[Ending]" = weakref.WeakSet()
-#: Jobs for which the message about their early end was printed.
+#: The jobs that have already printed the message about their early end.
 _told: "weakref.WeakSet[Ending]" = weakref.WeakSet()
 _installed = False
 
@@ -85,7 +85,7 @@ def install() -> None:
         if isinstance(error, Finished):
             print(f"leeway: {error}", file=sys.stderr)
             raise SystemExit(error.exit_code)
-        # The exception must be the process's last line, because the launcher shows that line.
+        # The exception must be the last line that the process prints, because the launcher shows that line.
         if not hasattr(sys, "ps1"):
             _say_unfinished()
         previous(kind, error, trace)

@@ -3,7 +3,7 @@ what to do."""
 
 from __future__ import annotations
 
-# The exit codes of common/exit_code.h. leeway_exit_code() in leeway/client.h documents which error has which code.
+# The exit codes of common/exit_code.h. leeway_exit_code() in leeway/client.h documents the exit code of each error.
 EXIT_TEMPORARY = 1
 EXIT_PERMANENT = 3
 EXIT_REPLACED = 5
@@ -12,7 +12,7 @@ EXIT_REPLACED = 5
 class Error(Exception):
     """The base of all errors of this package."""
 
-    #: The exit status of a process that this error ends. The launcher restarts a process that ended with
+    #: If this error ends a process, the process has this exit status. The launcher restarts a process that ended with
     #: EXIT_TEMPORARY.
     exit_code = EXIT_TEMPORARY
 

@@ -14,7 +14,7 @@ from . import _library as native
 from .errors import BY_CODE, FORKED, ForkedError, InternalError, InvalidArgument
 
 SLICE = 0.1
-#: A call that waits longer than this prints once on stderr what it waits for.
+#: If a call waits longer than this, it prints on stderr, once, what it waits for.
 TELL_AFTER = 30.0
 
 

@@ -62,12 +62,13 @@ class Report:
     backward_seconds: float = 0.0
 
 
-#: The reasons for which the clocks have ended. begin() returns a reason in place of a number.
+#: The reasons why there is no further clock. begin() returns such a reason in place of a clock's number.
 FINISHED, STOPPED = "finished", "stopped"
 REASONS = {FINISHED: native.FINISHED, STOPPED: native.STOPPED}
 
 
-#: (end, factor) of the trained elements, in order: what the learning rate is multiplied by. None: they are not updated.
+#: The parts of the trained elements, in order, each as (end, factor). The factor multiplies the learning rate. None in
+#: place of the factor means that the part is not updated.
 Parts = Sequence[tuple[int, Optional[float]]]
 
 
@@ -164,12 +165,12 @@ class LibrarySession(Handle):
 
     def _array(self, address: Optional[int]) -> np.ndarray:
         if not address:
-            self._read_info()  # Raises if the job cannot be used here, as in a fork.
+            self._read_info()  # Raises if this process cannot use the job, for example in a fork.
             raise InternalError("the library returned no vector (weights or contribution)")
         array = self._arrays.get(address)
         if array is None:
             memory = (ctypes.c_float * self.info.total).from_address(address)
-            # The arrays in `_arrays` do not keep this object alive. The arrays that `_given` returns do.
+            # Arrays in `_arrays` do not keep this object alive. Arrays that `_given` returns keep it alive.
             array = self._arrays[address] = np.ctypeslib.as_array(memory)
         return array
 

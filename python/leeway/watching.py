@@ -31,7 +31,7 @@ class Watch(Handle):
         super().__init__(library, library.leeway_watch_free)
         self._schema: dict[str, Tensor] = {}
         self._reading, self._closing, self._pid = threading.Lock(), False, os.getpid()
-        #: The number of updates, at the last read, of the part of the model that has had the fewest.
+        #: The smallest version of all blocks at the last read: the number of updates that were applied to a block.
         self.version = 0
         self._open(library.leeway_watch_open, c_text("coordinator", coordinator), start_seconds)
 

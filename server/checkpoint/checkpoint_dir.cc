@@ -85,7 +85,7 @@ absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir
       break;
     }
     const absl::Status& why = manifest.status();
-    // The storage does not answer, so the checkpoint may be complete.
+    // The storage does not answer, so nobody knows whether the checkpoint is complete.
     if (absl::IsUnavailable(why)) return why;
     search.warnings.push_back(absl::StrCat("checkpoint '", folder, "' is skipped: ",
                                            absl::IsNotFound(why)

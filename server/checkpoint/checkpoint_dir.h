@@ -35,26 +35,25 @@ struct CheckpointSearch {
   std::vector<std::string> warnings;
 };
 
-// Finds the newest checkpoint of which the manifest, and the size and the SHA-256 of every file,
-// are right. Returns an error only if the folder cannot be listed, or if its storage does not
-// answer (UNAVAILABLE).
+// Finds the newest checkpoint whose manifest is valid and whose files all have the right size and
+// SHA-256. Returns an error only if the folder cannot be listed, or if its storage does not answer
+// (UNAVAILABLE).
 absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir);
 
 // Returns the clocks of all folders that are named like a checkpoint, newest first.
 absl::StatusOr<std::vector<uint64_t>> CheckpointClocks(const std::string& run_dir);
 
 // Checks that a run without a complete checkpoint may begin again. Returns DATA_LOSS if all
-// checkpoints of the run are damaged, or if they are gone although the run's record
-// (coordinator.json) says that there was one, because beginning again would overwrite what is left.
-// Also returns the errors of reading the record.
+// checkpoints of the run are damaged, or if there are none although the run's record
+// (coordinator.json) names one. A new beginning would overwrite what is left of them. Also returns
+// the errors of reading the record.
 absl::Status CheckNothingLost(const std::string& run_dir, const CheckpointSearch& search);
 
 // Returns the clocks of the folders that are older than the `keep` newest complete checkpoints up
-// to `newest`, including folders of unfinished checkpoints. Never returns a clock above the
-// newest of these complete checkpoints. A checkpoint is complete here if its manifest verifies and
-// its files have the right sizes. To be called once the manifest at `newest` is durable. A
-// checkpoint beyond `newest` that looks complete does not count, because it was skipped as damaged
-// when the job continued from an older checkpoint. `keep` is at least 1.
+// to `newest`, including folders of unfinished checkpoints. A checkpoint is complete here if its
+// manifest verifies and its files have the right sizes. A checkpoint above `newest` does not count,
+// even if it looks complete: it was skipped as damaged when the job continued from an older
+// checkpoint. Call this once the manifest at `newest` is durable. `keep` is at least 1.
 absl::StatusOr<std::vector<uint64_t>> OldCheckpoints(const std::string& run_dir, uint64_t newest,
                                                      uint32_t keep);
 // Removes a checkpoint. If the removal is interrupted, the rest of the checkpoint counts as

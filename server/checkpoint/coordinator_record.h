@@ -1,5 +1,5 @@
-// coordinator.json in the run folder contains what a coordinator needs to continue the job of a
-// killed coordinator. (The new coordinator learns the rest from the newest checkpoint and from the
+// coordinator.json in the run folder. If a coordinator is killed, the next one continues its job
+// from this file. (The new coordinator learns the rest from the newest checkpoint and from the
 // processes that register.)
 #pragma once
 

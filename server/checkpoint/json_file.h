@@ -12,8 +12,8 @@
 namespace leeway {
 
 // Writes durably, and replaces an existing file. `what` names the file in messages, such as
-// "manifest". Returns RESOURCE_EXHAUSTED if the file would have more than `max_bytes`, so that
-// every written file can be read.
+// "manifest". Returns RESOURCE_EXHAUSTED if the file would have more than `max_bytes`, because
+// ReadJsonFile would refuse such a file.
 absl::Status WriteJsonFile(const std::string& what, const std::string& path, uint64_t max_bytes,
                            const google::protobuf::Message& message);
 

@@ -24,8 +24,8 @@ std::string ManifestPath(const std::string& folder) {
   return absl::StrCat(folder, "/", kManifestName);
 }
 
-// Whether `name` is a plain file name, because the manifest must not name files outside of its
-// folder.
+// Returns true if `name` is a plain file name, because the manifest must not name files outside of
+// its folder.
 bool IsPlainName(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
 }
@@ -65,7 +65,8 @@ absl::Status CheckSlots(const v1::CheckpointManifest& manifest, const v1::Traini
   const std::vector<std::string> saved = SlotsOf(manifest.job());
   for (const std::string& slot : SlotsOf(job)) {
     if (std::find(saved.begin(), saved.end(), slot) != saved.end()) continue;
-    // The average may begin with the weights of the checkpoint.
+    // The checkpoint need not have an average, because an average may begin with the checkpoint's
+    // weights.
     if (slot == kAverageSlot) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("update: the checkpoint at clock ", manifest.clock(), " has no '", slot,
@@ -75,7 +76,7 @@ absl::Status CheckSlots(const v1::CheckpointManifest& manifest, const v1::Traini
   return absl::OkStatus();
 }
 
-// Whether an epoch has the same number of clocks in both jobs.
+// Returns true if an epoch has the same number of clocks in both jobs.
 bool KeepsNumbers(const v1::TrainingJob& before, const v1::TrainingJob& job) {
   using google::protobuf::util::MessageDifferencer;
   const auto by_sum = [](const v1::TrainingJob& each) {

@@ -16,8 +16,8 @@
 
 namespace leeway {
 
-// How much of the files is checked before any value is returned. In both cases the checksum of each
-// record is checked when the record is read.
+// What the reader checks before it returns any value. In both cases it also checks the checksum of
+// each record when it reads the record.
 enum class CheckpointVerify {
   // The SHA-256 of every file.
   kDigests,
@@ -56,10 +56,10 @@ class CheckpointReader {
   // Returns the progress from which a block with this range continues. The saved blocks in the
   // range may have different progress, but only outside of sync mode and only if the model is now
   // cut into other blocks. The range then gets the largest version, so that no reader sees a
-  // version go back, the fewest updates, and for each rank the smallest clock. So a contribution
-  // that only some of the saved blocks include is applied again to the whole range. No acknowledged
-  // contribution is lost. With the same blocks, and always in sync mode, each contribution is
-  // applied exactly once.
+  // version go back, the fewest updates, and for each rank the smallest clock. No acknowledged
+  // contribution is lost: if only some of the saved blocks include a contribution, its worker sends
+  // it again for the whole range. With the same blocks, and always in sync mode, each contribution
+  // is applied exactly once.
   absl::StatusOr<RangeProgress> Progress(ElementRange range) const;
 
   // Returns the path of the file with a rank's state between clocks, or an empty string if the rank

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kChunkBytes = 1 << 20;
 
-// Returns DATA_LOSS in place of an error for a file that a manifest names. UNAVAILABLE stays,
+// Converts the error for a file that a manifest names to DATA_LOSS. UNAVAILABLE stays as it is,
 // because the file may exist if the storage does not answer.
 absl::Status AsLoss(const absl::Status& status) {
   if (status.ok() || absl::IsUnavailable(status)) return status;

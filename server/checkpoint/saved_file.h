@@ -1,4 +1,4 @@
-// Writes and checks the files of a checkpoint, which the manifest lists with name, size and
+// Writes and checks the files of a checkpoint. The manifest lists each file with its name, size and
 // SHA-256.
 #pragma once
 

@@ -11,7 +11,8 @@
 //   values      float32; block by block, key by key, in the header's order
 //   footer   8  length of the file
 //            8  magic "LWSHEND1"
-//  So every byte is covered by a checksum or has only one legal value. A reader allocates no memory
+//
+// So every byte is covered by a checksum or has only one legal value. A reader allocates no memory
 // for a size that has not been checked.
 #pragma once
 
@@ -33,8 +34,8 @@ namespace leeway {
 
 // The key of the weights among a block's values. The other keys are the names of the rule's slots.
 inline constexpr char kWeightsKey[] = "weights";
-// The key of the shadow, which the workers have in place of the weights if servers answer with
-// changes (server/store/reply_encoder.h).
+// The key of the shadow: the values that the workers have in place of the weights, if servers
+// answer with changes (server/store/reply_encoder.h).
 inline constexpr char kShadowKey[] = "shadow";
 
 // One block, as views into memory that stays unchanged while the file is written.
@@ -59,8 +60,8 @@ struct ShardContents {
 };
 
 // Writes the file into an existing folder, completely or not at all (common/storage/storage.h). The
-// file is durable when the function returns. It reads the values twice: first for their checksums,
-// which precede them in the file, and then to write them.
+// file is durable when the function returns. It reads the values twice, because their checksums
+// come before them in the file.
 absl::StatusOr<v1::SavedShard> WriteShardFile(const std::string& path,
                                               const ShardContents& contents);
 

@@ -1,6 +1,6 @@
-// A file with the state that a worker keeps between clocks (local weights, optimizer slots), as it
-// is at a cut. Only the worker understands the data. A reader can see whether the file is complete.
-// All numbers are little-endian, without padding:
+// A file with the state that a worker keeps between clocks (local weights, optimizer slots), saved
+// for a cut. Only the worker understands the data, but any reader can tell whether the file is
+// complete. All numbers are little-endian, without padding:
 //   prefix   8  magic "LWWORKR1"
 //            8  job id        8  clock        4  rank
 //            4  CRC-32 of the 28 bytes before

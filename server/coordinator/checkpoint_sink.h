@@ -1,5 +1,5 @@
-// Where the coordinator writes its part of a checkpoint (workers' states and the manifest) and its
-// own record.
+// The interface through which the coordinator writes its part of a checkpoint (the workers' states
+// and the manifest) and its own record.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +47,8 @@ class CheckpointSink {
     uint64_t generation = 0;
   };
   // Begins to write a rank's state into the folder of the cut at the state's clock. Each state has
-  // a file of its own, because a replaced life of the rank may still be writing, and a complete
-  // checkpoint may hold the previous life's file.
+  // a file of its own, because an earlier life of the rank may still be writing its state, and a
+  // complete checkpoint may hold that life's file.
   virtual absl::StatusOr<std::unique_ptr<StateWriter>> WriteWorkerState(const StateOf& state) = 0;
   // Opens a rank's state in the newest checkpoint. Returns NOT_FOUND if no checkpoint exists, or if
   // the newest checkpoint holds no state of this rank. Returns DATA_LOSS if the file that the
@@ -63,8 +63,8 @@ class CheckpointSink {
   virtual absl::Status WriteManifest(const v1::CheckpointManifest& manifest) = 0;
   // Removes checkpoints that are older than those the job keeps, and the remains of unfinished
   // checkpoints. Keeps folders in which a state is being written, and the folders of the clocks
-  // that `spared()` returns. Calls `spared` when no state can be added to the other folders any
-  // more.
+  // that `spared()` returns. First makes sure that no state can be added to the other folders, then
+  // calls `spared`.
   virtual absl::Status RemoveOld(const std::function<std::set<uint64_t>()>& spared) = 0;
   // Replaces the previous record, and makes the new one durable.
   virtual absl::Status WriteRecord(const v1::CoordinatorRecord& record) = 0;

@@ -21,8 +21,8 @@
 
 namespace leeway {
 
-// Thread-safe. The link's own thread makes the calls and runs the callbacks. That thread does not
-// wait on the network between two calls, because only the server's own queue may do so
+// Thread-safe. The link's own thread makes the calls and runs the callbacks. Between two calls that
+// thread does not wait on the network: only the threads of the server's queue may do that
 // (common/service/server_queue.h).
 class ControlLink {
  public:
@@ -38,7 +38,7 @@ class ControlLink {
     Time deadline;
     // The time limit of one attempt.
     Duration attempt = std::chrono::hours(24);
-    // The time after the first attempt during which the call is retried.
+    // The call is retried for this long after its first attempt.
     Duration again = std::chrono::hours(24);
   };
 
@@ -87,7 +87,7 @@ class ControlLink {
   Mutex mutex_;
   CondVar changed_;
   std::deque<Pending> queue_ GUARDED_BY(mutex_);
-  // The attempt in flight; null if no call is in flight.
+  // The context of the attempt in flight; null if no attempt is in flight.
   std::unique_ptr<grpc::ClientContext> context_ GUARDED_BY(mutex_);
   Time not_before_ GUARDED_BY(mutex_);
   bool closed_ GUARDED_BY(mutex_) = false;

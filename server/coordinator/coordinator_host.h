@@ -13,7 +13,7 @@
 //   so they stay in order.
 // - The host's own thread ticks the core and carries out the commands in order. It also writes the
 //   records. Commands after an awaited record wait until the record is durable; lines for the log
-//   do not wait. A record that nothing depends on is written when everything else is done.
+//   do not wait. A record on which no command depends is written when everything else is done.
 // - One thread writes files.
 // - Each server has two threads here. One calls the server, and the other notices when the server's
 //   process ends.

@@ -14,8 +14,8 @@
 namespace leeway {
 namespace {
 
-// The largest payload that a probe may have. The limit bounds memory, which holds the payload twice
-// while a probe is answered.
+// The largest payload that a probe may have. While the service answers a probe, memory holds the
+// payload twice.
 constexpr size_t kProbeBytesMax = 4 << 20;
 
 absl::StatusOr<v1::ProbeLinkReply> Echo(const v1::ProbeLinkRequest& request) {
@@ -46,7 +46,8 @@ absl::Status SayNetwork(const Caller&, const grpc::ServerContext& context, Reque
   return absl::OkStatus();
 }
 
-// A peer may register only the server of a rank, in a job whose workers hold the blocks.
+// Checks a server that a peer registers. A peer may register only the server of its rank, in a job
+// whose workers hold the blocks.
 absl::Status CheckServer(const v1::TrainingJob& job, const Caller& caller,
                          const grpc::ServerContext& context, v1::RegisterServerRequest& request) {
   const bool worker_s = WorkersHoldBlocks(job) && request.index() >= FirstHolderOf(job);

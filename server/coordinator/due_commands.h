@@ -1,5 +1,5 @@
-// Holds the core's commands that are not yet carried out, in order, each with the time at which the
-// core issued it. Also holds the time of the core's next tick.
+// Holds, in order, the core's commands that the host has yet to carry out, and the time at which
+// the core issued each. Also holds the time of the core's next tick.
 #pragma once
 
 #include <iterator>
@@ -25,20 +25,20 @@ class DueCommands {
   void Add(std::vector<Command> commands, double wall) {
     for (Command& command : commands) due_.push_back({std::move(command), wall});
   }
-  // Puts back a record that could not be written, and the commands after it. These commands come
-  // before those that have been added meanwhile. No command is ready before the next tick.
+  // Puts back a record that could not be written, and the commands after it. They come before the
+  // commands that have been added meanwhile. No command is ready before the next tick.
   void KeepBack(std::vector<Due> due) {
     due.insert(due.end(), std::move_iterator(due_.begin()), std::move_iterator(due_.end()));
     due_ = std::move(due);
     kept_back_ = true;
   }
   bool kept_back() const { return kept_back_; }
-  // Whether there are commands to carry out now.
+  // Returns true if there are commands to carry out now.
   bool ready() const { return !due_.empty() && !kept_back_; }
   std::vector<Due> Take() { return std::exchange(due_, {}); }
 
   Time next_tick() const { return next_tick_; }
-  // The core has ticked at `now`. Commands that were kept back become ready again.
+  // Notes that the core has ticked at `now`. Commands that were kept back become ready again.
   void Ticked(Time now) {
     next_tick_ = now + tick_;
     kept_back_ = false;

@@ -11,7 +11,7 @@
 
 namespace leeway {
 
-// Identifies a folder by its clock. Thread-safe. Must outlive the Holds that it returns.
+// A folder is named by its clock. Thread-safe. Must outlive the Holds that it returns.
 class FolderUse {
  public:
   // Represents the use of a folder, or its removal, until the Hold is destroyed.
@@ -34,8 +34,8 @@ class FolderUse {
   // Keeps the folder from being removed. If the folder is being removed, waits until the removal is
   // done.
   Hold Enter(uint64_t clock) EXCLUDES(mutex_);
-  // Keeps everybody else out of the folder, so that it can be removed. Returns nullopt if the
-  // folder is in use.
+  // Keeps all other users out of the folder, so that the caller can remove it. Returns nullopt if
+  // the folder is in use.
   std::optional<Hold> Claim(uint64_t clock) EXCLUDES(mutex_);
 
  private:
@@ -43,7 +43,7 @@ class FolderUse {
 
   Mutex mutex_;
   CondVar changed_;
-  // The number of users of each folder, by the folder's clock; never 0.
+  // By clock: the number of users of the folder. Folders without users have no entry.
   std::map<uint64_t, uint32_t> users_ GUARDED_BY(mutex_);
   std::set<uint64_t> claimed_ GUARDED_BY(mutex_);
 };

@@ -1,5 +1,5 @@
 // Writes the coordinator's record: at once if commands depend on it, otherwise when there is time.
-// A write that fails is retried until the record is given up.
+// Retries a failed write until it gives the record up.
 #pragma once
 
 #include <chrono>
@@ -17,13 +17,13 @@ namespace leeway {
 // Not thread-safe: one thread uses it, and blocks while the disk works.
 class RecordWriter {
  public:
-  // The longest time for which the record of a failed job is retried. The cause of the failure may
-  // be the same full disk, and waiting processes must learn of the failure. A coordinator restarted
-  // without that record goes on from the newest checkpoint, as --resume does.
+  // The writer retries the record of a failed job for this long at most. A full disk may be the
+  // cause of the failure and also prevent the write, and waiting processes must learn of the
+  // failure. Without that record a restarted coordinator goes on from the newest checkpoint, as
+  // --resume does.
   static constexpr Duration kFailedPatience = std::chrono::seconds(5);
 
-  // `sink` must outlive the writer. `patience` is how long the write of an awaited record is
-  // retried.
+  // `sink` must outlive the writer. The writer retries an awaited record for `patience`.
   RecordWriter(CheckpointSink* sink, Duration patience) : sink_(sink), patience_(patience) {}
 
   struct Attempt {
@@ -35,10 +35,10 @@ class RecordWriter {
     bool news = false;
   };
   // Tries once to write the record. `hopeless` is true if the record's folder does not exist any
-  // more; then an awaited record is given up if the write fails.
+  // more. An awaited record is then given up after one failed write.
   Attempt Write(const WriteRecord& record, bool hopeless, const std::function<Time()>& now);
-  // Keeps a record that nothing waits for. The caller writes it when there is time, unless a newer
-  // record is written first.
+  // Keeps a record that is not awaited. The caller writes it when there is time, unless it writes a
+  // newer record first.
   void Owe(WriteRecord record) { owed_ = std::move(record); }
   const std::optional<WriteRecord>& owed() const { return owed_; }
   // True if the latest record was given up, so that commands that depend on it must not be carried
@@ -50,8 +50,8 @@ class RecordWriter {
   const Duration patience_;
   // The kept record, if no newer record has been written.
   std::optional<WriteRecord> owed_;
-  // The next three are reset when a record is written.
-  // The time since which an awaited record could not be written.
+  // The next three are reset when a record is written. When the write of the awaited record first
+  // failed.
   std::optional<Time> awaited_since_;
   // True if an awaited record was given up.
   bool given_up_ = false;

@@ -46,9 +46,9 @@ class Reader final : public CheckpointSink::StateReader {
   uint64_t position_ = 0;
 };
 
-// State that only an external program keeps, such as the state of its schedulers, is the same on
-// all ranks. So a rank without a state, for example in a run that continues with more workers, gets
-// the first rank's state.
+// Returns the rank's state in the checkpoint. If only an external program keeps state, such as that
+// of its schedulers, the state is the same on all ranks. A rank without a state of its own then
+// gets the first rank's, for example in a run that continues with more workers.
 const v1::SavedWorkerState* StateFor(const v1::CheckpointManifest& manifest, uint32_t rank) {
   for (const v1::SavedWorkerState& state : manifest.worker_states()) {
     if (state.rank() == rank) return &state;
@@ -97,7 +97,7 @@ absl::StatusOr<RunFolderSink::StateFile> RunFolderSink::FindWorkerState(uint32_t
   if (state == nullptr) {
     return absl::NotFoundError(absl::StrCat("the checkpoint has no state of worker ", rank));
   }
-  // This does not wait, because the newest checkpoint is never removed.
+  // Enter() does not wait here, because the newest checkpoint is never removed.
   return StateFile{
       absl::StrCat(CheckpointFolder(run_dir_, newest_->clock()), "/", state->file().file()),
       folders_.Enter(newest_->clock())};

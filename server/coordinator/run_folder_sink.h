@@ -29,7 +29,7 @@ class RunFolderSink final : public CheckpointSink {
   absl::Status WriteRecord(const v1::CoordinatorRecord& record) override;
 
  private:
-  // A state in the newest checkpoint, which is not removed while the hold exists.
+  // A state in the newest checkpoint. The checkpoint is not removed while `hold` exists.
   struct StateFile {
     std::string path;
     FolderUse::Hold hold;

@@ -8,7 +8,8 @@
 namespace leeway {
 namespace {
 
-// The most writes that may wait for the disk. Beyond it, metrics are dropped to bound memory.
+// The most writes that may wait for the disk. If more wait, metrics are dropped, so that memory
+// stays bounded.
 constexpr size_t kWritesBehindMax = 10'000;
 constexpr std::chrono::seconds kTickEvery(1);
 
@@ -53,8 +54,8 @@ void RunWriter::WriteCheckpoint(const WriteManifest& command) {
   for (const AdoptState& state : command.adopt) {
     if (status.ok()) status = sink_->AdoptWorkerState(state.from_clock, state.file, clock);
   }
-  // The metrics are kept first, so that a run that continues from the checkpoint finds the metrics
-  // up to the checkpoint's clock.
+  // First makes the metrics durable, so that a run that continues from the checkpoint finds the
+  // metrics up to the checkpoint's clock.
   Told(metrics_->Keep());
   if (status.ok()) status = sink_->WriteManifest(command.manifest);
   core_.answer(ManifestWritten{clock, status});

@@ -1,5 +1,4 @@
-// Writes the coordinator's files, metrics.jsonl and the manifests of checkpoints, on a thread that
-// may wait for the disk.
+// Writes metrics.jsonl and the manifests of checkpoints, on a thread that may wait for the disk.
 #pragma once
 
 #include <atomic>
@@ -58,7 +57,7 @@ class RunWriter {
   std::atomic<bool> folder_gone_{false};
   // Used only on the caller's thread.
   Time next_tick_{};
-  // Destroyed first, because its jobs use the other members.
+  // Declared last, so that it is destroyed first: its jobs use the other members.
   SerialThread thread_;
 };
 

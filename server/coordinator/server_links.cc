@@ -57,8 +57,8 @@ void ServerLinks::Watch(const ConnectServer& command) {
 }
 
 void ServerLinks::Unwatch(uint32_t server) {
-  // A stopped watch may still be looking up a name. So it is kept until it is over, and nobody
-  // waits for it.
+  // A stopped watch may still be looking up a name. It is kept until it is over, so that nobody has
+  // to wait for it.
   std::erase_if(stopped_watches_, [](const auto& watch) { return watch->over(); });
   if (!watches_[server]) return;
   watches_[server]->Stop();

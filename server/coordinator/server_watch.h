@@ -12,14 +12,14 @@ struct addrinfo;
 
 namespace leeway {
 
-// A lost connection is only a hint, because networks drop connections, too. So the watch at once
-// tries a second connection. If the second connection is refused, no process listens there, so the
-// server's process is gone. If the second connection is accepted, or not answered in time, the
-// process may be alive, and the watch continues. The operating system accepts connections for a
-// process that is suspended, and a host that cannot be reached does not refuse connections. In both
-// cases the server's lease decides whether it is lost.
+// A lost connection is only a hint, because networks drop connections, too. So the watch then tries
+// a second connection at once. If the second connection is refused, no process listens there, so
+// the server's process is gone. If the second connection is accepted, or not answered in time, the
+// process may be alive, and the watch continues. It may be suspended: the operating system then
+// accepts connections for it. Or its host cannot be reached, and so cannot refuse. In both cases
+// the server's lease decides whether it is lost.
 //
-// The network may forget an idle connection. So the operating system probes the other end once a
+// A router may forget an idle connection. So the operating system probes the other end once a
 // second (TCP keepalive), and closes the connection if the other end does not answer.
 //
 // Thread-safe. Waits on a thread of its own.
@@ -31,7 +31,8 @@ class ServerWatch {
   ~ServerWatch();
   ServerWatch(const ServerWatch&) = delete;
 
-  // After it returns, `on_gone` is not called any more. Must not be called from `on_gone`.
+  // Ends the watch. Once this has returned, `on_gone` is not called any more. Must not be called
+  // from `on_gone`.
   void Stop() EXCLUDES(mutex_);
   // True if the watch was stopped or has finished, so that the destructor does not wait.
   bool over() const EXCLUDES(mutex_);

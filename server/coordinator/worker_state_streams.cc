@@ -113,7 +113,7 @@ class Receiver final : public QueueEvent {
   Caller caller_;
   v1::WorkerStateChunk chunk_;
   CoordinatorCore::Sender sender_;
-  // Both in bytes.
+  // Both fields are in bytes.
   struct Size {
     uint64_t announced = 0;
     uint64_t came = 0;

@@ -29,7 +29,7 @@ Decisions BlockCore::OnInitialized(BlockProgress progress, bool has_previous) {
   if (rules_.cut_every > 0) {
     next_cut_ = (CutClock() / rules_.cut_every + 1) * rules_.cut_every;
   }
-  // A reader that has waited since before may want a version that the checkpoint does not have.
+  // A reader that already waits may want a version that the checkpoint does not have.
   std::erase_if(waiters_, [&](const Waiter& waiter) {
     absl::Status status = CheckReadable(waiter);
     if (status.ok()) return false;
@@ -100,7 +100,7 @@ Decisions BlockCore::OnApplied() {
   }
   running_.clear();
   if (rules_.committed_sets) {
-    // Every rank may contribute to the next clock, also a rank that was not in the set.
+    // Every rank may contribute to the next clock, even a rank that was not in the set.
     progress_.clocks.assign(ranks_.size(), progress_.version);
     sets_.erase(sets_.begin(), sets_.lower_bound(progress_.version));
     DropOthers(decisions);
@@ -315,7 +315,7 @@ void BlockCore::ReleaseWaiters(Decisions& decisions) {
 bool BlockCore::Release(const Waiter& waiter, Decisions& decisions) {
   std::optional<Answer> answer = TryRead(waiter);
   if (!answer) return false;
-  // A replaced life must not continue beyond the clock at which its successor begins.
+  // A life that was replaced must not continue beyond the clock at which its successor begins.
   absl::Status status = waiter.reader ? CheckSender(*waiter.reader) : absl::OkStatus();
   if (status.ok()) {
     decisions.answers.push_back(*answer);
@@ -382,7 +382,7 @@ void BlockCore::Stand(uint64_t clock, int change) {
 void BlockCore::MoveOn(uint64_t from, uint64_t to) {
   const auto alone = standing_.find(from);
   if (alone != standing_.end() && alone->second == 1 && !standing_.contains(to)) {
-    // This is the usual case, in which nothing need be allocated.
+    // This is the usual case. The node is reused, so nothing is allocated.
     auto node = standing_.extract(alone);
     node.key() = to;
     standing_.insert(std::move(node));

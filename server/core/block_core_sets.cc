@@ -1,4 +1,4 @@
-// Handles committed sets in sync mode: the driver specifies which contributions make up a clock.
+// Handles committed sets in sync mode: the driver says which contributions make up a clock.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"

@@ -1,5 +1,5 @@
-// The newest incarnation of each rank that the coordinator has assigned, as far as a server knows.
-// The server learns incarnations only from the coordinator, at the address with which the server
+// For each rank, the newest incarnation that the coordinator has assigned, as far as a server
+// knows. The server learns incarnations only from the coordinator, at the address with which it
 // joined the job. Messages from other processes change nothing here.
 #pragma once
 
@@ -19,8 +19,8 @@ class LifeBook {
   explicit LifeBook(uint32_t ranks) : newest_(ranks, 0) {}
 
   // Learns the coordinator's incarnations, by rank. An entry is 0 if the coordinator has assigned
-  // no incarnation since it started. A learned incarnation is never replaced by a lower number,
-  // because a restarted coordinator knows no lives at first.
+  // no incarnation since it started. A lower number never replaces an incarnation, because a
+  // restarted coordinator knows no lives at first.
   void Learn(const std::vector<uint64_t>& incarnations);
 
   // Returns OK for the newest life, and for an invalid rank, which other checks refuse. Returns

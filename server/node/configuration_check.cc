@@ -25,8 +25,8 @@ namespace {
 // coordinator.
 constexpr uint64_t kStepsPerEpochMax = uint64_t{1} << 40;
 // The maximum generation, which counts how often a job has gone back, and the maximum epoch, which
-// counts how often the placement has changed. No job reaches these limits, and no server misses
-// more than kMissedMax generations or epochs.
+// counts how often the placement has changed. No job reaches these limits. No server misses more
+// than kMissedMax generations or epochs.
 constexpr uint64_t kGenerationMax = uint64_t{1} << 32;
 constexpr uint64_t kEpochMax = uint64_t{1} << 40;
 constexpr uint64_t kMissedMax = uint64_t{1} << 20;
@@ -36,7 +36,7 @@ absl::Status Wrong(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat("configuration: ", parts...));
 }
 
-// Checks what follows from the job and the length of its longest pass over the data.
+// Checks the values that follow from the job and from the length of its longest pass over the data.
 absl::Status CheckLength(const v1::ConfigureRequest& request, const v1::TrainingJob& job) {
   const uint64_t steps = request.length().steps_per_epoch();
   if (steps == 0 || steps > kStepsPerEpochMax) {

@@ -1,5 +1,5 @@
-// Checks a configuration from the coordinator completely, before the server releases anything. So a
-// refused configuration changes nothing.
+// Checks a configuration from the coordinator completely before the server releases anything, so
+// that a refused configuration changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace leeway {
 
-// The facts that a server knows since it joined the job.
+// The facts that a server has learnt when it joined the job.
 struct ServerFacts {
   const v1::TrainingJob& job;
   uint32_t server = 0;

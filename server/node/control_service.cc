@@ -22,7 +22,7 @@ void ControlService::Await(ServerQueue* queue) {
       queue, this, "leeway.v1.ShardControl.Configure",
       [this, queue](const v1::ConfigureRequest& request, auto done) {
         queue->Later([this, request, done = std::move(done)] {
-          // The coordinator retries until the server has joined, so that error is not logged.
+          // Until the server has joined, the coordinator retries, so this error is not logged.
           const absl::Status joined = membership_.CheckJoined(request.job());
           const absl::Status status = joined.ok() ? Configure(request) : joined;
           if (joined.ok() && !status.ok()) {
@@ -157,7 +157,7 @@ absl::Status ControlService::Configure(const v1::ConfigureRequest& request) {
   if (take == Take::kAll) RETURN_IF_ERROR(MakeModel(request));
   const absl::Status placed = model_->Place(request);
   if (!placed.ok()) {
-    // The server does not have all shards of the placement, so it serves none. The coordinator
+    // The server does not have all shards of the placement, so it serves no shard. The coordinator
     // decides what to do.
     ServeNothing(request.generation());
     Retire();

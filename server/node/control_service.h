@@ -1,5 +1,5 @@
-// Carries out the coordinator's commands to a server (the ShardControl service), and has the model
-// that the server holds. A configuration is accepted whole or changes nothing.
+// Carries out the coordinator's commands to a server (the ShardControl service), and owns the part
+// of the model that the server holds. A configuration is accepted as a whole or changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace leeway {
 // Thread-safe. Refuses every command until the server has joined its job.
 class ControlService final : public AdmittedService<v1::ShardControl::Service> {
  public:
-  // Serves the model through `data`, and tells `membership` what is held.
+  // Serves the model through `data`, and tells `membership` what the server holds.
   ControlService(ParameterService& data, ServerMembership& membership,
                  const TransportSecurity& security)
       : AdmittedService("leeway.v1.ShardControl"),
@@ -29,10 +29,10 @@ class ControlService final : public AdmittedService<v1::ShardControl::Service> {
         membership_(membership),
         security_(security) {}
 
-  // Accepts calls on `queue` from now on. To be called once the gRPC server runs. `queue` must
-  // outlive the service.
+  // Accepts calls on `queue` from now on. Call this once the gRPC server runs. `queue` must outlive
+  // the service.
   void Await(ServerQueue* queue);
-  // Releases the model, and ends the streams to other servers. To be called before the queue stops.
+  // Releases the model, and ends the streams to other servers. Call this before the queue stops.
   void Close();
 
  private:
@@ -40,10 +40,11 @@ class ControlService final : public AdmittedService<v1::ShardControl::Service> {
   absl::Status SetLive(const v1::SetLiveRequest& request);
   absl::StatusOr<v1::SavedShard> Save(const v1::SaveRequest& request);
   absl::Status Shutdown(const v1::ShutdownRequest& request);
-  // Whether to accept a configuration, and how.
+  // How much of a configuration is new: nothing (the server has it already), the placement only, or
+  // all of it.
   enum class Take { kHere, kPlacement, kAll };
   absl::StatusOr<Take> HowToTake(const v1::ConfigureRequest& request) REQUIRES(configuring_);
-  // Checks that the configuration can be accepted as it is, before anything is released.
+  // Checks, before anything is released, that the configuration can be accepted.
   absl::Status CheckTakeable(const v1::ConfigureRequest& request, Take take) const
       REQUIRES(configuring_);
   absl::Status MakeModel(const v1::ConfigureRequest& request) REQUIRES(configuring_);

@@ -1,4 +1,4 @@
-// A server's calls to the coordinator of its job. They say who the server is.
+// A server's calls to the coordinator of its job. Each call carries the server's identity.
 #pragma once
 
 #include <cstdint>
@@ -52,17 +52,17 @@ class CoordinatorClient {
   // Returns FAILED_PRECONDITION for a job that is not the served one.
   absl::Status CheckJob(uint64_t job) const;
 
-  // Each makes one attempt, which takes at most `limit`. With `wait` the call waits for a
-  // connection. `held` is the generation of the model here, if there is one.
+  // Each makes one attempt, which takes at most `limit`. If `wait` is true, the call waits for a
+  // connection. `held` is the generation of the model on this server, if it has one.
   absl::StatusOr<v1::RegisterServerReply> Register(std::optional<uint64_t> held, Duration limit,
                                                    bool wait = true) const;
   absl::StatusOr<v1::ServerHeartbeatReply> Heartbeat(v1::ServerHeartbeatRequest request,
                                                      Duration limit) const;
   absl::StatusOr<v1::DrainServerReply> Drain(Duration limit) const;
   absl::StatusOr<v1::JobStatus> Status(Duration limit) const;
-  // Reports a shard's part of a cut. Tries again, because a broken connection, or a coordinator
-  // that is away for a moment, must not cost a checkpoint. `pause` waits between two attempts, and
-  // returns false if there must be no further attempt.
+  // Reports a shard's part of a cut. Repeats a failed attempt, because a broken connection or a
+  // short absence of the coordinator must not cost a checkpoint. `pause` waits between two
+  // attempts, and returns false to end them.
   absl::Status ReportSaved(v1::ShardSavedRequest request,
                            std::function<bool(Duration)> pause) const;
 

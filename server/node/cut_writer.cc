@@ -29,7 +29,7 @@ BlockContents ContentsOf(const HeldBlock& held, const BlockLayout& layout,
   return contents;
 }
 
-// Sets, by rank, the number of the rank's clocks of which every block has the contribution.
+// Sets each rank's clock: every block has the rank's contributions of all lower clocks.
 void AddClocks(const std::vector<BlockContents>& blocks, v1::SavedShard& saved) {
   for (const BlockContents& block : blocks) {
     for (size_t rank = 0; rank < block.clocks.size(); ++rank) {
@@ -77,7 +77,8 @@ void CutWriter::OnHeld(uint64_t cut, HeldBlock block) {
     waiting.blocks.clear();
   }
   complete_.push_back({cut, std::move(blocks)});
-  // A block that skipped an older cut, because a slow worker was lost, never completes that cut.
+  // This block skipped the older cuts, because a slow worker was lost. So these cuts will never be
+  // complete.
   open_.erase(open_.begin(), open_.upper_bound(cut));
   changed_.NotifyAll();
 }

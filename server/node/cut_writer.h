@@ -30,7 +30,7 @@ class CutWriter : public CutListener {
     // The epoch in which the shard moved here from another server, or 0 if it has not moved.
     uint64_t epoch = 0;
     uint64_t generation = 0;
-    // Whether the entry of the saved file contains the clocks of the ranks.
+    // True if the entry of the saved file contains the clocks of the ranks.
     bool clocks = false;
   };
   // Called in the writer's thread when a cut's file is durable or could not be written.
@@ -52,8 +52,8 @@ class CutWriter : public CutListener {
   struct Cut {
     uint64_t clock = 0;
     std::vector<HeldBlock> blocks;
-    // Whether a newer cut was complete before this cut could be written. The blocks of this cut are
-    // then released, so that a slow disk costs checkpoints and not memory.
+    // True if a newer cut was complete before this cut could be written. The writer then drops this
+    // cut and releases its blocks, so that a slow disk costs checkpoints and not memory.
     bool overtaken = false;
   };
   void Loop();

@@ -1,6 +1,6 @@
-// A coordinator for a job that was over before server 0 began. It immediately answers every worker
-// and server that the job is over, also a worker that has trained to the end and waits to leave.
-// Otherwise they would look for a coordinator for minutes, and try again.
+// A coordinator for a job that was over before server 0 began. It tells every worker and server at
+// once that the job is over, including workers that have trained to the end and wait to leave.
+// Otherwise they would look for a coordinator for minutes.
 #pragma once
 
 #include <set>
@@ -23,15 +23,15 @@ class EndedJob final : public AdmittedService<v1::Coordinator::Service> {
  public:
   EndedJob(const v1::TrainingJob& job, const v1::CoordinatorRecord& record);
 
-  // Answers calls on `queue` from now on. To be called once the gRPC server runs.
+  // Answers calls on `queue` from now on. Call this once the gRPC server runs.
   void Await(ServerQueue* queue);
-  // Waits until each worker has received the outcome, a person stops the job, or `deadline` has
-  // passed. Servers that come later read the outcome in the run folder.
+  // Waits until every worker has received the outcome, a person stops the job, or `deadline` has
+  // passed. Does not wait for servers: those that come later read the outcome in the run folder.
   void WaitUntilHeard(Time deadline);
 
  private:
   absl::Status Refuse(const v1::RegisterWorkerRequest& request);
-  // Answers a worker of this job that waits for its end.
+  // Answers a worker that waits for the end of this job.
   absl::StatusOr<v1::LeaveReply> Release(const v1::LeaveRequest& request);
   // Counts a worker that has received the outcome.
   void Hear(std::string worker);

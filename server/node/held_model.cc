@@ -53,8 +53,8 @@ absl::Status CheckNear(const std::vector<HeldBlock>& blocks, uint64_t clock) {
     farthest = std::max(farthest, held.progress.version / std::max<size_t>(clocks.size(), 1));
     for (const uint64_t each : clocks) farthest = std::max(farthest, each);
   }
-  // The 2 clocks are one for the cut that is being written, and one in case the coordinator counts
-  // differently.
+  // Two clocks are allowed: one for the cut that is being written, and one because the coordinator
+  // may count differently.
   if (clock <= farthest + 2) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("clock: ", clock, " cannot be saved; no worker is beyond clock ", farthest));

@@ -52,17 +52,17 @@ class HeldModel {
 
   uint64_t generation() const { return configuration_.generation(); }
   uint64_t epoch() const { return configuration_.placement().epoch(); }
-  // Whether `configuration` is the present configuration of this model.
+  // Returns true if `configuration` is the present configuration of this model.
   bool Is(const v1::ConfigureRequest& configuration) const;
 
-  // Returns INVALID_ARGUMENT for a configuration that cannot follow the present one, and
+  // Returns INVALID_ARGUMENT for a configuration that cannot follow the present one. Returns
   // FAILED_PRECONDITION if a replica that is to become a shard lacks a block. Place() would refuse
-  // this, too, but only after half of its work.
+  // both, too, but after it has done half of its work.
   absl::Status CheckFollows(const v1::ConfigureRequest& configuration) const;
   // Adds and removes shards and replicas according to the placement. The generation must be the
   // same. A new shard is loaded from the checkpoint if the configuration sets `load`. Otherwise the
-  // shard is made from the replica here. Returns FAILED_PRECONDITION if that replica is not
-  // complete.
+  // shard is made from the replica here. If that replica is not complete, returns
+  // FAILED_PRECONDITION.
   absl::Status Place(const v1::ConfigureRequest& configuration);
 
   ShardTable::Holdings holdings() const;
@@ -99,7 +99,7 @@ class HeldModel {
   void Link(Owned& owned, const v1::ShardPlace& place, const v1::ConfigureRequest& configuration);
   void Keep(uint32_t number, uint64_t since_epoch);
   void GiveUp(uint32_t number);
-  // How this server reaches another server.
+  // The way in which this server reaches another server.
   struct Way {
     std::string address;
     bool shares_memory = false;

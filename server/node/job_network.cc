@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kUnknownLink = 125e6;
 
-// Whether the network interface is virtual. The folder of an interface is a link to the folder of
-// its device.
+// Returns true if the network interface is virtual. The folder of an interface is a link to the
+// folder of its device.
 bool IsVirtual(const std::filesystem::path& interface) {
   std::error_code error;
   const std::string device = std::filesystem::canonical(interface, error).string();

@@ -1,4 +1,4 @@
-// Finds what server 0 can know about the link to the workers before a worker registers.
+// Finds what server 0 can know about its link to the workers before any worker has registered.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace leeway {
 // /sys/class/net.
 double NominalLink(const std::string& folder);
 
-// Returns whether all processes of a job are on one host. This is the case if the coordinator's
+// Returns true if all processes of a job are on one host. This is the case if the coordinator's
 // address is a loopback address, or if the transport is unix or shm.
 bool OnOneHost(const std::string& address, const v1::Transport& transport);
 

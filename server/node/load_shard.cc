@@ -30,9 +30,10 @@ uint64_t UpdatesAClock(const v1::TrainingJob& job) {
   return IsSync(job) ? 1 : job.workers().count();
 }
 
-// Whether each rank continues at its own clock. This needs the same ranks and the same meaning of a
-// clock. Otherwise all ranks continue at the clock of the cut, which is their mean. The examples
-// seen so far then correspond to that number of clocks of every rank.
+// Returns true if each rank continues at its own clock. This needs the same ranks and the same
+// meaning of a clock. Otherwise all ranks continue at the clock of the cut, the mean of their
+// clocks. If every rank had made that number of clocks, all ranks together would have seen as many
+// examples as they have.
 bool KeepsClocks(const v1::CheckpointManifest& manifest, const v1::TrainingJob& job,
                  const v1::JobLength& length) {
   const v1::TrainingJob& before = manifest.job();

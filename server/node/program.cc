@@ -181,8 +181,8 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& sign
     RETURN_IF_ERROR(CheckPathIsUtf8(flags.server.run_dir));
     ASSIGN_OR_RETURN(PlacedJob placed,
                      LoadStoredJob(flags.job, {flags.sets, EnvironmentOverrides()}));
-    // This check finds rules that come from a plugin. A rule that a worker sets is checked when the
-    // worker registers.
+    // This check knows the rules of plugins. If a worker sets the rule, the rule is checked when
+    // the worker registers.
     if (!BringsUpdate(placed.job)) {
       RETURN_IF_ERROR(placed.places.Place(MakeServerRule(placed.job).status()));
     }
@@ -192,7 +192,7 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& sign
                    SettingsOf(flags.security, flags.server.job.security(), EndOfCalls::kAnswers));
   const absl::Status open = CheckMayListen(flags.server.listen, security.tls, flags.insecure);
   if (!open.ok()) {
-    // The advice about certificates fits only a host that is known.
+    // The advice about certificates is useful only if the host is known.
     RETURN_IF_ERROR(Annotate(CheckHostIsKnown(flags.server.listen), "--listen"));
     return open;
   }
@@ -205,8 +205,8 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> Start(Flags& flags, Signals& sign
   return ServerProcess::Start(flags.server);
 }
 
-// Whether an error may be temporary, such as a taken port or a full disk. An error in the command,
-// the job or the run folder is permanent.
+// Returns true if an error may be temporary, such as a taken port or a full disk. An error in the
+// command, the job or the run folder is permanent.
 bool MayPass(const absl::Status& status) {
   return IsRetryable(status.code()) || absl::IsResourceExhausted(status);
 }

@@ -13,7 +13,7 @@
 namespace leeway {
 
 absl::StatusOr<Descriptor> LockRun(const std::string& run_dir) {
-  // Every run has this file, and it is never replaced.
+  // Every run has this file, and nothing ever replaces it.
   const std::string path = absl::StrCat(run_dir, "/", kMetricsFile);
   Descriptor file(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
   if (*file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("opening '", path, "'"));

@@ -47,7 +47,7 @@ absl::StatusOr<CoordinatorOptions::Resumed> FindCheckpoint(const std::string& ru
 
 uint64_t IncarnationsBefore(const std::optional<v1::CoordinatorRecord>& record) {
   if (record && record->has_incarnations()) return record->incarnations();
-  // Incarnations that are not on record came from the wall clock (version 0.1.0).
+  // Version 0.1.0 did not record incarnations, but took them from the wall clock.
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();

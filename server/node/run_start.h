@@ -22,16 +22,16 @@ absl::Status KeepJobFile(const std::string& run_dir, const v1::TrainingJob& job)
 // Returns the newest complete checkpoint, or nullopt if there is none.
 absl::StatusOr<std::optional<CoordinatorOptions::Resumed>> NewestCheckpoint(
     const std::string& run_dir);
-// Returns the checkpoint from which --resume continues. NOT_FOUND if there is none, and the errors
-// of CheckGoesOn if it does not fit the job.
+// Returns the checkpoint from which --resume continues. Returns NOT_FOUND if there is no
+// checkpoint, and the errors of CheckGoesOn if the checkpoint does not fit the job.
 absl::StatusOr<CoordinatorOptions::Resumed> FindCheckpoint(const std::string& run_dir,
                                                            const v1::TrainingJob& job);
 // Returns ALREADY_EXISTS if the run folder has a checkpoint.
 absl::Status CheckFresh(const std::string& run_dir);
 
-// Returns the highest incarnation that a worker of the run may have.
+// Returns the highest incarnation that a worker of the run may have had so far.
 uint64_t IncarnationsBefore(const std::optional<v1::CoordinatorRecord>& record);
-// Returns whether a job that has ended still has work to do.
+// Returns true if a job that has ended still has work to do.
 bool MayGoOn(const v1::CoordinatorRecord& record);
 
 // Returns the earlier evaluations, for early_stop. If the log is damaged, some evaluations may be

@@ -29,8 +29,8 @@ ServerEnd EndOf(v1::JobState outcome, const std::string& message) {
 }
 
 ServerEnd EndOfFailed(const std::string& message, const v1::CoordinatorRecord* record) {
-  // For example because the disk is full: the next life knows of no end, and continues as after a
-  // kill.
+  // The record could not be written, for example because the disk is full. So the next life does
+  // not know that the job has ended, and continues as after a kill.
   if (record != nullptr && record->outcome() == v1::JOB_STARTING) {
     return {kExitTemporary,
             absl::UnavailableError(

@@ -17,13 +17,13 @@ struct ServerEnd {
   absl::Status status;
 };
 
-// Returns how a server ends that could not join the job because of `joined`.
+// Returns the end of a server that could not join the job, with the error `joined`.
 ServerEnd EndOf(const absl::Status& joined);
-// Returns how a server ends whose job has ended with `outcome`. `message` is the cause of a
+// Returns the end of a server whose job has ended with `outcome`. `message` is the cause of a
 // failure.
 ServerEnd EndOf(v1::JobState outcome, const std::string& message);
-// Returns how server 0 ends if its job has failed because of `message`. `record` is the job's
-// newest record, or null if it is not known.
+// Returns the end of server 0 after its job has failed. `message` is the cause. `record` is the
+// job's newest record, or null if it is not known.
 ServerEnd EndOfFailed(const std::string& message, const v1::CoordinatorRecord* record);
 
 }  // namespace leeway

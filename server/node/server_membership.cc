@@ -18,8 +18,8 @@ namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(250);
 // The time between heartbeats while another process waits for a message from this server. It is
-// short because until the coordinator knows that a replica is complete, the death of a server sends
-// the job back to a checkpoint.
+// short: until the coordinator knows that a replica is complete, the death of a server sends the
+// job back to a checkpoint.
 constexpr Duration kSoon = std::chrono::milliseconds(25);
 // The maximum time between heartbeats. A restarted coordinator hears from its servers within this
 // time.
@@ -27,13 +27,15 @@ constexpr Duration kHeartbeatAtMost = std::chrono::milliseconds(500);
 constexpr Duration kCallAtMost = std::chrono::seconds(5);
 // The time between questions about unknown incarnations.
 constexpr Duration kQuestionsApart = std::chrono::milliseconds(10);
-// The time limit of calls from the thread that also gives up waiting requests.
+// The time limit of calls from the thread that also refuses requests which have waited for too
+// long.
 constexpr Duration kShortCallAtMost = std::chrono::seconds(1);
 // The time limit for asking whether other servers hold this server's shards, and the pause before
 // asking again.
 constexpr Duration kDrainAttempt = std::chrono::seconds(2);
 constexpr Duration kDrainPause = std::chrono::milliseconds(20);
-// The share of a lease that the server uses, because clocks do not run at the same rate.
+// The server uses only this share of a lease, because its clock may be slower than the
+// coordinator's.
 constexpr double kLeaseShare = 0.9;
 
 absl::Status PrepareStore(const std::string& run_dir) {
@@ -52,7 +54,7 @@ absl::Status ServerMembership::Join(const CoordinatorClient::Identity& self,
   do {
     sent = boot_now_();
     reply = client_->Register(std::nullopt, kCallAtMost);
-    // A call that does not wait gets the answer that the coordinator has by now.
+    // The next call does not wait, so it gets the coordinator's present answer.
     if (absl::IsDeadlineExceeded(reply.status())) {
       reply = client_->Register(std::nullopt, kShortCallAtMost, /*wait=*/false);
     }
@@ -67,7 +69,7 @@ absl::Status ServerMembership::Join(const CoordinatorClient::Identity& self,
   if (on_job) on_job(job);
   service_.SetLimits(job);
   service_.table().lives().Expect(job.workers().count(), [this] { AskForIncarnations(); });
-  // If the coordinator never hears of this server again, it counts the lease from this moment.
+  // The coordinator counts the lease from this moment if it does not hear of this server again.
   ExtendLease(sent);
   RETURN_IF_ERROR(TryRunDir());
   MutexLock lock(mutex_);
@@ -78,7 +80,8 @@ absl::Status ServerMembership::Join(const CoordinatorClient::Identity& self,
 absl::Status ServerMembership::TryRunDir() {
   const std::string& run_dir = client_->served().run_dir;
   // A folder is made when the first file is written there, so it needs no trial. For an object
-  // store this server's own settings may be wrong. Server 0 tried it out before it made the job.
+  // store this server's own settings may be wrong, so it tries them. Server 0 did so before it made
+  // the job.
   if (client_->self().index == 0 || !IsObjectLocation(run_dir)) return absl::OkStatus();
   std::future<absl::Status> trial = std::async(std::launch::async, PrepareStore, run_dir);
   do {
@@ -154,7 +157,7 @@ ServerMembership::Outcome ServerMembership::WaitUntilOver() {
   Time next_heartbeat = heard;
   Time next_tick = heard;
   std::vector<Replica> told;
-  // Whether another process waits for the message that a newly registered server is alive, or that
+  // True if another process waits for the message that a newly registered server is alive, or that
   // a replica is complete.
   bool awaited = true;
   while (!IsOverAfter(awaited ? kSoon : kTick)) {
@@ -257,7 +260,8 @@ bool ServerMembership::HearsOutcome() {
 std::optional<ServerMembership::Outcome> ServerMembership::OutcomeOf(const absl::Status& status,
                                                                      Time heard) {
   if (absl::IsAlreadyExists(status)) {
-    // The server's next life may belong to the job that is there now.
+    // If another job has this coordinator's address now, the server's next life may belong to that
+    // job.
     return HearsOutcome() ? OutcomeOfEnd() : Outcome::kCoordinatorLost;
   }
   if (absl::IsAborted(status)) {
@@ -311,9 +315,9 @@ absl::Status ServerMembership::Heartbeat(const std::vector<Replica>& replicas) {
   if (request.wants_incarnations()) {
     service_.table().lives().Learn({reply.incarnations().begin(), reply.incarnations().end()});
   }
-  // This server counts the lease from when it sent the heartbeat. The coordinator counts from when
-  // it received the heartbeat, which is later, and by its own clock. A server that does not know
-  // the placement may hold blocks that other servers own by now.
+  // This server counts the lease from the moment at which it sent the heartbeat. The coordinator
+  // counts from the later moment at which it received the heartbeat. A server that does not know
+  // the placement gets no lease, because other servers may own its blocks by now.
   if (!epoch.has_value() || *epoch == reply.epoch()) ExtendLease(sent);
   return absl::OkStatus();
 }

@@ -25,8 +25,8 @@ class ServerMembership {
  public:
   // How WaitUntilOver ended. kDrained means that Leave() was called.
   enum class Outcome { kShutDown, kCoordinatorLost, kReplaced, kDrained };
-  // What the heartbeats report about the model here: its generation, its epoch and its replicated
-  // shards.
+  // What the heartbeats report about this server's part of the model: its generation, its epoch and
+  // its replicated shards.
   struct Held {
     std::optional<uint64_t> generation;
     std::optional<uint64_t> epoch;
@@ -37,28 +37,28 @@ class ServerMembership {
   ServerMembership(std::function<BootTime()> boot_now, ParameterService& service)
       : boot_now_(std::move(boot_now)), service_(service) {}
 
-  // Registers with the coordinator. Tries until `deadline`. To be called once the services accept
+  // Registers with the coordinator. Tries until `deadline`. Call this once the services accept
   // calls. `on_job` is called with the job before anything is written.
   absl::Status Join(const CoordinatorClient::Identity& self, const TransportSecurity& security,
                     Time deadline, const std::function<void(const v1::TrainingJob&)>& on_job = {});
   // Keeps the lease until the coordinator reports that the job is over, or until the coordinator
   // has not answered for limits.start_seconds. Registers again with a restarted coordinator.
   Outcome WaitUntilOver();
-  // Moves this server's shards to other servers, within `within` at most, and then leaves. Called
-  // from another thread than WaitUntilOver, which continues meanwhile. `pause` waits between
-  // attempts; if it returns false, or if the server has not joined the job yet, Drain returns false
-  // and the server does not leave.
+  // Moves this server's shards to other servers, which takes at most `within`, and then leaves.
+  // Call this while WaitUntilOver runs on another thread. `pause` waits between attempts. If
+  // `pause` returns false, or if the server has not joined the job yet, Drain returns false and the
+  // server does not leave.
   bool Drain(Duration within, const std::function<bool(Duration)>& pause);
-  // Ends WaitUntilOver, or the next call of it.
+  // Ends the running call of WaitUntilOver, or else the next one.
   void Leave();
   // Ends WaitUntilOver, because the coordinator has reported how the job ended.
   void End(v1::JobState outcome);
   // `tell` is called in WaitUntilOver's thread whenever the readiness changes. A server is ready if
-  // it holds its part of the model and is not leaving. To be called before WaitUntilOver.
+  // it holds its part of the model and is not leaving. Call this before WaitUntilOver.
   void OnReadiness(std::function<void(bool)> tell) { tell_readiness_ = std::move(tell); }
-  // Returns how the job ended, as the coordinator reported it to End() or when it refused this
-  // server. Returns a state that is not an end if the coordinator did not report one, or if the job
-  // continues without this server.
+  // Returns how the job ended. The coordinator has reported this through End(), or when it refused
+  // this server. If the coordinator has reported no end, or if the job continues without this
+  // server, the result is a state of a job that has not ended.
   v1::JobState job_outcome();
 
   // Returns UNAVAILABLE before the server has joined, and FAILED_PRECONDITION for another job.
@@ -68,11 +68,11 @@ class ServerMembership {
   // Sets what the heartbeats report. A server that holds a model asks for the incarnations at once,
   // because workers are about to connect.
   void Hold(Held held);
-  // Called for a message with an unknown incarnation. The next heartbeat is then sent at once and
-  // asks for the incarnations.
+  // Sends the next heartbeat at once, and asks for the incarnations in it. Call this for a message
+  // with an unknown incarnation.
   void AskForIncarnations();
-  // Waits for this time, or until the server must ask the coordinator or the job is over. Returns
-  // whether the job is over.
+  // Waits for `pause`, but ends early if the job is over or the server must ask the coordinator.
+  // Returns true if the job is over.
   bool IsOverAfter(Duration pause);
 
  private:
@@ -90,19 +90,21 @@ class ServerMembership {
   absl::Status RegisterAgain();
   bool AsksForIncarnations();
   void TellReadiness();
-  // The outcome of a server that was told to end.
+  // Returns the outcome of a server that was told to end.
   Outcome OutcomeOfEnd();
-  // Asks the coordinator that refused this server how the job ended. Returns whether the job is
-  // over or continues without this server, and false if the coordinator has another job or does not
-  // answer.
+  // Asks the coordinator that refused this server how the job ended. Returns true if the job is
+  // over or continues without this server. Returns false if the coordinator has another job or does
+  // not answer.
   bool HearsOutcome();
-  // Returns the outcome with which the result of a heartbeat or a registration ends the waiting, or
-  // nullopt if the server continues. `heard` is the time at which the coordinator last answered.
+  // Returns the outcome with which WaitUntilOver ends after a heartbeat or registration with this
+  // status, or nullopt if the server continues. `heard` is the time at which the coordinator last
+  // answered.
   std::optional<Outcome> OutcomeOf(const absl::Status& status, Time heard);
   std::vector<Replica> FindReplicas();
   absl::Status Heartbeat(const std::vector<Replica>& replicas);
   Duration HeartbeatsApart() const;
-  // Serves until the lease of a message that was sent then is over.
+  // Extends the server's lease to one lease after `sent`, the time at which the server sent a
+  // message that the coordinator has answered.
   void ExtendLease(BootTime sent);
 
   const std::function<BootTime()> boot_now_;

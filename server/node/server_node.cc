@@ -75,7 +75,7 @@ absl::Status ServerNode::Join() {
                                     .of_worker = options_.of_worker},
                                    security_, SteadyNow() + options_.start_within,
                                    options_.on_job));
-  // The membership has set the job's limits on the services. The port has limits of its own.
+  // The membership has set the job's limits on the services. The port's own limits are set here.
   port_->MakeRoom(data_.connections_of_job(), data_.received_bytes_max());
   return absl::OkStatus();
 }

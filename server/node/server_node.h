@@ -1,9 +1,9 @@
 // A server of a job, in any process: open this header first. It listens, joins the job, holds and
 // serves its part of the model, replicates it, writes its cuts, is drained, and ends.
 //
-// Everything of the process is left to its owner: signals, exit codes, standard files, the mode of
-// new files, and the set-up of logs. So a process may have several nodes, each with an identity of
-// its own, and nodes may begin and end while the process goes on.
+// What concerns the whole process is the business of its owner: signals, exit codes, standard
+// files, the mode of new files, and the set-up of logs. So a process may have several nodes, each
+// with an identity of its own, and nodes may begin and end while the process goes on.
 //
 //   auto node = ServerNode::Start({.index = 1, .coordinator = address});
 //   absl::Status joined = (*node)->Join();
@@ -56,8 +56,8 @@ struct NodeOptions {
   // The credentials and tokens of this server's port and channels. They must outlive the server. If
   // null, those of the process are used.
   const TransportSecurity* security = nullptr;
-  // Called in Join with the job, before anything is written. The owner of the process decides what
-  // a private job means for the process (common/files/private_files.h).
+  // Join calls it with the job, before anything is written. If the job is private, the owner of the
+  // process does here what that requires (common/files/private_files.h).
   std::function<void(const v1::TrainingJob&)> on_job = {};
 };
 
@@ -66,7 +66,8 @@ class ServerNode {
  public:
   using Outcome = ServerMembership::Outcome;
 
-  // Listens from now on. Serves `more` at the same address, too, and closes it last.
+  // Starts a node that listens from now on. Serves `more` at the same address, too, and closes it
+  // last.
   static absl::StatusOr<std::unique_ptr<ServerNode>> Start(
       const NodeOptions& options, std::vector<ServerPort::Services> more = {});
 
@@ -75,9 +76,9 @@ class ServerNode {
   // HOST:PORT of the job's coordinator.
   std::string coordinator() const;
 
-  // Joins the job, within NodeOptions::start_within. To be called once.
+  // Joins the job, within NodeOptions::start_within. Call this once.
   absl::Status Join();
-  // The methods of ServerMembership. To be called after Join, except for OnReadiness, Drain and
+  // The methods of ServerMembership. Call this after Join, except for OnReadiness, Drain and
   // Leave.
   Outcome WaitUntilOver() { return membership_.WaitUntilOver(); }
   v1::JobState job_outcome() { return membership_.job_outcome(); }
@@ -87,7 +88,7 @@ class ServerNode {
   }
   void Leave() { membership_.Leave(); }
 
-  // How many contributions the server holds, and how many it has refused.
+  // Returns how many contributions the server holds, and how many it has refused.
   ByteBudget::Load load() { return data_.table().budget().load(); }
 
  private:

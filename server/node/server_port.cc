@@ -24,8 +24,8 @@ namespace {
 // The maximum memory quota in bytes, which is more than any machine has.
 constexpr uint64_t kQuotaBytesMax = uint64_t{1} << 50;
 // Returns the quota for arriving and held bytes. In a small container it is half of the memory, so
-// that the operating system does not kill the process. Above the quota gRPC ends streams, and long
-// before that gRPC reduces the windows of connections.
+// that the operating system does not kill the process. gRPC ends streams above the quota, and
+// reduces the windows of connections long before.
 size_t QuotaOf(uint64_t bytes) { return std::min(bytes, MachineMemoryBytes() / 2); }
 
 }  // namespace

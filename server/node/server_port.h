@@ -1,5 +1,5 @@
-// Where a server accepts calls: a TCP port, an abstract unix socket for processes of this host, and
-// the limits on connections and memory.
+// The TCP port and, for processes of this host, the abstract unix socket at which a server accepts
+// calls. Also limits connections and memory.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class ServerPort {
     std::function<void(grpc::ServerBuilder&)> add;
     // Accepts calls on the queue from now on.
     std::function<void(ServerQueue*)> await;
-    // Answers all waiting requests. gRPC's server does not end before its calls have ended.
+    // Answers all waiting requests, because gRPC's server does not end before its calls have ended.
     std::function<void()> close = [] {};
   };
 
@@ -45,8 +45,9 @@ class ServerPort {
   // The address unix-abstract:NAME for processes of this host. Empty if the server does not listen
   // there. Those processes then use TCP.
   const std::string& local_address() const { return local_address_; }
-  // Makes room for the job's connections, and for this number of bytes of received contributions.
-  // Until then there is room only for connections that do not belong to the job.
+  // Raises the limits for the job's connections, and for this number of bytes of received
+  // contributions. Until this call the limits suffice only for connections that do not belong to
+  // the job.
   void MakeRoom(uint64_t connections_of_job, uint64_t received_bytes);
 
  private:
@@ -56,7 +57,8 @@ class ServerPort {
 
   const std::vector<Services> services_;
   std::string local_address_;
-  // In the order of construction. The queue and the gRPC server's tables outlive the gRPC server.
+  // These members are in the order of construction. The queue and the gRPC server's tables outlive
+  // the gRPC server.
   grpc::ResourceQuota quota_{"leeway"};
   ConnectionTable connections_;
   Doorkeeper doorkeeper_;

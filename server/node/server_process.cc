@@ -44,7 +44,8 @@ std::optional<v1::CoordinatorRecord> RecordOfEnd(const ServerOptions& options) {
   return **std::move(record);
 }
 
-// Whether the run folder's job has a server 0 that answers at this server's own listen address.
+// Returns true if the run folder's job has a server 0 that answers at this server's own listen
+// address.
 bool ServesRunOf(const ServerOptions& options) {
   const auto record = ReadCoordinatorRecord(options.run_dir);
   if (!record.ok() || !record->has_value()) return false;
@@ -63,7 +64,7 @@ constexpr std::chrono::seconds kHowAtMost(3);
 // time, even if it has to resolve a name again.
 constexpr Duration kLeaversWithin = std::chrono::seconds(30);
 
-// Whether the run folder has the summary, which is the last file of a run.
+// Returns true if the run folder has the summary, which is the last file of a run.
 bool HasSummary(const std::string& run_dir) {
   const auto storage = StorageOf(run_dir);
   return storage.ok() && (*storage)->SizeOf(absl::StrCat(run_dir, "/", kSummaryFile)).ok();
@@ -105,7 +106,7 @@ absl::Status ServerProcess::AwaitAddress() const {
 }
 
 ServerEnd ServerProcess::Run() {
-  // When this function returns, another process may continue the run.
+  // Releases the lock when this function returns, so that another process may continue the run.
   const absl::Cleanup unlock = [this] { run_lock_.reset(); };
   if (ended_) return TellEnd();
   if (const absl::Status joined = node_->Join(); !joined.ok()) return EndOfLate(joined);
@@ -191,9 +192,9 @@ absl::Status ServerProcess::WriteFirstRecord(const CoordinatorOptions& options) 
 void ServerProcess::PrepareAutoCodec(CoordinatorOptions& options) const {
   if (!HasAuto(options.job.compression())) return;
   // A codec that was chosen once stays for the whole run, because other servers and workers
-  // continue with it, and the workers' saved states depend on it. On one host memory is faster than
-  // any codec. The address that others use decides whether this is one host, because a listener on
-  // loopback may be the end of a tunnel.
+  // continue with it, and the workers' saved states depend on it. On one host no codec is used,
+  // because memory is faster than any codec. Whether the job is on one host depends on the address
+  // that others use, not on the listener: a listener on loopback may be the end of a tunnel.
   const std::string& found_at = options_.advertise.empty() ? options_.listen : options_.advertise;
   if (!options.auto_codec && OnOneHost(found_at, options.job.transport())) {
     options.auto_codec.emplace().mutable_none();
@@ -284,7 +285,7 @@ ServerEnd ServerProcess::EndJob(v1::JobState outcome, const std::string& message
   if (options_.leaves_outcome) return EndOf(outcome, message);
   const bool stopped = outcome == v1::JOB_STOPPED, failed = outcome == v1::JOB_FAILED;
   const auto record = ReadCoordinatorRecord(options_.run_dir);
-  // Why the job finished before its full length.
+  // The record has the reason why the job finished before its full length.
   const bool known = record.ok() && record->has_value();
   const std::string early = known && !stopped && !failed ? (*record)->message() : "";
   const absl::Status written = WriteOutcome({.job = options_.job,

@@ -1,5 +1,6 @@
-// The program leeway-server without its command line and its signals: a server that has a process
-// of its own (server/node/server_node.h), and the coordinator if it is server 0.
+// The program leeway-server without its command line and its signals: a server
+// (server/node/server_node.h) with a process of its own. In server 0 the process also has the
+// coordinator.
 #pragma once
 
 #include <functional>
@@ -24,19 +25,20 @@ struct ServerOptions : NodeOptions {
   v1::TrainingJob job;
   // For server 0: the folder for metrics and checkpoints.
   std::string run_dir;
-  // Whether to begin a new job from the newest checkpoint in the run folder. If the job of the run
-  // folder is not over, because the previous process was killed, it continues without this flag.
+  // If true, a new job begins from the newest checkpoint in the run folder. If the run folder's job
+  // is not over, because the previous process was killed, that job continues with or without this
+  // flag.
   bool resume = false;
-  // Whether a run that was stopped, or that failed for a temporary reason, continues from its
-  // newest checkpoint. Any other run behaves as without this flag, so every life of server 0 may
-  // have it.
+  // If true, a run that was stopped, or that failed for a temporary reason, continues from its
+  // newest checkpoint. The flag has no effect on any other run, so every life of server 0 may have
+  // it.
   bool resumes_ended = false;
-  // Whether the process that started this one writes the model and the summary.
+  // True if the process that started this one writes the model and the summary.
   bool leaves_outcome = false;
   // The coordinator's clock.
   std::function<Time()> now = SteadyNow;
-  // For servers 1 and up, if they know it: the folder with the coordinator's record. If the
-  // coordinator is not found, the record says whether the job is over.
+  // For servers 1 and up, if they know it: the folder with the coordinator's record. A server that
+  // does not find the coordinator reads in the record whether the job is over.
   std::string record_dir;
 };
 
@@ -46,35 +48,34 @@ class ServerProcess {
   static absl::StatusOr<std::unique_ptr<ServerProcess>> Start(const ServerOptions& options);
 
   // The addresses of this server and of the job's coordinator, as HOST:PORT. Empty if the job had
-  // ended and no other process needs to know.
+  // ended before this process began and no other process needs to learn that.
   std::string address() const { return node_ != nullptr ? node_->address() : ""; }
   std::string coordinator() const { return node_ != nullptr ? node_->coordinator() : ""; }
 
-  // Joins the job and serves until it is over. To be called once. Server 0 then writes the model
-  // and the summary, unless the options leave that to another process.
+  // Joins the job and serves until it is over. Call this once. Server 0 then writes the model and
+  // the summary, unless the options leave that to another process.
   ServerEnd Run();
 
-  // `tell` is called with whether the server holds its part of the model, whenever that changes. To
-  // be called before Run.
+  // Sets `tell`, which is called whenever the server begins (true) or ceases (false) to hold its
+  // part of the model. Call this before Run.
   void OnReadiness(std::function<void(bool)> tell) {
     if (node_ != nullptr) node_->OnReadiness(std::move(tell));
   }
 
-  // Moves this server's shards to other servers, within `within` at most, and ends Run with
-  // kExitTerminated. Called from another thread than Run. `pause` waits between attempts; if it
-  // returns false, or if the server has not joined the job yet, Drain returns false and ends
-  // nothing.
+  // Moves this server's shards to other servers, which takes at most `within`, and ends Run with
+  // kExitTerminated. Call this while Run runs on another thread. `pause` waits between attempts. If
+  // `pause` returns false, or if the server has not joined the job yet, Drain returns false and
+  // does not end Run.
   bool Drain(Duration within, const std::function<bool(Duration)>& pause) {
     return node_ != nullptr && node_->Drain(within, pause);
   }
 
-  // Ends Run with kExitTerminated at once, without telling any other process. Called from another
-  // thread than Run.
+  // Ends Run, which runs on another thread, with kExitTerminated at once. Tells no other process.
   void Leave() {
     if (node_ != nullptr) node_->Leave();
   }
 
-  // How many contributions the server holds, and how many it has refused. Thread-safe.
+  // Returns how many contributions the server holds, and how many it has refused. Thread-safe.
   ByteBudget::Load load() { return node_ != nullptr ? node_->load() : ByteBudget::Load(); }
 
  private:
@@ -83,8 +84,8 @@ class ServerProcess {
   // Decides which run this is: a new job, or the job that a killed process has left.
   absl::Status TakeUpRun(CoordinatorOptions& options);
   absl::Status GoOnAfter(const v1::CoordinatorRecord& record, CoordinatorOptions& options);
-  // Replaces `auto` by the codecs of the run so far, or by none on one host. Otherwise sets how to
-  // choose the codecs once the workers are here.
+  // Replaces `auto` by the codecs that this run has had so far, or by no codec if all processes are
+  // on one host. Otherwise sets how to choose the codecs once the workers are here.
   void PrepareAutoCodec(CoordinatorOptions& options) const;
   // Writes the first record of a job.
   absl::Status WriteFirstRecord(const CoordinatorOptions& options);
@@ -94,12 +95,12 @@ class ServerProcess {
   ServerPort::Services CoordinatorServices();
   // Ends server 0 if its job had ended before, and tells the other processes.
   ServerEnd TellEnd();
-  // How server 0 ends once the job is over.
+  // Returns how server 0 ends once the job is over.
   ServerEnd EndJob(v1::JobState outcome, const std::string& message) const;
   // Waits until the server can listen. Returns ABORTED if another process serves this run at the
   // address.
   absl::Status AwaitAddress() const;
-  // Returns how a server ends that could not join the job.
+  // Returns the end of a server that could not join the job.
   ServerEnd EndOfLate(const absl::Status& joined);
 
   const ServerOptions options_;
@@ -110,7 +111,8 @@ class ServerProcess {
   // In the order of construction: the node serves the host, which uses the sink.
   std::unique_ptr<CheckpointSink> sink_;
   std::unique_ptr<CoordinatorHost> host_;
-  // Used in place of the host if the job had ended and the other processes do not know.
+  // Takes the host's place if the job had ended before this process began and other processes have
+  // yet to learn that.
   std::unique_ptr<EndedJob> ended_job_;
   std::unique_ptr<ServerNode> node_;
 };

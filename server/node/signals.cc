@@ -17,8 +17,8 @@ namespace {
 // process ends, it waits for one attempt at most.
 constexpr Duration kAskAttempt = std::chrono::seconds(1);
 constexpr Duration kAskWithin = std::chrono::seconds(60);
-// The time in which repeated signals count as one request, because timeout(1) and other programs
-// signal a process and then its group.
+// Signals within this time count as one request, because timeout(1) and other programs signal first
+// a process and then its group.
 constexpr Duration kSameRequest = std::chrono::seconds(1);
 
 }  // namespace
@@ -62,8 +62,7 @@ void Signals::Answer(ServerProcess& process, Duration grace, int signal) {
   const bool drained = process.Drain(grace, [this, asked](Duration pause) {
     return Sleep(pause) || SteadyNow() - asked < kSameRequest;
   });
-  // Nothing waits for the shards of a process that has been signalled twice, or that holds nothing
-  // yet.
+  // The process was signalled twice or holds nothing yet, so nobody waits for its shards.
   if (!drained && !ending_) _exit(kExitTerminated);
 }
 

@@ -21,13 +21,13 @@ class Signals {
   Signals();
   ~Signals() { Unwatch(); }
 
-  // Waits, and returns false if a signal has come. To be used before Watch.
+  // Waits for `pause`. Returns false as soon as a signal has come. For use before Watch.
   bool Sleep(Duration pause);
 
   // Reacts to signals until Unwatch(). `process` must exist until then. On SIGTERM, drains
-  // `process` for at most `grace`. A second signal meanwhile ends the process at once, and so does
-  // a signal before the process has joined the job. On another signal, asks the coordinator for an
-  // orderly stop of the job.
+  // `process` for at most `grace`. On another signal, asks the coordinator for an orderly stop of
+  // the job. A second signal ends the process at once, and so does a first signal before the
+  // process has joined the job.
   void Watch(ServerProcess& process, Duration grace);
   void Unwatch();
 

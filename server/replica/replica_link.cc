@@ -86,7 +86,7 @@ class ReplicaLink::Stream {
   }
 
   const std::shared_ptr<ReplicaLink> link;
-  // References that are held until the stream has ended.
+  // References that the stream holds until it has ended.
   std::shared_ptr<Stream> self;
   std::optional<ServerQueue::Guest> guest;
   MemberEvent<Stream> started, written, read, ended;
@@ -100,7 +100,7 @@ class ReplicaLink::Stream {
     // The session that the replica checks after it has copied from the memory. Its number is 0 if
     // there is no session.
     SharedSession session;
-    // Whether the replica reads the memory.
+    // True if the replica reads the memory.
     bool accepted = false;
   } memory;
   // What happens on the stream at present.
@@ -196,7 +196,7 @@ grpc::ByteBuffer ReplicaLink::NextFrame() {
     const uint64_t id = outgoing_.front();
     outgoing_.pop_front();
     const auto sent = pending_.find(id);
-    // The block is missing if a faulty replica answered before it was asked.
+    // The block is gone if a faulty replica has answered its request before it was sent.
     if (sent == pending_.end()) continue;
     const HeldBlock& block = sent->second.block;
     v1::StreamRequest& request = *head.add_requests();
@@ -286,8 +286,7 @@ void ReplicaLink::TakeReply(const v1::StreamReply& reply) {
     }
     refusal_ = status;
     if (status.ok()) told_broken_ = false;
-    // The blocks that were not sent yet are not sent now, because the replica would refuse them as
-    // well.
+    // The blocks that wait to be sent are dropped, because the replica would refuse them, too.
     if (!status.ok()) answered = TakeUnsent();
     answered.push_back(std::move(found.mapped()));
   }
@@ -308,7 +307,7 @@ std::vector<ReplicaLink::Sent> ReplicaLink::TakeUnsent() {
 void ReplicaLink::Break(Stream* stream) {
   stream->now.broken = true;
   if (stream->now.ending) return;
-  // Cancelling makes the running operations fail at once, so nothing waits for the peer.
+  // TryCancel makes the running operations fail at once, so that they do not wait for the peer.
   stream->context.TryCancel();
   if (stream->now.starting || stream->now.writing || stream->now.reading) return;
   stream->now.ending = true;

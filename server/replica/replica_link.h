@@ -1,6 +1,6 @@
 // The link to the server that holds a shard's replica. It is one long-lived stream of the data
-// plane, which carries blocks as REPLICATE requests. If both servers are on one host, only the
-// locations in this server's memory are sent, and the replica copies the values from that memory.
+// plane, which carries blocks as REPLICATE requests. If both servers are on one host, the link
+// sends only where the values are in this server's memory, and the replica copies them from there.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   static std::shared_ptr<ReplicaLink> Make(Options options);
 
   void Send(HeldBlock block, Done done) override;
-  // Stops sending. Requests in flight fail; their callbacks run in the queue's threads.
+  // Stops sending. Requests in flight fail, and their callbacks run on the queue's threads.
   void Close();
 
  private:
@@ -68,7 +68,7 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   void OnRead(Stream* stream, bool ok) EXCLUDES(mutex_);
   void OnEnded(Stream* stream) EXCLUDES(mutex_);
   void ReadOn(Stream* stream) REQUIRES(mutex_);
-  // After a failure: ends the stream once none of its operations is in progress.
+  // After a failure: ends the stream once all of its operations have ended.
   void Break(Stream* stream) REQUIRES(mutex_);
   void TakeReplies(Stream* stream, const v1::ReplyFrame& replies) EXCLUDES(mutex_);
   void TakeReply(const v1::StreamReply& reply) EXCLUDES(mutex_);
@@ -81,10 +81,10 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   bool closed_ GUARDED_BY(mutex_) = false;
   std::shared_ptr<Stream> stream_ GUARDED_BY(mutex_);
   uint64_t next_id_ GUARDED_BY(mutex_) = 1;
-  // The replica's last answer. While the replica refuses (because it does not exist yet, or this
-  // server has lost the shard), only one block at a time is sent as a trial, not a whole model.
+  // The replica's last answer. A replica refuses if it does not exist yet, or if this server has
+  // lost the shard. While it refuses, the link sends only one block at a time, as a trial.
   absl::Status refusal_ GUARDED_BY(mutex_);
-  // Whether a broken stream was logged and the replica has accepted no block since.
+  // True if a broken stream was logged and the replica has accepted no block since.
   bool told_broken_ GUARDED_BY(mutex_) = false;
   // The requests in pending_ that have not been sent yet.
   std::deque<uint64_t> outgoing_ GUARDED_BY(mutex_);

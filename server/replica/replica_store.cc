@@ -110,7 +110,7 @@ absl::Status ReplicaStore::CheckWhole() const {
 absl::StatusOr<std::vector<ReplicaStore::Block>> ReplicaStore::TakeOver() {
   std::vector<Block> blocks;
   absl::Status whole;
-  // All blocks are closed, even if one is missing, because the owner sends no more states.
+  // Closes all blocks, even if one is missing, because the owner sends no more states.
   for (const auto& slot : slots_) {
     MutexLock lock(slot->mutex);
     slot->closed = true;

@@ -32,10 +32,10 @@ class ReplicaStore {
     uint64_t since_epoch = 0;
     // The number of optimizer slots of a block.
     size_t slots = 0;
-    // Whether the version before the newest is kept, too (sync mode).
+    // True if the version before the newest is kept, too (sync mode).
     bool keep_previous = false;
-    // The memory for weights, the same as that of shards, because a shard may continue with these
-    // weights. If null, the heap is used.
+    // The memory for weights. It is the memory of this server's shards, too, because a shard may
+    // continue with these weights. If null, the heap is used.
     std::shared_ptr<SharedArena> memory;
   };
   struct Block {
@@ -52,9 +52,9 @@ class ReplicaStore {
   uint64_t since_epoch() const { return options_.since_epoch; }
 
   // Replaces the state of a block. Returns FAILED_PRECONDITION if the sender does not own the shard
-  // any more: it means another replica, or its state is older than the state here. Returns
-  // INVALID_ARGUMENT for a wrong number of values. `stands` is called after the payload was copied
-  // and returns whether the payload stayed unchanged meanwhile. If it did not, Take returns
+  // any more: it sends for another replica, or its state is older than the state here. Returns
+  // INVALID_ARGUMENT for a wrong number of values. Take calls `stands` after it has copied the
+  // payload. If `stands` returns false, the payload changed meanwhile, and Take returns
   // UNAVAILABLE. An empty `stands` means that the payload cannot change.
   absl::Status Take(const v1::ExchangeHeader& header, const v1::ReplicatedBlock& replicated,
                     const FloatPayload& payload, const std::function<bool()>& stands = {});

@@ -1,10 +1,12 @@
 // Counts the memory that a server holds for received messages, and knows the bound on it
 // (limits.held_bytes).
-//  A message counts with its whole size, from its arrival until the last reference to any part of
-// the message is gone. So a contribution of 4 KiB in a frame of 256 KiB keeps the whole frame.
-// Values in a worker's own memory and versions of the model do not count.
-//  The budget itself refuses nothing. The code that admits requests calls over(), and knows which
-// requests must be admitted even beyond the bound (server/shard/admission.h).
+//
+// A message counts with its whole size, from its arrival until the last reference to any part of it
+// is gone. So a contribution of 4 KiB in a frame of 256 KiB counts as 256 KiB. Values in a worker's
+// own memory and versions of the model do not count.
+//
+// The budget itself refuses nothing. The code that admits requests calls over(), and decides which
+// requests it admits even beyond the bound (server/shard/admission.h).
 #pragma once
 
 #include <atomic>
@@ -22,8 +24,8 @@ class ByteBudget {
     // The highest value of held_bytes so far.
     uint64_t held_bytes_max = 0;
     uint64_t refused_contributions = 0;
-    // The number of answers that were not sent, or were taken back, because their worker does not
-    // read (limits.unread_bytes).
+    // The number of answers that the server did not send, or took back, because their worker does
+    // not read (limits.unread_bytes).
     uint64_t refused_unread = 0;
   };
 
@@ -42,7 +44,8 @@ class ByteBudget {
   uint64_t held() const { return counts_->held.load(std::memory_order_relaxed); }
   bool over() const { return held() > limit(); }
 
-  // Returns true for the first refusal in a while, which should be logged. `tick` counts seconds.
+  // Counts a refusal. Returns true if it is the first one in a while, which the caller should log.
+  // `tick` counts seconds.
   bool CountRefused(uint64_t tick);
   void CountUnread(uint64_t answers) {
     refused_unread_.fetch_add(answers, std::memory_order_relaxed);

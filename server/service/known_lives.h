@@ -13,8 +13,8 @@ namespace leeway {
 // Thread-safe.
 class KnownLives {
  public:
-  // Accepts only learned incarnations from now on. Check calls `ask`, without locks, when it finds
-  // an unknown incarnation. `ask` makes the server ask the coordinator, and the answer is passed to
+  // Accepts only learned incarnations from now on. When Check finds an unknown incarnation, it
+  // calls `ask`, without locks. `ask` makes the server ask the coordinator, whose answer goes to
   // Learn().
   void Expect(uint32_t ranks, std::function<void()> ask) {
     MutexLock lock(mutex_);

@@ -86,8 +86,8 @@ void ParameterService::SetLive(uint32_t rank, bool live) {
 
 absl::Status ParameterService::CommitSet(const v1::CommitSetRequest& request, ServerQueue* queue) {
   const absl::Status held = table_.CheckHeld(request.job(), request.generation());
-  // This server has no shard yet, so it need not know the set. A server that gets a shard later
-  // asks the coordinator for the sets.
+  // This server has no shard yet, so it need not know the set. If it gets a shard later, it asks
+  // the coordinator for the sets.
   if (absl::IsUnavailable(held)) return absl::OkStatus();
   RETURN_IF_ERROR(held);
   const std::vector<uint32_t> ranks(request.ranks().begin(), request.ranks().end());
@@ -121,8 +121,8 @@ void ParameterService::SetLimits(const v1::TrainingJob& job) {
   streams_.SetLimits({.of_rank = job.transport().channels() * shards,
                       .of_servers = ServersMost(job),
                       .unread_bytes = job.limits().unread_bytes()});
-  // Besides the streams there are connections for each worker's calls, also to the coordinator, and
-  // connections between servers in both directions.
+  // Besides the streams, each worker has connections for its calls to the servers and to the
+  // coordinator, and the servers have connections to each other in both directions.
   connections_of_job_ =
       uint64_t{job.workers().count()} * (uint64_t{job.transport().channels()} * shards + 2) +
       uint64_t{4} * ServersMost(job);

@@ -1,6 +1,6 @@
 // The gRPC adaptor of the data plane. It decodes requests, asks the Shard, and encodes answers.
-// Protobuf never touches payloads (raw methods over grpc::ByteBuffer, common/wire/wire.h). The
-// unary methods are served here, streams by server/service/stream_session.h.
+// Protobuf never touches payloads (raw methods over grpc::ByteBuffer, common/wire/wire.h). This
+// class serves the unary methods; server/service/stream_session.h serves streams.
 #pragma once
 
 #include <cstdint>
@@ -34,26 +34,26 @@ class ParameterService final
   // Sets the job's bounds: limits.held_bytes, limits.unread_bytes, transport.channels. Until this
   // call there are no bounds.
   void SetLimits(const v1::TrainingJob& job);
-  // The maximum number of bytes of received contributions at one time: the budget plus what is
-  // admitted beyond the budget (server/shard/admission.h). Unlimited with committed sets.
+  // The most bytes of received contributions that the server can hold at one time: the budget, and
+  // what it admits beyond the budget (server/shard/admission.h). Unlimited with committed sets.
   uint64_t received_bytes_max() const { return received_bytes_max_; }
 
-  // The number of connections that the job itself may need, if this server comes to hold all
-  // shards.
+  // The number of connections that the job itself needs at most. It needs them if this server comes
+  // to hold all shards.
   uint64_t connections_of_job() const { return connections_of_job_; }
 
   void SetLive(uint32_t rank, bool live);
   // Calls Shard::CommitSet for every shard here. Returns FAILED_PRECONDITION for another job or
   // generation. If `queue` is not null, its threads share the work.
   absl::Status CommitSet(const v1::CommitSetRequest& request, ServerQueue* queue = nullptr);
-  // Gives up requests that have waited for too long. To be called a few times a second.
+  // Refuses requests that have waited for too long. Call this a few times a second.
   void Tick();
   // Answers all waiting requests. This is necessary because gRPC's server does not end before its
   // calls have ended.
   void Close();
 
-  // Accepts calls on `queue` from now on. To be called once the gRPC server runs. The queue
-  // outlives the service.
+  // Accepts calls on `queue` from now on. Call this once the gRPC server runs. The queue outlives
+  // the service.
   void Await(ServerQueue* queue);
 
  private:

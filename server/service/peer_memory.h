@@ -1,5 +1,5 @@
-// The memory that a stream's peer on this host has offered. Requests name ranges of it in place of
-// payloads: a worker's contributions, or the blocks of another server.
+// The memory that a stream's peer on this host has offered. Instead of a payload, a request then
+// names a range of this memory: a worker's contribution, or a block of another server.
 #pragma once
 
 #include <memory>
@@ -18,10 +18,12 @@ class PeerMemory {
  public:
   // Maps the memory that the frame offers.
   absl::Status Map(const v1::RequestFrame& head);
-  // Whether the peer has a session, as a server has. Such a peer reuses its memory as soon as it
-  // ends the session, and reads nothing here.
+  // Returns true if the peer has a session in its memory, as servers have. Such a peer reads
+  // nothing here. It may reuse its memory as soon as it ends the session, so check SessionStands()
+  // after reading.
   bool has_session() const { return session_.number != 0; }
-  // Whether the session still stands, so that what was read is valid.
+  // Returns true if the peer has not ended the session, so that the values that were read are
+  // valid.
   bool SessionStands() const { return mapping_->SessionStands(session_); }
 
   // Return the values that a request names, or INVALID_ARGUMENT.

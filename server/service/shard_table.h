@@ -50,8 +50,8 @@ class ShardTable {
     uint64_t incarnation = 0;
     bool operator==(const Sender&) const = default;
   };
-  // The result of admitting the last request of a stream. A similar next request needs no second
-  // check. Used by one thread at a time.
+  // The result of admitting the last request of a stream. If the next request is similar, it needs
+  // no second check. Used by one thread at a time.
   struct Admitted {
     // Weak: an idle stream must not keep the model of an older generation.
     std::weak_ptr<Shard> shard;
@@ -64,23 +64,23 @@ class ShardTable {
   // `boot_now` is the clock that measures the lease.
   explicit ShardTable(std::function<BootTime()> boot_now) : boot_now_(std::move(boot_now)) {}
 
-  // Serves these shards from now on. Before the first call every request gets UNAVAILABLE, and so
-  // does a request that waits at a shard that this server no longer serves.
+  // Serves these shards from now on. Before the first call every request gets UNAVAILABLE. A
+  // request that waits at a shard which this server no longer serves gets UNAVAILABLE, too.
   void Serve(Holdings holdings);
-  // The same for a job of one shard.
+  // Does the same for a job of one shard.
   void Serve(uint64_t job, uint64_t generation, std::shared_ptr<Shard> shard);
 
   // Sets the end of the lease. From `until` on no request is served, because the coordinator may
   // assign the shards to other servers. Before the first call the lease has no end.
   void SetLease(BootTime until) { lease_ = until.time_since_epoch().count(); }
-  // Whether the lease has not ended. The result is right even immediately after the host was
-  // suspended.
+  // Returns true if the lease has not ended. This is right even in the first moment after the host
+  // was suspended.
   bool leased() const {
     return boot_now_().time_since_epoch().count() < lease_.load(std::memory_order_relaxed);
   }
-  // Returns the error UNAVAILABLE with which requests are answered while leased() is false. This
-  // error also replaces a shard's answer that has not left yet, because a new owner of the blocks
-  // may have answered differently.
+  // Returns the error UNAVAILABLE with which requests are answered while leased() is false. If the
+  // lease ends before a shard's answer has left, this error replaces the answer, because a new
+  // owner of the blocks may have answered differently.
   static absl::Status LeaseIsOver();
 
   // Returns the shard that serves the request. Errors:
@@ -93,7 +93,7 @@ class ShardTable {
   //   brought the request; null for a unary call.
   absl::StatusOr<std::shared_ptr<Shard>> Admit(const v1::ExchangeHeader& header, Want want,
                                                Admitted* last = nullptr);
-  // The same without checks of the sender and the budget.
+  // Does the same as Admit, without checks of the sender and the budget.
   absl::StatusOr<std::shared_ptr<Shard>> Find(const v1::ExchangeHeader& header) const;
   // Returns the replica to which a block from another server belongs.
   absl::StatusOr<std::shared_ptr<ReplicaStore>> FindReplica(const v1::ExchangeHeader& header) const;
@@ -103,7 +103,8 @@ class ShardTable {
   // have.
   absl::Status CheckShardNumber(const v1::AttachRequest& request) const;
 
-  // Whether peers replicate blocks here, because workers hold them (topology.type: all_reduce).
+  // Sets whether peers may replicate blocks here. They may if workers hold the blocks
+  // (topology.type: all_reduce).
   void LetPeersReplicate(bool let) { peers_replicate_.store(let, std::memory_order_relaxed); }
   bool peers_replicate() const { return peers_replicate_.load(std::memory_order_relaxed); }
 

@@ -11,9 +11,9 @@ namespace {
 // minute over 10 Mbit/s. (A stream also has no owner while its requests come before the server has
 // a model, but such a stream is not silent.)
 constexpr Duration kNobodysFor = std::chrono::minutes(2);
-// The maximum number of streams without an owner. Each stream costs about 20 KiB. In a larger job
-// whose workers all begin at one moment, each worker names itself within milliseconds, and a worker
-// whose stream was ended begins another stream.
+// The maximum number of streams without an owner. Each stream costs about 20 KiB. A larger job may
+// exceed this if all its workers begin at the same moment. But each worker names itself within
+// milliseconds, and a worker whose stream was ended begins another stream.
 constexpr size_t kNobodysMax = 4096;
 
 }  // namespace

@@ -20,7 +20,8 @@ class StreamList {
   class Stream {
    public:
     virtual ~Stream() = default;
-    // If the peer has not read for long, takes back the waiting answers beyond limits.unread_bytes.
+    // If the peer has not read for long and more than limits.unread_bytes wait for it, takes back
+    // answers until the rest is within the limit.
     virtual void TakeBackUnread(Time now) = 0;
     // May be called from any thread, and repeatedly.
     virtual void End() = 0;
@@ -31,15 +32,15 @@ class StreamList {
   using Ref = std::shared_ptr<Stream>;
 
   // Adds a stream that has begun. The stream has no owner until its first request. The number of
-  // streams without an owner is bounded, and so is the time that they may be silent
+  // streams without an owner is bounded, and so is the time for which each may be silent
   // (stream_list.cc).
   void Add(const Ref& stream);
   // Removes a stream that has ended.
   void Remove(const Stream* stream);
   // Makes this life of worker `rank` the owner of the stream. A worker has at most
-  // transport.channels streams for each shard. A further stream ends the stream of this worker that
-  // has been silent for longest, which after a broken connection is a dead stream. So a worker that
-  // keeps opening streams gets no larger share than other workers. A life that was replaced cannot
+  // transport.channels streams for each shard. If the worker opens one more, its stream that has
+  // been silent for longest ends. After a broken connection that is a dead stream. So a worker that
+  // keeps opening streams does not get more of them than others. A life that was replaced cannot
   // own streams, so its streams have no owner.
   void Belongs(uint32_t rank, uint64_t incarnation, const Ref& stream);
   // Makes another server the owner of the stream. That server sends the blocks for a replica here,
@@ -47,7 +48,7 @@ class StreamList {
   void BelongsToServer(const Ref& stream);
   // Reports that this life of the rank has attached. The streams of the rank's earlier lives end.
   void OnAttach(uint32_t rank, uint64_t incarnation);
-  // Ends stalled streams. To be called a few times a second.
+  // Ends stalled streams. Call this a few times a second.
   void Tick(Time now);
 
   // The maximum numbers of streams of one rank and of all servers, and the bytes that may wait for
@@ -57,8 +58,8 @@ class StreamList {
     uint32_t of_servers = 0;
     uint64_t unread_bytes = std::numeric_limits<uint64_t>::max();
   };
-  // Sets the limits. Until this call no stream that has an owner is ended, and any number of bytes
-  // may wait.
+  // Sets the limits. Until this call the list ends no stream that has an owner, and any number of
+  // bytes may wait.
   void SetLimits(const Limits& limits);
   uint64_t unread_bytes_max() const { return unread_bytes_max_.load(std::memory_order_relaxed); }
 

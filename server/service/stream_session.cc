@@ -130,7 +130,8 @@ void StreamSession::EndFrame(absl::Status status) {
                  std::string(status.message()));
     broken_ = true;
     end_ = std::move(status);
-    // Without this the status would wait behind a frame that the worker may never read.
+    // Cancelling is necessary, because the status would wait behind a frame that the worker may
+    // never read.
     if (under_way_.writing) call_.context.TryCancel();
   }
   ReadOn();
@@ -145,8 +146,8 @@ void StreamSession::OnWritten(bool ok) {
     under_way_.writing = false;
     answers_.OnWritten();
     if (!ok) broken_ = true;
-    // A waiting worker sends nothing but reads the messages of the server, so a written frame also
-    // shows that the worker is alive.
+    // A waiting worker sends nothing, but it reads the server's messages. So a frame that was
+    // written also shows that the worker is alive.
     if (ok) last_heard_ = std::chrono::steady_clock::now().time_since_epoch().count();
     if (!under_way_.taking) ReadOn();
     EndWhenIdle();

@@ -54,10 +54,10 @@ class StreamSession : public StreamList::Stream,
     // The last received frame.
     grpc::ByteBuffer received;
   };
-  // Whose the stream is, as far as its requests have shown.
+  // The owner of the stream, as far as its requests have shown.
   struct Owner {
-    // Takes the sender of the newest admitted request. Returns whether the rank of the first
-    // request, which determines the owner, has appeared with its first or with a newer life.
+    // Takes the sender of the newest admitted request. The rank of the first request is the owner.
+    // Returns true if the request shows the owner's first life here, or a newer one.
     bool Learn();
 
     // The peer of the stream. Constant once the stream has been accepted.
@@ -68,16 +68,16 @@ class StreamSession : public StreamList::Stream,
     std::optional<uint32_t> rank;
     // The owner's newest life.
     uint64_t incarnation = 0;
-    // Whether the stream carries another server's blocks.
+    // True if the stream carries another server's blocks.
     bool is_server = false;
   };
   // What happens on the stream at present.
   struct UnderWay {
     bool reading = false;
     bool writing = false;
-    // Whether the requests of a frame are being handed over, so that more answers may follow.
+    // True if the requests of a frame are being handed over, so that more answers may follow.
     bool taking = false;
-    // Whether a thread of the queue will flush when it has nothing else to do.
+    // True if a thread of the queue will flush when it has nothing else to do.
     bool flush_due = false;
     bool ending = false;
   };
@@ -97,9 +97,9 @@ class StreamSession : public StreamList::Stream,
   void EndFrame(absl::Status status);
   // Maps the peer's memory, and lets a worker map the server's.
   void TakeOffer(const v1::RequestFrame& head);
-  // Hands a request to the shard. Returns an error if the request itself is malformed.
+  // Hands a request to the shard. Returns an error if the request is malformed.
   absl::Status Ask(const v1::StreamRequest& request, FramePayload& frame, Time now);
-  // Tells the list whose the stream is, once a request has named its sender.
+  // Tells the list who owns the stream, once a request has named its sender.
   void LearnOwner();
   // Stores another server's block in the replica here.
   absl::Status TakeReplica(const v1::StreamRequest& request, FramePayload& frame);
@@ -110,12 +110,13 @@ class StreamSession : public StreamList::Stream,
   void Answer(const Asked& asked, absl::StatusOr<BlockReading> reading);
   // Sends a frame if there is one and no other frame is being sent.
   void Flush();
-  // The same, but answers that can wait for more answers are sent once the thread has nothing else
-  // to do. (The last contribution to many small blocks releases all workers, block after block.)
+  // Does the same, but if the answers can wait for more answers, sends them once the thread has
+  // nothing else to do. (The last contribution to many small blocks releases all workers, block
+  // after block.)
   void FlushSoon();
   // Continues to read from the stream, unless too many of the worker's answers wait.
   void ReadOn() REQUIRES(mutex_);
-  // Ends a broken stream once none of its operations is under way.
+  // Ends a broken stream once all of its operations have ended.
   void EndWhenIdle() REQUIRES(mutex_);
 
   ShardTable& table() const { return service_->table(); }

@@ -28,9 +28,9 @@ constexpr size_t kFramesMax = 256;
 // are.
 constexpr size_t kHeldMax = 4096;
 
-// A frame is stalled if it has not left after this time plus the time that it needs by itself. gRPC
-// does not report how much of a frame has left. A frame of 64 MiB needs 54 s on a link of 10
-// Mbit/s; the limit also allows for two streams that share such a link.
+// A frame counts as stalled if it has not left after this time plus the time that its transfer
+// takes. gRPC does not report how much of a frame has left. A frame of 64 MiB needs 54 s on a link
+// of 10 Mbit/s; the limit also allows for two streams that share such a link.
 constexpr Duration kStalledAfter = std::chrono::seconds(5);
 constexpr uint64_t kSlowestBytesPerSecond = 512 << 10;
 
@@ -158,7 +158,7 @@ uint64_t UnreadAnswers::TakeBack(Time now, uint64_t limit) {
   if (now - write_began_ < PatienceFor(writing_bytes_)) return 0;
   stalled_ = true;
   uint64_t answers = 0;
-  // Takes back the newest answers first; those that are about to leave stay.
+  // Takes back the newest answers first, because the oldest ones are about to leave.
   for (auto frame = frames_.rbegin(); frame != frames_.rend() && unread_bytes_ > limit; ++frame) {
     if (frame->payload.bytes() == 0) continue;
     unread_bytes_ -= frame->payload.bytes();

@@ -1,12 +1,11 @@
 // The answers that a stream's worker has not received yet: frames of replies that wait to leave,
 // and versions that the worker may be reading in the server's memory. limits.unread_bytes bounds
-// the size of each of the two, so a worker that does not read occupies a bounded amount of the
-// server's memory.
+// each of the two, so a worker that does not read occupies a bounded amount of the server's memory.
 // Versions in shared memory are released when the worker sends `released`. Versions beyond the
 // bound are sent in frames. Frames leave when the worker reads. If the frames exceed the bound, the
-// server stops reading from the worker until the worker reads its answers. Waiting answers are
-// taken back and refused only after no frame has left for long. Until then they cost little,
-// because they are references to versions, most of which exist anyway.
+// server stops reading from the worker until the worker reads its answers. Only if no frame has
+// left for long, the server takes back the waiting answers and refuses them. Until then they cost
+// little, because they are references to versions, and most of these versions exist anyway.
 #pragma once
 
 #include <cstdint>
@@ -39,12 +38,12 @@ class UnreadAnswers {
   };
   // Names the worker in later refusals.
   void SetRank(uint32_t rank) { rank_ = rank; }
-  // Offers the worker the server's memory in `answer`, once. From then on answers refer to values
-  // in this memory and do not contain them.
+  // Offers the server's memory to the worker in `answer`, once. From then on answers do not contain
+  // values, but refer to values in this memory.
   void ShareMemory(const std::shared_ptr<SharedArena>& memory, v1::MemoryAnswer& answer);
 
-  // Puts a shard's answer into the newest frame. Returns false if the worker does not read; the
-  // frame then gets RESOURCE_EXHAUSTED with a retry hint in place of the answer.
+  // Puts a shard's answer into the newest frame. If the worker does not read, puts
+  // RESOURCE_EXHAUSTED with a retry hint into the frame instead, and returns false.
   bool Add(const Asked& asked, absl::StatusOr<BlockReading> reading, uint64_t limit);
   // Returns the frame for the next reply: the newest frame, or a new frame if the newest one is
   // full.
@@ -52,8 +51,8 @@ class UnreadAnswers {
   // Adds values to a reply of the open frame. Returns false if the reply got RESOURCE_EXHAUSTED
   // with a retry hint instead.
   bool AddPayload(PayloadBytes payload, uint64_t limit, v1::StreamReply& reply);
-  // Whether the worker may hold `bytes` more in the server's memory. The first version may have any
-  // size, so a bound below one block stops no worker.
+  // Returns true if the worker may hold `bytes` more in the server's memory. It may always hold one
+  // version, so that a bound below the size of a block stops no worker.
   bool may_hold(uint64_t bytes, uint64_t limit) const;
   // Keeps values in the server's memory unchanged until Release(id). `id` is the number of the
   // reply that refers to the values.
@@ -61,19 +60,19 @@ class UnreadAnswers {
   void Release(uint64_t id);
   bool holds(uint64_t id) const { return held_.contains(id); }
 
-  // Whether more bytes wait to leave than `limit` allows, so that the server must not read from the
-  // worker's stream.
+  // Returns true if more bytes wait to leave than `limit` allows, so that the server must not read
+  // from the worker's stream.
   bool beyond(uint64_t limit) const;
   // If the worker has not read for long, takes back the answers that wait beyond `limit`. Returns
   // their number.
   uint64_t TakeBack(Time now, uint64_t limit);
 
-  // Whether more than one frame waits to leave.
+  // Returns true if more than one frame waits to leave.
   bool crowded() const { return frames_.size() > 1; }
   bool empty() const { return frames_.empty(); }
-  // Whether the waiting answers should leave now: one large answer, or many small ones. Many small
-  // answers share the cost of a frame, and the worker can begin while the other answers are being
-  // computed.
+  // Returns true if the waiting answers should leave now, because there is a large one or many
+  // small ones. Small answers share the cost of a frame. The worker can begin with them while the
+  // server computes the others.
   bool worth_a_frame() const;
   // Removes and returns the oldest frame. The frame counts as being written until OnWritten.
   grpc::ByteBuffer BeginWrite(Time now);
@@ -89,7 +88,7 @@ class UnreadAnswers {
   };
 
   std::deque<Frame> frames_;
-  // Whether there is a large answer in `frames_`.
+  // True if there is a large answer in `frames_`.
   bool large_ = false;
   // The payload bytes of the waiting frames.
   uint64_t unread_bytes_ = 0;
@@ -97,7 +96,7 @@ class UnreadAnswers {
   uint64_t writing_bytes_ = 0;
   bool writing_ = false;
   Time write_began_{};
-  // Whether the frame that is being written does not leave while more waits than is allowed.
+  // True while more bytes wait than are allowed and the frame that is being written does not leave.
   bool stalled_ = false;
   std::optional<uint32_t> rank_;
   // The server's memory, and the worker's session in it. Null if the worker does not map it.

@@ -7,13 +7,15 @@
 // D be the oldest incomplete block of the server with the lowest version of all servers, and let v
 // be the version of D. A worker whose contribution to D is missing can read version v of every
 // block, because no block of any server is older. So this worker computes clock v and sends its
-// contributions. A contribution that it sends before the one to D may be refused, but a refusal is
-// an answer, and a client that limits its requests in flight sends the lowest block first
-// (client/calls/call_queue.h). Requests for blocks below D are answered, because those blocks are
-// complete. So D completes, however much memory is held. Its contributions are then released, and
-// another block becomes the oldest. A client of another kind that waits for each block before it
-// sends the next must send blocks in rising order (docs/protocol.md).
-//  So a server holds at most the bound, plus one contribution of each worker to one block, plus the
+// contributions. The servers may refuse what it sends before its contribution to D, but a refusal
+// is an answer, too, and frees the client for its next request. A client that limits its requests
+// in flight sends the lowest block first (client/calls/call_queue.h). Requests for blocks below D
+// are answered, because those blocks are complete. So the contribution to D comes, and D completes,
+// however much memory is held. Its contributions are then released, and another block becomes the
+// oldest. A client of another kind that waits for each block before it sends the next must send
+// blocks in rising order (docs/protocol.md).
+//
+// So a server holds at most the bound, one contribution of each worker to one block, and the
 // messages that the server is decoding.
 //
 // Initialize is always admitted. Its payload is copied into the first version and released when the
@@ -57,7 +59,7 @@ class Admission {
 
   std::vector<std::atomic<uint64_t>> versions_;
   Mutex mutex_;
-  // Every block before `index_` is above `version_`. All other blocks are at least at `version_`.
+  // Every block before `index_` is above `version_`. No other block is below `version_`.
   uint32_t index_ GUARDED_BY(mutex_) = 0;
   uint64_t version_ GUARDED_BY(mutex_) = 0;
 };

@@ -20,7 +20,7 @@ struct PayloadBytes {
   std::shared_ptr<const void> owner;
 };
 
-// What a reader already has and which encodings the reader understands, according to its request.
+// According to a reader's request: what the reader already has, and which encodings it understands.
 struct ReaderOptions {
   static ReaderOptions Of(const v1::ExchangeHeader& header, ReadKind kind = ReadKind::kAtClock);
 
@@ -32,8 +32,8 @@ struct ReaderOptions {
 };
 
 struct BlockReading {
-  // The values if they are not encoded. Empty for an acknowledgement without values, for
-  // header.unchanged, and if `encoded` is set.
+  // The values, if they are sent without encoding. Empty if `encoded` is set, if header.unchanged
+  // is set, and in an answer that only acknowledges.
   SharedFloats values;
   // The values in header.encoding. Null if the encoding is RAW.
   std::shared_ptr<const std::string> encoded;

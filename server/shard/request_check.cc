@@ -48,8 +48,8 @@ struct RateDifference {
   }
 };
 
-// Returns whether the parts have the same effect on an element. The rate of a skipped part has
-// none.
+// Returns true if the parts have the same effect on an element. If a part is skipped, its rate has
+// no effect.
 bool Alike(const UpdatePart& one, const UpdatePart& other) {
   return one.skip == other.skip && (one.skip || one.rate == other.rate);
 }

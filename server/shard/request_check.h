@@ -1,4 +1,4 @@
-// Checks a worker's request before a block's core sees it, and makes the errors for values that
+// Checks a worker's request before it reaches a block's core. Also makes the errors for values that
 // cannot be used.
 #pragma once
 
@@ -25,13 +25,13 @@ struct Contribution {
   uint64_t clock = 0;
   uint64_t examples = 0;
   FloatPayload payload;
-  // Whether another worker's contribution already includes this one (workers.per_host: combine). If
+  // True if another worker's contribution already includes this one (workers.per_host: combine). If
   // true, this contribution has no values and is not added up.
   bool combined = false;
-  // In parts that cover the block's trained elements: the factor of the learning rate, and whether
-  // the elements are skipped. If empty, the factor is 1 and no element is skipped.
+  // Parts that cover the block's trained elements. For each part: the factor of the learning rate,
+  // and whether the update skips the part. If empty, the factor is 1 and no element is skipped.
   std::vector<UpdatePart> rates = {};
-  // Whether the contribution skips the whole block. If true, it has no values.
+  // True if the contribution skips the whole block. If true, it has no values.
   bool skips_block = false;
 
   bool has_values() const { return !combined && !skips_block; }
@@ -40,8 +40,9 @@ struct Contribution {
 // Thread-safe. All errors are INVALID_ARGUMENT and name the worker, the block and the clock.
 class RequestCheck {
  public:
-  // `store` outlives it. `combines`: contributions may be part of another one. `has_rate`: the
-  // job's updates have a learning rate. The store says whether parts of a block may be skipped.
+  // `store` outlives this object and says whether an update may skip parts of a block. `combines`
+  // is true if a contribution may be part of another one. `has_rate` is true if the job's updates
+  // have a learning rate.
   RequestCheck(const BlockStore& store, uint32_t workers, v1::ModelSchema schema,
                bool combines = false, bool has_rate = true)
       : store_(store),
@@ -50,7 +51,7 @@ class RequestCheck {
         has_rate_(has_rate),
         schema_(std::move(schema)) {}
 
-  // Whether this server has the block and the job has the rank.
+  // Returns true if this server has the block and the job has the rank.
   bool names(const v1::ExchangeHeader& header) const {
     return store_.Has(header.block()) && header.rank() < workers_;
   }
@@ -60,12 +61,12 @@ class RequestCheck {
   // the job has the rank, and that the number of values fits the block. Encoded values must also be
   // finite.
   absl::StatusOr<Contribution> Open(const v1::ExchangeHeader& header, FloatPayload payload) const;
-  // The same for a contribution that may be part of another one and then has no values.
+  // Does the same for a contribution that may be part of another one. Such a part has no values.
   absl::StatusOr<Contribution> OpenContribution(const v1::ExchangeHeader& header,
                                                 FloatPayload payload) const;
-  // Returns the rates of a set that is applied as one aggregate, as a view of `contributions`. All
-  // contributions with examples must have the same rates; the error names two workers whose rates
-  // differ.
+  // Returns the rates of contributions that are applied as one aggregate. The result refers to
+  // `contributions`. All contributions with examples must have the same rates; the error names two
+  // workers whose rates differ.
   absl::StatusOr<std::span<const UpdatePart>> CommonRates(
       uint32_t block, std::span<const Contribution> contributions) const;
   // Returns an error if a value is not finite. Reads all values.
@@ -78,7 +79,7 @@ class RequestCheck {
  private:
   std::string Element(uint32_t block, size_t index) const;
   absl::StatusOr<std::vector<UpdatePart>> Rates(const v1::ExchangeHeader& header) const;
-  // The same for a contribution with rates and no payload, which may skip the whole block.
+  // Does the same for a contribution with rates and no payload, which may skip the whole block.
   absl::StatusOr<Contribution> OpenSkipping(const v1::ExchangeHeader& header,
                                             FloatPayload payload) const;
 

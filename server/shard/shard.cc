@@ -95,8 +95,8 @@ absl::StatusOr<v1::AttachReply> Shard::Attach(uint32_t rank, uint64_t incarnatio
     MutexLock lock(slot->mutex);
     if (closed_) return NotServed(*slot);
     ASSIGN_OR_RETURN(uint64_t clock, slot->core.OnAttach(rank, incarnation));
-    // A worker must not get a clock that the replica does not have yet. In sync mode the caller can
-    // wait for the replica, because no other worker continues meanwhile.
+    // A worker must not learn a clock that the replica does not have yet. In sync mode the caller
+    // can wait for the replica, because no other worker continues meanwhile.
     const bool ahead =
         !slot->replicated.empty() && slot->core.counted(rank) > slot->replicated[rank];
     if (ahead && scale_.sync() && !contributions_) {
@@ -237,7 +237,8 @@ void Shard::Close() {
   // the block's waiting requests.
   closed_ = true;
   for (const auto& slot : slots_) {
-    // The gate does not change, so answers that the replica's state does not cover never leave.
+    // The gate does not change any more, so answers that show more than the replica's state never
+    // leave.
     MutexLock lock(slot->mutex);
     slot->replica.reset();
   }
@@ -319,8 +320,8 @@ Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
       outbox.update->contributions.push_back(std::move(held.mapped()));
     }
   }
-  // An update that was running at Close() may produce late answers. They are given up here, because
-  // no later Tick does that.
+  // An update that was running at Close() may produce late answers. They are refused here, because
+  // no Tick comes any more.
   if (closed_) GiveUpGated(slot, Ticks(Time::max()), outbox);
   return outbox;
 }
@@ -342,8 +343,8 @@ BlockReading Shard::ReadingOf(const Slot& slot, const Answer& answer, const Read
   const bool previous = reader.before || answer.which == Readable::kPrevious;
   BlockReading reading;
   reading.header.set_block(slot.block);
-  // The version of an answer to an elastic exchange counts everything that has been applied, also
-  // the contribution of the request.
+  // The version in an answer to an elastic exchange counts all applied contributions, including
+  // that of the request.
   const bool older = previous && !reader.before;
   reading.header.set_version(slot.core.progress().version - (older ? 1 : 0));
   reading.header.set_staleness(answer.staleness);

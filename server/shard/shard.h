@@ -117,16 +117,16 @@ class CutListener {
   virtual void OnHeld(uint64_t cut, HeldBlock block) = 0;
 };
 
-// Is informed of the contributions that the blocks hold, in sync mode with committed sets. Called
-// without locks, from any thread.
+// Hears which contributions the blocks hold, in sync mode with committed sets. Called without
+// locks, from any thread.
 class ContributionListener {
  public:
   virtual ~ContributionListener() = default;
-  // A block begins with this version.
+  // Called when a block begins with this version.
   virtual void OnLoaded(uint64_t version) = 0;
-  // A block has accepted a contribution.
+  // Called when a block has accepted a contribution.
   virtual void OnAccepted(uint32_t rank, uint64_t clock) = 0;
-  // A block has refused a contribution that it had accepted, because of its values.
+  // Called when a block refuses, because of its values, a contribution that it had accepted.
   virtual void OnRefused(uint32_t rank, uint64_t clock) = 0;
   virtual void OnLive(uint32_t rank, bool live) = 0;
   virtual void OnCommitted(uint64_t clock) = 0;
@@ -143,13 +143,13 @@ class ReplicaSink {
   virtual void Send(HeldBlock block, Done done) = 0;
 };
 
-// The sender of a request that waits for the answer, however long that takes. Instead of refusing
-// the request, the shard repeatedly reports what is missing.
+// The sender of a request that waits for its answer without a limit. Instead of refusing the
+// request, the shard repeatedly reports what is missing.
 class WaitingSender {
  public:
   virtual ~WaitingSender() = default;
-  // Whether the sender can no longer be answered. Called under a block's lock, so implementations
-  // must not lock anything.
+  // Returns true if the sender can no longer be answered. Called under a block's lock, so
+  // implementations must not lock anything.
   virtual bool gone() const = 0;
   // Reports what the request waits for. `id` is the sender's number of the request (Patience).
   // Called without locks, from any thread.
@@ -197,8 +197,8 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // Returns the names of the optimizer slots that the job's servers keep beside the weights.
   static absl::StatusOr<std::vector<std::string>> SlotNames(const v1::TrainingJob& job);
 
-  // The data plane. These methods are thread-safe. `done` is called once: immediately, or when the
-  // event that the request waits for has happened, or when Tick gives up the request. `done` is
+  // The data plane. These methods are thread-safe. `done` is called once: immediately, when the
+  // event that the request waits for has happened, or when Tick refuses the request. `done` is
   // called from any thread, without locks. `now` is the time at which the request arrived.
   absl::StatusOr<v1::AttachReply> Attach(uint32_t rank, uint64_t incarnation);
   // `payload` contains the received values in the header's encoding. A contribution that wants no
@@ -210,22 +210,20 @@ class Shard : public std::enable_shared_from_this<Shard> {
             Patience patience = {});
 
   // Returns OK if the contribution must be admitted although the server's memory budget is used up
-  // (server/shard/admission.h), and otherwise RESOURCE_EXHAUSTED with a retry hint. A contribution
-  // to a block that is not here is also admitted, so that a later check refuses it with the right
-  // error.
+  // (server/shard/admission.h), and otherwise RESOURCE_EXHAUSTED with a retry hint. Also returns OK
+  // for a block that is not here, so that a later check refuses the request with the right error.
   absl::Status AdmitBeyondBudget(const v1::ExchangeHeader& header);
 
-  // Handles requests that have waited since before `since`. Each is answered with UNAVAILABLE,
-  // naming the missing workers, or its sender is informed and the request continues to wait
-  // (Patience).
+  // Handles the requests that began to wait before `since`. If a request has a waiting sender
+  // (Patience), informs the sender, and the request continues to wait. Answers each other request
+  // with UNAVAILABLE, naming the missing workers.
   void Tick(Time since);
   void SetLive(uint32_t rank, bool live);
-  // Returns the error that CommitSet would return. To be called for all shards of a server before
-  // any of them commits.
+  // Returns the error that CommitSet would return. Call this for all shards of a server before any
+  // of them commits.
   absl::Status CheckSet(uint64_t clock, const std::vector<uint32_t>& ranks) const;
-  // With committed sets only: specifies for every block that the contributions of `ranks` (in
-  // rising order) make up the clock. `share` runs the updates. Returns INVALID_ARGUMENT for an
-  // impossible set. May be repeated.
+  // With committed sets only: makes `ranks` (in rising order) the clock's set, for every block.
+  // `share` runs the updates. Returns INVALID_ARGUMENT for an impossible set. May be repeated.
   absl::Status CommitSet(uint64_t clock, const std::vector<uint32_t>& ranks,
                          const Share& share = InTurn);
   // Ends the shard. All waiting requests and all later requests are answered with UNAVAILABLE.
@@ -244,13 +242,13 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // the state that the answer shows (server/core/replica_gate.h). The shard must be owned by a
   // shared_ptr.
   void SetReplica(std::shared_ptr<ReplicaSink> replica);
-  // Whether the replica has the states of all answers that have left.
+  // Returns true if the replica has every state that an answer has shown.
   bool replica_synced() const;
 
   const std::shared_ptr<SharedArena>& memory() const { return memory_; }
   BlockStore& store() { return store_; }
   const BlockStore& store() const { return store_; }
-  // Whether another shard has replaced this one, or the server ends.
+  // Returns true if another shard has replaced this one, or the server ends.
   bool closed() const { return closed_; }
   bool IsRank(uint32_t rank) const { return rank < scale_.workers(); }
   // The number of requests that wait for an update.
@@ -265,7 +263,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
     Done done;
     ReaderOptions options;
     Patience patience;
-    // Whether the request wants values. If false, the request only waits until its contribution has
+    // True if the request wants values. If false, the request only waits until its contribution has
     // been applied.
     bool wants_values = false;
     // For an elastic exchange: the state before the reader's own contribution, and the same state
@@ -279,11 +277,10 @@ class Shard : public std::enable_shared_from_this<Shard> {
     Patience patience = {};
   };
   using Answers = std::vector<Leaving>;
-  // Answers that were decided when the block was at `version`, and that wait for the replica.
+  // Answers that wait for the replica. They were decided when the block was at `version`.
   struct Gated {
     uint64_t version = 0;
-    // The time of the Tick that first saw these answers, or that last informed their waiting
-    // senders.
+    // When a Tick first saw these answers, or last informed their waiting senders.
     std::optional<uint64_t> seen;
     Answers answers;
   };
@@ -294,7 +291,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
     BlockCore core GUARDED_BY(mutex);
     std::map<RequestId, Contribution> contributions GUARDED_BY(mutex);
     std::map<RequestId, Reader> readers GUARDED_BY(mutex);
-    // The current version as it was sent to workers, and in sync mode the previous version.
+    // The current version as it is sent to workers; in sync mode, the previous version, too.
     SentVersion sent GUARDED_BY(mutex);
     SentVersion previously_sent GUARDED_BY(mutex);
     // The sink to which versions are sent, or null.
@@ -312,12 +309,12 @@ class Shard : public std::enable_shared_from_this<Shard> {
     RequestIds requests;
     std::vector<Contribution> contributions;
     UpdateStep step;
-    // Whether a reader waits for the next version.
+    // True if a reader waits for the next version.
     bool awaited = true;
     // For a compressed block: the previous version as it was sent to workers.
     SentVersion sent_before;
   };
-  // The work that is left to do without the lock.
+  // The work that remains to be done without the lock.
   struct Outbox {
     Answers answers;
     // The senders whose requests continue to wait, and what these requests wait for.
@@ -342,12 +339,12 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // that contribution.
   void KeepBefore(Slot& slot, const Update& update) REQUIRES(slot.mutex);
   bool Awaits(const Slot& slot) const REQUIRES(slot.mutex);
-  // Keeps back the answers that the replica's state does not cover yet, if the gate is closed.
+  // If the gate is closed, keeps back the answers that show more than the replica's state.
   void HoldBack(Slot& slot, Answers& answers) REQUIRES(slot.mutex);
   // Returns the answers that may leave now.
   Answers TakeOpen(Slot& slot) REQUIRES(slot.mutex);
-  // Refuses the requests whose answers have been kept back since before `since`, or all such
-  // requests after Close(). A sender that continues to wait is informed instead.
+  // Refuses the requests whose answers were first kept back before `since`; after Close(), all
+  // requests whose answers are kept back. Informs a waiting sender (Patience) instead.
   void GiveUpGated(Slot& slot, uint64_t since, Outbox& outbox) REQUIRES(slot.mutex);
   // Returns the previous version as the workers received it.
   SharedFloats PreviousOf(const Slot& slot) const REQUIRES(slot.mutex);
@@ -359,13 +356,13 @@ class Shard : public std::enable_shared_from_this<Shard> {
   void Finish(Slot& slot, Outbox outbox);
   // Makes the next version. The core then decides which requests are answered.
   Outbox Run(Slot& slot, Running running);
-  // Ends an update without a next version. Refuses the contributions in `refusals`; the others wait
+  // Ends an update without a next version. Refuses the contributions in `refusals`. The others wait
   // for another update.
   Outbox Reject(Slot& slot, Running running, const std::vector<Refusal>& refusals);
-  // The same for values that are not finite, either in contributions or in `write`, the result of
-  // the update.
+  // Does the same for values that are not finite, in contributions or in `write`, the result of the
+  // update.
   Outbox RejectNotFinite(Slot& slot, Running running, const BlockWrite& write);
-  // The same for contributions that do not fit together. Refuses all of them with `why`.
+  // Does the same for contributions that do not fit together. Refuses all of them with `why`.
   Outbox RejectAll(Slot& slot, Running running, const absl::Status& why);
   std::vector<Refusal> NotFinite(const Slot& slot, const Running& running) const;
   void TellRefused(const Running& running, const std::vector<Refusal>& refusals) const;

@@ -9,8 +9,8 @@
 namespace leeway {
 namespace {
 
-// The retry hint: about the time that a few block updates take. A client that is refused again
-// waits longer by itself.
+// The retry hint: about the time that a few block updates take. If a client is refused again, it
+// waits longer of its own accord.
 constexpr Duration kAskAgainAfter = std::chrono::milliseconds(20);
 
 }  // namespace

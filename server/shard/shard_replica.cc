@@ -53,8 +53,8 @@ Shard::Answers Shard::TakeOpen(Slot& slot) {
 }
 
 void Shard::GiveUpGated(Slot& slot, uint64_t since, Outbox& outbox) {
-  // An answer is marked by the first Tick that sees it. A Tick at least kWaitTicks later gives it
-  // up.
+  // The first Tick that sees an answer marks it. A Tick at least kWaitTicks later refuses the
+  // request.
   for (Gated& gated : slot.gated) {
     if (!gated.seen) gated.seen = since;
     if (!closed_ && since < *gated.seen + kWaitTicks) continue;
@@ -120,7 +120,8 @@ void Shard::OnReplicated(Slot& slot, const ReplicaSink* replica, std::vector<uin
     open = TakeOpen(slot);
   }
   for (Leaving& answer : open) answer.done(std::move(answer.result));
-  // After a failure nothing is sent here, because the next Tick or another replica does that.
+  // After a failure nothing is sent here. The next Tick sends the version again, or another replica
+  // takes over.
   if (status.ok()) Replicate(slot);
 }
 

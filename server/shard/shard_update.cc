@@ -23,8 +23,8 @@ Shard::Outbox Shard::Run(Slot& slot, Running running) {
   const auto rates = check_.CommonRates(slot.block, running.contributions);
   if (!rates.ok()) return RejectAll(slot, std::move(running), rates.status());
   const ContributionWeights weights = scale_.WeightsOf(running.contributions);
-  // No value changes if no contribution has examples and values. Each one may be part of another
-  // one, or skip the block.
+  // The update changes no value if no contribution has both examples and values. (A contribution
+  // has no values if it is part of another one, or skips the block.)
   const bool skip = !scale_.elastic() &&
                     std::all_of(weights.begin(), weights.end(),
                                 [](const ContributionWeight& w) { return w.trained == 0.0f; });

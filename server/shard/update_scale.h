@@ -22,22 +22,23 @@ class UpdateScale {
   UpdateScale(const v1::TrainingJob& job, const v1::JobLength& length);
 
   bool sync() const { return sync_; }
-  // Whether the exchange is elastic, and so has no learning rate.
+  // Returns true if the exchange is elastic and so has no learning rate.
   bool elastic() const { return !schedule_.has_value(); }
-  // Whether a contribution may be the sum of several workers' contributions.
+  // Returns true if a contribution may be the sum of several workers' contributions.
   bool combines() const { return combines_; }
   uint32_t workers() const { return workers_; }
 
-  // Computes the number, the learning rate and the share of the next update. `clock` is that of the
-  // contribution. If the job's length counts the clocks of all workers together, the mean clock is
-  // used instead, so that fast and slow workers have the same rate.
+  // Computes the number, the learning rate and the share of the next update. `clock` is the clock
+  // of the contribution. But if the job's length counts the clocks of all workers together, the
+  // mean clock decides, so that fast and slow workers have the same rate.
   UpdateStep StepOf(const BlockProgress& progress, uint32_t live, uint64_t clock) const;
   // Returns the weights of those contributions that are not part of another one. In sync mode the
-  // aggregate is the mean over all examples of its contributions, or over the workers that have any
-  // examples. Outside of sync a contribution is applied alone. The weight of such a contribution is
-  // its number of examples divided by the ordinary number, or 1 if all contributions have equal
-  // weights. So W workers train W times as much as one worker. Averaged elements are a mean over
-  // all W workers, so each contribution moves them by a share of 1/W.
+  // aggregate is the mean over all examples of its contributions; with equal weights it is the mean
+  // over the workers that have any examples. Outside of sync a contribution is applied alone. The
+  // weight of such a contribution is its number of examples divided by the ordinary number, or 1 if
+  // all contributions have equal weights. So W workers train W times as much as one worker.
+  // Averaged elements are a mean over all W workers, so each contribution moves them by a share of
+  // 1/W.
   ContributionWeights WeightsOf(const std::vector<Contribution>& contributions) const;
 
  private:
@@ -46,7 +47,7 @@ class UpdateScale {
 
   const bool sync_;
   const bool combines_;
-  // Whether all contributions with any examples have the same weight.
+  // True if all contributions with any examples have the same weight.
   const bool equal_weights_;
   const uint32_t workers_;
   const bool ends_by_sum_;

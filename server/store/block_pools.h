@@ -1,5 +1,5 @@
-// Memory for the values of a model's blocks: all have one size, except the last block before each
-// cut and before the end.
+// Memory for the values of a model's blocks. All blocks have one size, except the last block before
+// each element at which a block must begin, and the last block of the model.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class BlockPools {
   const Pools& Of(uint32_t block) const { return pools_.at(layout_.Range(block).count); }
 
   const BlockLayout layout_;
-  // By the number of elements.
+  // The pools by the number of elements of a block.
   std::map<uint64_t, Pools> pools_;
 };
 

@@ -10,8 +10,8 @@
 namespace leeway {
 namespace {
 
-// The total size of all weights, or of all slots, from which on a block's values are rarely in a
-// cache at its next update (docs/lab/performance.md, Update rules).
+// If all weights together, or all slots together, have this size or more, a block's values are
+// rarely in a cache at its next update (docs/lab/performance.md, Update rules).
 constexpr uint64_t kFarBytes = 16 << 20;
 
 FarFromReaders FarOf(uint64_t elements, size_t slots) {

@@ -1,11 +1,11 @@
 // The bytes of one server's blocks: weights and optimizer slots, copy-on-write. The store knows
-// neither workers nor clocks; server/core decides when an update is made.
-// A version is immutable. An update writes the weights and slots of the next version into memory
-// from a pool. The pool gets the replaced memory back when the last reader of that memory is done.
-// So replies are never torn and never copied, a checkpoint is a set of references, and a rejected
-// update is dropped without undoing anything. The pool reuses the most recently returned memory
-// first, so the spare memory is one block for each running update. (For the cost in memory traffic
-// see docs/lab/performance.md, Update rules.)
+// neither workers nor clocks; server/core decides when an update is made. A version is immutable.
+// An update writes the weights and slots of the next version into memory from a pool. The pool gets
+// the replaced memory back when the last reader of that memory is done. So replies are never torn
+// and never copied, a checkpoint is a set of references, and a rejected update is dropped without
+// undoing anything. The pool reuses the most recently returned memory first, so it needs spare
+// memory for only one block for each running update. (For the cost in memory traffic see
+// docs/lab/performance.md, Update rules.)
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,9 @@ struct BlockValues {
   SharedFloats weights;
   // The optimizer slots, by the rule's slot index.
   std::vector<SharedFloats> slots;
-  // The values that the workers have in place of the weights (server/store/reply_encoder.h). Empty
-  // if the workers have the weights themselves. The store does not keep the shadow.
+  // The shadow: the values that the workers have in place of the weights
+  // (server/store/reply_encoder.h). Empty if the workers have the weights themselves. The store
+  // does not keep it.
   SharedFloats shadow;
 };
 
@@ -44,7 +45,7 @@ struct BlockWrite {
   SharedFloats weights_out;
   BlockSlots slots_in;
   BlockSlots slots_out;
-  // Whether a reader waits for the weights, and reads them as soon as they are committed.
+  // True if a reader waits for the weights, and reads them as soon as they are committed.
   bool awaited = true;
 };
 
@@ -73,21 +74,21 @@ class BlockStore {
     std::vector<AveragedElements> averaged = {};
     // The factors by which the step differs among the trained elements (common/update/factors.h).
     std::vector<UpdatePart> parts = {};
-    // Whether the rule is the elastic centre's.
+    // True if the rule is the elastic centre's.
     bool elastic = false;
-    // Whether the version before the newest stays readable (sync).
+    // True if the version before the newest stays readable (sync).
     bool keep_previous = false;
     // The memory for weights, from which workers on this host can read. If null, the heap is used.
     std::shared_ptr<SharedArena> memory = nullptr;
-    // The memory for optimizer slots, from which a server on this host that keeps the replica can
-    // read. If null, the heap is used.
+    // The memory for optimizer slots. If the replica's server is on this host, it can read from
+    // this memory. If null, the heap is used.
     std::shared_ptr<SharedArena> slot_memory = nullptr;
   };
 
   BlockStore(const BlockLayout& layout, uint32_t server, std::unique_ptr<UpdateRule> rule,
              const Options& options);
 
-  // Whether this server has the block. `block` is the block's number in the model.
+  // Returns true if this server has the block. `block` is the block's number in the model.
   bool Has(uint32_t block) const;
   ElementRange Range(uint32_t block) const { return layout_.Range(block); }
   // The number of leading elements of the block that are trained.
@@ -107,23 +108,24 @@ class BlockStore {
   // Sets the previous version. Only with keep_previous.
   void SetPrevious(uint32_t block, SharedFloats weights);
 
-  // Current and CurrentWeights return references to the current values, or empty ones before the
-  // block has values.
+  // Current and CurrentWeights return references to the current values. Before the block has
+  // values, the references are empty.
   BlockValues Current(uint32_t block) const;
   SharedFloats CurrentWeights(uint32_t block) const;
-  // Whether the rule keeps a moving average of the weights.
+  // Returns true if the rule keeps a moving average of the weights.
   bool keeps_average() const { return rule_->average_slot().has_value(); }
   // Returns the moving average of the weights. Only if keeps_average().
   SharedFloats CurrentAverage(uint32_t block) const;
-  // Whether an update may leave elements out: the rule does not count the updates of the block.
+  // Returns true if an update may skip elements. It may not if the rule depends on the number of
+  // updates of the block.
   bool may_skip() const { return !rule_->uses_number(); }
   // Returns the previous version, or an empty reference before the first update. Only with
   // keep_previous.
   SharedFloats PreviousWeights(uint32_t block) const;
 
-  // Begin, Run and Commit are the three parts of an update. Begin chooses the memory and Run
-  // computes, both without the caller's lock. The block does not change before Commit. Run returns
-  // false if the result is not finite (common/update/apply.h); the write must then be dropped.
+  // Begin, Run and Commit are the three steps of an update. Begin chooses the memory, and Run
+  // computes; neither needs the caller's lock. The block does not change before Commit. Run returns
+  // false if the result is not finite (common/update/apply.h). The caller must then drop the write.
   BlockWrite Begin(uint32_t block) const;
   // `rates` has the factors of the step's learning rate, and says which trained elements are
   // skipped. If it is empty, the factor is 1 and no element is skipped.
@@ -151,7 +153,7 @@ class BlockStore {
   const std::unique_ptr<const UpdateRule> rule_;
   const Options options_;
   std::vector<std::string> slot_names_;
-  // Whether the weights and the slots of a block have left all caches before its next update.
+  // True if a block's weights and slots will have left all caches by the time of its next update.
   const FarFromReaders far_;
   const BlockPools pools_;
   std::vector<Block> blocks_;

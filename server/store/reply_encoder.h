@@ -1,10 +1,11 @@
 // Encodes the answers of servers if the job compresses weights. Each version is encoded once, when
 // it is made, and all readers get the same bytes.
-//  Dense codecs (bf16, fp16, int8) encode the version itself. Codecs for changes (top_k, sign)
-// encode the difference between a version and the `shadow`, which is the values that the workers
-// have. For weights x and shadow z the server sends C(x - z), and the shadow becomes z + C(x - z).
-// So the change for the next version includes what this encoding has lost. This is error feedback
-// that keeps only z (Tang et al. 2019, DoubleSqueeze; Richtarik et al. 2021, EF21).
+//
+// Dense codecs (bf16, fp16, int8) encode the version itself. Codecs for changes (top_k, sign)
+// encode the difference between a version and the shadow: the values that the workers have. For
+// weights x and shadow z the server sends C(x - z), and the shadow becomes z + C(x - z). So the
+// change for the next version includes what this encoding has lost. This is error feedback with z
+// as its only state (Tang et al. 2019, DoubleSqueeze; Richtarik et al. 2021, EF21).
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ class ReplyEncoder {
   // The encoding that readers may request. RAW if the block is not compressed.
   v1::Encoding encoding(uint32_t block) const;
   bool CarriesChanges(uint32_t block) const { return leeway::CarriesChanges(encoding(block)); }
-  // Whether some block has a shadow, which is part of a checkpoint.
+  // Returns true if some block has a shadow. Shadows are part of a checkpoint.
   bool keeps_shadows() const { return keeps_shadows_; }
 
   // Encodes the first version known here, which comes from Initialize or from a checkpoint. A

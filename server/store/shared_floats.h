@@ -33,8 +33,8 @@ class SharedFloats {
   explicit operator bool() const { return node_ != nullptr; }
   std::span<const float> span() const { return node_->values.span(); }
 
-  // May be called only while no other reference exists, that is, between FloatPool::Take and the
-  // first copy.
+  // Returns the values for writing. Call this only while no other reference exists: after
+  // FloatPool::Take, and before the first copy.
   float* mutable_data() const { return node_->values.data(); }
 
  private:

@@ -2,13 +2,13 @@
 //
 // Not thread-safe: one backend serves one model at a time.
 //
-// A device works by itself: kernels and copies are queued in streams, and the host goes on. A
-// stream runs its work in order. Only events order the work of different streams. The caller must
-// ensure that
+// A device works by itself: the host queues kernels and copies in streams, and goes on. A stream
+// runs its work in order. Only events order the work of different streams. The caller must ensure
+// that
 // - work which reads what another stream writes, or writes what it reads, waits for an event that
 //   is recorded after the other work (Record, Wait);
-// - host memory that a copy reads is not changed, and host memory that a copy writes is neither
-//   read nor written, until an event that is recorded after the copy is done (Done, Await).
+// - until an event that is recorded after a copy is done (Done, Await), nobody changes the host
+//   memory that the copy reads, and nobody reads or writes the host memory that the copy writes.
 // The CPU does everything at once, on the caller's thread, so its events are always done.
 #pragma once
 
@@ -35,8 +35,8 @@ struct HostUnpin {
   Backend* backend = nullptr;
   void operator()(float* host) const;
 };
-// Keeps host memory pinned for as long as this object lives. Null if the device has not pinned the
-// memory. The object must be destroyed before the memory and the backend.
+// Keeps host memory pinned while this object exists. Null if the device has not pinned the memory.
+// The object must be destroyed before the memory and the backend.
 using PinnedMemory = std::unique_ptr<float, HostUnpin>;
 
 // Kernels run in kCompute. Copies run in kUp and kDown, one stream for each direction, so that they
@@ -58,15 +58,15 @@ class Backend : public Kernels {
   // if the memory is not available. The caller may free the memory only when the streams no longer
   // use it.
   virtual absl::StatusOr<DeviceMemory> Allocate(size_t count) = 0;
-  // Returns whether host memory is device memory, so that nothing needs to be copied.
+  // Returns true if host memory is device memory, so that nothing needs to be copied.
   virtual bool shares_host_memory() const = 0;
-  // Returns whether a large layer's product is computed panel by panel (layer.h), so that the first
+  // Returns true if a large layer's product is computed panel by panel (layer.h), so that the first
   // panel's results leave while the others are computed. If false, only copies are divided into
   // panels, because the whole product takes less time than its parts.
   virtual bool cuts_products() const { return true; }
-  // Pins host memory if the device can then copy it while the host goes on; copies of other memory
-  // may block. Pinning takes long, so it is for memory that is copied repeatedly. Copies must be
-  // done before the memory is unpinned.
+  // Pins host memory, if this lets the device copy the memory while the host goes on. Copies of
+  // other memory may block. Pinning takes long, so pin only memory that is copied repeatedly.
+  // Copies must be done before the memory is unpinned.
   virtual PinnedMemory Pin(std::span<float> host) { return {}; }
 
   // ---- streams
@@ -75,12 +75,13 @@ class Backend : public Kernels {
   virtual StreamEvent Record(Stream stream) = 0;
   // Makes work that is queued in `stream` after this call begin only when the event is done.
   virtual void Wait(Stream stream, StreamEvent event) = 0;
-  // Returns whether the event is done. Never blocks.
+  // Returns true if the event is done. Never blocks.
   virtual bool Done(StreamEvent event) = 0;
   // Blocks until the event is done or the device has failed. Returns status().
   virtual absl::Status Await(StreamEvent event) = 0;
-  // Returns the first error of a kernel or copy, which the error names. The error stays, because
-  // results that the device has computed since then are invalid. The process must restart.
+  // Returns the first error of a kernel or copy. The error names that kernel or copy. The error
+  // stays, because results that the device has computed since then are invalid. The process must
+  // restart.
   virtual absl::Status status() const = 0;
 
  protected:

@@ -14,9 +14,9 @@
 namespace leeway {
 
 // The host twin is sent, received and saved. Kernels read and write the device twin. If the device
-// works in the host's memory, the two are one, and nothing is copied. Otherwise a write to one twin
-// does not change the other until Up or Down copies it. Movable. The vector must not outlive its
-// backend, and the device must be done with the vector when it is destroyed.
+// works in the host's memory, both are the same memory, and nothing is copied. Otherwise a write to
+// one twin does not change the other until Up or Down copies it. Movable. The vector must not
+// outlive its backend. Destroy the vector only when the device does not use it any more.
 class FlatVector {
  public:
   FlatVector() = default;
@@ -32,13 +32,14 @@ class FlatVector {
     return *this;
   }
   // Makes a vector with both twins. The device twin is undefined until it is written. Returns
-  // RESOURCE_EXHAUSTED if the device has no room.
+  // RESOURCE_EXHAUSTED if the device lacks memory.
   static absl::StatusOr<FlatVector> Twins(Backend& backend, FloatBuffer host);
   // Makes a vector of `size` zeros with a device twin only. The host can copy it with Copy and Set.
   static absl::StatusOr<FlatVector> OnDevice(Backend& backend, size_t size);
 
   size_t size() const { return size_; }
-  // Returns the host twin. Empty if OnDevice made the vector and the device has memory of its own.
+  // Returns the host twin. It is empty if OnDevice made the vector and the device has memory of its
+  // own.
   std::span<float> host() { return host_.span(); }
   std::span<const float> host() const { return host_.span(); }
   std::span<float> device() { return {Device(), size_}; }
@@ -54,8 +55,8 @@ class FlatVector {
   absl::Status Down() { return Down({0, size_}); }
 
   // StartUp and StartDown are Up and Down without the wait: the copy is done when the returned
-  // event is done. The caller must have waited for all kernels that use the vector, and must let
-  // later users wait for the event.
+  // event is done. Before the call, the stream must wait for all kernels that use the vector. Later
+  // users of the vector must wait for the event.
   StreamEvent StartUp(const ElementRange& elements);
   StreamEvent StartDown(const ElementRange& elements);
 

@@ -20,7 +20,7 @@
 
 namespace leeway {
 
-// Whether a product reads a matrix operand as it is in memory, or transposed.
+// How a product reads a matrix operand: as it is in memory, or transposed.
 enum class Op { kAsIs, kTransposed };
 
 // A product of [m x k] by [k x n]. A stride is the distance between the stored rows of a matrix, in
@@ -48,7 +48,8 @@ enum class Activation : uint8_t {
   // x / (1 + exp(-x)).
   kSilu,
 };
-// Returns whether the slope is computed from the function's value y, otherwise from its argument x.
+// Returns true if the slope is computed from the function's value y, and false if from its argument
+// x.
 constexpr bool SlopeReadsOutput(Activation activation) {
   return activation == Activation::kRelu || activation == Activation::kRelu6 ||
          activation == Activation::kTanh;
@@ -108,8 +109,8 @@ struct VectorUpdate {
   std::vector<float*> slots = {};
 };
 
-// A new kernel is declared here and in each backend (worker/compute/eigen, worker/device/cuda), and
-// tests/worker/device/wrapped_backend.h says which memory it reads and writes.
+// To add a kernel, declare it here and in each backend (worker/compute/eigen, worker/device/cuda),
+// and say in tests/worker/device/wrapped_backend.h which memory it reads and writes.
 class Kernels {
  public:
   virtual ~Kernels() = default;
@@ -173,8 +174,8 @@ class Kernels {
                                  float* dx) = 0;
 
   // ---- pooling
-  // Sets winners [batch x output] to the place of the maximum in each window. If several values are
-  // the maximum, the first one wins. `winners` may be null if it is not needed.
+  // Sets winners [batch x output] to the position of the maximum in each window. If several values
+  // are the maximum, the first one wins. `winners` may be null if it is not needed.
   virtual void MaxPoolForward(const PoolShape& shape, size_t batch, const float* x, float* winners,
                               float* y) = 0;
   virtual void MaxPoolBackward(const PoolShape& shape, size_t batch, const float* winners,
@@ -197,9 +198,8 @@ class Kernels {
   // ---- batch normalisation over the columns of x [rows x columns] (Ioffe and Szegedy 2015)
   // Normalises by the batch's mean and biased variance. Writes the means, and then 1 / standard
   // deviation, to `saved`. batch_mean and batch_var are for the running statistics, so batch_var is
-  // unbiased (as in PyTorch). A batch of one row has no unbiased variance. In that case batch_mean
-  // and batch_var become copies of the running statistics, which this function does not read
-  // otherwise.
+  // unbiased (as in PyTorch). A batch of one row has no unbiased variance. Only in that case this
+  // function reads the running statistics, and copies them to batch_mean and batch_var.
   virtual void BatchNormForward(const BatchNormOptions& options, const BatchNormWeights& weights,
                                 const float* x, float* saved, float* batch_mean, float* batch_var,
                                 float* y) = 0;
@@ -226,8 +226,8 @@ class Kernels {
   // Sets each row of y [count x width] to its token's row of weight [vocabulary x width].
   virtual void EmbedForward(const EmbedShape& shape, const float* tokens, const float* weight,
                             float* y) = 0;
-  // Sets each row of dweight to the sum of the rows of dy whose token it is, in the order of the
-  // tokens. With `accumulate` adds the sums to dweight instead.
+  // Sets each row of dweight to the sum of the rows of dy that have the row's token, in the order
+  // of the tokens. With `accumulate` adds the sums to dweight instead.
   virtual void EmbedBackward(const EmbedShape& shape, const float* tokens, const float* dy,
                              bool accumulate, float* dweight) = 0;
 
@@ -242,11 +242,11 @@ class Kernels {
   // Computes y [batch x positions x channels] = p v.
   virtual void AttentionMix(const AttentionShape& shape, size_t batch, const float* p,
                             const float* qkv, float* y) = 0;
-  // Computes dp and the values' part of dqkv. The elements of dp for positions that are not seen
-  // are undefined.
+  // Computes dp, and the elements of dqkv for values. The elements of dp for positions that are not
+  // seen are undefined.
   virtual void AttentionMixBackward(const AttentionShape& shape, size_t batch, const float* p,
                                     const float* qkv, const float* dy, float* dp, float* dqkv) = 0;
-  // Computes the queries' and keys' parts of dqkv. Overwrites dp.
+  // Computes the elements of dqkv for queries and keys. Overwrites dp.
   virtual void AttentionScoresBackward(const AttentionShape& shape, size_t batch, const float* p,
                                        const float* qkv, float* dp, float* dqkv) = 0;
 

@@ -1,8 +1,8 @@
 // Rounds the factors of products (workers.precision). In each precision, the sums and results of
 // products and all other values are float32.
 //
-// Rounding is to nearest, ties to even. The same functions round on the CPU and in a GPU's kernels,
-// so both have the same bits.
+// Rounding is to nearest, ties to even. The CPU and a GPU's kernels round with the same functions,
+// so both get the same bits.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ constexpr const char* PrecisionName(Precision precision) {
   return "fp32";
 }
 
-// Returns whether a GPU's products read copies of the factors that have 16 bits for each value.
+// Returns true if a GPU's products read copies of the factors that have 16 bits for each value.
 constexpr bool HasHalves(Precision precision) {
   return precision == Precision::kBf16 || precision == Precision::kFp16;
 }

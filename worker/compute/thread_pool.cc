@@ -8,7 +8,7 @@ namespace {
 
 Time Now() { return std::chrono::steady_clock::now(); }
 
-// Polls until `done` returns true, for as long as that is likely to be soon.
+// Polls until `done` returns true, but gives up when it is no longer likely to return true soon.
 template <typename Done>
 void Poll(BriefWaits& waits, Time begun, const Done& done) {
   for (Time last = begun; waits.expected() && last - begun < BriefWaits::kLook && !done();) {

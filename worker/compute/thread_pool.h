@@ -14,11 +14,11 @@
 namespace leeway {
 
 // Only one thread may call the pool at a time, and that thread also works. The division of a loop
-// depends on its size and on the number of threads, never on timing. A step has many short loops,
-// so a waiting thread polls for a moment before it sleeps, as BriefWaits decides.
+// depends on the loop's size and on the number of threads, never on timing. A step has many short
+// loops, so a waiting thread polls for a moment before it sleeps (BriefWaits).
 class ThreadPool {
  public:
-  // Starts threads. `threads` is their number including the caller, and must be at least 1. Throws
+  // Starts `threads` - 1 threads; the caller is one more. `threads` must be at least 1. Throws
   // std::system_error if the threads cannot be started.
   explicit ThreadPool(uint32_t threads);
   ~ThreadPool();
@@ -58,7 +58,7 @@ class ThreadPool {
   CondVar started_;
   CondVar finished_;
   Loop loop_ GUARDED_BY(mutex_);
-  // `loops_` and `running_` are written with the lock held, and polled without the lock.
+  // Threads write `loops_` and `running_` with the lock held, and poll them without the lock.
   std::atomic<uint64_t> loops_ = 0;
   std::atomic<uint32_t> running_ = 0;
   // The brief waits of the calling thread.

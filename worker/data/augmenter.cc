@@ -51,7 +51,8 @@ void Augmenter::CutOut(RandomStream& draws, T* image) const {
 template <typename T>
 void Augmenter::Apply(const T* image, RandomStream& draws, T* out) const {
   const bool mirrored = flip_ && draws.Below(2) == 1;
-  // Draws the start of the crop in the padded image, counted from the corner of the unpadded image.
+  // Draws where the crop begins in the padded image. The offset counts from the corner of the
+  // unpadded image.
   const auto draw_offset = [&] {
     return padding_ == 0 ? 0 : static_cast<int64_t>(draws.Below(2 * padding_ + 1)) - padding_;
   };

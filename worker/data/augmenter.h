@@ -17,7 +17,7 @@ class Augmenter {
   // padding is not smaller than the image.
   static absl::StatusOr<Augmenter> Create(const v1::Augment& options, const ImageShape& shape);
 
-  // Returns whether `options` leaves the images unchanged.
+  // Returns true if `options` leaves the images unchanged.
   bool none() const { return !flip_ && padding_ == 0 && cutout_ == 0; }
   // Writes one image, augmented, to `out`. Makes the same number of draws for every image, in this
   // order: flip, row, column, and the row and column around which a square is cut out (DeVries and

@@ -15,9 +15,9 @@ struct Batch {
   // label, or one label for each position of a text. A label is a class number, a token, or the
   // target of a regression.
   std::vector<float> labels;
-  // The other labels, if examples are mixed (mixer.h); otherwise empty. A mixed example is
-  // `share` of an example with the label in `labels`, and 1 - share of an example with the label
-  // here.
+  // The other labels, if examples are mixed (mixer.h); otherwise empty. A mixed example is the sum
+  // of two examples: `share` times one with the label in `labels`, and 1 - share times one with the
+  // label here.
   std::vector<float> other_labels = {};
   float share = 1;
   // The number of examples that replace damaged ones.

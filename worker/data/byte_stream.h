@@ -14,8 +14,7 @@ namespace leeway {
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
-  // Fills `out` and returns the number of bytes read, which is less than out.size() only at the
-  // end.
+  // Fills `out`, and returns the number of bytes read. It is less than out.size() only at the end.
   virtual absl::StatusOr<size_t> Read(std::span<uint8_t> out) = 0;
   // Makes the next Read start at the first byte again.
   virtual absl::Status Rewind() = 0;

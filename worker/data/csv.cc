@@ -49,8 +49,8 @@ class CsvParser {
                        absl::StrCat(Quote(options_.separator()), " is not a single character")),
                    "separator");
     }
-    // The first pass counts the lines, so that memory is allocated once, and for no more examples
-    // than the file has.
+    // The first pass counts the lines, so that memory is allocated once, for exactly the examples
+    // of the file.
     size_t count = 0;
     RETURN_IF_ERROR(ForEachLine([&](absl::string_view) {
       return CheckSize(++count, plan_.features, sizeof(float), file_.path);

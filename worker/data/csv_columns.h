@@ -16,10 +16,11 @@ namespace leeway {
 struct CsvColumn {
   enum class Role { kFeature, kLabel, kIgnored };
 
-  // The column's place for errors: "column 3", or "column 3 (height)".
+  // The column's name in errors: "column 3", or "column 3 (height)".
   std::string place;
   Role role = Role::kFeature;
-  // The number of each string that the column may have. Empty if the column's values are numbers.
+  // The strings that the column may have, each with its number. Empty if the column's values are
+  // numbers.
   std::map<std::string, uint32_t, std::less<>> categories = {};
   bool one_hot = false;
 
@@ -41,8 +42,8 @@ struct CsvColumns {
 };
 
 // Plans the columns. `first` holds the values of the first line, which are the names of the columns
-// if options.has_label(). Returns INVALID_ARGUMENT at the key of `options` that does not fit
-// (common/job_key.h). The message begins with `place`, the place of the first line.
+// if options.has_label(). Returns INVALID_ARGUMENT for a key of `options` that does not fit
+// (common/job_key.h). The message begins with `place`, which says where the first line is.
 absl::StatusOr<CsvColumns> PlanCsvColumns(const v1::Csv& options,
                                           const std::vector<std::string>& first,
                                           const std::string& place);

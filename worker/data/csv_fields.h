@@ -34,7 +34,8 @@ class CsvFields {
 
   absl::string_view rest_;
   const char separator_;
-  // Whether the line has quotes. Most lines have none, so their values are not searched for quotes.
+  // True if the line has quotes. Most lines have no quotes, so their values are not searched for
+  // quotes.
   const bool has_quotes_;
   bool at_end_ = false;
   // The value that was read last, if it has quotes within it.

@@ -21,8 +21,8 @@ namespace {
 
 // The largest number of bytes of one read(2), which reads at most 2 GiB.
 constexpr size_t kMaxRead = size_t{1} << 30;
-// The size of the first piece of a file that is unpacked. Each later piece is as long as all
-// earlier pieces together.
+// The size of the first piece when a file is unpacked. Each later piece is as long as all earlier
+// pieces together.
 constexpr size_t kFirstPiece = 1 << 20;
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
@@ -97,7 +97,7 @@ class FileStream final : public ByteStream {
   uint64_t at_ = 0;
 };
 
-// Returns whether the content of `stream` is gzip. The stream is at its start before and after the
+// Returns true if the content of `stream` is gzip. The stream is at its start before and after the
 // call.
 absl::StatusOr<bool> IsGzip(ByteStream& stream) {
   uint8_t magic[2];

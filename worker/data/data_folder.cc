@@ -37,7 +37,8 @@ absl::Status NoFolder(const std::string& path, const std::string& data_dir) {
                                           "', set by --data DIR or LEEWAY_DATA"));
 }
 
-// Returns the entries of a folder. If the folder does not exist, returns no entries, or NOT_FOUND.
+// Returns the entries of a folder. If the folder does not exist, returns an empty list (for some
+// storages) or NOT_FOUND.
 absl::StatusOr<std::vector<StoredEntry>> EntriesOf(const std::string& path) {
   if (IsObjectLocation(path)) {
     ASSIGN_OR_RETURN(LocalCopies* const copies, ProcessCopies());
@@ -112,7 +113,7 @@ absl::Status CheckRoomForData(const std::string& data_dir, const std::vector<std
 
 void DataAhead::WillNeed(const std::string& name) {
   const absl::StatusOr<std::string> path = PathOfData(data_dir_, name);
-  // A later read of the file reports the error.
+  // If there is an error, a later read of the file reports it.
   if (!path.ok() || !IsObjectLocation(*path)) return;
   const absl::StatusOr<LocalCopies*> copies = ProcessCopies();
   if (!copies.ok() || (*copies)->Has(*path)) return;

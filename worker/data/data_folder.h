@@ -12,21 +12,21 @@
 
 namespace leeway {
 
-// Returns whether `name` is an absolute path or s3://BUCKET/KEY, rather than relative to the data
+// Returns true if `name` is an absolute path or s3://BUCKET/KEY, rather than relative to the data
 // folder.
 bool IsAbsoluteData(const std::string& name);
 
-// Returns the path or location of `name`. This is `name` itself if it is absolute, otherwise a path
-// in the data folder. Returns INVALID_ARGUMENT for a relative name that has "..".
+// Returns the path or location of `name`: `name` itself if it is absolute, otherwise a path in the
+// data folder. Returns INVALID_ARGUMENT for a relative name that has "..".
 absl::StatusOr<std::string> PathOfData(const std::string& data_dir, const std::string& name);
 
-// Returns a path on this machine at which `path` can be opened. This is `path` itself, or for a
-// location in an object store, a copy that this function fetches. Returns the errors of
-// LocalCopies::Get.
+// Returns a path on this machine at which the file can be opened. This is `path` itself, unless
+// `path` is in an object store: then the function fetches a copy, and returns the path of the copy.
+// Returns the errors of LocalCopies::Get.
 absl::StatusOr<std::string> PathHere(const std::string& path);
 
 enum class DataKind { kNothing, kFile, kFolder };
-// Returns whether `name` is a file, a folder, or does not exist.
+// Returns whether `name` is a file, is a folder, or does not exist.
 absl::StatusOr<DataKind> KindOfData(const std::string& data_dir, const std::string& name);
 
 // The names of the entries of a folder, sorted, without names that begin with a dot.

@@ -35,7 +35,7 @@ class Dataset {
   virtual std::span<const std::string> columns() const { return {}; }
   // Returns the number of bytes of memory that the examples occupy. Mapped files count as 0.
   virtual uint64_t bytes() const = 0;
-  // Returns whether loading a batch takes noticeable time, because files are read and decoded for
+  // Returns true if loading a batch takes noticeable time, because files are read and decoded for
   // it.
   virtual bool decodes() const { return false; }
 
@@ -43,8 +43,8 @@ class Dataset {
   // machine yet are fetched in the meantime.
   virtual void WillNeed(std::span<const uint32_t> rows) const {}
 
-  // Copies the examples [first, first + count), which must be below size(). Returns errors of files
-  // that are first read by this call.
+  // Copies the examples [first, first + count), which must be below size(). If this call is the
+  // first to read a file, it may return the errors of reading it.
   virtual absl::Status CopyBatch(size_t first, size_t count, Batch& batch) const = 0;
   // Copies the examples `rows` for training. The examples are augmented unless augmenter.none(),
   // and windows of a text begin at random places. All random numbers come from `draws`.

@@ -26,8 +26,8 @@ struct Examples {
   std::vector<float> labels;
   // The names of the elements, such as "height" and "sex=female". Empty if the files have no names.
   std::vector<std::string> columns = {};
-  // For the logistic loss: the label in the files of the class that is not 1, which is -1 or 0.
-  // Absent if no example belongs to that class.
+  // For the logistic loss, where one class has the label 1: the label that the other class has in
+  // the files, -1 or 0. Absent if no example belongs to the other class.
   std::optional<int> negative = std::nullopt;
 
   size_t size() const { return labels.size(); }
@@ -44,8 +44,8 @@ struct Examples {
 // Makes a shape. `dimensions` is [features], [height, width] or [height, width, channels]. Each
 // dimension must be at least 1, and their product at most kMaxElements.
 absl::StatusOr<ImageShape> MakeShape(std::span<const uint32_t> dimensions);
-// Returns INVALID_ARGUMENT, naming the first feature that differs: "its feature 2 is 'a', but the
-// training data has 'b'". Columns without names match any names.
+// Returns INVALID_ARGUMENT if the columns differ, naming the first feature that differs: "its
+// feature 2 is 'a', but the training data has 'b'". Columns without names match any names.
 absl::Status CheckSameColumns(std::span<const std::string> columns,
                               std::span<const std::string> trained);
 // Returns a description such as "28x28x1" or "13 features".

@@ -11,7 +11,8 @@
 
 namespace leeway {
 
-// Immutable. A move leaves the bytes at the same address, unless they are a short unpacked string.
+// Immutable. A move leaves the bytes at the same address, unless they were unpacked into a short
+// string.
 class FileContent {
  public:
   // Holds bytes that were unpacked.

@@ -1,4 +1,4 @@
-// Examples drawn from the seed.
+// Generates examples from the job's seed.
 #pragma once
 
 #include <cstdint>

@@ -54,7 +54,7 @@ absl::Status GunzipStream::Judge(int result, bool moved) {
   if (result == Z_STREAM_END) {
     RETURN_IF_ERROR(SkipPadding());
     ended_ = zlib_.avail_in == 0;
-    if (!ended_) inflateReset(&zlib_);  // another member
+    if (!ended_) inflateReset(&zlib_);  // Another member follows.
     return absl::OkStatus();
   }
   if (result == Z_BUF_ERROR || (result == Z_OK && !moved)) {

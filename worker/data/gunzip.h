@@ -12,8 +12,8 @@
 
 namespace leeway {
 
-// Reads the content of all members of `packed`. The stream ends only when the members' checksums
-// are verified. It needs 64 KiB and zlib's window of memory, whatever the size of the unpacked file
+// Reads the content of all gzip members of `packed`. The stream ends only when it has verified the
+// members' checksums. It needs 64 KiB of memory and zlib's window, however large the unpacked file
 // is. Errors name `path` and the byte of the packed file. Returns DATA_LOSS for truncated or
 // damaged content, and RESOURCE_EXHAUSTED beyond `max_bytes` unpacked.
 class GunzipStream final : public ByteStream {
@@ -27,7 +27,7 @@ class GunzipStream final : public ByteStream {
   absl::Status Rewind() override;
 
  private:
-  // Passes packed bytes to zlib, unless zlib still has some.
+  // Passes packed bytes to zlib, unless zlib still has unread bytes.
   absl::Status Refill();
   // Skips zeros after a member, such as the zeros that fill a tape's block. gzip skips them, too.
   absl::Status SkipPadding();

@@ -13,11 +13,11 @@ namespace leeway {
 enum class Part { kAll, kWithoutHoldout, kHoldout };
 
 // Returns for each of the `count` examples of file `index` whether it is held out. The number of
-// held-out examples is share * count, rounded, but never all of them. The result is a pure
-// function of the arguments, so training and evaluation agree.
+// held-out examples is share * count, rounded. At least one example is not held out. The result is
+// a pure function of the arguments, so training and evaluation agree.
 std::vector<bool> HeldOut(uint64_t seed, size_t index, size_t count, double share);
 
-// Returns the INVALID_ARGUMENT error at data.holdout for a share so small that no example is held
+// Returns INVALID_ARGUMENT at data.holdout, the error for a share so small that no example is held
 // out.
 absl::Status NothingHeldOut(double share);
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr uint8_t kUnsignedByte = 8;
 constexpr size_t kIdxMagic = 4;
-// The number of bytes that are read at once. Memory is touched only as content arrives, so a header
-// cannot make it grow.
+// The number of bytes that are read at once. Memory is used only as content arrives, so a wrong
+// header alone cannot use up memory.
 constexpr uint64_t kIdxPiece = 1 << 20;
 
 struct Header {
@@ -82,7 +82,7 @@ absl::StatusOr<std::vector<uint8_t>> ReadElements(DataFile& file, const Header& 
     ASSIGN_OR_RETURN(const size_t count, file.bytes->Read(std::span(elements).subspan(old)));
     if (old + count < elements.size()) return bad(old + count);
   }
-  // Reads beyond the last byte, because the checksum of packed content is verified at the end.
+  // Tries to read beyond the last byte, because packed content is verified only at its end.
   uint8_t beyond[1];
   ASSIGN_OR_RETURN(const size_t count, file.bytes->Read(beyond));
   if (count > 0) return bad("more");

@@ -10,8 +10,8 @@ struct KnownFile {
   const char* name;  // in the data folder
   const char* set;
   const char* url;
-  // How to prepare the download, and to which content the checksum applies. Empty if the download
-  // is used as it is.
+  // How to prepare the download, and whether the checksum is of the download or of the result.
+  // Empty if the download is used as it is.
   const char* preparation;
   const char* md5;
 };

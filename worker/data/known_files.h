@@ -5,9 +5,8 @@
 
 namespace leeway {
 
-// Returns which data set to fetch for the file `name` of the data folder (such as
-// mnist/train-labels-idx1-ubyte.gz), from where, and with which checksum. Empty for an unknown
-// file. Thread-safe.
+// Returns a text for the file `name` of the data folder (such as mnist/train-labels-idx1-ubyte.gz):
+// which data set to fetch, from where, and its checksum. Empty for an unknown file. Thread-safe.
 std::string HowToFetch(const std::string& name);
 
 }  // namespace leeway

@@ -42,7 +42,7 @@ absl::StatusOr<float> CheckLabel(double label, const LabelRule& rule) {
       if (label == -1) return 0.0f;
       if (label != 0 && label != 1) return refuse("logistic accepts 0 and 1, or -1 and 1");
       break;
-    // LabelLoss returns no other loss.
+    // LabelLoss never returns LOSS_CUSTOM.
     case v1::LOSS_CUSTOM:
     case v1::LOSS_SQUARED:
       if (!std::isfinite(static_cast<float>(label))) return refuse("squared needs a finite float");

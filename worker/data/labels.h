@@ -28,7 +28,8 @@ uint32_t ClassesOf(v1::Loss loss, uint32_t labels);
 
 // Returns the label in the form that the loss reads. For softmax this is a class number from 0,
 // below rule.classes. For logistic it is 0 or 1, and -1 becomes 0. For squared it is any finite
-// number. Returns INVALID_ARGUMENT for any other label, without a place: "label 2.5: ...".
+// number. Returns INVALID_ARGUMENT for any other label. The message begins with "label 2.5: ..."
+// and does not say where the label is.
 absl::StatusOr<float> CheckLabel(double label, const LabelRule& rule);
 
 // Reads the labels of one file, one after the other. With logistic, a file has the labels 0 and 1,
@@ -36,10 +37,10 @@ absl::StatusOr<float> CheckLabel(double label, const LabelRule& rule);
 class LabelReader {
  public:
   explicit LabelReader(const LabelRule& rule) : rule_(rule) {}
-  // Same as CheckLabel, but also returns INVALID_ARGUMENT for the first label that contradicts an
-  // earlier one.
+  // Does the same as CheckLabel, but also returns INVALID_ARGUMENT for the first label that
+  // contradicts an earlier one.
   absl::StatusOr<float> Read(double label);
-  // With logistic, returns the file's label of the class that is not 1: -1 or 0.
+  // With logistic, returns the label that the file has for the class other than 1: -1 or 0.
   std::optional<int> negative() const { return negative_; }
 
  private:

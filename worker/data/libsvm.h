@@ -9,9 +9,9 @@
 
 namespace leeway {
 
-// Indices count from 1 and ascend. A feature that is not named is 0. Rows are stored with all
-// features. Blank lines and all text after a '#' are skipped. Returns INVALID_ARGUMENT, naming the
-// file, the line and the feature, if a line is not valid.
+// Reads examples. Indices count from 1 and ascend. A feature that a line does not name is 0. In
+// memory each row has all features. Blank lines and all text after a '#' are skipped. Returns
+// INVALID_ARGUMENT, naming the file, the line and the feature, if a line is not valid.
 absl::StatusOr<Examples> ParseLibsvm(DataFile file, const v1::Libsvm& options,
                                      const LabelRule& rule);
 

@@ -19,8 +19,8 @@ inline constexpr uint64_t kMaxVocabularyBytes = uint64_t{256} << 20;
 // The largest number of pixels of a decoded picture, and of bytes of its file.
 inline constexpr uint64_t kMaxPicturePixels = uint64_t{1} << 26;
 inline constexpr uint64_t kMaxPictureBytes = uint64_t{256} << 20;
-// The largest number of bytes of all examples of a source in memory, where a libsvm line of three
-// bytes becomes a row with all features. Mapped files do not count.
+// The largest number of bytes of all examples of a source in memory. In memory a libsvm line of
+// three bytes becomes a row with all features. Mapped files do not count.
 inline constexpr uint64_t kMaxDatasetBytes = uint64_t{16} << 30;
 // The largest number of examples, because permutations number the rows with uint32_t.
 inline constexpr uint64_t kMaxExamples = 0xffffffff;

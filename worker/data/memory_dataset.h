@@ -15,7 +15,7 @@
 
 namespace leeway {
 
-// Keeps the bytes of a file as bytes in memory.
+// If a file has bytes, keeps them as bytes in memory.
 class MemoryDataset final : public Dataset {
  public:
   // Makes a dataset. `classes` is the value for classes(). Returns INVALID_ARGUMENT if `examples`

@@ -27,8 +27,8 @@ std::vector<double> DrawProportions(RandomStream& draws, double alpha, uint32_t 
   if (sum > 0 && std::isfinite(sum)) {
     for (double& x : p) x /= sum;
   } else {
-    // With a tiny alpha, every Gamma draw was rounded to 0. In the limit one worker gets
-    // everything.
+    // Alpha is so small that every Gamma draw was rounded to 0. In the limit of small alpha one
+    // worker gets all examples.
     std::fill(p.begin(), p.end(), 0.0);
     p[draws.Below(workers)] = 1;
   }

@@ -11,15 +11,15 @@ namespace leeway {
 // functions of the arguments.
 using Shares = std::vector<std::vector<uint32_t>>;
 
-// Every worker gets the same number of examples of each class, and in total, to within one example.
+// Gives every worker the same number of examples of each class, to within one example. The workers'
+// totals also differ by one example at most.
 Shares DealStratified(std::span<const float> labels, uint64_t seed, uint32_t workers);
 
-// Worker w gets a share p_w of each class. For each class, p is drawn from Dirichlet(alpha, ...,
-// alpha): the smaller alpha is, the fewer workers have a class. Hsu, Qi, Brown 2019
+// Gives worker w a share p_w of each class. For each class, p is drawn from Dirichlet(alpha, ...,
+// alpha): the smaller alpha is, the fewer workers have examples of the class. Hsu, Qi, Brown 2019
 // (arXiv:1909.06335, section 3.1) draw p over the classes for each worker. Here p is drawn over the
-// workers for each class, so that every example belongs to exactly one worker. A worker without
-// examples gets one from the worker that has most at that time, as long as there are enough
-// examples.
+// workers for each class, so that every example belongs to exactly one worker. If there are enough
+// examples, a worker that would have none gets one from the worker that has most at that time.
 Shares DealLabelSkewed(std::span<const float> labels, double alpha, uint64_t seed,
                        uint32_t workers);
 

@@ -19,7 +19,7 @@ constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr size_t kMaxQuoted = 40;
 constexpr size_t kFirstBuffer = 256 << 10;
 
-// Returns whether the text looks like a hexadecimal number. absl reads 0x10 as 16, but data files
+// Returns true if the text looks like a hexadecimal number. absl reads 0x10 as 16, but data files
 // do not have such numbers.
 bool LooksHexadecimal(absl::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) { return c == 'x' || c == 'X'; });

@@ -11,8 +11,10 @@
 
 namespace leeway {
 
-// Walks the lines of a text. A line may end in \n or \r\n, and the text may begin with a byte-order
-// mark. Only one line, and what was read together with it, is in memory.
+// Walks the lines of a text. A line may end in
+// or \r
+// , and the text may begin with a byte-order mark. Only the current line, and the bytes that were
+// read together with it, are in memory.
 class Lines {
  public:
   // Both arguments must outlive this object.
@@ -37,10 +39,10 @@ class Lines {
   size_t number_ = 0;
 };
 
-// Parses a finite number. Spaces around the number and a '+' before it are allowed. Returns
-// INVALID_ARGUMENT, which quotes the text but names no place, if there is no such number.
+// Parses a finite number. Spaces around the number and a '+' before it are allowed. Otherwise
+// returns INVALID_ARGUMENT. The message quotes the text, but does not say where it is.
 absl::StatusOr<double> ParseNumber(absl::string_view text);
-// Same as ParseNumber, but the number must be finite as a float.
+// Does the same as ParseNumber, but the number must be finite as a float.
 absl::StatusOr<float> ParseFloat(absl::string_view text);
 // Returns the text as errors show it: in quotes, escaped and shortened.
 std::string Quote(absl::string_view text);

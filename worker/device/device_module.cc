@@ -31,13 +31,14 @@ absl::string_view TextOf(const std::array<char, kBytes>& text) {
   return absl::string_view(text.data(), end - text.begin());
 }
 
-// Returns the status whose code a module's function returned and whose message is in `error`.
+// Returns the status of a call of the module. `code` is the result of the module's function, and
+// `error` has the message.
 absl::Status StatusOf(int code, const std::array<char, kErrorBytes>& error) {
   if (code == 0) return absl::OkStatus();
   return absl::Status(static_cast<absl::StatusCode>(code), TextOf(error));
 }
 
-// Returns whether the file has all bytes that the loader would map. If the loader read beyond the
+// Returns true if the file has all bytes that the loader would map. If the loader read beyond the
 // end of a truncated file, a signal would end the process.
 bool IsWholeLibrary(std::ifstream& file, uint64_t size) {
   Elf64_Ehdr header{};
@@ -59,7 +60,7 @@ absl::StatusOr<const LeewayDeviceModule*> TableOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::error_code error;
   const uint64_t size = std::filesystem::file_size(path, error);
-  // If the file cannot be read, the loader's own error says why.
+  // If the file cannot be read, the loader reports the reason.
   if (file && !error && !IsWholeLibrary(file, size)) {
     return refuse("is not a complete shared library: install it again");
   }
@@ -116,7 +117,7 @@ absl::StatusOr<std::vector<LeewayDeviceInfo>> DeviceModule::List(Free free) cons
                                         &count, error.data(), kErrorBytes),
                            error));
   devices.resize(std::min(count, kDevicesMax));
-  // The strings are terminated here, whatever the module wrote.
+  // Terminates the strings, even if the module has not done so.
   for (LeewayDeviceInfo& device : devices) {
     device.name[sizeof(device.name) - 1] = '\0';
     device.pci_bus_id[sizeof(device.pci_bus_id) - 1] = '\0';

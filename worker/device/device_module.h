@@ -28,7 +28,7 @@ struct OpenedDevice {
 // A loaded module. Cheap to copy.
 class DeviceModule {
  public:
-  // Loads the first of `places` that exists. Returns NOT_FOUND if none exists. Returns
+  // Loads the first of `places` that exists. Returns NOT_FOUND if no such file exists. Returns
   // FAILED_PRECONDITION if the module cannot be loaded, or is not from the same build as this
   // program.
   static absl::StatusOr<DeviceModule> Load(const std::vector<std::string>& places);

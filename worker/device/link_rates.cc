@@ -25,8 +25,7 @@ class Link {
       const Time began = std::chrono::steady_clock::now();
       const StreamEvent sent = up ? up_.StartUp({0, up_.size()}) : StreamEvent();
       const StreamEvent read = down ? down_.StartDown({0, down_.size()}) : StreamEvent();
-      // Both copies are awaited even if one fails, because they use memory that is about to be
-      // freed.
+      // Waits for both copies even if one fails, because they use memory that is about to be freed.
       absl::Status status = backend_.Await(sent);
       status.Update(backend_.Await(read));
       RETURN_IF_ERROR(status);

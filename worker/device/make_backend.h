@@ -14,8 +14,8 @@ namespace leeway {
 
 // The libraries that give access to GPUs.
 struct DeviceSources {
-  // The file name of the driver's library. If the driver is missing, as on most machines, which
-  // have no GPU, the module is not loaded.
+  // The file name of the driver's library. If the driver is missing, as on machines without a GPU,
+  // the module is not loaded.
   std::string driver = "libcuda.so.1";
   std::vector<std::string> modules = ModulePlaces();
 };
@@ -34,7 +34,7 @@ struct ChosenBackend {
 // Makes the backend for `workers.device` and `workers.precision`, with `workers.threads` threads on
 // a CPU. If `workers.device` has no number, the worker uses GPU `rank` modulo the number of GPUs.
 // Returns RESOURCE_EXHAUSTED if threads cannot be started. For GPUs also returns the errors of
-// DeviceModule, except that `auto` uses the CPU instead.
+// DeviceModule. But `auto` then uses the CPU instead.
 absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers, uint32_t rank,
                                             const DeviceSources& sources);
 

@@ -1,6 +1,7 @@
 // The C interface between a module of devices and the program that loads it. The program first
-// reads the table and compares version and build. Only then may a C++ object (a Backend) cross the
-// interface, because the build identifies the headers that such an object is compiled with.
+// reads the table, and compares version and build. Only if both are the same may a C++ object (a
+// Backend) cross the interface: the build identifies the headers with which such an object is
+// compiled.
 //
 // The module never throws across this interface, and is never unloaded.
 #pragma once
@@ -32,8 +33,9 @@ struct LeewayDeviceModule {
   // These two fields have the same offsets in every version.
   uint32_t abi;
   const char* build;
-  // Writes up to `capacity` devices, and their total number to *count. If `measure` is 0,
-  // free_bytes is 0, because measuring uses memory of each device for as long as the process lives.
+  // Writes up to `capacity` devices to `devices`, and the total number of devices to *count. If
+  // `measure` is 0, sets free_bytes to 0 and does not measure it, because that uses memory of each
+  // device until the process ends.
   int (*list)(struct LeewayDeviceInfo* devices, uint32_t capacity, uint32_t measure,
               uint32_t* count, char* error, uint32_t error_bytes);
   // Opens a device. `precision` is a leeway::Precision. Sets *backend to a leeway::Backend, which

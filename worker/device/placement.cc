@@ -66,14 +66,14 @@ int MoveThreads(const Processors& near) {
   return moved;
 }
 
-// The processors that the process could use before KeepTo. They are written before there are other
-// threads that read them.
+// The processors that the process could use before KeepTo. They are written before other threads
+// start to read them.
 Processors& Before() {
   static Processors before;
   return before;
 }
 
-// Returns whether `id` can name a device. Only such a string may become part of a path.
+// Returns true if `id` can name a device. Only such a string may become part of a path.
 bool IsPciBusId(absl::string_view id) {
   return !id.empty() && std::all_of(id.begin(), id.end(), [](char c) {
     return absl::ascii_isxdigit(static_cast<unsigned char>(c)) || c == ':' || c == '.';

@@ -1,6 +1,6 @@
 // Places the threads of this process on processors. Threads run near their device, because copies
-// and launches from another socket of the machine cross the link between the sockets. Workers may
-// also be restricted to processors that the launcher has chosen.
+// and launches from another CPU socket of the machine cross the link between the sockets. Workers
+// may also be restricted to processors that the launcher has chosen.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,12 @@ struct DevicePlace {
 // unknown for a device that is not listed there.
 DevicePlace PlaceOf(const std::string& pci_bus_id, const std::string& root = "");
 
-// Returns the processors of `allowed` that are in `near`. Returns an empty set if moving threads
-// there would not help, because none of `allowed` are near, or all of them are.
+// Returns the processors that are in both `allowed` and `near`. If no processor in `allowed` is
+// near, or all of them are, moving threads would not help, and the function returns an empty set.
 Processors Nearer(const Processors& near, const Processors& allowed);
 
 // Moves all threads of this process to processors near the device. Threads that they start later
-// inherit this placement. Each thread stays within the processors that it may already use.
+// inherit this placement. Each thread gets only processors that it was allowed to use before.
 // LEEWAY_CUDA_PIN=0 turns this off. Returns a line for the log: what was done, or why nothing was
 // done.
 std::string PinNear(const std::string& pci_bus_id, const std::string& root = "");
@@ -45,12 +45,11 @@ std::string PinNear(const std::string& pci_bus_id, const std::string& root = "")
 // can hold.
 Processors AllowedProcessors();
 
-// Returns processors for each of `workers` workers that compute with `threads` threads each. The
-// result is not empty only if all these threads fit on `allowed` but would not fit twice. Then
-// every worker gets processors of its own, one for each thread. In this case the operating system,
-// which moves a thread to the processor that it was woken from, would otherwise put two workers on
-// one processor while another processor is idle. If the result is empty, all workers stay free to
-// move.
+// Returns processors for each of `workers` workers that compute with `threads` threads each. If all
+// these threads fit on `allowed`, but twice their number would not, every worker gets processors of
+// its own, one for each thread. Otherwise the operating system might put two workers on one
+// processor while another is idle, because it moves a thread to the processor from which the thread
+// was woken. In all other cases the result is empty, and all workers stay free to move.
 std::vector<Processors> PlaceWorkers(uint32_t workers, uint32_t threads, const Processors& allowed);
 
 // Restricts this thread, and threads that it starts later, to these processors, except threads that

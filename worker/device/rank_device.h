@@ -22,10 +22,10 @@ struct DevicePatience {
   std::function<void(Duration)> sleep;
 };
 
-// `began_on` is the device that `workers.device: auto` chose in the rank's first life, "cpu" or
-// "cuda". It is empty in the first life, which makes the choice. A later life waits for that device
-// and logs once that it waits. Returns UNAVAILABLE if the device is not available in time. Does not
-// wait if `workers.device` is not `auto`.
+// Opens the device. `began_on` is the device that `workers.device: auto` chose in the rank's first
+// life, "cpu" or "cuda". It is empty in the first life, which makes the choice. A later life waits
+// for that device and logs once that it waits. Returns UNAVAILABLE if the device is not available
+// in time. Does not wait if `workers.device` is not `auto`.
 absl::StatusOr<std::unique_ptr<Backend>> OpenRankDevice(const BackendMaker& make,
                                                         const v1::Workers& workers, uint32_t rank,
                                                         const std::string& began_on,

@@ -1,4 +1,4 @@
-// Converts tensors whose axes are in another order in a file.
+// Converts tensors between the model and a file in which their axes have another order.
 #pragma once
 
 #include <cstddef>

@@ -44,7 +44,7 @@ absl::StatusOr<ImageShape> ImageOfOutput(const Graph& graph, size_t i, const Pla
   if (!flattened) return kind == v1::Layer::kFlatten ? first : output;
   if (node.kind == Node::Kind::kAdd && first == images[node.inputs[1]]) return first;
   if (node.kind != Node::Kind::kLayer) return Mixed(node);
-  // The weights of the dense layer can be reordered to read these features.
+  // A dense layer can read these features, because its weights can be reordered.
   if (kind == v1::Layer::kDense) return output;
   const bool keeps =
       std::find(std::begin(kKeepOrder), std::end(kKeepOrder), kind) != std::end(kKeepOrder);

@@ -13,10 +13,11 @@
 
 namespace leeway {
 
-// Returns, for each value of `graph`, the image to which its features belong. For an image, or a
-// value that was never an image, this is the value's own shape. `graph` must be made from `config`.
-// Returns UNIMPLEMENTED, naming the layer, if features of a flattened image are used as channels or
-// mixed with others, so that no order of the layer's weights matches PyTorch.
+// Returns, for each value of `graph`, the shape of the image to which its features belong. If the
+// value is an image, or was never one, this is its own shape. `graph` must be made from `config`.
+// Returns UNIMPLEMENTED, naming the layer, if a layer uses features of a flattened image as
+// channels, or mixes them with other features: no order of the layer's weights then matches
+// PyTorch.
 absl::StatusOr<std::vector<ImageShape>> FeatureImages(const v1::Model& config, const Graph& graph);
 
 // Returns the axes of a tensor with one element for each feature.

@@ -34,7 +34,7 @@ std::string Listed(const std::vector<std::string>& names, absl::string_view is,
 }
 
 Matches MatchNames(const SafetensorsReader& file, const std::vector<FileTensor>& wanted) {
-  // Whole names come first, because a model may have a layer with the same name as a wrapper.
+  // Tries whole names first, because a model may have a layer with the same name as a wrapper.
   std::map<absl::string_view, const StoredTensor*> by_name;
   for (const StoredTensor& tensor : file.tensors()) by_name.emplace(tensor.name, &tensor);
   for (const StoredTensor& tensor : file.tensors()) {

@@ -17,7 +17,8 @@
 namespace leeway {
 namespace {
 
-// Returns whether the names are Leeway's, which have a '/'. The names of other programs have none.
+// Returns true if the names are Leeway's, which have a '/'. The names of other programs have no
+// '/'.
 bool HasLeewayNames(const SafetensorsReader& file) {
   return std::any_of(file.tensors().begin(), file.tensors().end(), [](const StoredTensor& tensor) {
     return absl::StrContains(tensor.name, '/');

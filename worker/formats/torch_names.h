@@ -1,5 +1,5 @@
-// The names of tensors in models of PyTorch, torchvision and Hugging Face. The tables in
-// torch_names.cc have all knowledge about names.
+// The names of tensors in models of PyTorch, torchvision and Hugging Face. All these names are in
+// the tables of torch_names.cc.
 #pragma once
 
 #include <cstddef>
@@ -23,16 +23,16 @@ std::vector<std::string> TorchNames(absl::string_view layer, absl::string_view t
 // Removes the prefixes that wrappers put before all names: module.conv1.weight -> conv1.weight.
 absl::string_view WithoutWrapper(absl::string_view name);
 
-// Returns whether a tensor of a state_dict that matches nothing in the model is a counter or a
+// Returns true if a tensor of a state_dict that matches nothing in the model is a counter or a
 // mask, and so is not a weight. `rank` is the number of its dimensions.
 bool IsNoWeight(absl::string_view name, size_t rank);
 
 // A model with tied scores stores one weight for the embedding and the output layer. If `name`,
-// without wrapper, is the weight of such an output layer, returns the name of the weight that it
-// must equal. Returns an empty string for any other name.
+// without wrapper, is the weight of such an output layer, returns the name of the embedding's
+// weight, which must be equal. Returns an empty string for any other name.
 absl::string_view TiedTo(absl::string_view name);
 
-// Returns whether the layer is one of GPT-2's layers whose weights are [in, out] in the file, too
+// Returns true if the layer is one of GPT-2's layers whose weights are [in, out] in the file, too
 // ("Conv1D").
 bool KeepsInputsFirst(absl::string_view layer);
 

@@ -97,7 +97,8 @@ class AttentionLayer final : public Layer {
     T* out_bias;
   };
 
-  // Divides one allocation into pieces. Without memory, it only adds up their sizes.
+  // Divides one allocation into pieces. If there is no memory yet, only adds up the sizes of the
+  // pieces.
   class Pieces {
    public:
     explicit Pieces(float* memory) : memory_(memory) {}

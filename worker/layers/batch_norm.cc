@@ -10,8 +10,8 @@ namespace {
 // Batch normalisation (Ioffe and Szegedy 2015) over the channels of an image or the features of a
 // row. Training uses the batch's own mean and biased variance. Evaluation uses the running
 // statistics, which are averaged tensors. The contribution to the running statistics is the batch's
-// mean and unbiased variance. A server, or a worker that keeps the running statistics itself, moves
-// them towards the contribution by `momentum` (common/update/averaging.h).
+// mean and unbiased variance. The running statistics move towards the contribution by `momentum`
+// (common/update/averaging.h), on the servers or on a worker that keeps them itself.
 class BatchNormLayer final : public Layer {
  public:
   BatchNormLayer(const v1::BatchNorm& config, const ImageShape& shape)

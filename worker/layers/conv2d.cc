@@ -82,8 +82,7 @@ LayerOr MakeConv2d(const v1::Layer& config, const ImageShape& input) {
                                                    conv.filters(), " filters"));
   }
   const Conv2dShape shape{input, conv.filters(), conv.kernel(), conv.stride(), conv.padding()};
-  // Only the number of elements of the weight could overflow, because it is a product of four
-  // numbers.
+  // Only the weight's number of elements could overflow, because it is a product of four numbers.
   if (shape.patch() > kMaxModelElements / conv.filters()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a weight of ", conv.kernel(), " x ", conv.kernel(), " x ", input.channels, " x ",

@@ -6,7 +6,8 @@
 
 namespace leeway {
 
-// Same as MakeLayer for a plugin's layer. Errors are at the key within `custom` (common/job_key.h).
+// Does the same as MakeLayer for a plugin's layer. Errors are at the key within `custom`
+// (common/job_key.h).
 LayerOr MakeCustomLayer(const v1::Custom& custom, const ImageShape& input, const Plugins& plugins);
 
 }  // namespace leeway

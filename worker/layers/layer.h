@@ -25,11 +25,11 @@ struct TensorPlan {
   std::vector<uint64_t> shape;
   // The kind of the tensor. Update rules may treat kinds differently.
   v1::TensorKind kind = v1::TENSOR_KIND_WEIGHT;
-  // Whether the tensor is trained. If false, the tensor is averaged over batches and workers
+  // True if the tensor is trained. If false, the tensor is averaged over batches and workers
   // (running statistics).
   bool trained = true;
-  // For an averaged tensor: the share, in (0, 1], of the difference to a batch's own value by which
-  // the batch moves the tensor.
+  // For an averaged tensor: a batch moves the tensor towards the batch's own value by this share of
+  // the difference, in (0, 1].
   double momentum = 0;
   // The initialiser. If absent, every element starts as `constant`.
   std::optional<v1::Initializer> initializer = std::nullopt;
@@ -61,7 +61,7 @@ struct Pass {
   Backend& backend;
   // The number of examples, at least 1.
   size_t batch = 0;
-  // Whether the pass is for training. If false, the layer computes as in evaluation, and saves
+  // True if the pass is for training. If false, the layer computes as in evaluation, and saves
   // nothing for Backward.
   bool training = false;
   Draw draw;
@@ -76,14 +76,14 @@ struct Pass {
   // their way to or from the servers.
   std::span<const float* const> weights;
   std::span<float* const> contributions;
-  // If true, the contributions already have another layer's part, and Backward adds to them. This
-  // is only used for layers that can be tied.
+  // If true, the contributions already hold the gradient from another layer that shares the
+  // weights, and Backward adds to them. Only used for layers that can be tied.
   bool accumulate = false;
   // `saved` points to Layer::saved() floats, which keep their values from Forward to Backward.
   // `scratch` points to Layer::scratch() floats, which keep their values within one call only.
   float* saved = nullptr;
   float* scratch = nullptr;
-  // A layer that fails writes the reason here. Null if the caller does not need the reason.
+  // A layer that fails writes the reason here. Null if the caller does not want the reason.
   absl::Status* failure = nullptr;
 };
 
@@ -117,17 +117,17 @@ class Layer {
   // cuts must not have averaged tensors.
   virtual std::vector<uint64_t> panel_cuts() const { return {}; }
   virtual Placement placement() const { return Placement::kOwn; }
-  // Returns whether Backward reads y, so that no later layer may overwrite y.
+  // Returns true if Backward reads y, so that no later layer may overwrite y.
   virtual bool reads_output() const { return false; }
   virtual size_t saved(size_t batch) const { return 0; }
   virtual size_t scratch(const Backend& backend, size_t batch) const { return 0; }
-  // Returns whether later layers may share this layer's weights. The shape of the layer's first
+  // Returns true if later layers may share this layer's weights. The shape of the layer's first
   // tensor decides which layers can share them.
   virtual bool can_be_tied() const { return false; }
-  // If the result is not 0, all elements of x must be whole numbers below it. Model::Train checks
-  // this.
+  // Returns the size of the vocabulary if the layer reads tokens, otherwise 0. All elements of x
+  // must then be whole numbers below this size; Model::Train checks them.
   virtual uint64_t tokens() const { return 0; }
-  // Returns whether the layer computes in the host's memory.
+  // Returns true if the layer computes in the host's memory.
   virtual bool needs_host_memory() const { return false; }
   // Returns the number of floating-point operations of the forward matrix products for one example.
   virtual double flops() const { return 0; }
@@ -136,8 +136,8 @@ class Layer {
   // for each panel, in ascending order, or once for the whole layer. A call for one panel does not
   // read the weights of other panels, and does not write their contributions.
   virtual void Forward(const Pass& pass, const float* x, float* y) const = 0;
-  // Backward computes dy -> dx. dx is null if it is not needed. dy is not changed, unless dx is the
-  // same memory, which is possible for a layer with Placement::kInPlace.
+  // Backward computes dy -> dx. dx is null if it is not needed. Backward does not change dy, unless
+  // dx is the same memory, as may be the case for a layer with Placement::kInPlace.
   virtual void Backward(const Pass& pass, const float* x, const float* y, float* dy,
                         float* dx) const = 0;
 

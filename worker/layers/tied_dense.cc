@@ -23,8 +23,8 @@ class TiedDenseLayer final : public Layer {
                       x, Op::kTransposed, pass.weights[0], false, y);
   }
 
-  // Writes its part of the weight's gradient. The embedding, whose Backward is called later, adds
-  // its own part.
+  // Writes this layer's contribution to the weight's gradient. The embedding's Backward runs later
+  // and adds the embedding's own.
   void Backward(const Pass& pass, const float* x, const float* y, float* dy,
                 float* dx) const override {
     pass.backend.Gemm({.m = output().channels, .n = input().channels, .k = Rows(pass)},

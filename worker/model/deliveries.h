@@ -22,8 +22,8 @@ struct BatchSize {
 // The value of a device's answer that has not arrived yet. A real answer is 0 or 1.
 inline constexpr float kNoAnswer = -1;
 
-// Reports results to an observer in the order in which they were added, each when its event is
-// done. On a CPU that is at once. Not thread-safe.
+// Reports results to an observer in the order in which they were added, each as soon as its event
+// is done. On a CPU events are done at once. Not thread-safe.
 class Deliveries {
  public:
   explicit Deliveries(Backend& backend) : backend_(backend) {}
@@ -31,7 +31,7 @@ class Deliveries {
   // Begins a new batch and forgets the batch before. The observer and the loss must outlive the
   // batch.
   void Begin(TrainObserver& observer, const BatchLoss& loss, const BatchSize& size);
-  // Adds the loss. It is known, and the forward pass is over, when the event is done.
+  // Adds the loss. When the event is done, the loss is known and the forward pass is over.
   absl::Status AddLoss(StreamEvent known);
   // Adds elements of the contribution that are final when the event is done. The ranges must
   // outlive the batch. If `finite` is not null, *finite has arrived by then: 1 if all elements are
@@ -39,7 +39,7 @@ class Deliveries {
   absl::Status AddFinal(StreamEvent arrived, std::span<const ElementRange> elements,
                         const float* finite = nullptr);
 
-  // Same as TrainObserver::BringDown.
+  // Does the same as TrainObserver::BringDown.
   bool BringDown(std::span<const ElementRange> elements, const float* device) {
     return observer_->BringDown(elements, device);
   }

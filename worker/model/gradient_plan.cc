@@ -43,8 +43,8 @@ class Planner {
     return *best;
   }
 
-  // Adds the gradients of input `value` from its other readers. `to` holds the gradient from one
-  // reader.
+  // Adds to the gradient of input `value` the gradients from its other readers. The buffer `to`
+  // holds the gradient from one reader.
   void Join(size_t value, InputGradient& gradient) {
     std::optional<GradientBuffer>& found = of_value_[value];
     if (found.has_value()) {
@@ -58,7 +58,7 @@ class Planner {
     const Node& node = graph_.nodes[index];
     const GradientBuffer dy = *of_value_[index + 1];
     GradientStep step{index, dy, {}};
-    // Whether the inputs' gradient is dy itself, or the layer may overwrite dy.
+    // True if the inputs' gradient is dy itself, or the layer may overwrite dy.
     const bool takes_over = node.kind == Node::Kind::kAdd || node.is_view() || in_place_[index];
     // The inputs use dy one after the other.
     users_[dy] += node.inputs.size() - 1;
@@ -90,9 +90,10 @@ class Planner {
   const Graph& graph_;
   const std::vector<bool>& in_place_;
   GradientPlan plan_;
-  // The number of values whose gradient each buffer holds, plus the inputs of the step in progress.
+  // By buffer: the number of values whose gradient it holds, plus the inputs of the step in
+  // progress that still need it.
   std::vector<size_t> users_;
-  // For each value, the buffer with the part of the value's gradient that is known so far.
+  // By value: the buffer with the sum of the value's gradients so far.
   std::vector<std::optional<GradientBuffer>> of_value_;
 };
 

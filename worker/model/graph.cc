@@ -157,8 +157,8 @@ class Builder {
     return CheckShape(node.layer->output(), "an output");
   }
 
-  // Finds the layer called `wanted` in the list that contains layer `name`, or in the lists around
-  // that list.
+  // Finds the layer called `wanted`. Searches the list that contains layer `name`, and then the
+  // lists around that list.
   absl::StatusOr<size_t> FindTied(const std::string& wanted, const std::string& name) const {
     for (std::string prefix = name; !prefix.empty();) {
       const size_t dot = prefix.rfind('.');
@@ -236,7 +236,7 @@ class Builder {
 
   const Plugins plugins_;
   Graph graph_;
-  // The segment that nodes are being appended to.
+  // The segment to which nodes are being appended.
   std::optional<size_t> segment_;
   std::map<std::string, std::string> taken_;
 };

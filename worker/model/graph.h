@@ -22,7 +22,7 @@ struct Value {
   ImageShape shape;
   // The number of nodes that read the value. For the scores it also counts the loss.
   size_t readers = 0;
-  // Whether the value depends on trained weights, so that it needs a gradient.
+  // True if the value depends on trained weights, so that it needs a gradient.
   bool trained = false;
 };
 
@@ -30,7 +30,7 @@ struct Node {
   enum class Kind {
     // Applies `layer` to its one input.
     kLayer,
-    // Adds its two inputs. The second one is the shortcut.
+    // Adds its two inputs. The second input is the shortcut.
     kAdd,
     // Concatenates its inputs along the channels.
     kConcat,
@@ -46,8 +46,8 @@ struct Node {
   std::vector<size_t> inputs;
   // The node whose tensors this layer uses, if this layer has no tensors of its own.
   std::optional<size_t> tied_to = std::nullopt;
-  // Whether the gradients of the node's tensors already hold parts from other nodes when the
-  // backward pass reaches this node.
+  // True if other nodes have already added to the gradients of the node's tensors when the backward
+  // pass reaches this node.
   bool accumulates = false;
   // The index of the node's segment in Graph::segments.
   std::optional<size_t> segment = std::nullopt;
@@ -56,13 +56,13 @@ struct Node {
   bool is_view() const { return placement() == Placement::kView; }
 };
 
-// A range of nodes whose values are not kept for the backward pass but computed again there. Nodes
-// outside the segment read only the last node's output.
+// A range of nodes whose values are not kept: the backward pass computes them again. Nodes outside
+// the segment read only the last node's output.
 struct Segment {
   size_t begin = 0;
   size_t end = 0;
 
-  // Returns whether `value`, which a node of the segment reads, was computed before the segment.
+  // Returns true if `value`, which a node of the segment reads, was computed before the segment.
   bool enters(size_t value) const { return value <= begin; }
 };
 

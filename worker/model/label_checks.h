@@ -1,4 +1,4 @@
-// What losses require of scores and labels.
+// Checks what losses require of scores and labels.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How much memory a batch takes, and for what.
+// The amount of memory that a batch takes, by purpose.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace leeway {
 struct MemoryPlan {
   // For each layer, the size of its output and of what it keeps for the backward pass.
   std::vector<uint64_t> layers;
-  // The same for all layers within a `recompute`. These layers share the memory in turn.
+  // The same for all layers within a `recompute`. These layers use the memory one after the other.
   uint64_t recomputed = 0;
   // The size of the gradients of the activations.
   uint64_t gradients = 0;

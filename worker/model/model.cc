@@ -20,8 +20,8 @@ constexpr size_t kEvaluateFloats = size_t{1} << 27;
 
 double MebibytesOf(uint64_t floats) { return static_cast<double>(floats) * sizeof(float) / 0x1p20; }
 
-// Returns an error if a layer or loss of a plugin would run on a device that does not share the
-// host's memory, because plugins compute on the CPU only.
+// Returns an error if the model has a plugin's layer or loss, and the device does not share the
+// host's memory. Plugins compute on the CPU only.
 absl::Status CheckMemory(const Graph& graph, const Loss& loss, const Backend& backend) {
   if (backend.shares_host_memory()) return absl::OkStatus();
   const auto refuse = [](absl::string_view what, absl::string_view key) {
@@ -148,8 +148,8 @@ absl::Status Model::NoRoom(size_t examples, const absl::Status& why) {
       "what its backward pass reads: %s",
       examples, MebibytesOf(plan.total()), graph_.nodes[most].name, MebibytesOf(plan.layers[most]),
       why.message());
-  // A CPU's operating system grants memory that does not exist yet, so trying sizes would use up
-  // the machine's memory. Only a device with its own memory is tried.
+  // Tries sizes only on a device with its own memory. On a CPU the operating system grants more
+  // memory than exists, so trying sizes would use up the machine's memory.
   if (own_memory) {
     const size_t fits = LargestBatch(examples);
     absl::StrAppend(&text, "; ",

@@ -70,7 +70,7 @@ class Model {
   const v1::ModelSchema& schema() const { return layout_.schema(); }
   Flops flops() const;
 
-  // Returns whether there are enough classes for the five highest scores to be meaningful.
+  // Returns true if there are enough classes for the five highest scores to be meaningful.
   bool tells_top5() const { return graph_.scores().channels > 10; }
 
   // Returns the layers, and the nodes where branches meet.
@@ -93,19 +93,19 @@ class Model {
   // where an example's loss is the mean over its labels. Writes the contribution [schema().total]:
   // the trained elements get the gradient of the batch's mean loss, and the averaged elements get
   // the batch's own statistics. For an empty batch the sum and the contribution are 0. A loss or
-  // gradient that is not finite is returned as it is. Returns INVALID_ARGUMENT for labels or sizes
+  // gradient that is not finite is not an error here. Returns INVALID_ARGUMENT for labels or sizes
   // that do not fit, and RESOURCE_EXHAUSTED for lack of memory; the contribution is then unchanged.
   //
-  // `home` says in whose memory weights and contribution are. `loss_scale` scales the loss for the
-  // backward pass (step_vectors.h). The scale changes the contribution only by rounding, or by
-  // overflow to infinity.
+  // `home` says whether weights and contribution are in the host's or in the device's memory.
+  // `loss_scale` scales the loss for the backward pass (step_vectors.h). The scale changes the
+  // contribution only by rounding, or by overflow to infinity.
   //
   // The observer is called layer by layer, and for large layers panel by panel (layer.h). Weights
   // are copied to a device with its own memory once the observer has allowed reading them. Elements
   // are reported as final once they have been copied back to the host. When Train returns, with or
-  // without an error, the device has finished. The observer does not change the result by a single
-  // bit. Train returns the observer's error unchanged; a device's error (Backend::status) names
-  // what failed.
+  // without an error, the device has finished. The observer does not affect the result: the bits
+  // are the same without it. Train returns the observer's error unchanged; a device's error
+  // (Backend::status) names what failed.
   absl::StatusOr<double> Train(const Batch& batch, std::span<const float> weights, const Draw& draw,
                                std::span<float> contribution, TrainObserver* observer = nullptr,
                                Home home = Home::kHost, float loss_scale = 1);
@@ -143,7 +143,7 @@ class Model {
   absl::Status CheckTokens(std::span<const float> features) const;
   BatchNeeds Needs() const { return {layout_.total(), layout_.finite_cells(), mixed_}; }
   absl::Status Prepare(size_t examples);
-  // Returns `why`, the error that a batch does not fit in memory, with advice.
+  // Adds advice to `why`, the error for a batch that does not fit in memory, and returns it.
   absl::Status NoRoom(size_t examples, const absl::Status& why);
   // Returns the largest batch size below `below` that fits in the device's memory, or 0 if no size
   // does.
@@ -169,16 +169,15 @@ class Model {
   void Add(size_t count, const float* x, float* y);
   // Computes one panel of a layer.
   void ForwardNode(size_t node, const Pass& pass, const Examples& examples);
-  // Returns memory that nothing reads, for all contributions of a node that is computed again. The
-  // contributions of the node's averaged tensors have already been sent.
+  // For a node that is computed again: returns memory for the contributions of its averaged
+  // tensors. Nothing reads this memory, because these contributions have already been sent.
   std::span<float* const> Discarding(size_t node);
   // Computes the values within the segment again, with the same weights and draws.
   absl::Status ForwardAgain(const Segment& segment, const Examples& examples, const Draw& draw);
-  // These functions are for nodes where branches meet. BackwardJoin computes the gradient for
-  // one of the inputs.
+  // Compute nodes where branches meet. BackwardJoin computes the gradient of one of the inputs.
   void ForwardJoin(size_t node, const Examples& examples);
   void BackwardJoin(const GradientStep& step, size_t which, size_t batch);
-  // A layer is computed panel by panel or at once, which the backend decides. Copies are always
+  // The backend decides whether a layer is computed panel by panel or at once. Copies are always
   // panel by panel. Products returns the number of products of a node. PanelOf returns the value of
   // Pass::panel for a product.
   size_t Products(size_t node) const {

@@ -31,7 +31,7 @@ class ModelLayout {
     size_t number = 0;
   };
 
-  // Returns INVALID_ARGUMENT if the model has too many elements, or none to train.
+  // Returns INVALID_ARGUMENT if the model has too many elements, or no elements to train.
   static absl::StatusOr<ModelLayout> Make(const Graph& graph);
 
   const v1::ModelSchema& schema() const { return schema_; }

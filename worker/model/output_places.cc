@@ -3,7 +3,7 @@
 namespace leeway {
 namespace {
 
-// Returns whether other nodes also read the value that the output of node `index` may replace.
+// Returns true if other nodes also read the value that the output of node `index` may replace.
 bool ReadByOthers(const Graph& graph, size_t index) {
   const Node& node = graph.nodes[index];
   if (graph.input(index).readers > 1) return true;
@@ -14,7 +14,7 @@ bool ReadByOthers(const Graph& graph, size_t index) {
 
 OutputPlaces PlanPlaces(const Graph& graph) {
   OutputPlaces places{{}, {0}};
-  // For each value, whether it is read again, so that it must not be overwritten.
+  // By value: true if it is read again, so that it must not be overwritten.
   std::vector<bool> needed = {true};
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];

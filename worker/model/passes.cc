@@ -193,8 +193,8 @@ absl::Status Model::BackwardStep(const GradientStep& step, const Examples& examp
 }
 
 absl::Status Model::Backward(const Examples& examples, const Draw& draw) {
-  // The segment whose values are in the memory that segments share. At first that is the last
-  // segment of the forward pass.
+  // The segment whose values are now in the memory that segments share: at first the last segment
+  // of the forward pass.
   size_t held = graph_.segments.size() - 1;
   for (const GradientStep& step : workspace_->gradients().steps) {
     const std::optional<size_t>& segment = graph_.nodes[step.node].segment;

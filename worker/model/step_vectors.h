@@ -5,8 +5,8 @@
 
 namespace leeway {
 
-// Whose memory the vectors are in. If the device works in the host's memory, both values mean the
-// same.
+// Says whether the vectors are in the host's or in the device's memory. If the device works in the
+// host's memory, both values mean the same.
 enum class Home { kHost, kDevice };
 
 // The weights and the contribution of a step. Both are whole vectors.

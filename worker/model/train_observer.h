@@ -21,12 +21,14 @@ class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
 
-  // The batch is about to read the weights of these elements, and may write their part of the
-  // contribution from now on. Each element of the vector is named at least once in a batch.
+  // Called before the batch reads the weights of these elements. From now on the batch may also
+  // write these elements of the contribution. In each batch every element of the vector is named at
+  // least once.
   virtual absl::Status BeforeForward(std::span<const ElementRange> elements) {
     return absl::OkStatus();
   }
-  // `loss_sum` is the sum of the losses over `examples`. Both are 0 if the worker has no batch.
+  // Called once the loss is known. `loss_sum` is the sum of the losses over `examples`. Both are 0
+  // if the worker has no batch.
   virtual absl::Status AfterForward(double loss_sum, uint64_t examples) { return absl::OkStatus(); }
   // Called when queued kernels make these elements of the contribution final. `device` is the whole
   // vector, in a device's own memory. Returns true if the observer copies these elements to the
@@ -35,9 +37,10 @@ class TrainObserver {
   virtual bool BringDown(std::span<const ElementRange> elements, const float* device) {
     return false;
   }
-  // The contribution of these elements is final, and the batch no longer reads their weights. Each
-  // element is named once in a batch. If `known_finite` is true, the device has checked that all of
-  // them are finite. If it is false, they were not checked, or one of them is not finite.
+  // Called when these elements of the contribution are final, and the batch no longer reads their
+  // weights. In each batch every element is named once. If `known_finite` is true, the device has
+  // checked that all of them are finite. If it is false, they were not checked, or one of them is
+  // not finite.
   virtual absl::Status OnFinal(std::span<const ElementRange> elements, bool known_finite) {
     return absl::OkStatus();
   }

@@ -13,16 +13,16 @@
 
 namespace leeway {
 
-// Orders the copies with the kernels, waiting only where something is new. The caller says when it
-// queues kernels. Not thread-safe.
+// Makes copies and kernels wait for each other, but only if new ones were queued since the last
+// wait. The caller says when it queues kernels. Not thread-safe.
 class Transfers {
  public:
   // The contribution has `finite_cells` parts that are checked for finite values.
   Transfers(Backend& backend, size_t finite_cells);
 
-  // Begins a batch. The vectors are the caller's, and are in the memory that `home` says.
+  // Begins a batch. The vectors are the caller's. `home` says in which memory they are.
   void Begin(std::span<const float> weights, std::span<float> contribution, Home home);
-  // Returns whether weights and contribution are copied between the caller's vectors and the
+  // Returns true if weights and contribution are copied between the caller's vectors and the
   // device.
   bool travels() const { return travels_; }
 
@@ -40,8 +40,8 @@ class Transfers {
   void AwaitKernels();
   // Copies these elements of the contribution from `device`, where the whole vector is.
   void ContributionDown(std::span<const ElementRange> elements, const float* device);
-  // Copies a part's answer, whether its values are finite, to the host. Returns the host address of
-  // the answer.
+  // Copies the answer whether a part's values are finite to the host. Returns the answer's host
+  // address.
   const float* FiniteDown(size_t cell, const float* device);
   // Copies the loss sums to loss(), the second sum only of a mixed batch. The returned event is
   // done when they have arrived.
@@ -67,9 +67,9 @@ class Transfers {
   bool travels_ = false;
   std::span<const float> host_weights_;
   std::span<float> host_contribution_;
-  // Whether a copy to the device is under way for which no kernel waits yet.
+  // True if a copy to the device is under way for which no kernel waits yet.
   bool going_up_ = false;
-  // Whether kernels are queued for which no copy to the host waits yet.
+  // True if kernels are queued for which no copy to the host waits yet.
   bool computing_ = false;
 };
 

@@ -13,7 +13,8 @@
 
 namespace leeway {
 
-// Divides one allocation into pieces. Without memory it only counts the floats that are needed.
+// Divides one allocation into pieces. If there is no memory yet, only counts the floats that are
+// needed.
 class Arena {
  public:
   explicit Arena(float* memory) : memory_(memory) {}
@@ -67,7 +68,7 @@ class OutputPlanner {
   }
 
  private:
-  // Returns whether the output is kept from the forward to the backward pass. The result of a
+  // Returns true if the output is kept from the forward to the backward pass. The result of a
   // segment is kept, because nodes after the segment read it.
   bool OutputIsKept(size_t node) const {
     const std::optional<size_t>& segment = graph_.nodes[node].segment;

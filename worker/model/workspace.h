@@ -20,18 +20,18 @@ class Arena;
 struct NodeBuffers {
   // Null if the output is the batch's features themselves.
   float* output = nullptr;
-  // Whether the output overwrites the first input.
+  // True if the output overwrites the first input.
   bool shares_input = false;
   float* saved = nullptr;
 };
 
-// What a batch's memory depends on besides the model's graph.
+// The facts, besides the model's graph, on which a batch's memory depends.
 struct BatchNeeds {
   // The number of floats in the weights, which is also the number in the contribution.
   size_t flat = 0;
   // The number of parts of the contribution that have a flag for finite values.
   size_t finite_cells = 0;
-  // Whether batches may have other labels, too.
+  // True if batches may have other labels, too.
   bool mixed = false;
 };
 
@@ -58,8 +58,8 @@ class Workspace {
   LossSum* sums() const { return sums_; }
   // The gradient of the scores for the other labels. Null unless batches are mixed.
   float* other_gradient() const { return other_gradient_; }
-  // For each part of the contribution, whether the part is finite. Null if the device shares the
-  // host's memory.
+  // For each part of the contribution: 1 if the part is finite, otherwise 0. Null if the device
+  // shares the host's memory.
   float* finite() const { return finite_; }
   // The device's copies of the features and the labels. Null if the device shares the host's
   // memory.

@@ -7,8 +7,8 @@
 namespace leeway {
 namespace {
 
-// The number that is added to a score whose key must not be seen, so that the softmax makes the
-// weight 0.
+// This number is added to a score whose key must not be seen, so that the softmax makes its weight
+// 0.
 constexpr float kHidden = -1e9f;
 
 // Builds the nodes of an attention layer. Values of the heads are [N, heads, positions, width].

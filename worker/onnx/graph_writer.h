@@ -15,7 +15,7 @@
 
 namespace leeway {
 
-// The layout that the examples of a value have in ONNX.
+// The layout of a value's examples in ONNX.
 enum class OnnxLayout {
   // [N, features]
   kFlat,

@@ -55,8 +55,8 @@ OnnxValue AddPointwise(const OnnxLayer& layer) {
 
 OnnxValue AddDense(const OnnxLayer& layer) {
   if (!layer.layer.output().flat()) {
-    // A weight with its inputs first would need another layout in a convolution, so it is a
-    // product.
+    // A weight with its inputs first would need another layout in a convolution, so the layer
+    // becomes a matrix product.
     const bool by_rows = layer.input.rows() || KeepsInputsFirst(layer.name);
     return by_rows ? AddDenseOfRows(layer) : AddPointwise(layer);
   }

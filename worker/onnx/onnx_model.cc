@@ -20,8 +20,8 @@ constexpr int64_t kIrVersion = 7;
 // The opset of the file. Newer opsets have bounds and paddings as inputs and not as attributes, and
 // OpenCV 4.6 does not read them.
 constexpr int64_t kOpset = 10;
-// The largest number of bytes of weights. A protobuf message is limited to 2 GiB, and this leaves
-// room for everything besides the weights.
+// The largest number of bytes of weights. A protobuf message has at most 2 GiB, and this limit
+// leaves room for the rest of the model.
 constexpr uint64_t kWeightBytesMax = 2'000'000'000;
 
 class OnnxBuilder {
@@ -94,8 +94,8 @@ class OnnxBuilder {
     return writer_.AddFloats(tensor.names.front(), dims.empty() ? own : dims, values);
   }
 
-  // Joins the inputs in one layout. The layout is rows if one input is rows, and images if none is
-  // rows but one is an image.
+  // Joins the inputs in one layout: rows if any input is rows, otherwise images if any input is an
+  // image.
   absl::StatusOr<OnnxValue> AddJoin(const Node& node, size_t i) {
     OnnxLayout layout = OnnxLayout::kFlat;
     for (const size_t input : node.inputs) {

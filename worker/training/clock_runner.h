@@ -35,9 +35,8 @@ struct RunnerContext {
   // Encodes contributions on the backend. MakeClockRunner sets this field. If it is null, the
   // carrier encodes, or nothing is encoded.
   std::shared_ptr<DeviceEncoder> encoder = nullptr;
-  // The number of elements of a whole vector that cross a device's bus in one copy. This number is
-  // large enough for the bus's full rate. It is small beside a model that takes long to cross the
-  // bus.
+  // The number of elements that one copy moves across a device's bus. It is large enough to reach
+  // the bus's full rate, and small compared with a model that takes long to cross the bus.
   uint64_t bus_part = uint64_t{1} << 20;
   // For a gradient exchange in fp16: the loss scales that earlier lives of this rank have reported,
   // and a function that reports a new scale. The function returns OK once the scale is on record.
@@ -60,13 +59,14 @@ struct ClockReport {
   bool none_left = false;
   // The description of a loss that was not finite. Empty if all losses were finite.
   std::string bad_loss;
-  // Whether the contribution was left out or scaled (exchange.on_bad_gradient), and why.
+  // What happened to the contribution: left out, scaled (exchange.on_bad_gradient) or neither, and
+  // the reason.
   bool left_out = false;
   bool clipped = false;
   std::string why;
-  // For fp16: the number of steps that were left out because a gradient did not fit, and the factor
-  // on the loss from now on (0 if the job is not fp16). A gradient exchange leaves out the whole
-  // clock.
+  // For fp16: the number of steps that were left out because a gradient overflowed, and the factor
+  // on the loss from now on (0 if the job is not fp16). In a gradient exchange the whole clock is
+  // left out.
   uint64_t overflowed_steps = 0;
   float loss_scale = 0;
   // The time spent on loading batches and on computing, as in StepResult.
@@ -76,23 +76,23 @@ struct ClockReport {
   double backward_seconds = 0;
 };
 
-// Computes a clock's steps and drives the exchange with them. Each kind is one file. Only make.cc
-// lists them. Not thread-safe.
+// Computes a clock's steps and drives the exchange with them. Each kind of runner is one file. Only
+// make.cc lists them. Not thread-safe.
 class ClockRunner {
  public:
   virtual ~ClockRunner() = default;
 
-  // The exchange that Run drives, for what happens between two clocks.
+  // Returns the exchange that Run drives. The caller uses it between two clocks.
   virtual ClockExchange& exchange() = 0;
 
   // Computes the steps of one clock and hands the contribution to the carrier. Run waits for the
   // weights that the steps need. The exchange may still be in progress when Run returns.
   //
   // Returns OUT_OF_RANGE, naming worker, clock and tensor, if a loss or a value is not finite,
-  // unless the job leaves such values out. A bad block is not sent, but other blocks of the clock
-  // may have been sent. Also returns the errors of the listener, the carrier and the steps. After
-  // an error only SaveState and Abandon may be called; SaveState then saves the state before the
-  // clock.
+  // unless the job leaves such contributions out. A bad block is not sent, but other blocks of the
+  // clock may have been sent. Also returns the errors of the listener, the carrier and the steps.
+  // After an error only SaveState and Abandon may be called; SaveState then saves the state before
+  // the clock.
   virtual absl::StatusOr<ClockReport> Run(const ClockSpan& span) = 0;
 
   // Returns the weights of the others, as last read. Evaluation uses them.
@@ -100,7 +100,8 @@ class ClockRunner {
 };
 
 absl::StatusOr<std::unique_ptr<ClockRunner>> MakeClockRunner(const RunnerContext& context);
-// The kinds, for make.cc. Weights are exchanged at the end of a clock, or spread over the clock.
+// The kinds, for make.cc. The last two exchange weights: at the end of a clock, or spread over the
+// clock.
 absl::StatusOr<std::unique_ptr<ClockRunner>> MakeGradientRunner(const RunnerContext& context);
 absl::StatusOr<std::unique_ptr<ClockRunner>> MakeWeightRunner(const RunnerContext& context);
 absl::StatusOr<std::unique_ptr<ClockRunner>> MakeSpreadRunner(const RunnerContext& context);

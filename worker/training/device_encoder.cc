@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// Returns whether the host reads or changes the values before they leave.
+// Returns true if the host reads or changes the values before they leave.
 bool HostTouches(const v1::TrainingJob& job, uint64_t steps_per_clock) {
   const v1::Exchange& exchange = job.exchange();
   if (job.workers().per_host() == v1::PER_HOST_COMBINE) return true;
@@ -144,8 +144,8 @@ void DeviceEncoder::Undo(uint64_t clock) {
                   after_.device().data() + range.offset);
     clocks_[block].reset();
   }
-  // The caller may free the memory after this function. The backend keeps an error of the device
-  // and returns it from the next call.
+  // Waits, because the caller may free the memory after this function. If the device has failed,
+  // the backend's next call returns the error.
   backend_.Await(backend_.Record(Stream::kCompute)).IgnoreError();
 }
 

@@ -1,5 +1,5 @@
-// Encodes contributions on the device that computes them. Only the encoded bytes cross the bus, and
-// the residual (what the encodings lose) stays on the device.
+// Encodes contributions on the device that computes them. Only the encoded bytes cross the bus. The
+// residual (the difference that the encoding has lost) stays on the device.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@
 
 namespace leeway {
 
-// Returns whether the job's workers encode their contributions on a device with memory of its own.
+// Returns true if the job's workers encode their contributions on a device with memory of its own.
 // They do so if the device can write all encodings of the plan (top_k can only be computed on the
 // host) and the host neither changes nor adds up contributions before they leave.
 bool EncodesOnDevice(const v1::TrainingJob& job, uint64_t steps_per_clock,
                      const BlockLayout& layout, const CodecPlan& plan);
 
-// An encoder whose bytes are the same as those that the host would write. Not thread-safe. The
-// backend and the layout must outlive it.
+// Writes the same bytes as an encoder on the host would. Not thread-safe. The backend and the
+// layout must outlive it.
 class DeviceEncoder final : public ContributionEncoder {
  public:
   // Makes an encoder for a plan for which EncodesOnDevice is true. Returns RESOURCE_EXHAUSTED if
-  // the device has no room for two copies of the residual and for the encoded bytes.
+  // the device lacks memory for two copies of the residual and for the encoded bytes.
   static absl::StatusOr<std::unique_ptr<DeviceEncoder>> Make(Backend& backend,
                                                              const BlockLayout& layout,
                                                              const CodecPlan& plan);
@@ -39,8 +39,8 @@ class DeviceEncoder final : public ContributionEncoder {
   // runs after the kernels that compute the blocks; kDown must already wait for those kernels. Then
   // kDown copies the encoded bytes to the host. The client may have the blocks when that copy is
   // done. `contribution` is the whole vector on the device. The elements that travel without
-  // encoding are copied to `host`. `clock` follows the rule of Encode. The client must have
-  // finished with the previous contribution of these blocks.
+  // encoding are copied to `host`. `clock` follows the rule of Encode. The client must not use the
+  // previous contribution of these blocks any more.
   void Start(uint64_t clock, BlockRange blocks, const float* contribution, std::span<float> host);
 
   // Returns the number of floats of device memory for the encoded bytes of a whole contribution.
@@ -79,7 +79,7 @@ class DeviceEncoder final : public ContributionEncoder {
   FlatVector after_;
   FlatVector before_;
   FlatVector encoded_;
-  // The clock that was encoded last, for each block.
+  // By block: the latest clock whose contribution was encoded.
   std::vector<std::optional<uint64_t>> clocks_;
 };
 

@@ -1,6 +1,6 @@
 // The steps of a gradient exchange (exchange/gradient.cc). Batches of a clock are added up to their
-// mean: sum_i n_i g_i / sum_i n_i, where n_i is a batch's number of examples. Averaged elements are
-// combined as a running value would combine the batches (common/update/averaging.h).
+// mean: sum_i n_i g_i / sum_i n_i, where n_i is a batch's number of examples. Averaged elements get
+// what a running value would make of the batches (common/update/averaging.h).
 //
 // The last batch's backward pass hands in each layer, or each panel of a large layer, as it is
 // finished (OnFinal). The next forward pass waits for the weights of each layer, or of each panel,
@@ -64,7 +64,7 @@ class GradientRunner : public ClockRunner, private TrainObserver {
     report.learning_rate = schedule_.LearningRate(span.clock);
     exchange_->StartClock(span.clock);
     for (uint64_t i = 0; i < span.steps; ++i) {
-      // Only the last of the steps without a batch is needed, because it sends.
+      // Only the last of the steps without a batch must run, because it sends the contribution.
       if (report.none_left && i + 1 < span.steps) continue;
       batch_ = {.clock = span.clock,
                 .first = i == 0,
@@ -80,7 +80,7 @@ class GradientRunner : public ClockRunner, private TrainObserver {
  private:
   struct Batch {
     uint64_t clock = 0;
-    // Whether this batch is the first one, and whether it is the last one, of its clock.
+    // True for the first batch and for the last batch of a clock.
     bool first = false;
     bool last = false;
     uint64_t examples_before = 0;
@@ -119,9 +119,9 @@ class GradientRunner : public ClockRunner, private TrainObserver {
   }
 
   // Starts the encoding of these elements' blocks. The forward pass has waited for all weights, so
-  // the others have answered the previous exchange and Settle does not block. Settle must come
-  // before the encoding of the first block, because the residual can undo only one clock. For later
-  // blocks this clock's own exchange is already under way.
+  // the previous exchange is answered, and Settle does not block. Settle must come before the
+  // encoding of the clock's first block, because the residual can undo only one clock. For later
+  // blocks this clock's own exchange is already under way, so there is nothing to settle.
   bool BringDown(std::span<const ElementRange> elements, const float* device) override {
     if (context_.encoder == nullptr) return false;
     if (!exchange_->open()) exchange_->Settle().IgnoreError();
@@ -153,12 +153,13 @@ class GradientRunner : public ClockRunner, private TrainObserver {
       batch_.final += range.count;
       if (!known_finite) RETURN_IF_ERROR(BringDownAsItIs(range));
     }
-    // If there are several batches, their mean is sent, and nothing has checked the mean.
+    // If the clock has several batches, their mean is sent, and nobody has checked whether the mean
+    // is finite.
     return exchange_->Final(elements, known_finite && batch_.first);
   }
 
-  // Copies values to the host, which has only their encoding, so that an error can name the bad
-  // element.
+  // Copies values to the host, so that an error can name the bad element. The host has only the
+  // values' encoding.
   absl::Status BringDownAsItIs(const ElementRange& range) {
     if (on_device_ == nullptr) return absl::OkStatus();
     Backend& backend = context_.backend;
@@ -188,8 +189,8 @@ class GradientRunner : public ClockRunner, private TrainObserver {
 
   // Adds the batch's gradient to the contribution. The first batch writes the contribution. A later
   // batch moves the contribution towards its own gradient by its share of the examples so far,
-  // which keeps the weighted mean. Averaged elements are combined as a running value would weigh
-  // the batches, one after the other.
+  // which keeps the weighted mean. For averaged elements, weighs the batches one after the other,
+  // as a running value does.
   void AddShare(const ElementRange& range) {
     if (batch_.first || batch_.share == 0) return;
     const uint64_t trained = std::min(range.end(), context_.schema.trained());
@@ -221,7 +222,7 @@ class GradientRunner : public ClockRunner, private TrainObserver {
   // The batch of the step in progress.
   Batch batch_;
   // If the device encodes: the blocks that the queued work completes, and the contribution on the
-  // device if the batch has one.
+  // device (null if there is none).
   FinalBlocks made_;
   const float* on_device_ = nullptr;
 };

@@ -22,16 +22,16 @@ class GradientScale {
  public:
   explicit GradientScale(const RunnerContext& context);
 
-  // Whether the job is fp16.
+  // Returns true if the job is fp16.
   bool active() const { return active_; }
   // Returns the factor on the loss at `clock`, which is 1 if the job is not fp16.
   float At(uint64_t clock) const;
 
   // Call this when the clock's contribution is computed. Returns nothing if the contribution fits.
   // If the contribution or one of its losses is not finite at a scale above 1, returns the reason
-  // as a string; the whole contribution must then be left out. Writes the clock's overflowed steps
-  // and the scale from now on into the report. Returns an error if the new scale could not be put
-  // on record.
+  // as a string; the caller must then leave the whole contribution out. Writes the clock's
+  // overflowed steps and the new scale into the report. Returns an error if the new scale could not
+  // be put on record.
   absl::StatusOr<std::optional<std::string>> Overflow(uint64_t clock,
                                                       std::span<const float> contribution,
                                                       ClockReport& report);

@@ -1,4 +1,4 @@
-// What the runners have in common whose worker takes steps of its own and exchanges the weights.
+// The common base of the runners whose worker takes steps of its own and exchanges the weights.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ class LocalRunner : public ClockRunner, protected ClockExchange {
   absl::Status LoadState(const std::string& bytes) final { return training_.Load(bytes); }
 
  protected:
-  // What the others answered last.
+  // The latest answer of the other workers or servers.
   virtual FlatVector& answered() = 0;
   const RunnerContext& context() const { return context_; }
   Backend& backend() const { return context_.backend; }

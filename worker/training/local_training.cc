@@ -57,7 +57,7 @@ absl::StatusOr<StepResult> LocalTraining::Step(uint64_t clock, uint64_t step,
   const double loss_sum = report.loss_sum;
   const uint64_t examples = report.examples;
   const float scale = scales_ ? state_.loss_scale.factor() : 1;
-  // The report has the scale even for a step without examples.
+  // Sets the scale in the report even for a step without examples.
   if (scales_) report.loss_scale = scale;
   ASSIGN_OR_RETURN(StepResult result,
                    RunStep(context_, clock, step, {local, gradient, Home::kDevice, scale}, report));
@@ -172,7 +172,7 @@ absl::Status LocalTraining::Load(const std::string& bytes) {
   state_.updates = kept_.updates = state.updates;
   state_.counts = kept_.counts = state.counts;
   if (state.loss_scale) state_.loss_scale = kept_.loss_scale = *state.loss_scale;
-  // A state without the optimizer's own slots leaves the slots at their values before the first
+  // If the state has no slots of the optimizer, the slots keep their values from before the first
   // step.
   const size_t known = state.updates == 0 ? own_ : state_.vectors.size();
   for (size_t i = 0; i < known; ++i) {

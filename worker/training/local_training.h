@@ -1,5 +1,5 @@
-// The training of a worker that takes its own steps. It holds the local optimizer and what the
-// worker keeps between clocks, because the two change together.
+// The training of a worker that takes its own steps. Holds the local optimizer and the state that
+// the worker keeps between clocks, because the two change together.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ class LocalTraining {
     // The number of counts that the state has.
     size_t counts = 0;
   };
-  // Returns RESOURCE_EXHAUSTED if the device has no room for the slots.
+  // Returns RESOURCE_EXHAUSTED if the device lacks memory for the slots.
   static absl::StatusOr<LocalTraining> Make(const RunnerContext& context, LocalOptimizer optimizer,
                                             Own own);
 
@@ -41,9 +41,10 @@ class LocalTraining {
   // all of these elements.
   //
   // Returns the errors of RunStep. Returns OUT_OF_RANGE, naming worker, clock, step and tensor, if
-  // the optimizer has written a value that is not finite. Such a slot would stay bad unnoticed, and
-  // a state with such a value cannot be read. In fp16 a step whose loss or gradient does not fit is
-  // left out, as if it had no examples. The loss scale is then halved, unless it is 1.
+  // the optimizer has written a value that is not finite. Otherwise a bad slot would stay bad
+  // unnoticed, and a state with a bad value cannot be read. In fp16 a step whose loss or gradient
+  // does not fit is left out, as if it had no examples. The loss scale is then halved, unless it is
+  // 1.
   absl::StatusOr<StepResult> Step(uint64_t clock, uint64_t step, std::span<float> local,
                                   std::span<float> gradient, std::span<const LocalAverage> averages,
                                   ClockReport& report);
@@ -56,15 +57,15 @@ class LocalTraining {
   const FlatVector& own(size_t index) const { return state_.vectors[index]; }
   std::vector<uint64_t>& counts() { return state_.counts; }
 
-  // Makes the current state the one that Save() returns: the state before `clock`. Later changes do
-  // not affect the kept state, even if the clock is broken off.
+  // Keeps the current state, the state before `clock`, for Save(). Later changes do not affect the
+  // kept state, even if the clock is broken off.
   void Keep(uint64_t clock);
 
   // Returns the kept state, with the residual of compressed contributions, or the device's error.
   absl::StatusOr<std::string> Save() const;
   // Takes over from the bytes what this job keeps. Returns the errors of TakeUpState.
   absl::Status Load(const std::string& bytes);
-  // Returns whether the exchange's own vectors have been loaded.
+  // Returns true if the exchange's own vectors have been loaded.
   bool loaded() const { return loaded_; }
 
  private:
@@ -78,14 +79,14 @@ class LocalTraining {
   LocalTraining(const RunnerContext& context, LocalOptimizer optimizer, Own own);
 
   absl::StatusOr<FlatVector> MakeSlot(size_t slot) const;
-  // For fp16: returns whether the step must be left out, and updates the loss scale.
+  // For fp16: updates the loss scale, and returns true if the step must be left out.
   absl::StatusOr<bool> Overflowed(double loss_sum, std::span<float> gradient, ClockReport& report);
-  // Returns whether the loss and the gradient, which is on the device, are finite.
+  // Returns true if the loss and the gradient, which is on the device, are finite.
   absl::StatusOr<bool> Fits(double loss_sum, std::span<float> gradient);
   absl::StatusOr<bool> AllFinite(std::span<float> vector);
   // Reads the flag `finite_` on the device.
   absl::StatusOr<bool> IsFinite();
-  // Queues the optimizer's step. Returns whether everything that it wrote is finite.
+  // Runs the optimizer's step. Returns true if all values that it wrote are finite.
   absl::StatusOr<bool> Apply(VectorUpdate update);
   // Returns an error that names the first value that is not finite among those that a step has
   // written.
@@ -97,7 +98,7 @@ class LocalTraining {
   // refer to it.
   std::unique_ptr<const LocalOptimizer> optimizer_;
   StateNames names_;
-  // Whether the job is fp16, so that the loss is scaled.
+  // True if the job is fp16, so that the loss is scaled.
   bool scales_;
   size_t own_;
   // The state in use.

@@ -4,24 +4,25 @@
 // arXiv:2501.18512, algorithm 2), with an overlap tau of one step and a mixing factor of 1. For
 // elastic averaging it is the same idea.
 //
-// In each clock the following happens to each group of neighbouring blocks (spread_plan.h). x are
-// the local weights, and s is what they were when the group left:
-//   delta:    the group leaves as x_start - s, where x_start is what the servers last answered;
+// In each clock the following happens to each group of neighbouring blocks (spread_plan.h). x is
+// the local weights now, and s is the local weights at the moment when the group left:
+//   delta:    the group leaves as x_start - s, where x_start is the servers' latest answer;
 //             after the next local step x = answer + (x - s), which keeps what that step moved.
 //   elastic:  the group leaves as s; after the next step x -= alpha (s - answer).
-// The worker waits at once for the groups that leave after the clock's last step. So between clocks
-// nothing is under way, and all blocks are at the same clock. The step alone decides when the
-// worker uses an answer. The time at which the answer arrives does not, so sync stays
-// deterministic. The contribution's weight is the number of examples since the group last left.
+// After the clock's last step the worker waits for the groups that leave then. So between clocks
+// nothing is under way, and all blocks are at the same clock. The number of the step decides when
+// the worker uses an answer, not the time at which the answer arrives. So sync stays deterministic.
+// The contribution's weight is the number of examples since the group last left.
 //
 // Between clocks the worker keeps its local weights, the optimizer's slots, and the number of
-// examples since each group left. The weights of a group that left early have moved on since. A
-// delta worker keeps the answers as well. When it resumes outside of sync, it finds other weights
-// on the servers. The difference comes from other workers and must not count as this worker's
+// examples since each group left. If a group left early, its weights have changed since. A delta
+// worker keeps the answers as well. When such a worker resumes outside of sync, the servers have
+// other weights. The difference comes from other workers and must not count as this worker's
 // change.
 //
 // The averaged elements of a delta worker are simpler. They hold the weighted mean of the batches
-// since they last left. That mean is sent (common/update/averaging.h), whatever the answer is.
+// since they last left, and this mean is sent (common/update/averaging.h). The servers' answer does
+// not change them.
 
 #include <algorithm>
 #include <cstring>
@@ -47,7 +48,7 @@ class SpreadRunner : public LocalRunner {
  public:
   // Each vector is as long as the model.
   struct Vectors {
-    // For elastic: what the servers answered last. A delta worker keeps the answers in its state
+    // For elastic: the servers' latest answer. A delta worker keeps the answers in its state
     // instead.
     FlatVector centre;
     FlatVector gradient;
@@ -105,9 +106,8 @@ class SpreadRunner : public LocalRunner {
   FlatVector& local() { return training().own(0); }
   FlatVector& answered() override { return alpha() ? vectors_.centre : training().own(1); }
 
-  // Moves the local weights to the new answers. `before` holds the answers from which the worker
-  // last moved away. The worker's own change stays the same. If the answers are the same, the
-  // bits of the weights stay the same, too.
+  // Moves the local weights from the old answers, `before`, to the new ones. The worker's own
+  // change stays the same. If the answers are the same, the bits of the weights stay the same, too.
   absl::Status Rebase(std::span<const float> before) {
     ASSIGN_OR_RETURN(FloatBuffer x, local().Copy());
     const std::span<const float> now = answered().host();
@@ -145,7 +145,7 @@ class SpreadRunner : public LocalRunner {
     return absl::OkStatus();
   }
 
-  // Computes on the device what is sent to the servers.
+  // Computes the contribution on the device.
   void MakeContribution(const ElementRange& range) {
     Backend& backend = this->backend();
     const float* const x = local().device().data();
@@ -214,8 +214,8 @@ absl::StatusOr<SpreadRunner::Vectors> MakeVectors(const RunnerContext& context, 
   return vectors;
 }
 
-// The vectors that the exchange keeps: the local weights, and for delta also what the servers
-// answered last.
+// Makes the vectors that the exchange keeps: the local weights and, for delta, the servers' latest
+// answer.
 absl::StatusOr<LocalTraining::Own> OwnOf(const RunnerContext& context, bool elastic,
                                          uint64_t groups) {
   LocalTraining::Own own{.exchange = elastic ? "elastic" : "delta", .names = {"weights"}};

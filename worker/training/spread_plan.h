@@ -1,4 +1,4 @@
-// Decides which blocks leave after which local step if an exchange is spread over its clock.
+// For an exchange that is spread over its clock: decides which blocks leave after which local step.
 #pragma once
 
 #include <algorithm>

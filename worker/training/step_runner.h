@@ -1,4 +1,4 @@
-// One training step, as the exchanges see it.
+// The interface through which a runner runs one training step.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ struct StepResult {
   // The two parts of compute_seconds.
   double forward_seconds = 0;
   double backward_seconds = 0;
-  // Whether the remaining steps of the clock have no batch either, so that they need not run.
+  // True if neither this step nor the clock's remaining steps have a batch, so that they need not
+  // run.
   bool none_left = false;
 };
 

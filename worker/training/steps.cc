@@ -107,7 +107,7 @@ absl::StatusOr<StepResult> RunStep(const RunnerContext& context, uint64_t clock,
 StreamEvent StartContribution(const RunnerContext& context, uint64_t clock, uint64_t examples,
                               const BlockRange& blocks, const ElementRange& elements,
                               FlatVector& contribution) {
-  // A contribution without examples must not use up any of the residual.
+  // A contribution without examples has no effect, so it must not use up any of the residual.
   if (context.encoder == nullptr || examples == 0) return contribution.StartDown(elements);
   context.encoder->Start(clock, blocks, contribution.device().data(), contribution.host());
   return context.backend.Record(Stream::kDown);

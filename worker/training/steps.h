@@ -1,5 +1,4 @@
-// What every exchange does around a step: it runs the step, checks the result, and adds it to the
-// report.
+// What every runner does for a step: runs it, checks the result, and adds the result to the report.
 #pragma once
 
 #include <cstdint>

@@ -12,8 +12,9 @@
 // arXiv:1412.6651, algorithms 1 and 2). The worker keeps its own weights x. Every tau local steps,
 // x and the centre c pull at each other with the same force e = alpha (x - c):
 //   c += e on the server, x -= e in the worker.
-// The server answers with the centre before its update, so both sides use the same c in one round
-// trip. Averaged elements hold running values. The force applies to them as it does to the weights.
+// The server answers with the centre before its update, so server and worker use the same c in one
+// round trip. Averaged elements hold running values. The force applies to them as it does to the
+// weights.
 //
 // The local optimizer's slots are kept between clocks.
 
@@ -88,8 +89,9 @@ class WeightRunner : public LocalRunner {
 
  private:
   FlatVector& answered() override { return answered_; }
-  // An elastic worker keeps its weights, and sends them as they are. A delta worker starts at the
-  // answer in each clock, and sends the change in the memory of the last gradient.
+  // The local weights. An elastic worker keeps them, and sends them as they are. A delta worker
+  // starts each clock at the servers' answer. It writes the change that it sends into the memory of
+  // the last gradient.
   FlatVector& local() { return alpha() ? training().own(0) : scratch_; }
   FlatVector& sent() { return alpha() ? training().own(0) : change_; }
   FlatVector& gradient() { return alpha() ? scratch_ : change_; }
@@ -99,7 +101,7 @@ class WeightRunner : public LocalRunner {
   }
 
   std::vector<LocalAverage> averages_;
-  // What the servers answered last: x_start of a delta worker's next clock, or the centre.
+  // The servers' latest answer: x_start of a delta worker's next clock, or the centre.
   FlatVector answered_;
   FlatVector scratch_;
   // Empty for elastic.

@@ -69,7 +69,7 @@ def _open(layout: Layout, translation: Optional[Translation], refusal: Optional[
                                  update_text(translation.update) if translation else None, coordinator, rank,
                                  start_seconds)
     except InvalidArgument as error:
-        # The job has no `update` and asks this program for one, but the optimizer cannot be translated.
+        # The job has no `update` and needs this program's optimizer, but the optimizer cannot be translated.
         if refusal is None or "which optimizer it has" not in str(error):
             raise
         raise refusal from error

@@ -27,7 +27,7 @@ class AloneJob:
         #: The number of batches returned so far, minus one.
         self.clock = -1
         self.epoch = 0
-        #: Whether a loop over epochs() sets `epoch`. Outside of such a loop each iteration over batches is the next
+        #: True if a loop over epochs() sets `epoch`. Outside of such a loop each iteration over batches is the next
         #: pass.
         self._told = False
         self.last_batch = True

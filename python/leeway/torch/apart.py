@@ -19,7 +19,8 @@ from .layout import Layout, owned
 class Apart:
     """Replaces Gradients if join got a list of optimizers. Nothing leaves before step()."""
 
-    #: Blocks leave only at step(). So no first step has to learn when they may leave, and no_send() holds nothing back.
+    #: Blocks leave only at step(). So the first step need not learn when they may leave, and no_send() has nothing to
+    #: hold back.
     learning = held = False
 
     def __init__(self, layout: Layout, optimizers: Sequence[torch.optim.Optimizer], contribution: Callable[[], torch.Tensor],

@@ -32,7 +32,7 @@ class OpenClock(Loop):
 
     _kept: Kept
     _schedulers: Schedulers
-    #: Whether a checkpoint had a state for this worker.
+    #: True if a checkpoint had a state for this worker.
     _has_state: bool
 
     def __init__(self, model: nn.Module, optimizers: list[torch.optim.Optimizer], session: Session, layout: Layout,

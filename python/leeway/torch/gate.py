@@ -62,12 +62,13 @@ class Gate:
                  wait: Callable[[int, int], None]) -> None:
         self._ready, self._wait, self._weights, self._layout = ready, wait, weights, layout
         self.round = 0
-        #: Whether a forward pass need not call `ready`, and whether all weights have arrived.
+        #: _is_open is True if a forward pass need not call `ready`. is_settled is True if all weights have arrived.
         self._is_open, self.is_settled = False, False
         self._handles: list[Any] = []
         self._modules: list[_Module] = []
         self._of_parameter: dict[str, list[_Module]] = {}
-        # Tensors that are used without a call of their module, for example by a parent. open() waits for them at once.
+        # Tensors that a program uses without a call of their module, for example in the parent module. open() waits
+        # for them at once.
         self._strays = self._entry(set())
         names: Mapping[int, str] = {id(t): n for n, t in {**layout.parameters, **layout.buffers}.items()}
         for module in model.modules():
@@ -93,7 +94,7 @@ class Gate:
         for name in entry.names:
             self._of_parameter.setdefault(name, []).append(entry)
         handle = module.register_forward_pre_hook(Hook(before_forward))
-        # This hook runs before other hooks, because some, such as that of weight_norm, read parameters.
+        # Makes this hook run before other hooks, because some of them, such as weight_norm's, read parameters.
         module._forward_pre_hooks.move_to_end(handle.id, last=False)
         self._handles.append(handle)
 

@@ -38,14 +38,14 @@ class _Gradient:
 
     def __init__(self, place: Place, parameter: nn.Parameter, may_miss: bool) -> None:
         self.place, self.parameter = place, parameter
-        #: Whether zeros may replace a missing gradient: the servers' rule then leaves the parameter alone, as PyTorch
-        #: does.
+        #: True if zeros may replace a missing gradient. They may if the servers' rule then does not change the
+        #: parameter, as in PyTorch.
         self.may_miss = may_miss
-        #: How often the gradient was finished in this clock, and at which of these times it leaves. If `expected` is 0,
-        #: the gradient does not leave before step().
+        #: `fired` is how often the gradient was finished in this clock. The gradient leaves when `fired` reaches
+        #: `expected`. If `expected` is 0, it does not leave before step().
         self.fired, self.expected = 0, 0
-        #: The address and the version of the gradient when it was finished. If they differ later, the gradient was
-        #: changed or replaced.
+        #: The address and the version that the gradient had when it was finished. If they are different later, the
+        #: script has changed or replaced the gradient.
         self.stamp = (0, -1)
         self.gone = False
 
@@ -80,7 +80,8 @@ def on_gradient(parameter: torch.Tensor, finished: Callable[[], None]) -> Callab
         return parameter.register_post_accumulate_grad_hook(lambda _: finished()).remove
     accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
     handle = accumulator.register_hook(lambda *_: finished())
-    # The lambda holds the accumulator, because autograd otherwise drops the accumulator and its hooks.
+    # The lambda keeps a reference to the accumulator, because autograd would otherwise drop the accumulator with its
+    # hooks.
     return lambda _held=accumulator: handle.remove()
 
 
@@ -106,9 +107,9 @@ class Gradients:
         self._contribution, self._opening, self._final = contribution, opening, final
         self._gradients = [_Gradient(layout.places[name], p, name in indifferent) for name, p in layout.trained.items()]
         self._early = early
-        #: Whether the first step is still under way.
+        #: True while the first step is under way.
         self.learning = True
-        #: Whether blocks are held back. Set within no_send().
+        #: True within no_send(), which holds blocks back.
         self.held = False
         self._views: dict[int, dict[int, torch.Tensor]] = {}
         self._current: Optional[dict[int, torch.Tensor]] = None

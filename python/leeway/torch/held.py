@@ -58,7 +58,7 @@ class Held:
 
     def __init__(self, rank: int, optimizers: Iterable[torch.optim.Optimizer], has_state: bool) -> None:
         self._rank, self._has_told = rank, not has_state
-        #: Each optimizer with its own state from before join and the empty state that replaces it.
+        #: Each optimizer, its own state from before join, and the empty state that replaces that state.
         self._held = [(optimizer, optimizer.state, _State()) for optimizer in optimizers]
         for optimizer, _, empty in self._held:
             optimizer.state = empty

@@ -19,7 +19,8 @@ from .optimizers import Translation, Untranslatable
 from .steps import Steps
 
 Evaluate = Callable[[nn.Module], Mapping[str, float]]
-#: What runs while a gradient is exchanged: nothing, backward(), or backward() and the next forward pass.
+#: The computation that runs while a gradient is exchanged: nothing, backward(), or backward() and the next forward
+#: pass.
 OVERLAPS = ("none", "backward", "forward")
 
 

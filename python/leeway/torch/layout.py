@@ -14,7 +14,7 @@ from ..schema import Tensor, offsets_of
 
 NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
 EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
-#: The class names of wrappers that move or hide parameters, with what to do instead.
+#: The class names of wrappers that move or hide parameters, and what to do instead of using each.
 REFUSED = {
     "DataParallel": "start a worker for each device instead: workers.count",
     "DistributedDataParallel": "give the module itself: the exchange takes the place of all-reduce",
@@ -158,7 +158,8 @@ def plan(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer],
     for name, value in {**frozen, **buffers}.items():
         schema[name] = Tensor(tuple(value.shape), kinds.get(id(value), "norm"), averaged=True)
     if len(optimizers) > 1:
-        # A block with parameters of two optimizers could leave only at the later step(), so none is shared.
+        # A block with parameters of two optimizers could leave only at the later step(), so optimizers do not share
+        # blocks.
         for names in (*parts, [*frozen, *buffers]):
             if names:
                 schema[names[0]] = dataclasses.replace(schema[names[0]], begins_block=True)

@@ -64,21 +64,22 @@ class Loop(ClockedJob):
         self._taken = 0
         #: The number of batches that the loop has returned in the current clock.
         self._given = 0
-        #: The batches that the loop has yet to return before step(). With local steps it has at most one.
+        #: The batches that the loop has yet to return before step(). With local steps there is at most one.
         self._left: list[Pick] = []
-        #: Whether the batches of the current clock are in _left. Used in a gradient exchange only.
+        #: True if the batches of the current clock were put into _left. Used in a gradient exchange only.
         self._dealt = False
-        #: Whether batches() or over() has returned a batch.
+        #: True if batches() or over() has returned a batch.
         self._fed = False
         self._epoch = 0
         self._is_last = True
-        #: The pass that epochs() has returned, and whether all of its batches have been read. The pass has the
-        #: value None outside of epochs().
+        #: The pass that epochs() has returned (None outside of epochs()), and whether the script has read all of its
+        #: batches.
         self._pass: Optional[int] = None
         self._passed = False
-        #: Whether a loop over batches has begun.
+        #: True if a loop over batches has begun.
         self._looped = False
-        #: If the pass ended early because the job went back: the weights of the clock that has begun. Otherwise None.
+        #: If the pass ended early because the job went back: the weights with which the new clock has begun.
+        #: Otherwise None.
         self._went_back: Optional[torch.Tensor] = None
         #: The loader that over() reads, and the iterator over its remaining batches.
         self._over: Optional[tuple[Iterable[Any], Iterator[Any]]] = None
@@ -136,8 +137,8 @@ class Loop(ClockedJob):
                                  "it, up to the end of the pass. The `stop` of the job says how long it trains")
                 self._pass, self._passed, self._epoch = epoch, False, epoch
                 yield epoch
-                # After the pass the script has changed, for example by a scheduler's step, the state from before the
-                # job went back. So the clock begins again with the right state.
+                # After the pass the script has changed state from before the job went back, for example by a
+                # scheduler's step. So the clock begins again with the right state.
                 if self._went_back is not None:
                     self._begin_again(self._went_back)
                     self._went_back = None
@@ -181,7 +182,8 @@ class Loop(ClockedJob):
         the last clock of a pass no clock is opened, so that the script finds settled weights."""
         if self._pass is None:
             return self._open()
-        # The clock ends before the script runs the code after the pass. So that code's changes to schedulers are kept.
+        # Ends the clock before the script runs the code after the pass, so that changes of schedulers in that code
+        # are kept.
         self._end_step()
         self._end_due()
         info = self.info
@@ -225,7 +227,7 @@ class Loop(ClockedJob):
             raise InvalidArgument(f"job.batches: {why}: wrap the loader itself, `for batch in job.over(loader)`, and sample by "
                                   "job.rank and job.workers; or give the examples as torch.utils.data.Subset")
         size, given = self.info.batch_size, loader.batch_sampler.batch_size
-        # A loader without a batch_size has 1.
+        # A loader without a batch_size has batches of 1.
         if self.info.rank == 0 and (given not in (1, size) or loader.drop_last):
             print(f"leeway: job.batches: a batch has the job's {size} examples (data.batch_size), and the last one of a pass is kept; "
                   f"the loader says batch_size={given}, drop_last={loader.drop_last}", file=sys.stderr, flush=True)

@@ -19,15 +19,16 @@ class Measures:
     waiting for the servers."""
 
     def __init__(self, has_clock: Optional[Callable[[], bool]]) -> None:
-        #: Without hooks on gradients: returns whether a clock is open, so that a backward() may belong to this job.
+        #: For jobs without hooks on gradients: returns True if a clock is open, so that a backward() may belong to
+        #: this job.
         self._has_clock = has_clock
-        #: Whether a hook on a gradient has run since the last backward().
+        #: True if a hook on a gradient has run since the last backward().
         self.touched = False
         #: The loss that job.loss() reported.
         self.told: Any = None
         self._roots: Optional[float] = None
         self._data = self._compute = self._backward = self._waited = 0.0
-        #: The time when the current compute began, and the total time of waits up to then.
+        #: When the current computation began, and the total time of all waits before it.
         self._began: Optional[tuple[float, float]] = None
         self._loads = self._waits = False
 
@@ -86,7 +87,7 @@ class Measures:
 
 
 _watching: "weakref.WeakSet[Measures]" = weakref.WeakSet()
-#: torch.autograd.backward as torch defines it, and the function that replaces it.
+#: torch's own torch.autograd.backward, and the function that replaces it.
 _own: Optional[Callable[..., Any]] = None
 _wrapper: Optional[Callable[..., Any]] = None
 

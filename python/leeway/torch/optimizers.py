@@ -22,7 +22,7 @@ class Untranslatable(InvalidArgument):
 @dataclasses.dataclass
 class Translation:
     update: dict[str, Any]
-    #: The factors of learning rate and weight decay, by the parameter's id.
+    #: By the parameter's id: the factors of learning rate and weight decay.
     factors: dict[int, tuple[float, float]]
     #: The learning rate that the servers use for each group. A step may set another rate (rates.py).
     rates: list[float]
@@ -70,7 +70,7 @@ def _adamw(group: dict) -> dict[str, Any]:
     return {**_adam(group), "type": "adamw"}
 
 
-#: The settings of a group that a rule reads, by optimizer.
+#: By optimizer: the settings of a group that its rule reads.
 READ = {
     torch.optim.SGD: {"dampening", "momentum", "nesterov"},
     torch.optim.Adagrad: {"lr_decay", "eps", "initial_accumulator_value"},
@@ -163,7 +163,7 @@ def _updates(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
     if any(group.get("maximize") for group in groups):
         raise Untranslatable(f"maximize has no counterpart on the servers: negate the loss, or {ELSEWHERE}")
     for number, group in enumerate(groups):
-        # A switch that is off changes nothing, so a switch of a newer torch is accepted if it is off.
+        # A setting that is off changes nothing, so an unknown setting of a newer torch is accepted if it is off.
         unknown = [key for key, value in group.items()
                    if key not in COMMON | NOTED | READ[type(optimizer)] and value is not None and value is not False]
         if unknown:

@@ -17,7 +17,8 @@ from .schedulers import CONSTANT, state_of
 
 Factors = tuple[float, ...]
 
-#: The keys of a group that a script and its schedulers may change. They change no weight, except through the rate.
+#: The keys of a group that a script and its schedulers may change. They affect weights only through the learning
+#: rate.
 FREE = COMMON - {"lr", "weight_decay", "maximize"} | NOTED
 
 RATES_ONLY = f"Schedulers may change lr only (OneCycleLR and CyclicLR with cycle_momentum=False); {ELSEWHERE}"
@@ -53,7 +54,7 @@ class Rates:
         self._why_fixed, self._known = fixed, translation.rates if translation and not fixed else None
         number = {id(parameter): number for number, group in enumerate(groups_of(optimizers))
                   for parameter in group["params"]}
-        #: The name, the end of the elements and the group's number of each trained tensor.
+        #: For each trained tensor: its name, the end of its elements, and its group's number.
         self._ends = [(name, layout.places[name].first + layout.places[name].count, number[id(parameter)])
                       for name, parameter in layout.trained.items()]
         self._first = self._fixed()
@@ -61,7 +62,8 @@ class Rates:
 
     def begin(self) -> None:
         """Resets the rates of the last clock when a clock has begun."""
-        #: The factors when the first gradient was finished, and the factors that were sent to the servers.
+        #: The factors at the time when the clock's first gradient was finished, and the factors that were sent to the
+        #: servers.
         self._seen: Optional[Factors] = None
         self._told: Optional[Factors] = None
 
@@ -78,7 +80,7 @@ class Rates:
                 continue
             for name in {**old, **new}:
                 before, now = old.get(name), new.get(name)
-                if before == now or not before and not now:  # None equals a switch that is off.
+                if before == now or not before and not now:  # None means the same as a setting that is off.
                     continue
                 remedy = self._why_fixed if name == "lr" else RATES_ONLY
                 raise InvalidArgument(f"rank {self._rank}: the optimizer has changed since join: {name} of param group {number} is "

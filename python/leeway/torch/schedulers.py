@@ -17,7 +17,8 @@ from .optimizers import groups_of
 
 CONSTANT = object()
 
-#: The attributes by which a scheduler marks a step() that it has wrapped, to learn whether the optimizer has stepped.
+#: A scheduler wraps the optimizer's step(), to learn whether the optimizer has stepped. These attributes mark a
+#: wrapped step().
 STEP_MARKS = ("_with_counter", "_wrapped_by_lr_sched")
 
 
@@ -59,23 +60,25 @@ class Schedulers:
     def __init__(self, rank: int, optimizers: Sequence[torch.optim.Optimizer]) -> None:
         self._rank, self._optimizers = rank, optimizers
         self._kept: list[Any] = []
-        #: The rates at the last search for a scheduler that is not kept, and the number of searches that are left.
+        #: For the search for a scheduler that the script does not keep: the rates at the last search, and the number
+        #: of searches that are left.
         self._looked_at: list[float] = []
         self._looks = 2
-        #: The states and the groups' numbers when the clock began, and whether each scheduler stepped in the clock
-        #: before.
+        #: At the start of the clock: the states, the groups' numbers, and whether each scheduler had stepped in the
+        #: clock before.
         self._before: list[dict] = []
         self._rates_before: list[dict] = []
         self._stepped: list[bool] = []
-        #: If a state was loaded since the clock began: whether each scheduler stepped in the clock before that state.
+        #: If a state was loaded since the clock began: whether each scheduler had stepped in the clock before that
+        #: state.
         self._loaded: Optional[list[bool]] = None
         #: The reason why the schedulers cannot have the right state, or None.
         self._lost: Optional[str] = None
-        #: The states and the groups' numbers when the schedulers were kept.
+        #: The states and the groups' numbers at the time when the script kept the schedulers.
         self._first: list[dict] = []
         self._first_rates: list[dict] = []
-        #: The states from a checkpoint for schedulers that the script has not kept yet, and the groups' numbers with
-        #: them.
+        #: For schedulers that the script has not kept yet: their states from a checkpoint, and the groups' numbers in
+        #: it.
         self._waiting: list[dict] = []
         self._rates: list[dict] = []
 

@@ -26,8 +26,8 @@ class Steps(OpenClock):
         self._stepped: set[int] = set()
         #: The value that the first closure of the current step returned.
         self._closures_loss: Any = None
-        #: Whether the open clock has all its local steps. It ends when the next clock begins, so that what the script
-        #: does to the weights until then belongs to it.
+        #: True if the open clock has all its local steps. The clock ends only when the next clock begins, so that it
+        #: includes everything that the script does to the weights until then.
         self._is_due = False
         self._own_steps = [optimizer.step for optimizer in optimizers]
         for number, optimizer in enumerate(optimizers):
@@ -64,7 +64,7 @@ class Steps(OpenClock):
         self._schedulers.check()
         if not self._clocks.is_open:
             self._ready(True)
-        self._gate.arrive_all()  # Until then the last clock may still send the contribution.
+        self._gate.arrive_all()  # Until then the last clock may still be sending its contribution.
         return loss
 
     def _step_apart(self, number: int, closure: Optional[Callable[[], Any]]) -> Any:
@@ -90,8 +90,8 @@ class Steps(OpenClock):
         """Ends the clock. `stepped` has the numbers of the optimizers that have stepped in it."""
         self._gradients.leave_out(stepped)
         if len(stepped) < len(self._optimizers):
-            # No optimizer updates the elements that have not left. If the job must not exchange parts of a clock, this
-            # call reports the error in the first clock.
+            # No optimizer updates the elements that have not left. If the job does not allow a clock to skip
+            # elements, this call raises the error in the first clock.
             self._rates.tell_part(self._session.rates, ())
         self._weights.hand_in_averaged(self._contribution())
         self._clocks.report.steps = max(1, self._given)

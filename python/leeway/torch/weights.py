@@ -51,7 +51,7 @@ class Weights:
         """Counts the servers' update of these parameters as a write, as after an optimizer's step. If an older graph
         needs the old values, its backward() then raises an error, as in PyTorch."""
         for parameter in parameters:
-            parameter.detach().view(-1)[:0].zero_()  # An empty view, which shares the parameter's count of writes.
+            parameter.detach().view(-1)[:0].zero_()  # An empty view shares the parameter's count of writes.
         self._writes.accept()
 
     def accept(self) -> None:

@@ -30,7 +30,7 @@ class _Data:
     def __set__(self, parameter: nn.Parameter, value: torch.Tensor) -> None:
         kept = _kept.get(id(parameter))
         if kept is not None and kept[1] is not value:
-            del _kept[id(parameter)]  # The parameter has other memory now.
+            del _kept[id(parameter)]  # The parameter has got other memory since.
         _DATA.__set__(parameter, value)
 
 

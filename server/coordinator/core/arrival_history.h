@@ -1,6 +1,6 @@
 // Learns from the last clocks when the contributions of a clock usually arrive. Reports the median
-// and the median absolute deviation, because a minority of slow workers and a few bad clocks hardly
-// change these figures.
+// and the median absolute deviation: a minority of slow workers or a few bad clocks hardly change
+// these figures.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ class ArrivalHistory {
  public:
   // The most clocks that the history remembers.
   static constexpr size_t kClocksMax = 32;
-  // The number of clocks before which there are no figures. A larger minimum would make a job wait
-  // longer for a slow worker, and would improve the figures little.
+  // Get() returns figures once this number of clocks was added. A larger minimum would make a job
+  // wait longer for a slow worker, and would improve the figures little.
   static constexpr size_t kClocksMin = 2;
   // The most delays that the history keeps for one clock, chosen evenly from the clock's sorted
   // delays. So a clock costs the same with ten thousand workers as with a few.

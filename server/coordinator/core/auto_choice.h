@@ -1,5 +1,6 @@
-// Chooses the codec that `auto` compression stands for. The choice depends on the bandwidth between
-// workers and servers, as far as workers have measured it, and on how fast a machine encodes. Pure.
+// Chooses the codec that `auto` compression stands for. The choice depends on the bandwidth that
+// workers have measured between themselves and the servers, and on how fast a machine encodes.
+// Pure.
 #pragma once
 
 #include <cstdint>

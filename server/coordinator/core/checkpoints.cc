@@ -115,8 +115,8 @@ CutBook::Needs Checkpoints::Needs(bool saving) const {
       if (!last && facts_.lockstep() && rank.clock >= clock) return {StateNeed::kAtCut, 0};
       return {StateNeed::kAtLeaving, rank.clock};
     }
-    // Outside of lockstep a rank is at the clock of a cut only by chance, so its newest state is
-    // enough.
+    // Outside of lockstep a rank is at a cut's clock only by chance, so the cut takes the rank's
+    // newest state.
     if (rank.state == RankState::kFailed || last || !facts_.lockstep()) {
       return {StateNeed::kIfAny, 0};
     }

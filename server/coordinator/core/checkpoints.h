@@ -1,6 +1,6 @@
 // The job's checkpoints: the cuts during training, and the last cut at the end. Owns the parts that
-// have arrived (cut_book.h). The core must report each part here, and each manifest that was
-// written or could not be written.
+// have arrived (cut_book.h). The core must report here each part that arrives, and whether each
+// manifest was written.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,8 @@ class Checkpoints {
   // True if a checkpoint of the last cut's clock exists already, so nothing is left to save.
   bool HaveLast() const { return newest() && *newest() >= last_clock_; }
   void BeginLast(uint64_t generation, Time now);
-  // Asks the owners of the shards again, because shards have changed hands since the last request.
+  // Asks the owners of the shards again, because some shards have new owners since the last
+  // request.
   void AskAgain(uint64_t generation, Time now);
   // Notes that a shard has not reached the last cut's clock, so that the owners are asked again at
   // the next tick.

@@ -13,8 +13,8 @@
 
 namespace leeway {
 
-// Sets the address of the server's ShardControl. Later commands for the server go to that address,
-// and earlier commands for it are dropped. If the process at that address ends, the host reports
+// Sets the address of the server's ShardControl. The host sends later commands for the server to
+// that address, and drops earlier ones. If the process at that address ends, the host reports
 // ServerGone with this nonce.
 struct ConnectServer {
   uint32_t server = 0;
@@ -22,13 +22,13 @@ struct ConnectServer {
   uint64_t nonce = 0;
 };
 
-// The server is lost. Commands for it are dropped until it is connected again, because its state is
-// made anew when it comes back.
+// Says that the server is lost. The host drops commands for it until a ConnectServer for it comes:
+// a server that comes back gets its state anew.
 struct DisconnectServer {
   uint32_t server = 0;
 };
 
-// Answered by ConfigureDone with the same round.
+// The host answers with ConfigureDone of the same round.
 struct ConfigureServer {
   uint32_t server = 0;
   uint64_t round = 0;
@@ -36,14 +36,16 @@ struct ConfigureServer {
   Time deadline;
 };
 
-// Goes to every server, in order with the other commands, until each has heard it.
+// The host sends it to every server, in the order of the commands, and repeats it until the server
+// has heard it.
 struct SetLive {
   uint32_t rank = 0;
   bool live = false;
   bool operator==(const SetLive&) const = default;
 };
 
-// Goes to every server, in order with the other commands, until each has heard it.
+// The host sends it to every server, in the order of the commands, and repeats it until the server
+// has heard it.
 struct CommitSet {
   uint64_t generation = 0;
   uint64_t clock = 0;
@@ -52,9 +54,9 @@ struct CommitSet {
   bool operator==(const CommitSet&) const = default;
 };
 
-// Asks the owner of every shard for its part of the last cut. Each owner answers by SaveDone with
-// the same round. The core asks again if shards change hands meanwhile. Then only the answers to
-// the latest command count, because they describe what is in the files.
+// Asks the owner of every shard for its part of the last cut. For each owner the host answers with
+// SaveDone of the same round. If shards change owners meanwhile, the core asks again. Only the
+// answers to the latest command count, because they describe what is in the files.
 struct SaveAll {
   uint64_t round = 0;
   uint64_t generation = 0;
@@ -64,16 +66,15 @@ struct SaveAll {
   Time deadline;
 };
 
-// The record is durable before any later command begins, except lines for the log. A failed write
-// is retried. RecordDone answers. It has an error if the record was given up: after
-// limits.start_seconds, or after some seconds if it says that the job has failed. Then the servers
-// are not told anything that depends on the record.
+// The host makes the record durable before it begins a later command (lines for the log need not
+// wait). It retries a failed write, and answers with RecordDone. The host gives the write up after
+// limits.start_seconds, or after some seconds if the record says that the job has failed.
+// RecordDone then has an error, and the servers are told nothing that depends on the record.
 struct WriteRecord {
   v1::CoordinatorRecord record;
-  // False if a restarted coordinator can do without the record, because it finds out the facts in
-  // it by itself or is told them anew. Such a record is written when there is time, unless a newer
-  // record is written first. If it cannot be written, the job does not end, and there may be no
-  // answer.
+  // False if a restarted coordinator can do without the record, because it can find out or hear
+  // again what the record says. The host writes such a record when it has time, unless it writes a
+  // newer record first. If the write fails, the job goes on, and the host need not answer.
   bool awaited = true;
 };
 
@@ -84,14 +85,15 @@ struct AdoptState {
   std::string file;
 };
 
-// Answered by ManifestWritten.
+// The host answers with ManifestWritten.
 struct WriteManifest {
   v1::CheckpointManifest manifest;
-  // These states are copied before the manifest is written.
+  // The host copies these states before it writes the manifest.
   std::vector<AdoptState> adopt;
 };
 
-// Goes to every connected server. Each answers by ShutdownDone within `limit`, or not at all.
+// The host sends it to every connected server. For each server that answers within `limit`, it
+// returns ShutdownDone.
 struct ShutdownServers {
   Duration limit;
   v1::JobState outcome = v1::JOB_STARTING;

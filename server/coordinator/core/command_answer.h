@@ -39,8 +39,8 @@ struct ShutdownDone {
   uint32_t server = 0;
 };
 
-// No process listens any more at the address of that server's process (server_watch.h). Shards that
-// have a replica continue on the replica at once. For the other shards, the core waits until the
+// No process listens any more at the address of that server (server_watch.h). The server's shards
+// that have a replica continue there at once. For its other shards, the core waits until the
 // server's lease ends or another process replaces the server.
 struct ServerGone {
   uint32_t server = 0;

@@ -1,5 +1,5 @@
-// The one list to which all parts of the coordinator's core add their commands, so that commands
-// are in the order of the decisions.
+// The list of commands. All parts of the coordinator's core add to this one list, so that the
+// commands are in the order of the decisions.
 #pragma once
 
 #include <utility>

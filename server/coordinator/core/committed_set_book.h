@@ -23,9 +23,9 @@ class CommittedSetBook {
   // Begins anew, with every block at `clock`. `shards` are the shards that have blocks.
   void Restart(uint64_t clock, const std::vector<uint32_t>& shards);
 
-  // A shard holds the contributions of `ranks`, and has held that of ranks[i] since since[i].
-  // Contributions without an entry in `since` count as earlier than all others. Repeated reports,
-  // late reports, and reports of a shard without blocks are ignored.
+  // Records that a shard holds the contributions of `ranks`, and that the contribution of ranks[i]
+  // came at since[i]. A contribution without an entry in `since` counts as earlier than all others.
+  // Ignores repeated reports, late reports, and reports of a shard without blocks.
   void OnHeld(uint32_t shard, uint64_t clock, const std::vector<uint32_t>& ranks,
               const std::vector<Time>& since = {});
 
@@ -38,8 +38,9 @@ class CommittedSetBook {
   // caller that wants to give missing ranks more time calls Enough() and Missing() first.
   std::optional<CommitSet> Take(const std::vector<bool>& wanted, uint32_t backup);
 
-  // Return, for the next clock, whether Take() would return its set, which ranks of `wanted` are
-  // missing, and when the contributions of the other ranks had arrived at every shard.
+  // Three questions about the next clock. Enough returns true if Take() would return its set.
+  // Missing returns the ranks in `wanted` whose contributions some shard lacks. Arrivals returns,
+  // for each contribution that no shard lacks, when the last shard received it.
   bool Enough(const std::vector<bool>& wanted, uint32_t backup) const;
   std::vector<uint32_t> Missing(const std::vector<bool>& wanted) const;
   std::vector<Time> Arrivals() const;
@@ -54,7 +55,7 @@ class CommittedSetBook {
  private:
   struct Shard {
     uint32_t number = 0;
-    // The time since which the shard holds each rank's contribution, by rank.
+    // By rank: when the shard received the rank's contribution.
     std::map<uint32_t, Time> ranks;
   };
   // Returns the time at which the last shard received the rank's contribution; nullopt while a
@@ -65,7 +66,7 @@ class CommittedSetBook {
   std::optional<CommitSet> latest_;
   // The contributions to clock next_ that each shard holds.
   std::vector<Shard> shards_;
-  // The ranks whose contributions every shard holds, with the time since which every shard has held
+  // The ranks whose contributions every shard holds, with the time when the last shard received
   // each.
   std::map<uint32_t, Time> whole_;
 };

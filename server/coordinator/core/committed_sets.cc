@@ -60,13 +60,14 @@ void CommittedSets::CommitNext(bool open, const std::vector<bool>& live, uint64_
   if (!book_.Missing(wanted).empty() && now < grace_.Until(now, book_.came())) return;
   grace_.NextClock(now, book_.came(), book_.Arrivals());
   Commit(*book_.Take(wanted, backup), generation);
-  // No shard lacks a contribution of the previous set any more. That set is applied on every block,
-  // because the workers sent this set's contributions after they had read those blocks.
+  // No shard lacks a contribution of the previous set any more. Every block has applied that set,
+  // because the workers read all blocks before they sent the contributions of the new set.
   latest_lacks_ = false;
 }
 
-// The latest set may have reached a server before the shard did. An owner that holds less than the
-// set sends no report that would be answered with the set, so the set must be sent to it again.
+// The latest set may have reached a server before the shard did. The coordinator would send the set
+// again in answer to a report, but an owner that holds less than the set sends no report. So the
+// set must be sent to it again here.
 void CommittedSets::CommitAgain(uint64_t generation) {
   if (latest_lacks_ && book_.latest()) Commit(*book_.latest(), generation);
 }
@@ -77,7 +78,8 @@ std::optional<CommittedSets::Lost> CommittedSets::LostContribution(
   if (!latest_lacks_ || !set) return std::nullopt;
   std::optional<Lost> lost;
   for (const uint32_t rank : set->ranks) {
-    // The worker has passed the set's clock, so it has read every block with the set applied.
+    // The worker has passed the set's clock. So it has read every block, and every block had
+    // applied the set.
     if (ranks[rank].clock > set->clock) return std::nullopt;
     if (!live[rank]) lost = Lost{rank, set->clock};
   }

@@ -1,8 +1,8 @@
-// Which contributions count in sync clocks that can be complete without every worker. Each clock
-// gets one committed set, the same for all shards, once every shard holds enough contributions and
-// the wait for slow workers is over. Owns the book of held contributions (committed_set_book.h) and
-// the waits (straggler_grace.h). The core must report here what shards hold and when shards change
-// hands, and must call CommitNext when the wait ends.
+// Decides which contributions count in sync clocks that can be complete without every worker. Each
+// clock gets one committed set, the same for all shards, once every shard holds enough
+// contributions and the wait for slow workers is over. Owns the book of held contributions
+// (committed_set_book.h) and the waits (straggler_grace.h). The core must report here what shards
+// hold and when shards change owners, and must call CommitNext when the wait ends.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,8 @@ class CommittedSets {
   void Restart(uint64_t clock, uint32_t shards);
   // Records which contributions to a clock a shard holds. The caller then calls CommitNext().
   void TakeHeld(const v1::ContributionsHeldRequest& request, uint64_t generation, Time now);
-  // Forgets the contributions of shards that have changed hands since this epoch. Only a shard's
-  // owner holds the contributions to a clock, so the workers that sent them send them again to the
-  // new owner.
+  // Forgets the contributions of shards that have got a new owner since this epoch. The new owner
+  // does not have the old owner's contributions, so the workers send them again.
   void ForgetHeld(const Placement& places, uint64_t epoch);
   // Notes that a shard lacks a contribution of the latest set.
   void MarkLacking() { latest_lacks_ = true; }
@@ -53,8 +52,8 @@ class CommittedSets {
 
   // Returns the first clock without a set. The sets so far take every block to that clock.
   uint64_t next() const { return book_.next(); }
-  // Describes a clock that can never be complete, because the latest set names the rank, but some
-  // shard will never get that rank's contribution.
+  // A clock that can never be complete: the latest set names `rank`, but some shard will never get
+  // that rank's contribution.
   struct Lost {
     uint32_t rank = 0;
     uint64_t clock = 0;
@@ -67,14 +66,14 @@ class CommittedSets {
 
  private:
   void Commit(CommitSet set, uint64_t generation);
-  // Returns, by rank, whether a clock wants the rank's contribution.
+  // Returns, by rank, true if a clock wants the rank's contribution.
   std::vector<bool> Wanted(const std::vector<bool>& live) const;
 
   const JobFacts& facts_;
   Commands& commands_;
   CommittedSetBook book_;
-  // True if a shard may lack a contribution of the latest set, because the shard has changed hands
-  // since then or has refused a contribution.
+  // True if a shard may lack a contribution of the latest set, because it has a new owner since
+  // then or has refused a contribution.
   bool latest_lacks_ = false;
   StragglerGrace grace_;
 };

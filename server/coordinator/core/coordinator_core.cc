@@ -82,7 +82,7 @@ void CoordinatorCore::SignOfLife(uint32_t rank, Time now) {
 }
 
 void CoordinatorCore::TellLive(uint32_t rank, bool live, Time now) {
-  // In new blocks every rank counts as live, so the servers are told only changes.
+  // For new blocks every rank counts as live, so the servers hear only of changes.
   if (life_.phase() <= Phase::kGoingBack || !workers_.Tell(rank, live)) return;
   CommitNextSet(now);
 }
@@ -225,7 +225,7 @@ absl::StatusOr<uint64_t> CoordinatorCore::FixStop(const v1::StopAtRequest& reque
   return stop_.FixFor(request, workers_.ranks(), model_.length()->clocks());
 }
 
-// Fixes the stop at the clock that all blocks reach with the sets made so far, even if ranks are
+// Fixes the stop at the clock to which the sets made so far take all blocks, even if ranks are
 // lost. Later clocks get no set.
 uint64_t CoordinatorCore::FixStopHere() {
   return stop_.FixAt(std::min(sets_.next(), model_.length()->clocks()), Complete());
@@ -256,7 +256,8 @@ absl::Status CoordinatorCore::TakeLeave(const v1::LeaveRequest& request, Time no
   }
   RankState state = RankState::kFinished;
   if (request.reason() == v1::LEAVE_FAILED) state = RankState::kFailed;
-  // A worker that leaves before anybody asked the job to stop makes room for a replacement.
+  // A worker that leaves before anybody has asked the job to stop gives its rank up to a
+  // replacement.
   if (request.reason() == v1::LEAVE_STOPPED) {
     state = life_.phase() >= Phase::kStopping ? RankState::kStopped : RankState::kLost;
   }

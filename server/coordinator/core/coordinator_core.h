@@ -10,7 +10,8 @@
 // A job that fails goes through the same phases, beginning with the phase that it is in.
 //
 // If blocks have replicas (placement.h), a lost server's shards continue at once on the servers of
-// their replicas. A server that replaces the lost server is filled while training goes on.
+// their replicas. Another server may replace the lost one; it receives its blocks while training
+// goes on.
 //
 // The job goes back when a server's blocks are lost and have no replicas, or, in sync mode, when
 // the state that a worker keeps between clocks is lost. It can go back from running, stopping or
@@ -61,8 +62,8 @@ namespace leeway {
 // - FAILED_PRECONDITION: the sender belongs to another job, generation, model or protocol, or is
 //   too late.
 // - ABORTED: a newer life of the rank exists.
-// - UNAVAILABLE: send the same message again; the error's message says which processes are waited
-//   for.
+// - UNAVAILABLE: send the same message again. The error's message says for which processes the
+//   coordinator waits.
 class CoordinatorCore {
  public:
   CoordinatorCore(CoordinatorOptions options, Time now);
@@ -102,9 +103,10 @@ class CoordinatorCore {
   absl::Status ShardSaved(const v1::ShardSavedRequest& request, Time now);
   absl::Status ContributionsHeld(const v1::ContributionsHeldRequest& request, Time now);
 
-  // ---- from a person Changes the number of servers. The new number is on record before the core
-  // acts on it. Returns UNAVAILABLE while the job is going back to a checkpoint. coordinator.proto
-  // lists the other errors.
+  // ---- from a person
+  // Changes the number of servers. The core puts the new number on record before it acts on it.
+  // Returns UNAVAILABLE while the job is going back to a checkpoint. coordinator.proto lists the
+  // other errors.
   absl::StatusOr<v1::ResizeServersReply> ResizeServers(const v1::ResizeServersRequest& request,
                                                        Time now);
   void StopJob(const std::string& reason, Time now);
@@ -116,7 +118,7 @@ class CoordinatorCore {
   std::optional<Time> alarm() const { return sets_.until(); }
   void Wake(Time now);
   void Answered(const CommandAnswer& answer, Time now);
-  // Returns the clocks of cuts whose folders hold states of workers that a future cut may name.
+  // Returns the clocks of folders with workers' states that a future cut may name.
   std::set<uint64_t> StateFolders() const { return cuts_.book().StateFolders(); }
 
   // Returns the commands since the last call, in order.
@@ -185,10 +187,11 @@ class CoordinatorCore {
   // before.
   bool OnRecord() const { return record_.Has(life_.generation(), shards_.places().epoch()); }
 
-  // coordinator_servers.cc If the request's index is wanted, makes the process the server with that
-  // index. The blocks that another process held under that index are lost.
+  // coordinator_servers.cc
   // Returns INVALID_ARGUMENT if only a worker's process may be this server.
   absl::Status CheckProcess(const v1::RegisterServerRequest& request, const std::string& who) const;
+  // If the request's index is wanted, makes the process the server with that index. If another
+  // process had that index, the blocks that it held are lost.
   absl::Status TakeProcess(const v1::RegisterServerRequest& request, Time now);
   // Checks that the index is wanted, or that the blocks of the server with this index are still
   // needed. Returns ALREADY_EXISTS if the job continues without this server, and UNAVAILABLE if
@@ -196,15 +199,16 @@ class CoordinatorCore {
   absl::Status CheckWanted(const v1::RegisterServerRequest& request, const std::string& who,
                            Time now);
   void ExpireServers(Time now);
-  // Stops waiting for lost servers that hold the only copy of a shard, if they have not come back
-  // within a limit.
+  // Stops waiting for lost servers that hold the only copy of a shard and have not come back within
+  // a limit.
   void GiveUpHolders(Time now);
   // Records a sign of life of a server, which may have been lost.
   void Return(uint32_t server, Time now);
   v1::ServerHeartbeatReply ServerReply(bool wants_incarnations) const;
 
-  // coordinator_placement.cc Returns true if every shard of the server continues on another server.
-  // The placement then has a new epoch, of which the servers must hear (Reassign).
+  // coordinator_placement.cc
+  // Moves the shards of a lost server to their replicas. Returns false if a shard has no replica to
+  // move to. After true the placement has a new epoch, which the caller announces (Reassign).
   bool Survives(uint32_t server);
   // Tells every server which server holds which shard now. The servers in `first` must have heard
   // it before the others are told.
@@ -224,8 +228,9 @@ class CoordinatorCore {
   // While the job is under way, releases servers that are not wanted and hold nothing.
   void RemoveIdle();
 
-  // coordinator_drain.cc Returns the reason why no other server can take over the shards of this
-  // server; empty if one can.
+  // coordinator_drain.cc
+  // Returns the reason why no other server can take over the shards of this server; empty if one
+  // can.
   std::string CannotDrain(uint32_t server) const;
   // Returns true if other servers hold all shards that this server held, and have heard so.
   bool Released(uint32_t server) const;
@@ -251,8 +256,8 @@ class CoordinatorCore {
   void FixLength(Time now);
   // Returns true if all blocks may still be held by others when server 0 has died.
   bool OutlivesCoordinator() const;
-  // Continues with the blocks that the servers still hold from the time of the previous
-  // coordinator. Returns false if they hold too little.
+  // Continues with the blocks that the servers have held since the time of the previous
+  // coordinator. Returns false if blocks are missing.
   bool TakeUp(Time now);
   // Tells every server to make its shards anew.
   void Configure(Time deadline, Time now);
@@ -283,17 +288,18 @@ class CoordinatorCore {
 
   // coordinator_time.cc
   void Advance(Time now);
-  // Gives all processes one more lease if the fault may be this process, which hears nobody.
+  // Gives all processes one more lease if this process hears hardly anybody, because the fault is
+  // then probably its own.
   void Doubt(Time now);
   void ExpireWorkers(Time now);
   // Marks the rank as lost. Nobody waits for a lost rank any more, unless the job needs it.
   void Lose(uint32_t rank, const std::string& why, Time now);
 
-  // job_status.cc Returns a message such as "waiting for workers 1, 2 and server 1 to register (12
-  // s of 120 s)".
+  // job_status.cc
+  // Returns a message such as "waiting for workers 1, 2 and server 1 to register (12 s of 120 s)".
   std::string Missing(Time now) const;
   std::string StatusMessage(Time now) const;
-  // Returns a message about a silent server for which the job waits; empty if the job waits for no
+  // Returns a message about a silent server for which the job waits; empty if there is no such
   // server.
   std::string LostHolder(Time now) const;
 

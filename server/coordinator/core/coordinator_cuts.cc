@@ -36,7 +36,7 @@ absl::Status CoordinatorCore::ShardSaved(const v1::ShardSavedRequest& request, T
 
 void CoordinatorCore::Take(const SaveDone& done, Time now) {
   if (!saving() || !cuts_.IsOfLast(done.round, done.clock)) return;
-  // The shard's blocks have not reached the clock of the latest set. They still will, unless a rank
+  // The shard's blocks have not reached the clock of the latest set yet. They will, unless a rank
   // that must contribute is lost.
   if (facts().commits_sets() && absl::IsFailedPrecondition(done.saved.status())) {
     sets_.MarkLacking();

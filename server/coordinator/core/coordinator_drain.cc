@@ -1,5 +1,5 @@
-// A server leaves in order: other servers hold its shards before it ends. With servers.max, servers
-// also come and go by themselves.
+// Lets a server leave in order: other servers hold its shards before it ends. With servers.max,
+// servers also come and go by themselves.
 #include "absl/strings/str_cat.h"
 #include "common/counted.h"
 #include "common/status.h"

@@ -11,23 +11,23 @@ void CoordinatorCore::StopJob(const std::string& reason, Time now) {
   if (life_.phase() >= Phase::kStopping || stop_.requested()) return;
   stop_.Request(reason);
   const bool begun = life_.began() || facts().StepsBefore() > 0;
-  // The record is not awaited, because the stop is correct without it.
+  // The stop need not wait for this record: it is correct without it.
   if (begun) commands_.Push(WriteRecord{.record = RecordOfStop(), .awaited = false});
-  // Only a running job can be stopped in order. A restarted coordinator first continues the job,
-  // because servers hold blocks that must be saved.
+  // Only a running job can be stopped in order. A restarted coordinator first continues the job and
+  // then stops it, because servers hold blocks that must be saved.
   if (life_.phase() != Phase::kGoingBack && (life_.began() || !begun)) BeginStopping(now);
 }
 
-// In lockstep all workers stop one clock after the evaluation. The worker that evaluates waits for
-// the answer, and no other worker can pass that clock without its contribution. So the job ends at
-// the same clock in every run, even if workers are killed.
+// In lockstep all workers stop one clock after the evaluation. The evaluating worker waits for the
+// answer, and no other worker can pass that clock without this worker's contribution. So the job
+// ends at the same clock in every run, even if workers are killed.
 void CoordinatorCore::EndEarlyIfDue(Time now) {
   if (life_.phase() != Phase::kRunning || stop_.requested()) return;
   const std::optional<std::string> why = stop_.early_stop().Why();
   if (!why) return;
   stop_.EndEarly(*why);
   if (facts().lockstep()) {
-    // A resumed run may have passed that clock already.
+    // A resumed run may be beyond that clock already.
     const uint64_t clock = std::max(stop_.early_stop().clock() + 1, LastClock());
     stop_.FixAt(std::min(clock, model_.length()->clocks()), false);
   }
@@ -150,8 +150,8 @@ uint64_t CoordinatorCore::LastClock() const {
     sum += ranks[i].clock;
     high = std::max(high, ranks[i].clock);
   }
-  // The last contribution of a killed worker can be beyond the stop clock, because the worker's
-  // next life counts it as completed.
+  // A rank's clock can be beyond the stop clock: if a worker was killed, its next life counts the
+  // last contribution as completed.
   if (facts().sync()) return std::min(stop_.clock().value_or(high), high);
   const uint64_t mean = sum / ranks.size();
   const std::optional<uint64_t> latest = cuts_.book().latest();
@@ -181,7 +181,7 @@ void CoordinatorCore::AdvanceSaving(Time now) {
 void CoordinatorCore::BeginShutdown(Time now) {
   stop_.Decide(Outcome());
   life_.Enter(Phase::kShutdown);
-  // This limit covers the writing of the record. The limit is set again once the record is durable.
+  // This limit covers the writing of the record. Once the record is durable, a new limit is set.
   life_.WaitForShutdown(now + facts().start_limit() + kShutdownLimit);
   WriteDown(stop_.outcome());
   // These workers wait for the start, and must hear that the job does not start.

@@ -48,8 +48,8 @@ v1::CoordinatorRecord CoordinatorCore::RecordOfStop() const {
 void CoordinatorCore::Take(const RecordDone& done, Time now) {
   if (done.status.ok()) record_.Written(done.record);
   if (done.record.outcome() != v1::JOB_STARTING) {
-    // The job ends even if its last record could not be written. Then a restarted coordinator would
-    // wait for workers that are gone, and would report this.
+    // The job ends even if its last record could not be written. A restarted coordinator would then
+    // wait for workers that are gone, and say so.
     if (record_.Seal()) life_.WaitForShutdown(now + kShutdownLimit);
     return Advance(now);
   }

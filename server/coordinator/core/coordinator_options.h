@@ -22,16 +22,16 @@ struct CoordinatorOptions {
   // The network of the coordinator's process (common/rpc/host.h, NetworkIdentity); empty if
   // unknown.
   std::string network;
-  // The new incarnations are higher than this number. According to the previous coordinator's
-  // record, no life of this run has a higher incarnation than this.
+  // The highest incarnation that a life of this run can have, according to the previous
+  // coordinator's record. New incarnations are higher.
   uint64_t incarnation_base = 0;
   // The generation in which the job begins; higher than any that was used before.
   uint64_t generation = 0;
-  // The codec that was chosen for `auto` in this run, if it was chosen. Then `job` has that codec,
-  // too.
+  // The codec that was chosen for `auto` in this run. Absent if no codec was chosen yet; otherwise
+  // `job` has the codec, too.
   std::optional<v1::Codec> auto_codec;
-  // The basis for choosing the codec, if it was not chosen yet. The codec is chosen when all
-  // workers that begin are here.
+  // The basis for choosing the codec, if it was not chosen yet. The core chooses the codec when all
+  // ranks have registered.
   std::optional<AutoBasis> auto_basis;
   // What the run's record and log contain about the ranks. `devices` are the devices chosen for
   // `auto` in workers.device, by rank. `loss_scales` are the reports of the workers of an fp16 job,
@@ -39,8 +39,8 @@ struct CoordinatorOptions {
   struct Ranks {
     std::vector<std::string> devices;
     std::vector<v1::LossScales> loss_scales;
-    // The evaluations that the job's early_stop needs, by ascending clock, from the rank that
-    // evaluates.
+    // The evaluations that the job's early_stop needs, in ascending order of their clocks. They
+    // come from the rank that evaluates.
     std::vector<v1::EvaluationMetrics> evaluations;
   };
   Ranks ranks;

@@ -1,4 +1,4 @@
-// Which server holds which shard, as servers come and go, and as their number changes.
+// Decides which server holds which shard, as servers come and go, and as their number changes.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/counted.h"
@@ -23,8 +23,8 @@ void CoordinatorCore::Reassign(const std::string& why, Time now, const std::set<
                   .message = absl::StrCat(why, "; epoch ", shards_.places().epoch(),
                                           ", shards owned by servers ",
                                           absl::StrJoin(shards_.Owners(), ", "))});
-  // The record is written before a server acts on the placement, so that a restarted coordinator
-  // never considers a former replica a replica.
+  // The record is written before a server acts on the placement. So a restarted coordinator never
+  // takes a server for a replica that no longer is one.
   WriteDown(v1::JOB_STARTING);
   rollout_.Begin(first, fleet_.table());
   SendPlacement(now);
@@ -97,8 +97,8 @@ void CoordinatorCore::TakeSynced(const v1::ServerHeartbeatRequest& request, Time
   // At the end the record says how the job has ended, and does not change.
   if (!life_.under_way() || request.generation() != life_.generation()) return;
   if (!shards_.TakeSynced(request)) return;
-  // This record is not awaited. Decisions that follow from the synced replicas write records of
-  // their own.
+  // No command waits for this record, because decisions that follow from the synced replicas write
+  // records of their own.
   WriteDown(v1::JOB_STARTING, false);
   if (shards_.places().whole() && !shards_.resizing()) {
     commands_.Emit({.name = "replicas_synced"});

@@ -55,7 +55,7 @@ absl::Status CoordinatorCore::RefuseLate(const v1::RegisterWorkerRequest& reques
   const Membership& ranks = workers_.ranks();
   const Phase phase = life_.phase();
   const bool sealed = record_.sealed();
-  // A new life of a rank that has left in order stands by until the end is on record.
+  // A new life of a rank that has left in order waits until the end is on record.
   const bool stands_by = phase >= Phase::kSaving && !sealed && !stop_.failed() &&
                          request.has_rank() && request.rank() < ranks.size() &&
                          ranks[request.rank()].left();
@@ -107,7 +107,7 @@ absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest&
   workers_.Registered(request, rank);
   if (workers_.ranks()[rank].left()) return rank;
   TellLive(rank, true, now);
-  // Without the lost state, this worker's next contributions would differ from what they should be.
+  // The worker's state is lost. Without it the next contributions would be wrong.
   if (life_.phase() > Phase::kGoingBack && facts().lockstep() && model_.cut_every() > 0 &&
       facts().keeps_state()) {
     GoBack(
@@ -119,8 +119,8 @@ absl::StatusOr<uint32_t> CoordinatorCore::Admit(const v1::RegisterWorkerRequest&
 
 void CoordinatorCore::RecordIncarnation(uint64_t incarnation) {
   if (!record_.Reserve(incarnation)) return;
-  // Before the job begins, no worker gets its answer without another record, and at the job's end
-  // no worker gets an answer. In both cases no record is necessary here.
+  // Before the job begins, another record is written before any worker gets its answer. At the
+  // job's end no worker gets an answer. In both cases no record is necessary here.
   if (!life_.began() || life_.phase() >= Phase::kShutdown) return;
   WriteDown(v1::JOB_STARTING, false);
 }

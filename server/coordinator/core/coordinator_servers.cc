@@ -18,7 +18,8 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
   RETURN_IF_ERROR(facts().CheckPeer(request.build(), who));
   RETURN_IF_ERROR(CheckProcess(request, who));
   RETURN_IF_ERROR(fleet_.Check(request, workers_.ranks()));
-  // The run whose coordinator had this address before is over.
+  // The server belongs to another run, whose coordinator had this address earlier and which is
+  // over.
   if (request.job() != 0 && request.job() != options.job_id) {
     return absl::AlreadyExistsError(absl::StrCat(who, " belongs to job ", absl::Hex(request.job()),
                                                  ", but this is job ", absl::Hex(options.job_id)));
@@ -28,9 +29,9 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
                                            fleet_.processes()[request.index()].address,
                                            "; this process must stop"));
   }
-  // The registration is believed only when the process is heard again. The registration may be a
-  // late message of a process that has died since, and the present holder of the index may be that
-  // process's successor.
+  // The registration takes effect only when the process is heard again. It may be a late message of
+  // a process that has died since, and the present holder of the index may be that process's
+  // successor.
   if (!fleet_.Known(request) && fleet_.table()[request.index()].here()) {
     fleet_.Claim(request);
   } else {
@@ -139,11 +140,11 @@ absl::StatusOr<v1::ServerHeartbeatReply> CoordinatorCore::ServerHeartbeat(
 
 v1::ServerHeartbeatReply CoordinatorCore::ServerReply(bool wants_incarnations) const {
   v1::ServerHeartbeatReply reply;
-  // Epoch 0 is never valid, so it renews no lease. A lease must not be renewed in an epoch that is
-  // past or not on record.
+  // Epoch 0 is never valid, so it renews no lease. The server's lease must not be renewed if the
+  // epoch is past or not on record.
   reply.set_epoch(OnRecord() ? shards_.places().epoch() : 0);
   if (!wants_incarnations) return reply;
-  // A later coordinator may give out an incarnation again if it is not on record.
+  // If an incarnation is not on record, a later coordinator may give it out again.
   for (const uint64_t incarnation : workers_.ranks().Incarnations()) {
     reply.add_incarnations(record_.HasIncarnation(incarnation) ? incarnation : 0);
   }
@@ -153,8 +154,8 @@ v1::ServerHeartbeatReply CoordinatorCore::ServerReply(bool wants_incarnations) c
 void CoordinatorCore::Return(uint32_t server, Time now) {
   if (!fleet_.Seen(server, now)) return;
   rollout_.BreakOff();
-  // Other servers may hold this server's shards by now, or no other server does. In both cases this
-  // server has missed all commands while it was lost.
+  // Other servers may or may not hold this server's shards by now. In both cases this server has
+  // missed all commands while it was lost.
   const bool holds = life_.under_way() && shards_.places().Holds(server);
   const bool joins = life_.under_way() && fleet_.table().Wanted(server) && shards_.Join(server);
   if (holds) {
@@ -177,9 +178,9 @@ void CoordinatorCore::ExpireServers(Time now) {
     GoBack(why, now);
     return rollout_.BreakOff();
   }
-  // Silence is not death. A server may still hold shards that are nowhere else, and to go back the
-  // job would need that server as well. So the job waits for it, or for another process in its
-  // place.
+  // A silent server need not be dead. It may still hold shards that are nowhere else, and the job
+  // could not go back without that server, either. So the job waits for it, or for another process
+  // in its place.
   const auto moved =
       std::count_if(lost.begin(), lost.end(), [this](uint32_t server) { return Survives(server); });
   if (moved > 0) Reassign(why, now);
@@ -202,8 +203,8 @@ void CoordinatorCore::GiveUpHolders(Time now) {
 void CoordinatorCore::Take(const ServerGone& gone, Time now) {
   const uint32_t server = gone.server;
   if (!fleet_.MayBeGone(server, gone.nonce) || life_.phase() >= Phase::kShutdown) return;
-  // If blocks would be lost, nothing is done yet. Otherwise a process that only seems gone would
-  // make the job go back without need.
+  // If blocks would be lost, the core waits. The process may only seem gone, and the job should not
+  // go back without need.
   if (!Survives(server)) return;
   fleet_.TakeForGone(server);
   Reassign(

@@ -27,8 +27,9 @@ void CoordinatorCore::AdvanceStart(Time now) {
   BeginStopping(now);
 }
 
-// A job that has begun continues without workers that are silent for a lease, unless it is in
-// lockstep. The same holds when its coordinator was restarted in between.
+// Returns true if the job can begin without further workers. A job that has begun before, and whose
+// coordinator was restarted, continues without workers that are silent for a lease, unless it is in
+// lockstep.
 bool CoordinatorCore::EnoughWorkers(Time now) const {
   if (workers_.Missing() == 0) return true;
   return facts().StepsBefore() > 0 && !facts().lockstep() &&
@@ -71,7 +72,7 @@ bool CoordinatorCore::OutlivesCoordinator() const {
 
 bool CoordinatorCore::TakeUp(Time now) {
   const CoordinatorOptions& options = facts().options();
-  // With leased data, it is unknown which batches were done since the newest cut.
+  // With leased data, nobody knows which batches were done since the newest cut.
   if (leases_.open()) return false;
   // Some servers have already heard of another generation.
   if (rollout_.round() > 0) return false;
@@ -97,8 +98,8 @@ void CoordinatorCore::Configure(Time deadline, Time now) {
   RemoveIdle();
   shards_.Reset();
   const v1::ConfigureRequest request = Configuration(true);
-  // The record is written before any server acts on it, so that no generation is used twice, and no
-  // replica counts as synced any more.
+  // The record is written before any server acts on the new configuration, so that no generation is
+  // used twice and no old replica counts as synced.
   WriteDown(v1::JOB_STARTING);
   fleet_.MarkAllUnready();
   sets_.Restart(cuts_.CertainClock(), model_.ShardsWithBlocks());
@@ -129,8 +130,8 @@ void CoordinatorCore::Begin(Time now) {
   for (const uint32_t rank : ranks.In({RankState::kWaiting, RankState::kLost})) {
     Lose(rank, "it has not come back since the coordinator was started again", now);
   }
-  // The stop was requested earlier, when the job could not be stopped because its servers were not
-  // here.
+  // The stop was requested when the servers were not here yet, so the job could not be stopped
+  // then.
   if (stop_.requested()) return BeginStopping(now);
   if (options.before && !options.before->stop_reason().empty()) {
     StopJob(options.before->stop_reason(), now);

@@ -9,9 +9,9 @@
 namespace leeway {
 namespace {
 
-// The most cuts that are open at a time. Some room is needed, because a worker may be many cuts
-// ahead of the servers' files. Beyond this number a failed cut is dropped to make room. If no cut
-// has failed, the parts of the new cut are refused.
+// The most cuts that are open at a time. There can be many, because a worker may be many cuts ahead
+// of the servers' files. For one more cut, a failed cut is dropped. If no cut has failed, the parts
+// of the new cut are refused.
 constexpr size_t kOpenCutsMax = 1024;
 
 }  // namespace
@@ -60,13 +60,13 @@ absl::Status CutBook::AddShard(uint64_t clock, uint32_t shard, const v1::SavedSh
 
 absl::Status CutBook::AddState(uint64_t clock, uint32_t rank, const v1::SavedShard& file) {
   StateFile& newest = newest_states_[rank];
-  // At the same clock the earlier state stays, because a life that begins where another life
-  // stopped has nothing newer.
+  // If a rank hands in two states of one clock, the earlier one stays: a life that begins where
+  // another life stopped has nothing newer.
   const bool better = newest.file.file().empty() || clock > newest.clock;
   if (better) newest = {clock, clock, file};
   if (Settled(clock)) return absl::OkStatus();
   const absl::StatusOr<Cut*> cut = Open(clock);
-  // If there is no room for this cut, the cut never becomes complete, but training goes on.
+  // If too many cuts are open for this one, the cut never becomes complete, but training goes on.
   if (cut.ok()) (*cut)->states.try_emplace(rank, file);
   return absl::OkStatus();
 }
@@ -150,8 +150,7 @@ void CutBook::Written(uint64_t clock, const absl::Status& status) {
     return;
   }
   for (auto& [rank, state] : written->second.named) {
-    // A newer state may have come meanwhile, which lies in another folder. Only the same state is
-    // replaced.
+    // A newer state, in another folder, may have come meanwhile, and must stay.
     StateFile& newest = newest_states_[rank];
     const bool same = newest.clock == state.clock && newest.file.file() == state.file.file();
     if (same) newest.folder = clock;
@@ -164,8 +163,9 @@ void CutBook::Written(uint64_t clock, const absl::Status& status) {
 
 void CutBook::GoBack() {
   cuts_.clear();
-  // Clocks cannot show which states are older, because outside of sync mode a rank's clock can be
-  // ahead of a cut's clock or behind it. So every old state gets clock 0.
+  // The clocks of states do not show which ones are from before the job went back: outside of sync
+  // mode a rank's clock can be ahead of a cut's clock or behind it. So every old state gets clock
+  // 0.
   newest_states_ = complete_states_;
   for (auto& [rank, state] : newest_states_) state.clock = 0;
 }

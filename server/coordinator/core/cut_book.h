@@ -20,8 +20,8 @@
 namespace leeway {
 
 // A worker's state at `clock`, in the folder of the cut at clock `folder`. The two clocks are the
-// same until the state is copied for a later cut. `clock` is 0 for a state from before the job went
-// back, so that any new state is newer.
+// same until the state is copied for a later cut. If the state is older than the job's last going
+// back, `clock` is 0, so that any new state is newer.
 struct StateFile {
   uint64_t clock = 0;
   uint64_t folder = 0;
@@ -35,8 +35,8 @@ enum class StateNeed {
   // The rank has left. The cut needs its newest state, which must be from the clock at which it
   // left.
   kAtLeaving,
-  // The rank failed or vanished. The cut takes its newest state, if the rank has ever handed in a
-  // state.
+  // The rank failed or vanished. The cut takes the newest state that the rank has handed in, if
+  // there is one.
   kIfAny,
 };
 
@@ -60,37 +60,39 @@ class CutBook {
   CutBook(uint32_t shards, uint32_t ranks, const v1::CheckpointManifest* resumed);
 
   // Sets what a cut consists of: the parts of shards 0 to `shards` - 1, which have blocks, and, if
-  // `states`, the state of every rank. Before this call a cut needs the parts of all shards, and
-  // all states.
+  // `states` is true, the state of every rank. Before this call a cut needs the parts of all shards
+  // and the states of all ranks.
   void Expect(uint32_t shards, bool states) {
     shards_ = shards;
     states_ = states;
   }
 
   // Adds a part. Parts of cuts that are complete, being written, failed or dropped are ignored.
-  // Returns RESOURCE_EXHAUSTED if too many cuts are open. Returns FAILED_PRECONDITION if the shard
-  // has already handed in a different part; then the cut fails.
+  // Returns RESOURCE_EXHAUSTED if too many cuts are open. If the shard has already handed in a
+  // different part, the cut fails, and the function returns FAILED_PRECONDITION.
   absl::Status AddShard(uint64_t clock, uint32_t shard, const v1::SavedShard& file, Time now);
   absl::Status AddState(uint64_t clock, uint32_t rank, const v1::SavedShard& file);
   // Marks the cut as failed: it never completes.
   void Fail(uint64_t clock, const std::string& error);
-  // Begins the job's last cut. Forgets the shards' parts of a periodic cut at that clock, because
-  // every shard is written again. Does nothing if the cut is complete or being written.
+  // Begins the job's last cut. If there is a periodic cut at that clock, forgets the shards' parts
+  // of it, because every shard is written again. Does nothing if the cut is complete or being
+  // written.
   void BeginLast(uint64_t clock, Time now);
 
   // Returns the newest cut that has become complete. From now on its manifest counts as being
-  // written. Returns nullopt if no cut has become complete, or if another manifest is being
-  // written. Older folders are removed once that manifest is durable, and the next cut might need a
-  // state in such a folder.
+  // written. Returns nullopt if no cut has become complete, or while another manifest is being
+  // written: once that manifest is durable, older folders are removed, and this cut might need a
+  // state in one of them.
   std::optional<CutParts> TakeWhole(const Needs& needs);
-  // The manifest is durable, and older open cuts are dropped; or it is not, and the cut has failed
-  // because of `status`.
+  // Takes the result of writing the manifest. If `status` is OK, the manifest is durable, and older
+  // open cuts are dropped. Otherwise the cut has failed.
   void Written(uint64_t clock, const absl::Status& status);
-  // The job goes back to the newest complete cut. Everything but the parts of that cut is
-  // forgotten. Must not be called while a manifest is being written.
+  // Forgets everything but the parts of the newest complete cut, because the job goes back to it.
+  // Must not be called while a manifest is being written.
   void GoBack();
 
-  // Fails cuts whose first part came longer than `limit` ago, and returns their clocks.
+  // Marks cuts as failed if their first part came longer than `limit` ago, and returns their
+  // clocks.
   std::vector<uint64_t> Expire(Time now, Duration limit);
 
   // Returns the highest clock of any cut so far, complete or not.
@@ -106,10 +108,11 @@ class CutBook {
   // manifest that is being written.
   std::set<uint64_t> StateFolders() const;
   bool HasAllShards(uint64_t clock) const;
-  // Returns true if the rank has handed in a state of `clock` or a later clock, or if a cut of such
-  // a clock is complete.
+  // Returns true if the rank has handed in a state of `clock` or later, or if a cut at `clock` or
+  // later is complete.
   bool HasState(uint32_t rank, uint64_t clock) const;
-  // The shards and ranks whose part or state is missing; nothing if the cut is complete.
+  // The shards whose parts are missing, and the ranks whose states are missing. Both are empty if
+  // the cut is complete.
   struct Missing {
     std::vector<uint32_t> shards;
     std::vector<uint32_t> ranks;
@@ -120,7 +123,7 @@ class CutBook {
   struct Cut {
     std::map<uint32_t, v1::SavedShard> shards;
     std::map<uint32_t, v1::SavedShard> states;
-    // The time at which the first part of a shard came.
+    // When the first part of the cut came from a shard.
     std::optional<Time> since;
     // The state of each rank that the manifest names, once the manifest is being written.
     std::map<uint32_t, StateFile> named;

@@ -27,7 +27,7 @@ absl::Status DataLeases::Open(const v1::JobLength& length, uint64_t cut) {
   book_.emplace(LeaseBook::Rules{
       .batches_per_epoch = batches_per_epoch_,
       .batches = JobBatches(facts_.job(), length, batches_per_epoch_).value_or(LeaseBook::kEndless),
-      // The steps of one clock whose exchange is not complete, and of the next clock.
+      // Two clocks: one whose exchange is not complete, and the next one.
       .under_way = 2 * length.steps_per_clock()});
   return Restore(cut);
 }

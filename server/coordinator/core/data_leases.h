@@ -24,19 +24,19 @@ class DataLeases {
  public:
   DataLeases(const JobFacts& facts, Commands& commands) : facts_(facts), commands_(commands) {}
 
-  // Checks that a worker's number of batches in a pass is possible, and the same as that of the
-  // other workers.
+  // Checks that the worker's number of batches in a pass is possible, and that the other workers
+  // have reported the same number.
   absl::Status Check(const v1::RegisterWorkerRequest& request, const std::string& who) const;
   void Take(const v1::RegisterWorkerRequest& request);
 
   // Opens the book once the job's length is known. `cut` is the clock of the newest cut, for
-  // messages. Returns FAILED_PRECONDITION if no worker says how many batches make a pass, or if the
-  // checkpoint has another number. Also returns the errors of LeaseBook::Restore.
+  // messages. Returns FAILED_PRECONDITION if no worker has reported the number of batches in a
+  // pass, or if the checkpoint has another number. Also returns the errors of LeaseBook::Restore.
   absl::Status Open(const v1::JobLength& length, uint64_t cut);
   // Restores the state of the newest durable cut.
   absl::Status Restore(uint64_t cut);
   bool open() const { return book_.has_value(); }
-  // Whether the job's length is counted in batches.
+  // Returns true if the job's length is counted in batches.
   bool by_batches() const { return book_ && !book_->endless(); }
   bool over() const { return book_->over(); }
 
@@ -46,8 +46,8 @@ class DataLeases {
   // Frees the rank's batches, because the rank is lost or has left.
   void TakeBack(uint32_t rank);
 
-  // Adds the data's progress in the cut of these shards to its manifest. The caller must call
-  // Written() for the manifest later.
+  // Adds to the manifest which batches the cut at `clock`, made of these shards' parts, contains.
+  // The caller must call Written() for the manifest later.
   void AddTo(uint64_t clock, const std::vector<v1::SavedShard>& shards,
              v1::CheckpointManifest& manifest);
   void Written(uint64_t clock, bool durable);

@@ -1,10 +1,10 @@
-// Decides whether the job ends before its full length because its evaluations do not get better any
-// more (job.proto, EarlyStop; Prechelt 1998, "Early stopping - but when?", criterion UP, by a
+// Decides whether the job ends before its full length because its evaluations no longer improve
+// (job.proto, EarlyStop; Prechelt 1998, "Early stopping - but when?", criterion UP, by a
 // threshold). Owns the values of the evaluations. The core must report here each evaluation, and
 // when the job goes back.
 //
-// The decision depends on the evaluations alone. So a restarted coordinator decides the same from
-// the evaluations in metrics.jsonl.
+// The decision depends on the evaluations alone. So a restarted coordinator reads them in
+// metrics.jsonl and decides the same.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Decides whether the coordinator itself can hear the other processes. The processes of a job
-// hardly ever fall silent together. A coordinator that was suspended, or whose port is overloaded,
-// hears none of them. So if most processes are silent, the fault is more likely the coordinator's.
-// Owns the time of the last tick, and the time of the next possible doubt.
+// hardly ever fall silent together. But a coordinator that was suspended, or whose port is
+// overloaded, hears none of them. So if most processes are silent, the fault is more likely the
+// coordinator's. Owns the time of the last tick, and the time of the next possible doubt.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@ namespace leeway {
 // The processes that should be heard, counted at one moment.
 struct Silence {
   size_t held = 0;
-  // Silent for more than half a lease.
+  // The number of processes that have been silent for more than half a lease.
   size_t half = 0;
-  // Silent for more than a lease.
+  // The number of processes that have been silent for more than a lease.
   size_t whole = 0;
 
   void Count(Duration silent, Duration lease) {
@@ -32,8 +32,8 @@ class Hearing {
     kHears,
     // The coordinator was suspended, and could not hear any process.
     kStoodStill,
-    // A lease has ended, and most processes are silent. Returned at most once in two leases, so a
-    // process that is silent for longer is lost.
+    // A lease has ended, and most processes are silent. Tick returns this at most once in two
+    // leases, so a process that stays silent for longer is lost.
     kMostAreSilent,
   };
 

@@ -1,7 +1,7 @@
-// For jobs whose workers combine their contributions (workers.per_host: combine;
-// client/calls/host_group.h): which workers can map each other's memory, and where each worker's
-// contributions are. Owns these facts. The core must report here each registration, and when the
-// job begins. After that the groups do not change. Other jobs have no groups.
+// Knows which workers can map each other's memory, and where each worker's contributions are. For
+// jobs whose workers combine their contributions (workers.per_host: combine;
+// client/calls/host_group.h). Owns these facts. The core must report here each registration, and
+// when the job begins. After that the groups do not change. Other jobs have no groups.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ class HostGroups {
  public:
   explicit HostGroups(const JobFacts& facts);
 
-  // Returns FAILED_PRECONDITION if the other members of the rank's group expect its contributions
-  // in memory that this process does not share with them. `rank` is the rank that the process asks
-  // for or holds, if any.
+  // Returns FAILED_PRECONDITION if this process cannot take the rank's place in its group, because
+  // it does not share memory with the other members. `rank` is the rank that the process asks for
+  // or holds, if any.
   absl::Status Check(const v1::RegisterWorkerRequest& request, std::optional<uint32_t> rank,
                      const std::string& who) const;
   // Takes the registration of the rank's newest life.
@@ -45,7 +45,8 @@ class HostGroups {
     std::string memory_host;
     v1::MemoryOffer contributions;
   };
-  // Returns the members of the rank's group in ascending order; none before the groups are formed.
+  // Returns the members of the rank's group in ascending order. The list is empty before the groups
+  // are formed.
   std::span<const uint32_t> MembersOf(uint32_t rank) const;
   v1::HostGroup GroupOf(uint32_t rank) const;
 

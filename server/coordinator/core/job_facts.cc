@@ -16,8 +16,8 @@
 namespace leeway {
 namespace {
 
-// Whether the run's record, or the checkpoint from which the job continues, says that programs keep
-// state.
+// Returns true if the run's record, or the checkpoint from which the job continues, says that
+// programs keep state.
 bool ProgramsKeptState(const CoordinatorOptions& options) {
   if (!IsExternal(options.job) || !options.job.exchange().has_gradient()) return false;
   if (options.before && options.before->programs_keep_state()) return true;
@@ -75,8 +75,8 @@ absl::Status JobFacts::CheckPeer(const v1::Build& build, const std::string& who)
 }
 
 absl::Status JobFacts::CheckStop(const v1::JobLength& length, bool by_batches) const {
-  // If the length is counted in batches, clocks do not measure it. A restarted coordinator
-  // continues a job that had passed this check.
+  // A length in batches cannot be compared with clocks. A restarted coordinator continues a job
+  // that has passed this check before.
   if (!options_.resumed || options_.before || by_batches) return absl::OkStatus();
   const v1::CheckpointManifest& manifest = options_.resumed->manifest;
   return CheckStopAhead(manifest.job().stop(), job(), length, manifest.clock());

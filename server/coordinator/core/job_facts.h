@@ -1,7 +1,8 @@
-// The configured job, the facts about its run so far, and what follows from these alone. Constant,
-// except for the codec that is chosen for `auto` compression, and the update rule that the first
-// worker of an external job supplies. Owns the options and the workers' measured links. The core
-// must report here each link that a worker measures before the codec is chosen.
+// Holds the configured job and the facts about its run so far, and derives other facts from these
+// alone. Everything is constant, except the codec that is chosen for `auto` compression and the
+// update rule that the first worker of an external job supplies. Owns the options and the speeds of
+// the workers' links. Until the codec is chosen, the core must report here each speed that a worker
+// measures.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ class JobFacts {
   // worker.
   bool lockstep() const { return sync() && !commits_sets_; }
   bool replicated() const { return job().servers().replicas() > 1; }
-  // Whether batches of data are leased to workers.
+  // Returns true if batches of data are leased to workers.
   bool leased() const { return job().data().assignment() == v1::ASSIGNMENT_LEASED; }
   // Returns true if workers keep state between clocks that a checkpoint must hold. The exchange can
   // require this state, or the worker's program can report that it keeps state.
@@ -42,8 +43,8 @@ class JobFacts {
   absl::Status CheckKeepsState(const v1::HeartbeatRequest& request) const;
   void ProgramsKeepState() { programs_keep_state_ = true; }
   uint32_t shards() const;
-  // Returns the number of servers expected at the start. If there was a previous coordinator, that
-  // is the number last requested from it.
+  // Returns the number of servers expected at the start. If a previous coordinator was asked to
+  // change the number of servers, this is the last number requested.
   uint32_t start_servers() const;
   Duration lease() const { return FromSeconds(job().limits().lease_seconds()); }
   Duration start_limit() const { return FromSeconds(job().limits().start_seconds()); }
@@ -71,9 +72,9 @@ class JobFacts {
   // anything. Returns nullopt if the codec is known already.
   std::optional<AutoChoice> ChooseCodec(bool servers_on_one_host);
 
-  // Fills in the choices that the job file leaves open and this run has made. They are for readers
-  // that have only the job file: a later coordinator (CoordinatorRecord) and the servers
-  // (ConfigureRequest).
+  // Fills in the choices that this run has made because the job file leaves them open. A later
+  // coordinator (CoordinatorRecord) and the servers (ConfigureRequest) need them, because they have
+  // only the job file.
   template <typename Message>
   void FillSettled(Message& message) const {
     if (options_.auto_codec) *message.mutable_auto_codec() = *options_.auto_codec;

@@ -20,8 +20,8 @@ namespace {
 // Far above the size of any data set. Keeps lengths from overflowing.
 constexpr uint64_t kStepsPerEpochMax = uint64_t{1} << 40;
 
-// Outside of gradient exchanges the factors apply to the worker's own steps, so servers do not get
-// them.
+// Removes the factors, which servers must not get outside of gradient exchanges: there they apply
+// to the worker's own steps.
 void ClearFactors(v1::ModelSchema& schema) {
   for (v1::TensorSpec& tensor : *schema.mutable_tensors()) {
     tensor.clear_factors();
@@ -91,7 +91,8 @@ absl::Status JobModel::CheckFactors(const v1::ModelSchema& schema, const std::st
 
 absl::Status JobModel::CheckSteps(const v1::RegisterWorkerRequest& request,
                                   const std::string& who) const {
-  // With total_clocks the steps of an epoch are a mean, which does not bound one rank's.
+  // With total_clocks the steps of an epoch are the ranks' mean, which does not limit a single
+  // rank.
   if (!length_ || length_->total_clocks() > 0) return absl::OkStatus();
   if (request.steps_per_epoch() <= length_->steps_per_epoch()) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -124,7 +125,7 @@ bool JobModel::Take(const v1::RegisterWorkerRequest& request, const std::string&
   if (!facts_.job().exchange().has_gradient()) ClearFactors(schema);
   if (factors_owner_.empty()) factors_owner_ = who;
   if (schema_) {
-    // The schema is a checkpoint's, whose job may have had other traits.
+    // The schema comes from a checkpoint, and the job of that checkpoint may have had other traits.
     if (!length_) TakeTraits(schema, *schema_);
     return brought;
   }

@@ -32,18 +32,18 @@ class JobModel {
   absl::Status Check(const v1::RegisterWorkerRequest& request, const std::string& who) const;
   // Returns FAILED_PRECONDITION if the rank's data has grown since the length was fixed.
   absl::Status CheckSteps(const v1::RegisterWorkerRequest& request, const std::string& who) const;
-  // With `workers.device: auto`, returns FAILED_PRECONDITION if the rank that the process asks for
-  // or will get began on another device.
+  // With `workers.device: auto`, returns FAILED_PRECONDITION if the first life of this rank ran on
+  // another device.
   absl::Status CheckDevice(const v1::RegisterWorkerRequest& request, uint32_t rank,
                            const std::string& who) const;
   // Takes the facts that the worker supplies. Returns true if the worker's update rule becomes the
   // job's.
   bool Take(const v1::RegisterWorkerRequest& request, const std::string& who, uint32_t rank);
-  // True if the rank has no data, so that it makes no exchange in a job whose length is the sum of
-  // exchanges.
+  // Returns true if the rank has no data and the job's length is the sum of all ranks' exchanges.
+  // Such a rank makes no exchange.
   bool IsIdle(uint32_t rank) const;
 
-  // The same as JobFacts::ChooseCodec.
+  // Does the same as JobFacts::ChooseCodec.
   std::optional<AutoChoice> ChooseCodec(bool servers_on_one_host) {
     return facts_.ChooseCodec(servers_on_one_host);
   }

@@ -8,8 +8,8 @@ namespace leeway {
 
 namespace {
 
-// Returns a message about a server that refuses contributions because it has no room; empty if no
-// server does.
+// Returns a message about a server that refuses contributions because its memory budget is used up;
+// empty if there is no such server.
 std::string LoadMessage(const ServerTable& servers, uint64_t held_bytes) {
   for (uint32_t i = 0; i < servers.size(); ++i) {
     const v1::ServerLoad& load = servers[i].load;

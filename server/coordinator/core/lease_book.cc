@@ -49,7 +49,7 @@ absl::Status LeaseBook::Check(const v1::DataProgress& progress) const {
 absl::Status LeaseBook::Restore(const v1::DataProgress& progress) {
   RETURN_IF_ERROR(Check(progress));
   Reset();
-  // A job that was shortened ends at its new end.
+  // The job may have been shortened, so its new end counts.
   next_ = std::min(progress.next(), rules_.batches);
   for (const v1::DataRange& range : progress.open()) {
     undone_.Add({range.first(), std::min(range.first() + range.count(), next_)});
@@ -72,8 +72,8 @@ void LeaseBook::Done(uint32_t rank, Interval batches, uint64_t clock) {
   if (recent_.size() > kRecentMax) ForgetDetails();
 }
 
-// Merges the older half of the reports. A cut that does not have all of them then counts as having
-// none.
+// Merges the older half of the reports. A cut that does not include all the merged reports then
+// counts as if it included none of them.
 void LeaseBook::ForgetDetails() {
   const auto middle = recent_.begin() + static_cast<std::ptrdiff_t>(recent_.size() / 2);
   if (!long_ago_) long_ago_ = DoneLongAgo{recent_.front().batches, {}};
@@ -95,7 +95,7 @@ uint64_t LeaseBook::Share(uint32_t sharers) const {
 
 std::optional<Interval> LeaseBook::TakeNext(uint32_t rank, uint64_t more, uint32_t sharers) {
   IntervalSet others = free_;
-  // A single sharer gets its returned batches again, too.
+  // Other sharers get returned batches first. A single sharer must get its own again.
   if (const auto own = returned_.find(rank); own != returned_.end() && sharers > 1) {
     for (const Interval& run : own->second.runs()) others.Remove(run);
   }
@@ -151,8 +151,9 @@ void LeaseBook::Return(uint32_t rank, Interval batches) {
 
 namespace {
 
-// Whether a cut has the rank's contribution of `clock`. The cut has all contributions of clocks
-// below `clocks`, by rank; if that is empty, it has all there are.
+// Returns true if a cut has the rank's contribution of `clock`. The cut has, for each rank, the
+// contributions of clocks below the rank's entry in `clocks`. If `clocks` is empty, the cut has all
+// contributions.
 bool Has(const std::vector<uint64_t>& clocks, uint32_t rank, uint64_t clock) {
   return rank >= clocks.size() || clock < clocks[rank];
 }

@@ -2,8 +2,8 @@
 // are numbered through all epochs, in the order in which they are given out. The batches that a
 // lost worker has not done are given out again before any new ones.
 //
-// Promise: every batch below the lowest one that is not done was part of a contribution that
-// counts. A batch can be part of two contributions in two cases: a worker was lost before it
+// Promise: if every batch below a number is done, each of these batches was part of a contribution
+// that counts. A batch can be part of two contributions in two cases: a worker was lost before it
 // reported its contribution, or a worker has not heard yet that it counts as lost.
 #pragma once
 
@@ -26,9 +26,10 @@ class LeaseBook {
   // The highest number of a batch. It is far above the size of any data set, and low enough that
   // sums of batches do not overflow.
   static constexpr uint64_t kBatchMax = uint64_t{1} << 60;
-  // The most batches that one worker may hold beside those of clocks in progress.
+  // The most batches that one worker may hold, not counting those of its clocks in progress.
   static constexpr uint64_t kStockMax = 4096;
-  // The most reports that are kept apart while no cut becomes durable.
+  // The most reports that the book keeps one by one while no cut becomes durable. Beyond that it
+  // merges the oldest reports.
   static constexpr size_t kRecentMax = 1 << 16;
 
   struct Rules {
@@ -36,38 +37,40 @@ class LeaseBook {
     uint64_t batches_per_epoch = 1;
     // The number of batches in the whole job.
     uint64_t batches = kEndless;
-    // The most batches of which a worker's clocks in progress may consist.
+    // The most batches that a worker's clocks in progress may have together.
     uint64_t under_way = 1;
   };
   explicit LeaseBook(const Rules& rules) : rules_(rules) {}
 
   // Makes all batches free, and none done.
   void Reset();
-  // Restores the progress that a cut holds; after that no rank holds any batch. Returns
+  // Restores the progress that a cut holds. Afterwards no rank holds any batch. Returns
   // FAILED_PRECONDITION if the cut's data has another number of batches in a pass. Returns
   // DATA_LOSS, naming the field, if no book can have written this progress. After an error nothing
   // has changed.
   absl::Status Restore(const v1::DataProgress& progress);
 
-  // The rank's contribution of `clock` counts, and these batches were its last part. Batches that
-  // the rank does not hold are done, too, unless another rank holds them.
+  // Records that these batches are done, because the rank's contribution of `clock` counts and
+  // includes them. If the rank does not hold a batch, the batch is done all the same, unless
+  // another rank holds it.
   void Done(uint32_t rank, Interval batches, uint64_t clock);
-  // Leases more batches to the rank, until the rank holds `want`. One call leases at most half of
-  // one sharer's part of the remaining batches, so that all workers end together (guided
-  // self-scheduling: Polychronopoulos and Kuck 1987). Batches of clocks in progress do not count as
-  // the rank's share, so a worker with long clocks gets its share like the others.
+  // Leases more batches to the rank, until the rank holds `want`. If the remaining batches were
+  // divided equally among the sharers, one call leases at most half of a sharer's share, so that
+  // all workers end together (guided self-scheduling: Polychronopoulos and Kuck 1987). Batches of
+  // clocks in progress do not count as held, so a worker with long clocks gets as much as the
+  // others.
   void Lease(uint32_t rank, uint64_t want, uint32_t sharers);
   std::vector<Interval> Held(uint32_t rank) const;
   // Frees the rank's batches, because the rank is lost or has left.
   void TakeBack(uint32_t rank);
-  // Frees these batches, because the rank will not do them after all. Other sharers get them first,
-  // because the rank would be late with them again. Batches that the rank does not hold do not
-  // change.
+  // Frees these batches, because the rank will not do them after all. Offers them to other sharers
+  // first, because this rank would be late with them again. Ignores batches that the rank does not
+  // hold.
   void Return(uint32_t rank, Interval batches);
 
-  // Returns the certain progress in a cut that has, for each rank, all contributions of clocks
-  // below the rank's entry in `clocks`. If `clocks` is empty, the progress includes all batches
-  // that are done.
+  // Returns the batches that a cut certainly includes. The cut has, for each rank, all
+  // contributions of clocks below the rank's entry in `clocks`. If `clocks` is empty, returns all
+  // batches that are done.
   v1::DataProgress At(const std::vector<uint64_t>& clocks) const;
   // Forgets reports that no cut after the durable cut with these clocks needs.
   void Forget(const std::vector<uint64_t>& clocks);
@@ -98,8 +101,7 @@ class LeaseBook {
   };
   absl::Status Check(const v1::DataProgress& progress) const;
   uint64_t Share(uint32_t sharers) const;
-  // Takes at most `more` batches, which is above 0, for the rank. Returns nullopt if no batch is
-  // free.
+  // Takes at most `more` (above 0) batches for the rank. Returns nullopt if no batch is free.
   std::optional<Interval> TakeNext(uint32_t rank, uint64_t more, uint32_t sharers);
   void ForgetDetails();
 
@@ -111,7 +113,7 @@ class LeaseBook {
   IntervalSet free_;
   // The part of undone_ that each rank holds, by rank.
   std::map<uint32_t, IntervalSet> held_;
-  // The batches that each rank was the last to return, by rank, until they are done.
+  // By rank: the batches that this rank was the last to return and that are not done yet.
   std::map<uint32_t, IntervalSet> returned_;
   // The reports that the newest durable cut may lack, in the order in which they came.
   std::vector<DoneBatches> recent_;

@@ -1,6 +1,6 @@
-// Holds the job's phase and generation, and the times at which they changed. Owns these. The core
-// must report every change here; other parts decide what a change requires (coordinator_core.h
-// describes the phases).
+// Owns the job's phase and generation, and the times at which they changed. The core must report
+// every change here. Other parts decide what a change requires. coordinator_core.h describes the
+// phases.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace leeway {
 
-// In the order in which a job goes through them, except that it can go back from the phases after
-// kGoingBack.
+// In the order in which a job goes through them. From kRunning, kStopping and kSaving the job can
+// return to kGoingBack.
 enum class Phase { kStarting, kGoingBack, kRunning, kStopping, kSaving, kShutdown, kOver };
 
 // The time limit for the servers to hear that the job is over.
@@ -36,16 +36,16 @@ class Lifecycle {
   v1::JobState state(v1::JobState outcome) const;
 
   Time created() const { return created_; }
-  // The time since which exchanges are possible; nullopt before.
+  // Returns when exchanges became possible; nullopt while they are not possible yet.
   const std::optional<Time>& began() const { return began_; }
   void Begin(Time now);
 
   uint64_t generation() const { return generation_; }
-  // Continues the previous coordinator's generation, whose blocks the servers still hold.
+  // Continues the previous coordinator's generation, because the servers still hold its blocks.
   void TakeUp(uint64_t generation) { generation_ = generation; }
   // Begins a new generation.
   void GoBack(const std::string& why, Time now);
-  // Returns the time since which the job is going back.
+  // Returns when the job began to go back.
   Time going_back_since() const { return going_back_since_; }
   // Returns the reason why the job is going back.
   const std::string& going_back_why() const { return going_back_why_; }

@@ -12,7 +12,8 @@ namespace {
 
 using Entries = google::protobuf::RepeatedPtrField<v1::LossScale>;
 
-// With other exchanges the workers keep the scale themselves.
+// Returns true if the job's workers report their loss scales. With other exchanges the workers keep
+// the scale in their own state.
 bool ReportsLossScales(const v1::TrainingJob& job) {
   return ScalesLoss(job) && job.exchange().has_gradient();
 }

@@ -1,5 +1,5 @@
-// The loss scales that ranks of an fp16 job have reported (common/loss_scale.h). Owns these. The
-// core must report each durable record here, because a worker continues only when its report is on
+// Owns the loss scales that the ranks of an fp16 job have reported (common/loss_scale.h). The core
+// must report each durable record here, because a worker continues only when its report is on
 // record.
 #pragma once
 
@@ -29,7 +29,7 @@ class LossScales {
   // which must be recorded.
   bool Take(const v1::HeartbeatRequest& request);
   void Written(const v1::CoordinatorRecord& record);
-  // Whether all that the rank has reported is on record.
+  // Returns true if all that the rank has reported is on record.
   bool OnRecord(uint32_t rank) const;
 
   void Fill(uint32_t rank, v1::RegisterWorkerReply& reply) const;

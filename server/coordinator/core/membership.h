@@ -1,4 +1,5 @@
-// The workers' ranks: which process holds each rank, in which life, and since when it is silent.
+// The workers' ranks: which process holds each rank, in which life, and how long that process has
+// been silent.
 #pragma once
 
 #include <array>
@@ -30,7 +31,7 @@ enum class RankState {
   // No process has held the rank yet.
   kWaiting,
   kRunning,
-  // Silent for longer than its lease, or left early: the rank waits for a new life.
+  // The process was silent for longer than its lease, or left early. The rank waits for a new life.
   kLost,
   // In the states below the rank has left for good.
   kFinished,
@@ -44,20 +45,20 @@ struct Rank {
   RankState state = RankState::kWaiting;
   uint64_t incarnation = 0;
   Identity life;
-  // Lives that newer ones have replaced, newest last: a late message from one of them must not win
-  // the rank back.
+  // The earlier lives of the rank, newest last. They are kept so that a late message from one of
+  // them does not win the rank back.
   std::vector<Identity> past;
   Time seen;
   // When `state` last changed.
   Time since;
-  // The number of completed exchanges, as far as is known. It never falls, because a new life
-  // continues where the servers stand.
+  // The number of completed exchanges, as far as is known. A new life does not lower it, because it
+  // continues where the servers are.
   uint64_t clock = 0;
 
   bool left() const { return state >= RankState::kFinished; }
 };
 
-// Assigns ranks and incarnations. No two lives of a rank ever have the same incarnation, whatever
+// Assigns ranks and incarnations. No two lives of a rank ever have the same incarnation, even if
 // messages are lost, repeated or reordered. Incarnations rise by one from `incarnation_base` + 1.
 // Pure; not thread-safe.
 class Membership {
@@ -69,12 +70,13 @@ class Membership {
     uint32_t rank = 0;
     bool new_life = false;
   };
-  // Gives the process the rank that it asks for, or the lowest free one, or the lowest lost one.
-  // Asking for a rank that another process holds replaces that process, so that a launcher can
-  // restart a killed worker before its lease ends. Returns INVALID_ARGUMENT if the rank does not
-  // exist, ABORTED if this process was replaced itself, and FAILED_PRECONDITION if the rank has
-  // failed or all ranks are taken. Returns ALREADY_EXISTS if the rank has left in order and `final`
-  // is true. If `final` is false, a new life of such a rank just stands by.
+  // Gives the process the rank that it asks for. A process that asks for no rank gets the lowest
+  // free one, or else the lowest lost one. A process that asks for a held rank replaces the holder,
+  // so that a launcher can restart a killed worker before its lease ends. Returns INVALID_ARGUMENT
+  // if the rank does not exist, ABORTED if this process was replaced itself, and
+  // FAILED_PRECONDITION if the rank has failed or all ranks are taken. Returns ALREADY_EXISTS if
+  // the rank has left in order and `final` is true. If `final` is false, a rank that has left in
+  // order can have a new life, which has nothing to do yet.
   absl::StatusOr<Claimed> Claim(std::optional<uint32_t> asked, const Identity& who, bool final,
                                 Time now);
 
@@ -90,7 +92,7 @@ class Membership {
   // that leaves early.
   void Leave(uint32_t rank, RankState state, uint64_t clock, Time now);
 
-  // Marks ranks whose lease has ended as lost, and returns them.
+  // Marks each rank as lost whose lease has ended, and returns these ranks.
   std::vector<uint32_t> Expire(Time now);
   // Counts the running ranks, and how long each has been silent.
   void CountSilent(Time now, Silence& silence) const;
@@ -102,7 +104,8 @@ class Membership {
 
   uint32_t size() const { return static_cast<uint32_t>(ranks_.size()); }
   const Rank& operator[](uint32_t rank) const { return ranks_[rank]; }
-  // Returns the rank that this process holds; nullopt if it holds none, or asks for another rank.
+  // Returns the rank that this process holds; nullopt if it holds no rank, or asks for another
+  // rank.
   std::optional<uint32_t> Holder(std::optional<uint32_t> asked, const Identity& who) const;
   // Returns the rank that Claim would assign. Returns FAILED_PRECONDITION if all ranks are taken,
   // and INVALID_ARGUMENT if the job has no such rank.

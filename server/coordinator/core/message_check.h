@@ -25,7 +25,8 @@ absl::Status CheckMessage(const v1::RegisterServerRequest& request);
 absl::Status CheckMessage(const v1::LeaseDataRequest& request);
 absl::Status CheckMessage(const v1::ServerHeartbeatRequest& request, const MessageLimits& limits);
 absl::Status CheckMessage(const v1::ContributionsHeldRequest& request, const MessageLimits& limits);
-// Checks that the file of a cut's part has a digest, and a name that stays in the cut's folder.
+// Checks that a part of a cut has a digest, and a file name that does not lead out of the cut's
+// folder.
 absl::Status CheckSavedShard(const v1::SavedShard& shard, const MessageLimits& limits);
 
 }  // namespace leeway

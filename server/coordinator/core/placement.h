@@ -1,19 +1,20 @@
 // Decides which server owns each shard, and which server holds its replica. Pure; not thread-safe.
 //
-// Shard k's home is server k mod S. With two holders the next server (mod S) has the shard's
-// replica. A lost server's shards continue on their replicas if all these replicas are synced. If
-// even one replica is not synced, blocks are lost, and the job goes back to a checkpoint. A server
-// that joins or returns gets the replicas of shards that have none.
+// Shard k's home is server k mod S. If each shard has two holders, server k + 1 mod S has the
+// replica of shard k. A lost server's shards continue on their replicas if all these replicas are
+// synced. If even one replica is not synced, blocks are lost, and the job goes back to a
+// checkpoint. Shards without a replica get one on the next server that joins or returns.
 //
-// A shard can be away from its home because its server was lost and is back, or because the job was
-// resized. Such a shard moves to its home. The home becomes the shard's replica, is filled, and
-// takes the shard over (Rebalance). Shards move in rounds, and the next round begins when no
-// replica is being filled. In a round each owner fills at most one shard: while a block is new to
-// its replica, its answers wait behind everything that the owner sends there. So training waits for
-// at most one shard's transfer. While its home is being filled, a shard that had another replica
-// has a single holder.
+// A shard can be away from its home because the home was lost and is back, or because the job was
+// resized. Such a shard moves to its home: the home becomes the shard's replica, receives the
+// shard's blocks (is filled), and takes the shard over (Rebalance). Shards move in rounds, and the
+// next round begins when no replica is being filled. In a round each owner fills at most one
+// replica. A block's answers wait until the replica has the block, and so wait behind everything
+// that the owner sends there. With one replica at a time, training waits for one shard's transfer
+// at most. If the shard had another replica before, it has a single holder until its home is
+// filled.
 //
-// If server 0 is the coordinator only (topology.type: all_reduce), the first home is server 1.
+// If server 0 is only the coordinator (topology.type: all_reduce), the first home is server 1.
 //
 // A server that is leaving is drained. A drained server is not the home of any shard, so its shards
 // move to the servers that stay.
@@ -41,11 +42,11 @@ class Placement {
   // Begins with a recorded placement.
   Placement(const Homes& homes, v1::Placement recorded);
 
-  // From now on the homes of the shards end before server `servers`. Only Rebalance moves
-  // shards.
+  // From now on servers with an index of `servers` or higher are not homes. Rebalance then moves
+  // the shards.
   void Want(uint32_t servers) { homes_.end = servers; }
-  // Makes the next server that is not drained the home of this server's shards. Only Rebalance
-  // moves shards. If all servers are drained, no shard has to move.
+  // Makes the next server that is not drained the home of this server's shards. Rebalance then
+  // moves the shards. If all servers are drained, no shard moves.
   void Drain(uint32_t server) { drained_.insert(server); }
   // Makes the server a home again.
   void Undrain(uint32_t server) { drained_.erase(server); }
@@ -64,13 +65,13 @@ class Placement {
   // marked before.
   bool SetSynced(uint32_t shard, uint64_t since_epoch);
 
-  // Hands each shard over to its home if the home has a synced replica of it, and begins to fill
-  // the next replicas, all in one new epoch. If the server that should have the replica is not in
-  // `here`, the old owner keeps it.
+  // Hands each shard over to its home if the home has a synced replica of the shard, and begins to
+  // fill the next replicas. All this makes one new epoch. After a hand-over the server that should
+  // have the replica may not be in `here`; then the old owner keeps the replica.
   struct Moves {
     bool any = false;
     // The previous owners of the shards that were handed over. They must hear of the epoch before
-    // all other servers, because they are alive and would still answer readers.
+    // all other servers, because until then they still answer readers.
     std::set<uint32_t> owners;
   };
   Moves Rebalance(const std::set<uint32_t>& here);
@@ -81,7 +82,7 @@ class Placement {
   uint64_t owner_since(uint32_t shard) const { return owner_since_[shard]; }
   uint64_t epoch() const { return places_.epoch(); }
   uint32_t shards() const { return static_cast<uint32_t>(places_.shards_size()); }
-  // Whether the server owns a shard or has a replica.
+  // Returns true if the server owns a shard or has a replica.
   bool Holds(uint32_t server) const;
   // Returns the number of shards that are not at their homes, or whose replica is not synced.
   uint32_t ToMove() const;
@@ -95,8 +96,8 @@ class Placement {
   v1::ShardPlace& At(uint32_t shard) { return *places_.mutable_shards(static_cast<int>(shard)); }
   const v1::ShardPlace& At(uint32_t shard) const { return places_.shards(static_cast<int>(shard)); }
   uint32_t size() const { return homes_.end - homes_.first; }
-  // Returns the first home from the `nth` on, in a circle, that is not drained; nullopt if all are
-  // drained.
+  // Searches the homes in a circle, beginning with the `nth`, and returns the first that is not
+  // drained; nullopt if all are drained.
   std::optional<uint32_t> NextUndrained(uint32_t nth) const;
   uint32_t HomeOf(uint32_t shard) const;
   // Returns the home of the shard's replica, once the shard is at home; nullopt if the shard has no
@@ -106,7 +107,7 @@ class Placement {
   void SetReplica(uint32_t shard, uint32_t server);
   void ClearReplica(uint32_t shard);
   void SetOwner(uint32_t shard, uint32_t server);
-  // Parts of Rebalance. Return true if something has changed.
+  // The steps of Rebalance. Each returns true if it has changed something.
   bool HandOver(uint32_t shard, const std::set<uint32_t>& here);
   bool Fill(uint32_t shard, const std::set<uint32_t>& here, std::set<uint32_t>& busy);
 

@@ -31,9 +31,9 @@ class Reachability {
     const ServerTable& table;
     const ServerProcesses& processes;
   };
-  // Returns INVALID_ARGUMENT if the server is at a loopback address, and another process is not on
-  // its host. Returns FAILED_PRECONDITION if another server is at a loopback address, and this
-  // server is not on that host.
+  // Returns INVALID_ARGUMENT if this server is at a loopback address and some other process is on
+  // another host. Returns FAILED_PRECONDITION if some other server is at a loopback address and
+  // this server is on another host.
   absl::Status CheckServer(const v1::RegisterServerRequest& request, const Servers& servers,
                            const Membership& ranks) const;
   // Returns FAILED_PRECONDITION if one of the servers (except `without`) is reachable only on its

@@ -1,7 +1,7 @@
-// Holds the contents of this coordinator's durable records. No process is told a fact until the
-// fact is on record, because a restarted coordinator would not know it and might decide otherwise.
-// Owns these facts, the reserved incarnations and the loss scales. The core must report each
-// durable record here.
+// Holds the contents of this coordinator's durable records. A fact goes on record before any
+// process is told it. Otherwise a restarted coordinator would not know the fact and might decide
+// differently. Owns these facts, the reserved incarnations and the loss scales. The core must
+// report each durable record here.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ namespace leeway {
 // Pure; not thread-safe.
 class RecordBook {
  public:
-  // The number of incarnations that a record reserves ahead, so that few lives wait for the disk.
+  // The number of incarnations that one record reserves in advance, so that new lives seldom wait
+  // for the disk.
   static constexpr uint64_t kIncarnationsAhead = 1000;
 
   explicit RecordBook(uint64_t incarnation_base, LossScales loss_scales = {})
@@ -24,8 +25,8 @@ class RecordBook {
 
   // Returns the highest reserved incarnation, which goes into the next record.
   uint64_t incarnations() const { return incarnations_; }
-  // Makes sure that the incarnation is reserved. Returns true if it was beyond the reserved
-  // incarnations; then more are reserved now.
+  // Makes sure that the incarnation is reserved. Returns true if this needed a new reservation,
+  // which the caller must put on record.
   bool Reserve(uint64_t incarnation);
 
   LossScales& loss_scales() { return loss_scales_; }
@@ -36,14 +37,14 @@ class RecordBook {
   // call.
   bool Seal() { return !std::exchange(sealed_, true); }
 
-  // Whether this generation and this epoch of the placement are on record.
+  // Returns true if this generation and this epoch of the placement are on record.
   bool Has(uint64_t generation, uint64_t epoch) const {
     return newest_ >= std::pair(generation, epoch);
   }
   // Returns true if no later coordinator can assign this incarnation again.
   bool HasIncarnation(uint64_t incarnation) const { return incarnation <= durable_incarnations_; }
   bool begun() const { return begun_; }
-  // Whether the record says that the programs keep state.
+  // Returns true if the record says that the programs keep state.
   bool programs_keep_state() const { return programs_keep_state_; }
   bool sealed() const { return sealed_; }
 

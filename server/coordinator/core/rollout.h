@@ -1,4 +1,4 @@
-// Tells the servers which server holds which shard, in rounds. A server's answer carries its
+// Tells the servers, in rounds, which server holds which shard. A server's answer carries its
 // round's number; answers to earlier rounds are ignored. Knows which servers have heard of the
 // latest round, and owns that set. The core must report here each answer, and each server that
 // comes or goes.
@@ -24,19 +24,18 @@ class Rollout {
 
   // Begins a round in which every server that is here makes its blocks anew.
   void Configure(const v1::ConfigureRequest& request, const ServerTable& servers, Time deadline);
-  // Returns true if a round of Configure is in progress, and was not broken off.
+  // Returns true from Configure() until BreakOff().
   bool configuring() const { return configuring_; }
   void BreakOff() { configuring_ = false; }
 
   // Begins a round for a new placement. The servers in `first` hear of the placement before all
-  // others. So do servers that were first in an earlier round and have not heard of that round. The
-  // caller then calls Send().
+  // others. Servers that were first in an earlier round, and have not heard of that round, hear of
+  // this one first, too. The caller then calls Send().
   void Begin(const std::set<uint32_t>& first, const ServerTable& servers);
   // Sends the placement to the servers that are here and may hear of it now.
   void Send(const v1::ConfigureRequest& request, const ServerTable& servers, Time deadline);
-  // Notes that the server has taken the latest placement. Returns true if it was the last of the
-  // first servers, so that the other servers may hear of the placement now; the caller then calls
-  // Send().
+  // Notes that the server has taken the latest placement. Returns true if all servers that must
+  // hear first have now heard. The caller then calls Send(), for the other servers.
   bool Heard(uint32_t server);
   // Returns true if a server that must hear of the placement first has not heard of it.
   bool waits() const { return !first_.empty(); }

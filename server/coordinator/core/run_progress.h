@@ -1,6 +1,5 @@
-// Records how far the run is, according to the workers' heartbeats: each rank's progress
-// (run/core/rank_progress.h), and the evaluations. Owns these. The core must report here each
-// heartbeat, and when the job goes back.
+// Owns each rank's progress (run/core/rank_progress.h) and the evaluations, as the workers'
+// heartbeats report them. The core must report here each heartbeat, and when the job goes back.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Checks that the model's schema that a worker sends is valid, and that it is the job's schema.
+// Checks a model's schema that a worker sends: it must be valid, and the same as the job's.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ inline constexpr uint64_t kModelElementsMax = uint64_t{1} << 38;
 // within their bounds; `trained` is the beginning of a tensor or the end.
 absl::Status ValidateSchema(const v1::ModelSchema& schema);
 
-// Returns FAILED_PRECONDITION if the schemas differ, naming the first tensor that differs, and what
-// each owner ("worker 0", "the checkpoint") has in its place. Momentum, kind and factors are
-// ignored, because a job may be resumed with other momenta and factors, and checkpoints of older
-// versions have no kinds.
+// Returns FAILED_PRECONDITION if the schemas differ. The error names the first tensor that differs,
+// and what each owner ("worker 0", "the checkpoint") has in that place. Momentum, kind and factors
+// are ignored, because a job may be resumed with other momenta and factors, and checkpoints of
+// older versions have no kinds.
 absl::Status CompareSchemas(const std::string& expected_owner, const v1::ModelSchema& expected,
                             const std::string& actual_owner, const v1::ModelSchema& actual);
 

@@ -1,7 +1,7 @@
 // The job's servers: which process each server is, whether the server is here, and which processes
 // can reach it. Owns the table, the processes and the networks. The core must report here
-// registrations, heartbeats and the ends of leases. Issues the commands that connect and disconnect
-// servers as they come and go.
+// registrations, heartbeats and the ends of leases. Issues the commands with which the host
+// connects to servers that come and disconnects from servers that go.
 #pragma once
 
 #include <cstdint>
@@ -58,11 +58,11 @@ class ServerFleet {
   void Want(uint32_t servers) { table_.Want(servers); }
   // Removes a server that is not wanted and holds nothing.
   void Remove(uint32_t index);
-  // Returns true if that process is here, and was not considered gone before.
+  // Returns true if that process is here, and has never been considered gone.
   bool MayBeGone(uint32_t index, uint64_t nonce) const;
   void TakeForGone(uint32_t index);
-  // Marks servers whose lease has ended as lost, and returns them. The caller then calls
-  // Disconnect() for each.
+  // Marks each server as lost whose lease has ended, and returns these servers. The caller then
+  // calls Disconnect() for each.
   std::vector<uint32_t> Expire(Time now) { return table_.Expire(now); }
   void Disconnect(uint32_t index);
   void Forgive(Time now) { table_.Forgive(now); }

@@ -26,11 +26,12 @@ struct ProcessEntry {
   std::optional<uint64_t> held_generation;
   // The nonces of the processes that had the index before.
   std::vector<uint64_t> past;
-  // The registration of a process that claims the index, and has not been heard since.
+  // The registration of another process that claims the index, and has sent nothing since.
   std::optional<v1::RegisterServerRequest> claim;
   // True if the process has been heard since it registered.
   bool confirmed = false;
-  // True if the process was considered gone once. If it is heard after that, only its lease counts.
+  // True if the process was considered gone once, but was heard later. From then on it is lost only
+  // when its lease ends.
   bool seemed_gone = false;
 };
 
@@ -44,8 +45,8 @@ class ServerProcesses {
   absl::Status Check(const v1::RegisterServerRequest& request) const;
   // Returns true if the process that has the index sent this request, with the same address.
   bool Same(const v1::RegisterServerRequest& request) const;
-  // Returns true if the request is from a process that had the index before the present process,
-  // which is alive. Such a registration is a late message, because the old process is dead.
+  // Returns true if the request is from a process that had the index earlier, while the present
+  // process is alive. Such a registration is a late message of a dead process.
   bool Past(const v1::RegisterServerRequest& request) const;
   void Register(const v1::RegisterServerRequest& request);
   // Records that another process claims the index. Only the newest claim counts.
@@ -59,7 +60,7 @@ class ServerProcesses {
   bool Holds(uint32_t index, uint64_t nonce) const { return processes_[index].nonce == nonce; }
   void Confirm(uint32_t index) { processes_[index].confirmed = true; }
   // Marks the process as gone, because no process listens at its address any more. A process can be
-  // marked only once. If it is heard after that, only its lease counts.
+  // marked only once. If it is heard later, it is lost only when its lease ends.
   void TakeForGone(uint32_t index) { processes_[index].seemed_gone = true; }
   // Forgets the process that had the index, so that no process has it. Keeps the address.
   void Forget(uint32_t index);

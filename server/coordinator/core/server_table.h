@@ -1,7 +1,7 @@
-// Records for each server of the job whether it is ready, and since when it is silent. The servers
-// with the lowest indices are wanted, and their number may change. If a server is requested while
-// the job is under way, the job does not wait for it until it has come once. server_processes.h
-// knows which process each server is.
+// Records for each server of the job whether it is ready, and how long it has been silent. The
+// servers with the lowest indices are wanted, and their number may change. If a server becomes
+// wanted while the job is under way, the job waits for it only after it has come once.
+// server_processes.h knows which process each server is.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ enum class ServerState {
   // The server has made its blocks.
   kReady,
   kLost,
-  // The job has fewer servers now, and this server held nothing any more.
+  // The job has fewer servers now, and this server, which held nothing any more, was removed.
   kRemoved,
 };
 const char* ServerStateName(ServerState state);
@@ -66,8 +66,9 @@ class ServerTable {
   void MarkAllUnready();
   // Marks the server as lost before its lease has ended.
   void Lose(uint32_t index) { servers_[index].state = ServerState::kLost; }
-  // Marks servers whose lease has ended as lost, and returns them. Server 0 is never lost, because
-  // the coordinator is part of its process. So server 0 is here even if its port receives nothing.
+  // Marks each server as lost whose lease has ended, and returns these servers. Server 0 is never
+  // lost, because the coordinator runs in its process: it is here even if its port receives
+  // nothing.
   std::vector<uint32_t> Expire(Time now);
   // Counts the servers that are here, except server 0, and how long each has been silent.
   void CountSilent(Time now, Silence& silence) const;
@@ -75,11 +76,11 @@ class ServerTable {
 
   uint32_t size() const { return static_cast<uint32_t>(servers_.size()); }
   const ServerEntry& operator[](uint32_t index) const { return servers_[index]; }
-  // Returns the servers that are waited for, and are neither registered nor ready.
+  // Returns the servers for which the job waits and that are not here.
   std::vector<uint32_t> Missing() const;
-  // Returns the servers that are waited for, and are not ready.
+  // Returns the servers for which the job waits and that are not ready.
   std::vector<uint32_t> Unready() const;
-  // Returns wanted servers that are not here, whether they have ever come or not.
+  // Returns the wanted servers that are not here, including those that have never come.
   std::vector<uint32_t> Absent() const;
   // Returns servers that are leaving in order, and are still here.
   std::vector<uint32_t> Draining() const;

@@ -1,7 +1,7 @@
-// Holds which server holds which shard, and whether every shard is at its home. placement.h makes
-// the decisions; this class follows the servers. Owns the placement, and whether the job is being
-// resized. The core must report here servers that come and go, synced replicas, and the number of
-// servers that are wanted.
+// Knows which server holds which shard, and whether every shard is at its home. placement.h makes
+// the decisions; this class reports to it servers that come and go. Owns the placement, and whether
+// the job is being resized. The core must report here servers that come and go, synced replicas,
+// and the number of servers that are wanted.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class ShardAssignment {
   void Fill(v1::RegisterWorkerReply& reply) const;
   void Fill(v1::HeartbeatReply& reply) const;
 
-  // The same as the functions of Placement.
+  // Does the same as the functions of Placement.
   bool Lose(uint32_t server) { return placement_.Lose(server); }
   bool Join(uint32_t server) { return placement_.Join(server); }
   void Renew() { placement_.Renew(); }
@@ -41,10 +41,11 @@ class ShardAssignment {
   // Continues with the shards that the servers still hold from the time of the previous
   // coordinator. Returns false, and changes nothing, if the servers hold too little.
   bool TakeUp();
-  // The same as the functions of Placement.
+  // Does the same as the functions of Placement.
   void Drain(uint32_t server) { placement_.Drain(server); }
   void Undrain(uint32_t server) { placement_.Undrain(server); }
-  // Returns true if the request reports a replica as synced that was not synced before.
+  // Marks as synced the replicas that the request reports. Returns true if one of them was not
+  // synced before.
   bool TakeSynced(const v1::ServerHeartbeatRequest& request);
 
   // Returns true if another number of servers was requested, and not every shard is at its home
@@ -62,7 +63,8 @@ class ShardAssignment {
   std::string ResizeMessage() const;
 
  private:
-  // Returns true if the server's process holds what the previous record assigns to the server.
+  // Returns true if the server's process holds what the previous coordinator's record assigns to
+  // the server.
   bool HoldsAsRecorded(uint32_t server) const;
 
   const JobFacts& facts_;

@@ -1,6 +1,6 @@
 // Decides why the job ends and at which clock all workers stop. The reason can be a request, an
-// early stop or a failure. Owns these. The core must report here every reason, and each worker that
-// asks where to stop.
+// early stop or a failure. Owns the reason and the clock. The core must report here every reason,
+// and each worker that asks where to stop.
 //
 // In sync mode the first worker that asks, at clock c, fixes the stop for all at c + 1. No worker
 // can have passed that clock, because exchange c is not complete without the asker. With committed
@@ -34,8 +34,8 @@ class StopProtocol {
   // job, but its state is FINISHED.
   void EndEarly(const std::string& why);
   bool requested() const { return !reason_.empty(); }
-  // Returns the reason to record; empty for an early end, because a restarted coordinator derives
-  // an early end from the evaluations again.
+  // Returns the reason to record. It is empty for an early end, because a restarted coordinator
+  // decides on an early end again from the evaluations.
   std::string recorded_reason() const { return early_ ? "" : reason_; }
   EarlyStop& early_stop() { return early_stop_; }
 
@@ -55,9 +55,9 @@ class StopProtocol {
   // Returns the stop clock that workers are told; 0 if everything is broken off.
   std::optional<uint64_t> told() const;
   void Lower(uint64_t clock);
-  // Fixes the stop clock for a worker that asks, in a job in which no clock is complete without
-  // every worker. Returns FAILED_PRECONDITION if another worker is further than possible, so that
-  // the request is out of date.
+  // Fixes the stop clock for a worker that asks, in a job whose clocks need every worker. Returns
+  // FAILED_PRECONDITION if a worker is further than the request allows, because the request is then
+  // out of date.
   absl::StatusOr<uint64_t> FixFor(const v1::StopAtRequest& asker, const Membership& ranks,
                                   uint64_t job_clocks);
   // Fixes the stop at `clock`, unless it was fixed before. Emits an event, unless the job is

@@ -1,6 +1,6 @@
-// For sync clocks that can be complete without their slowest workers, decides how long a clock
-// still waits for these. The wait makes sure that a clock drops only really slow workers, and not
-// just the last worker.
+// Decides how long a sync clock that could be complete without its slowest workers waits for them
+// all the same. The wait makes sure that a clock drops only really slow workers, and not simply the
+// last one.
 #pragma once
 
 #include <cstddef>
@@ -17,23 +17,23 @@ namespace leeway {
 class StragglerGrace {
  public:
   struct Rules {
-    // A contribution is late if it comes more than this number of standard deviations after the
-    // median of the last clocks (consistency.grace_deviations). If 0, no clock waits.
+    // A clock waits for contributions up to this number of standard deviations after the median of
+    // the last clocks (consistency.grace_deviations). If 0, no clock waits.
     double deviations = 0;
-    // The longest wait. It is also the length of every wait while too few clocks have been seen
-    // (limits.grace_seconds).
+    // The longest wait (limits.grace_seconds). Until the history has enough clocks, every wait has
+    // this length.
     Duration limit{};
   };
   explicit StragglerGrace(const Rules& rules) : rules_(rules) {}
 
-  // If no contribution came during kVainMax waits in a row, the next waits are short, except every
-  // wait whose number is a multiple of kTryEvery.
+  // If no contribution came during kVainMax waits in a row, the next waits are short. Only each
+  // kTryEvery-th wait of that row has its full length.
   static constexpr uint64_t kVainMax = 3;
   static constexpr uint64_t kTryEvery = 8;
 
-  // Begins the wait of a clock that could be complete without the missing contributions; `came`
-  // contributions are here. Returns the time at which the wait ends; `now` if the clock does not
-  // wait. The first call for a clock fixes that time.
+  // Begins the wait of a clock that could be complete without the missing contributions. `came`
+  // contributions are here. Returns the time at which the wait ends, which is `now` if the clock
+  // does not wait. The first call for a clock fixes that time.
   Time Until(Time now, size_t came);
   // Returns the time at which the clock's wait ends; nullopt if the clock does not wait.
   std::optional<Time> until() const { return until_; }
@@ -45,8 +45,8 @@ class StragglerGrace {
   // Ends the clock, because its set is fixed with `came` contributions, and begins the next clock.
   // `arrivals` are the known times at which contributions came.
   void NextClock(Time now, size_t came, const std::vector<Time>& arrivals);
-  // Forgets the current clock, because every block is taken to another clock. It is unknown when
-  // that clock begins.
+  // Forgets the current clock, because the job has gone to another one. When that clock began is
+  // not known.
   void Restart();
 
  private:

@@ -1,7 +1,7 @@
-// The job's workers: which processes they are, how far they are, which of them are on one host,
-// what the servers were told of them, and which of them wait to hear that the job is over. Owns
-// these. The core must report here every sign of life, workers that leave or are lost, and when the
-// job goes back.
+// The job's workers: which processes they are, how far each has come, which of them are on one
+// host, what the servers were told about them, and which of them wait to hear that the job is over.
+// Owns these. The core must report here every sign of life, workers that leave or are lost, and
+// when the job goes back.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +32,12 @@ class Workers {
   // Returns the number of ranks that no process has held yet, or that wait for a new life.
   size_t Missing() const;
 
-  // Does the same as Membership::Claim. `final` is true if a rank that has left in order has left
-  // for good.
+  // Does the same as Membership::Claim, to which it passes `final`.
   absl::StatusOr<Membership::Claimed> Claim(const v1::RegisterWorkerRequest& request, bool final,
                                             Time now);
   // Returns the rank that the requesting process holds.
   std::optional<uint32_t> Holder(const v1::RegisterWorkerRequest& request) const;
-  // The same as Membership::Place.
+  // Does the same as Membership::Place.
   absl::StatusOr<uint32_t> Place(const v1::RegisterWorkerRequest& request) const;
   // Begins a new life of the rank.
   void Registered(const v1::RegisterWorkerRequest& request, uint32_t rank);
@@ -47,7 +46,7 @@ class Workers {
   void Report(uint32_t rank, uint64_t clock) { ranks_.Report(rank, clock); }
   void Leave(const v1::LeaveRequest& request, RankState state, Time now);
   void Lose(uint32_t rank, const std::string& why, Time now);
-  // Marks ranks whose lease has ended as lost, and returns them.
+  // Marks each rank as lost whose lease has ended, and returns these ranks.
   std::vector<uint32_t> Expire(Time now) { return ranks_.Expire(now); }
   void Forgive(Time now) { ranks_.Forgive(now); }
   // Sets every rank to `clock` when the job begins.
@@ -55,14 +54,15 @@ class Workers {
   // Takes every rank back to `clock`, because the job has gone back to the cut at clock `cut`.
   void GoBack(uint64_t clock, uint64_t cut, Time now);
 
-  // Returns, by rank, whether the servers were last told that the rank is live. With new blocks,
+  // Returns, by rank, what the servers were last told: true if the rank is live. For new blocks
   // every rank counts as live.
   const std::vector<bool>& live() const { return live_; }
-  // Tells the servers whether the rank is live. Returns false if they were told the same before.
+  // Tells the servers whether the rank is live, unless they were told the same before. Returns
+  // false in that case.
   bool Tell(uint32_t rank, bool live);
-  // Tells the servers again which ranks are not live, because in a shard that has changed hands
-  // every rank counts as live. If `all` is true, also tells which ranks are live, because some
-  // server has missed commands for a while and may treat a returned rank as lost.
+  // Tells the servers again which ranks are not live, because a shard with a new owner takes every
+  // rank for live. If `all` is true, also tells which ranks are live, because some server has
+  // missed commands for a while and may take a returned rank for lost.
   void TellAgain(bool all = false);
 
   // Records what a heartbeat says of the worker's progress. Returns the new evaluations.
@@ -73,8 +73,8 @@ class Workers {
 
   // Notes that the rank has left in order, and waits to hear that the job is over.
   void WaitForEnd(uint32_t rank) { leavers_.insert(rank); }
-  // Notes that the rank has heard that the job is over, or that the job does not wait for it any
-  // more. Returns true if the rank was waiting.
+  // Stops waiting for the rank: it has heard that the job is over, or it need not hear it any more.
+  // Returns true if the job was waiting for the rank.
   bool StopWaiting(uint32_t rank) { return leavers_.erase(rank) > 0; }
   bool any_waits() const { return !leavers_.empty(); }
 

@@ -1,4 +1,4 @@
-// Activation functions: ReLUs as loops that the compiler vectorises, the others with Eigen's vector
+// Activation functions. ReLUs are loops that the compiler vectorises. The others use Eigen's vector
 // functions.
 #include <algorithm>
 #include <cmath>
@@ -41,7 +41,7 @@ void MapTiles(ThreadPool& pool, size_t count, float* out, Function function, con
 constexpr float kSqrtHalf = static_cast<float>(1 / std::numbers::sqrt2);
 constexpr float kInvSqrtTwoPi = static_cast<float>(std::numbers::inv_sqrtpi / std::numbers::sqrt2);
 
-// The distribution function of the standard normal distribution.
+// Computes the distribution function of the standard normal distribution.
 Tile Phi(const Tile& x) { return 0.5f * (1.0f + (x * kSqrtHalf).erf()); }
 
 // The argument of the tanh in GELU's approximation.

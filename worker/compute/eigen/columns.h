@@ -11,9 +11,9 @@
 
 namespace leeway {
 
-// The number of rows in a block. Sums within a block are in float, so that the compiler vectorises
-// them. Sums across blocks are in double, so that the error of long sums stays small. A block's
-// rows stay in the cache while its columns are summed.
+// The number of rows in a block of rows. Sums within a block are in float, so that the compiler
+// vectorises them. Sums across blocks are in double, so that the error of long sums stays small. A
+// block's rows stay in the cache while its columns are summed.
 inline constexpr size_t kRowBlock = 64;
 
 // Adds the sums of kWidth columns over the rows [begin, end) to totals [kSums x columns].

@@ -17,9 +17,9 @@ constexpr size_t kChunkFloats = 1 << 16;
 
 size_t RoundUp(size_t floats) { return (floats + 15) / 16 * 16; }
 
-// How a pass is divided, and the layout of the scratch of its threads. Each part has memory for a
-// chunk of patches and then for its own sums of dweight and dbias. Part 0 uses the targets
-// themselves for its sums.
+// How a pass is divided into parts, and the layout of the scratch. Each part has memory for a chunk
+// of patches, followed by memory for its own sums of dweight and dbias. Part 0 writes its sums
+// directly to dweight and dbias.
 struct Chunks {
   explicit Chunks(const Conv2dShape& shape)
       : out(shape.output()),
@@ -39,7 +39,7 @@ struct Chunks {
   size_t part_floats;
 };
 
-// Returns whether a patch is a single pixel, so that the convolution is one matrix product. In this
+// Returns true if a patch is a single pixel, so that the convolution is one matrix product. In this
 // case oneDNN's convolution is up to three times slower (docs/decisions/0006).
 bool IsProduct(const Conv2dShape& shape) {
   return shape.kernel == 1 && shape.stride == 1 && shape.padding == 0;
@@ -49,7 +49,7 @@ size_t OutputPixels(const Conv2dShape& shape, size_t batch) {
   return batch * shape.output().height * shape.output().width;
 }
 
-// The inputs of the products of the backward pass. dy and the weight are rounded factors.
+// The inputs of the backward pass's products. dy and the weight are rounded factors.
 struct Factors {
   Precision precision;
   const float* x;

@@ -42,8 +42,8 @@ absl::StatusOr<std::unique_ptr<EigenBackend>> EigenBackend::Make(uint32_t thread
 }
 
 absl::StatusOr<DeviceMemory> EigenBackend::Allocate(size_t count) {
-  // Refuses more than the machine has. The kernel would grant the memory, and then kill the process
-  // when it uses the memory.
+  // Refuses more memory than the machine has. Otherwise the kernel would grant the memory now, and
+  // kill the process later, when it uses the memory.
   const uint64_t memory = MachineMemoryBytes();
   if (count > memory / sizeof(float)) {
     return absl::ResourceExhaustedError(

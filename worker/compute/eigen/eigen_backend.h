@@ -28,7 +28,8 @@ class EigenBackend final : public Backend {
   static absl::StatusOr<std::unique_ptr<EigenBackend>> Make(uint32_t threads,
                                                             Precision precision = Precision::kFp32);
 
-  // Returns the name of the library that the backend uses, for the log. Empty if it uses none.
+  // Returns the name of the library that the backend uses, for the log. Empty if it uses no
+  // library.
   std::string library() const { return library_ == nullptr ? "" : library_->about(); }
 
   absl::StatusOr<DeviceMemory> Allocate(size_t count) override;
@@ -127,7 +128,7 @@ class EigenBackend final : public Backend {
  private:
   EigenBackend(uint32_t threads, Precision precision);
 
-  // Returns whether the library computes this convolution. It does so if it has fast kernels for
+  // Returns true if the library computes this convolution. It does so if it has fast kernels for
   // the shape.
   bool LibraryTakes(const GroupedShape& shape, size_t batch) const {
     return library_ != nullptr && library_->Takes(shape, batch);
@@ -144,14 +145,15 @@ class EigenBackend final : public Backend {
   // Calls body(head) for each head of the batch, on several threads.
   template <typename Body>
   void ForHeads(const AttentionShape& shape, size_t batch, Body body);
-  // Same as Gemm, but on the caller's thread. All strides must be set.
+  // Does the same as Gemm, but on the caller's thread. All strides must be set.
   void HeadGemm(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b, float* c);
 
   ThreadPool pool_;
   // Null if no library is used.
   const std::unique_ptr<CpuLibrary> library_;
   const Precision precision_;
-  // Buffers of the running kernel, for each column: the totals of each part, and the factors.
+  // Buffers of the running kernel. For each column: the totals of each thread's share, and the
+  // factors.
   std::vector<double> column_totals_;
   std::vector<float> column_floats_;
   std::vector<float> inverses_;

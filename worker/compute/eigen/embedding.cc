@@ -22,8 +22,8 @@ void EigenBackend::EmbedForward(const EmbedShape& shape, const float* tokens, co
   });
 }
 
-// Each thread sums whole columns. So every row is summed in the order of the tokens, whatever the
-// number of threads is.
+// Each thread sums whole columns, so every row is summed in the order of the tokens, for any number
+// of threads.
 void EigenBackend::EmbedBackward(const EmbedShape& shape, const float* tokens, const float* dy,
                                  bool accumulate, float* dweight) {
   const size_t width = shape.width;

@@ -19,7 +19,7 @@ using Map = Eigen::Map<Matrix, Eigen::Unaligned, Eigen::OuterStride<>>;
 // the address. 20 is Eigen's own threshold.
 constexpr size_t kTiny = 20;
 
-// Returns whether Eigen computes the product. For tiny products and for products of a matrix and a
+// Returns true if Eigen computes the product. For tiny products and for products of a matrix and a
 // vector, this file has its own loops.
 bool IsForBlocks(const GemmShape& shape) {
   return shape.m > 1 && shape.n > 1 && shape.k > 0 && shape.m + shape.n + shape.k >= kTiny;
@@ -136,8 +136,8 @@ void EigenBackend::Gemm(const GemmShape& shape, Op op_a, const float* a, Op op_b
   RoundFactor(Factor::kFirst, op_a == Op::kAsIs ? m : k, op_a == Op::kAsIs ? k : m, left);
   RoundFactor(Factor::kSecond, op_b == Op::kAsIs ? k : n, op_b == Op::kAsIs ? n : k, right);
   const size_t c_stride = StrideOr(shape.c_stride, n);
-  // The threads divide the rows or the columns, whichever there are more of. 2^18 multiplications
-  // are worth waking a thread.
+  // The threads divide the rows among them, or the columns if there are more columns. From 2^18
+  // multiplications on it is worthwhile to wake a thread.
   const bool by_row = m >= n;
   const size_t grain = std::max<size_t>(16, (1 << 18) / std::max<size_t>(1, k * (by_row ? n : m)));
   pool_.For(by_row ? m : n, grain, [&](size_t begin, size_t end, uint32_t) {

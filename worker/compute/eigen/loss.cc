@@ -1,4 +1,4 @@
-// Losses. They are summed in double, in the order of the examples.
+// Losses. Their sums are in double, and follow the order of the examples.
 #include <algorithm>
 #include <cmath>
 #include <vector>

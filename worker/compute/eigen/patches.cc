@@ -7,8 +7,9 @@
 namespace leeway {
 namespace {
 
-// Copies a run of floats. kLength is the run's length if the compiler knows it, otherwise 0. A run
-// is often a few floats, and a call of memcpy would cost more than the copy itself.
+// Copies a run of floats. kLength is the run's length if the compiler knows it, otherwise 0. Many
+// runs are only a few floats long, and for these a call of memcpy would cost more than the copy
+// itself.
 template <size_t kLength>
 void CopyRun(const float* from, float* to, size_t) {
   std::memcpy(to, from, kLength * sizeof(float));
@@ -28,7 +29,8 @@ struct Span {
   size_t length = 0;
 };
 
-// Computes where patches are in the image. Places are signed because padding is before the image.
+// Computes where patches are in the image. Positions are signed, because positions in the padding
+// before the image are negative.
 class Geometry {
  public:
   explicit Geometry(const Conv2dShape& shape)
@@ -96,7 +98,7 @@ void Gather(const Conv2dShape& shape, const float* x, size_t begin, size_t end, 
 
 void GatherPatches(const Conv2dShape& shape, const float* x, size_t begin, size_t end,
                    float* patches) {
-  // These are the lengths for grey and colour images under the usual kernels.
+  // The cases are the lengths for grey and colour images under the usual kernels.
   switch (size_t{shape.kernel} * shape.input.channels) {
     case 3:
       return Gather<3>(shape, x, begin, end, patches);

@@ -8,7 +8,7 @@
 namespace leeway {
 namespace {
 
-// The positions of a window that are inside the image, and the index of the input element at
+// The positions of a window that are inside the image. Also the index of the input element at
 // position (0, 0), which may be before the image.
 struct Window {
   size_t row_begin = 0, row_end = 0;
@@ -88,7 +88,7 @@ void MaxOfWindow(const PoolShape& shape, const Window& window, const float* x, f
   ForEachPixel<kSide>(shape, window, [&](float place, size_t at) {
     const Lanes<kWidth> pixel = LoadLanes<kWidth>(x + at);
     const Lanes<kWidth> here = Lanes<kWidth>{} + place;
-    // A NaN wins and stays. The first position has no earlier value to compare with.
+    // A NaN wins and stays. The first position always wins, because there is no earlier value.
     const auto stays = (pixel <= best) | (best != best);
     winner = place == first ? here : stays ? winner : here;
     best = place == first ? pixel : stays ? best : pixel;
@@ -110,7 +110,7 @@ void SpreadToWinners(const PoolShape& shape, const Window& window, const float* 
   });
 }
 
-// Returns whether each input pixel is in exactly one window, so that gradients are written and not
+// Returns true if each input pixel is in exactly one window, so that gradients are written and not
 // added.
 bool Tiles(const PoolShape& shape) {
   return shape.padding == 0 && shape.stride == shape.size && shape.stride == shape.columns() &&

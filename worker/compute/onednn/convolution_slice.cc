@@ -12,7 +12,7 @@ using Tag = memory::format_tag;
 constexpr auto kFloat = memory::data_type::f32;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
-// Returns whether the kernel is a batched matrix product, which is oneDNN's first choice on
+// Returns true if the kernel is a batched matrix product, which is oneDNN's first choice on
 // processors with AVX-512. For groups with few channels, oneDNN's other kernels take half of the
 // time.
 bool HasBatchedProducts(const dnnl::primitive_desc_base& description) {
@@ -72,8 +72,8 @@ struct ConvolutionSlice::Description {
     return {
         {kDirect, x, any_weight, y, stride, padding, padding}, attributes, engine, Forward(engine)};
   }
-  // Describes the gradient of the weights. It does not include the gradient of the bias, because
-  // oneDNN sums that gradient in a plain loop, which takes half of the time of a first layer.
+  // Describes the gradient of the weights. Leaves out the gradient of the bias, because oneDNN sums
+  // that gradient in a plain loop. In a model's first layer this loop would take half of the time.
   dnnl::convolution_backward_weights::primitive_desc Weights(const dnnl::engine& engine) const {
     return {
         {kDirect, x, any_weight, y, stride, padding, padding}, attributes, engine, Forward(engine)};

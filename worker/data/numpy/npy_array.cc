@@ -17,8 +17,8 @@
 namespace leeway {
 namespace {
 
-// The number of bytes that are read at once. Memory is touched only as content arrives. The number
-// is a multiple of the size of every element type.
+// The number of bytes that are read at once, so that memory is used only as content arrives. It is
+// a multiple of the size of every element type.
 constexpr size_t kArrayPiece = 1 << 20;
 
 double FromHalf(uint16_t half) {

@@ -10,8 +10,8 @@
 
 namespace leeway {
 
-// The content of a file decides whether it is an .npz. If an .npz has only one array, the array
-// need not be named. Errors are at keys within the source.
+// Reads the source. The content of a file decides whether it is an .npz. If an .npz has only one
+// array, the job need not name the array. Errors are at keys within the source.
 absl::StatusOr<Examples> ReadNumpy(const v1::Numpy& source, const std::string& data_dir,
                                    const LabelRule& rule);
 

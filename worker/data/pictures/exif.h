@@ -1,4 +1,5 @@
-// Turns pictures upright. Files store the sensor's pixels, and how the camera was held.
+// Turns pictures upright. A file stores the pixels as the sensor saw them, and says how the camera
+// was held.
 #pragma once
 
 #include <string_view>
@@ -11,7 +12,7 @@ namespace leeway {
 // is upright, if the segment is absent or damaged, because the picture is usable without it.
 int ExifOrientation(std::string_view jpeg);
 
-// Returns whether the upright picture's height is the sensor's width.
+// Returns true if the upright picture's height is the sensor's width.
 inline bool LiesOnItsSide(int orientation) { return orientation >= 5; }
 
 // Returns the picture turned upright.

@@ -14,9 +14,9 @@ struct Destroy {
 };
 using Decoder = std::unique_ptr<void, Destroy>;
 
-// A warning, such as about a truncated file, is an error, because the rest of the picture would be
-// grey. Files with more scans than a picture needs are refused, because each scan decodes the whole
-// picture again.
+// Treats a warning as an error, for example about a truncated file, because the rest of the picture
+// would be grey. Files with more scans than a picture needs are refused, because each scan decodes
+// the whole picture again.
 constexpr int kFlags = TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS;
 
 absl::Status DamagedJpeg(absl::string_view why) {

@@ -9,8 +9,8 @@
 
 namespace leeway {
 
-// Same as DecodePicture, but errors do not name a path. Progressive JPEGs are supported. Returns
-// INVALID_ARGUMENT for CMYK.
+// Does the same as DecodePicture, but errors do not name a path. Progressive JPEGs are supported.
+// Returns INVALID_ARGUMENT for CMYK.
 absl::StatusOr<Picture> DecodeJpeg(std::string_view content, uint32_t least_height,
                                    uint32_t least_width);
 

@@ -39,7 +39,7 @@ absl::StatusOr<MappedFile> ReadPicture(const std::string& data_dir, const std::s
 // Errors begin with `path`:
 // - INVALID_ARGUMENT: the content is neither a JPEG nor a PNG, or it is damaged or truncated.
 // - RESOURCE_EXHAUSTED: the file has more than kMaxPictureBytes, or its header declares more than
-//   kMaxPicturePixels. This is checked before memory is allocated.
+//   kMaxPicturePixels. Both are checked before memory is allocated.
 // - INTERNAL: this host lacks a resource, such as memory.
 absl::StatusOr<Picture> DecodePicture(const std::string& path, std::string_view content,
                                       uint32_t least_height, uint32_t least_width);

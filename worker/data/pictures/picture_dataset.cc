@@ -15,7 +15,7 @@
 namespace leeway {
 namespace {
 
-// Returns whether an error of DecodePicture concerns the file's content, so that it is the same on
+// Returns true if an error of DecodePicture concerns the file's content, so that it is the same on
 // every host.
 bool IsDamage(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);

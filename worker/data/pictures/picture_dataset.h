@@ -19,7 +19,7 @@
 
 namespace leeway {
 
-// Keeps only the names of the files, and which files were found damaged.
+// Keeps in memory only the names of the files, and which of them were damaged.
 class PictureDataset final : public Dataset {
  public:
   // Makes a dataset. Its examples have the source's `height` x `width` x 3: pictures are scaled to

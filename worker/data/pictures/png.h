@@ -8,7 +8,7 @@
 
 namespace leeway {
 
-// Same as DecodePicture, but errors do not name a path. Palettes and grey become RGB.
+// Does the same as DecodePicture, but errors do not name a path. Palettes and grey become RGB.
 absl::StatusOr<Picture> DecodePng(std::string_view content);
 
 }  // namespace leeway

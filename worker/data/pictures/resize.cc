@@ -34,7 +34,7 @@ std::vector<Taps> TapsOf(uint32_t from, uint32_t to, uint32_t count) {
       taps.weights.push_back(static_cast<float>(weight));
       sum += weight;
     }
-    // If a border pixel is the only pixel under the triangle, its weight may be 0.
+    // If only a border pixel is under the triangle, its weight may be 0.
     if (sum <= 0) {
       std::fill(taps.weights.begin(), taps.weights.end(), 1.0f);
       sum = static_cast<double>(taps.weights.size());

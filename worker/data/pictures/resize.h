@@ -7,8 +7,8 @@
 
 namespace leeway {
 
-// The smallest sides with the picture's proportions that cover height x width. One side is equal,
-// and the other side is not smaller.
+// The smallest sides with the picture's proportions that cover height x width. One of them equals
+// the side to cover, and the other one is not smaller.
 struct CoveringSize {
   uint32_t height;
   uint32_t width;

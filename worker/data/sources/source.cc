@@ -129,8 +129,8 @@ absl::StatusOr<std::unique_ptr<Dataset>> ReadFiles(const v1::TrainingJob& job,
 // Returns the files that will be read, in order.
 std::vector<std::string> WantedFiles(const v1::Source& source,
                                      const std::function<bool(size_t)>& wants_file) {
-  // Returns nothing for pictures, because they are read one by one. A text's vocabulary may need
-  // all its files.
+  // Returns no files for pictures, because they are read one by one. For a text, returns all files,
+  // because the vocabulary may need them.
   if (source.has_image_folder()) return {};
   std::vector<std::string> files = FilesOf(source);
   if (source.has_text() || files.size() != FileCount(source)) return files;

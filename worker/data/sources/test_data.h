@@ -15,8 +15,8 @@ namespace leeway {
 // place.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenTestData(const v1::TrainingJob& job,
                                                       const std::string& data_dir);
-// Same as OpenTestData, but returns INVALID_ARGUMENT unless the examples have the shape and the
-// columns of the training data.
+// Does the same as OpenTestData, but returns INVALID_ARGUMENT unless the examples have the shape
+// and the columns of the training data.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenTestDataOf(const v1::TrainingJob& job,
                                                         const std::string& data_dir,
                                                         const Dataset& trained);

@@ -16,7 +16,7 @@
 namespace leeway {
 namespace {
 
-// Returns whether all ranks share one permutation, and train on its batches in turn.
+// Returns true if all ranks share one permutation, and train on its batches in turn.
 bool SharesOneOrder(const v1::TrainingJob& job) {
   const v1::Partition::TypeCase type = job.data().partition().type_case();
   return type == v1::Partition::kIid || type == v1::Partition::TYPE_NOT_SET;
@@ -70,8 +70,7 @@ EpochOrder::Rows OwnRows(const v1::TrainingJob& job, const Dataset& dataset, uin
   return rows;
 }
 
-// Returns the number of batches below `batches` that have the number `offset`, offset + stride, and
-// so on.
+// Returns how many of the numbers offset, offset + stride, and so on, are below `batches`.
 uint64_t StepsOf(uint64_t batches, uint64_t offset, uint64_t stride) {
   if (batches <= offset) return 0;
   return (batches - offset + stride - 1) / stride;

@@ -23,9 +23,9 @@ namespace leeway {
 //
 // With iid, all ranks share one permutation of all examples for each epoch. Batch p of rank r of W
 // workers is at the places [(p W + r) B, (p W + r + 1) B) of that permutation. So W workers with
-// batches of B together see what one worker with batches of W B sees. With other partitions, batch
-// p is at the places [p B, (p + 1) B) of a permutation of the rank's own share. The last batch of
-// an epoch may be smaller, and a batch beyond the data is empty.
+// batches of B examples together see the same batches as one worker with batches of W B examples.
+// With other partitions, batch p is at the places [p B, (p + 1) B) of a permutation of the rank's
+// own share. The last batch of an epoch may be smaller, and a batch beyond the data is empty.
 //
 // Thread-safe: constant, except for the cached permutation, which has its own lock.
 class TrainingData {
@@ -37,7 +37,7 @@ class TrainingData {
                                                             const std::string& data_dir,
                                                             uint32_t rank);
 
-  // Returns the number of batches in a pass over the data, for each rank. `first` is the data of
+  // Returns, for each rank, the number of batches in a pass over its data. `first` is the data of
   // rank 0.
   static absl::StatusOr<std::vector<uint64_t>> StepsOfRanks(const v1::TrainingJob& job,
                                                             const std::string& data_dir,
@@ -49,20 +49,21 @@ class TrainingData {
   // Returns the number of examples of this rank in an epoch. With iid all ranks share all examples,
   // so it is the number of all examples; otherwise it is the size of the rank's own share.
   uint64_t examples() const { return order_.size(); }
-  // Returns the number of batches of this rank in a pass over the data, or 0 if the rank has none.
+  // Returns the number of batches of this rank in a pass over the data, or 0 if the rank has no
+  // batches.
   uint64_t steps_per_epoch() const;
   const Dataset& dataset() const { return *dataset_; }
-  // Returns whether another thread should load batches ahead. It should if loading takes long
-  // because pictures are decoded or augmented. Otherwise a batch is copied out of memory in
-  // microseconds, and waking a thread takes as long. With `on_device` batches are always loaded
-  // ahead, because this thread must keep a device busy.
+  // Returns true if another thread should load batches ahead: loading takes long if pictures are
+  // decoded or augmented. Other batches are copied out of memory in microseconds, and waking a
+  // thread takes as long. If `on_device` is true, batches are always loaded ahead, because this
+  // thread must keep a device busy.
   bool worth_prefetching(bool on_device) const {
     return on_device || dataset_->decodes() || !augmenter_.none();
   }
 
   // Loads the batch of step `step` (from 0) of this rank. Every epoch has `steps_per_epoch` steps,
-  // which is at least this rank's own number. If `steps_per_epoch` is 0, the batch is empty.
-  // Returns errors of files that are first read by this call.
+  // at least as many as this rank's own data needs. If `steps_per_epoch` is 0, the batch is empty.
+  // If this call is the first to read a file, it may return the errors of reading it.
   absl::Status Load(uint64_t step, uint64_t steps_per_epoch, Batch& batch) const;
 
   // Announces a Load of this step, or a LoadBatch of this number. Files that are not on this
@@ -70,9 +71,9 @@ class TrainingData {
   void WillLoad(uint64_t step, uint64_t steps_per_epoch) const;
   void WillLoadBatch(uint64_t number) const;
 
-  // For leased data, for which all ranks share one permutation. batches_per_epoch returns the
-  // number of batches in a pass over the permutation. LoadBatch loads batch `number` of the endless
-  // sequence of epochs, which is the same on every rank.
+  // For leased data, where all ranks share one permutation. batches_per_epoch returns the number of
+  // batches in a pass over the permutation. LoadBatch loads batch `number`; batches are numbered
+  // through all epochs, in the same way on every rank.
   uint64_t batches_per_epoch() const;
   absl::Status LoadBatch(uint64_t number, Batch& batch) const;
   // Loads an empty batch.

@@ -95,7 +95,7 @@ bool IsSet(const Json& value) {
   return !value.empty();
 }
 
-// Returns an error for settings that would produce other tokens than GPT-2's encoder.
+// Returns an error for settings that would give other tokens than GPT-2's encoder does.
 absl::Status CheckModel(const Json& model, const std::string& path) {
   if (MemberOf(model, "type") != "BPE" && !MemberOf(model, "type").is_null()) {
     return BadTokenizer(path, "its model is not BPE; only GPT-2's byte-level BPE is supported");

@@ -13,7 +13,7 @@ namespace leeway {
 namespace {
 
 // The number of pieces whose tokens are remembered, and the largest number of bytes of such a
-// piece. Remembering them saves time, because texts repeat their words.
+// piece. This saves time, because texts repeat their words.
 constexpr size_t kRememberedPieces = 1 << 16;
 constexpr size_t kRememberedBytes = 64;
 

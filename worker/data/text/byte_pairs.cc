@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-// Returns whether GPT-2's alphabet writes `byte` as the character with that code point. The
+// Returns true if GPT-2's alphabet writes `byte` as the character with that code point. The
 // alphabet writes the other bytes, in order, as the characters from 256 on.
 bool IsItself(uint32_t byte) {
   return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
@@ -130,7 +130,7 @@ class BytePairs::Merging {
       const Candidate candidate = candidates_.top();
       candidates_.pop();
       Symbol& left = symbols_[candidate.left];
-      // Skips a merge if one of its two tokens is already part of another token.
+      // Skips this merge if one of its two tokens has already become part of another token.
       if (left.token != candidate.left_token || left.next == kNone) continue;
       Symbol& right = symbols_[left.next];
       if (right.token != candidate.right_token) continue;

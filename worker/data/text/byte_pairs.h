@@ -35,11 +35,11 @@ class BytePairs {
 
   // Returns the largest number of a token, plus 1.
   uint32_t vocabulary() const { return vocabulary_; }
-  // Returns whether the byte is a token, so that texts with it can be encoded.
+  // Returns true if the byte is a token, so that texts with it can be encoded.
   bool knows(uint8_t byte) const { return bytes_[byte] != kNone; }
-  // Appends the tokens of `piece` to `out`. All bytes of `piece` must be known. Of all pairs of
-  // neighbours, the pair whose merge has the highest priority is merged first, the leftmost one if
-  // there are several. This is repeated until no pair can be merged. The time is O(n log n).
+  // Appends the tokens of `piece` to `out`. All bytes of `piece` must be known. Repeatedly merges
+  // the pair of neighbours whose merge has the highest priority, and of several such pairs the
+  // leftmost one, until no pair can be merged. The time is O(n log n).
   void Encode(std::string_view piece, std::vector<uint32_t>& out) const;
 
  private:

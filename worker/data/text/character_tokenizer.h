@@ -21,7 +21,7 @@ class CharacterSet {
   std::vector<uint32_t> Sorted() const;
 
  private:
-  // Whether the set has a code point, for each code point.
+  // True if the set has a code point, for each code point.
   std::vector<bool> seen_;
 };
 
@@ -29,7 +29,7 @@ class CharacterSet {
 // code point.
 class CharacterTokenizer final : public Tokenizer {
  public:
-  // Makes a tokenizer. `vocabulary_file` is the file with the characters, for errors. It is empty
+  // Makes a tokenizer. `vocabulary_file` names the file with the characters in errors. It is empty
   // if the characters come from the training files.
   CharacterTokenizer(const CharacterSet& characters, std::string vocabulary_file);
 

@@ -13,7 +13,7 @@ constexpr char kPieceExpression[] =
 constexpr char kWhite[] = "[" WHITE "]+";
 #undef WHITE
 
-// Returns whether a character whose last byte is `byte` may be white space.
+// Returns true if a character whose last byte is `byte` may be white space.
 bool MayBeWhite(char byte) {
   return byte == ' ' || (byte >= '\t' && byte <= '\r') || (byte & 0x80) != 0;
 }

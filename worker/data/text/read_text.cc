@@ -15,7 +15,7 @@
 namespace leeway {
 namespace {
 
-// The first layer of the model that computes something, and its key.
+// The first layer of the model that is not just a container of layers, and the layer's key.
 struct FirstLayer {
   const v1::Layer* layer = nullptr;
   std::string key;

@@ -13,10 +13,10 @@
 
 namespace leeway {
 
-// Same as ReadSource, for the source `text` at the key `key`, which is data.train or data.test.
-// Windows of the training source begin at random places if random_start is set, except in the
-// held-out part. The held-out part is the end of each file, with job.data.holdout of the file's
-// tokens.
+// Does the same as ReadSource, for the source `text` at the key `key`, which is data.train or
+// data.test. If random_start is set, windows of the training source begin at random places, except
+// in the held-out part. The held-out part is the end of each file, with the share job.data.holdout
+// of the file's tokens.
 absl::StatusOr<std::unique_ptr<Dataset>> ReadText(const v1::TrainingJob& job, const v1::Text& text,
                                                   const std::string& key,
                                                   const std::string& data_dir, Part part,

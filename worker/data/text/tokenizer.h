@@ -18,8 +18,8 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
   // Returns the size of the vocabulary. The numbers of all tokens are below this size.
   virtual uint32_t vocabulary() const = 0;
-  // Returns all tokens of a file. Returns INVALID_ARGUMENT, with the place in the file, for text
-  // that has no token. Returns RESOURCE_EXHAUSTED beyond kMaxDatasetBytes.
+  // Returns all tokens of a file. Returns INVALID_ARGUMENT, with the place in the file, if some
+  // text is not in the vocabulary. Returns RESOURCE_EXHAUSTED beyond kMaxDatasetBytes.
   virtual absl::StatusOr<Tokens> Encode(MappedFile file) const = 0;
 };
 

@@ -33,11 +33,11 @@ class Convolver {
  public:
   virtual ~Convolver() = default;
 
-  // Decides at the first use of this convolution how it is computed. The decision is final. Sets
-  // *takes to whether this library computes the convolution at all.
+  // Decides, at the first use of this convolution, how it is computed. The decision is final. Sets
+  // *takes to true if this library computes the convolution.
   virtual int Prepare(const Convolution& convolution, bool* takes) = 0;
-  // Queues the convolution in kCompute. If the library refuses it after all, sets *takes to false
-  // and queues nothing; this refusal is final, too.
+  // Queues the convolution in kCompute. If the library refuses the convolution after all, sets
+  // *takes to false and queues nothing. This refusal is final, too.
   virtual int Run(const Convolution& convolution, const float* a, const float* b, float* out,
                   bool* takes) = 0;
 

@@ -7,7 +7,7 @@
 namespace leeway::cuda {
 namespace {
 
-// The smallest host memory that is pinned. Smaller memory may share its page with other pinned
+// The smallest host memory that is pinned. A smaller piece may share its page with other pinned
 // memory.
 constexpr size_t kPinBytesMin = 4096;
 

@@ -23,7 +23,7 @@ struct EncodeInput;
 // order of sums depends on the shapes alone. Memory is allocated only in Make and Allocate.
 class CudaBackend final : public Backend {
  public:
-  // Returns RESOURCE_EXHAUSTED if the device has no room for the partial sums, or for rounded
+  // Returns RESOURCE_EXHAUSTED if the device lacks memory for the partial sums, or for rounded
   // factors.
   static absl::StatusOr<std::unique_ptr<CudaBackend>> Make(std::unique_ptr<Runtime> runtime,
                                                            bool blocking,

@@ -1,6 +1,6 @@
 // Convolution by a library, if one is loaded and computes the convolution. Each function returns
-// whether the library did. If not, nothing is computed, and the caller multiplies patches
-// (cuda_products.cc).
+// true if the library computes the convolution. Otherwise it computes nothing, and the caller
+// multiplies patches (cuda_products.cc).
 #include "worker/device/cuda/cuda_backend.h"
 #include "worker/device/cuda/kernels/transpose.h"
 #include "worker/device/cuda/launch.h"

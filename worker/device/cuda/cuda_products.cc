@@ -1,6 +1,6 @@
 // Matrix products by cuBLAS. Convolutions that no library computes (cuda_convolution.cc) are
 // products over patches (Chellapilla, Puri, Simard 2006). Each product covers as many examples as
-// the scratch has room for.
+// fit into the scratch.
 #include <algorithm>
 
 #include "worker/device/cuda/cuda_backend.h"
@@ -20,7 +20,7 @@ size_t ChunkExamples(const PatchShape& shape, size_t batch) {
   return std::min(batch, std::max<size_t>(1, kChunkFloats / std::max<size_t>(1, each)));
 }
 
-// Returns whether the patches are the images themselves, so that one product computes all pixels.
+// Returns true if the patches are the images themselves, so that one product computes all pixels.
 bool IsProduct(const Conv2dShape& shape) {
   return shape.kernel == 1 && shape.stride == 1 && shape.padding == 0;
 }

@@ -15,8 +15,8 @@ inline size_t WholeGroups(size_t elements) {
   return (elements + kGroupHalves - 1) / kGroupHalves * kGroupHalves;
 }
 
-// The rows, columns and depth of a part. They depend on the shape and the size of the memory alone.
-// So the results do, too, because the parts along k are added in order.
+// The rows, columns and depth of a part. They depend only on the shape and on the size of the
+// memory. The parts along k are added in order, so the results depend on nothing else, either.
 struct FactorCut {
   // Computes the parts of a product. `halves` is the number of elements that fit into the copy of
   // one factor, at least 512.

@@ -9,7 +9,7 @@
 namespace leeway::cuda {
 namespace {
 
-// The number of pending events of a stream at which the queue checks their state although no caller
+// If a stream has this number of pending events, the queue checks their state even if no caller
 // asks.
 constexpr size_t kPendingMany = 64;
 
@@ -33,7 +33,7 @@ bool Queue::Begin(Stream stream, const char* what) {
 
 void Queue::End(Stream stream, Code code) {
   if (code != kSuccess) {
-    // CUDA may report the failure of earlier work here.
+    // CUDA may report here that earlier work has failed.
     const std::string suspects = log_.Suspects();
     return FailBy(code, suspects == what_
                             ? absl::StrCat("queueing ", what_)
@@ -133,8 +133,8 @@ void Queue::Complete(StreamEvent event) {
   while (!line.pending.empty() && line.pending.front().number <= event.number) {
     const Pending& first = line.pending.front();
     log_.Done(stream, first.mark);
-    // The event can be reused, because a stream that waits for it waits for the recording that was
-    // current when the wait was queued.
+    // The event can be reused: a stream that waits for it waits for the recording that was current
+    // when the wait was queued, not for a later one.
     free_events_.push_back(first.event);
     line.pending.pop_front();
   }

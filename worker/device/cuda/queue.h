@@ -22,8 +22,8 @@ namespace leeway::cuda {
 // so later steps create no events. After an error nothing more is queued. Not thread-safe.
 class Queue {
  public:
-  // With `blocking`, each piece of work is awaited before the next is queued, so that an error
-  // names exactly the piece that failed.
+  // If `blocking` is true, waits for each piece of work before it queues the next one, so that an
+  // error names exactly the piece that failed.
   Queue(std::unique_ptr<Runtime> runtime, bool blocking)
       : runtime_(std::move(runtime)), blocking_(blocking) {}
   ~Queue();
@@ -34,7 +34,7 @@ class Queue {
   void CopyToHost(Stream stream, const float* device, std::span<float> host);
   void CopyInside(size_t count, const float* from, float* to);
   void Multiply(const BlasProduct& product);
-  // Returns whether the runtime's convolver computes the convolution.
+  // Returns true if the runtime's convolver computes the convolution.
   bool TakesConvolution(const Convolution& convolution);
   // Queues the convolution. If the convolver refuses it after all, queues nothing and returns
   // false.
@@ -74,7 +74,8 @@ class Queue {
   Pending* Find(StreamEvent event);
   // Notes that all work of the event's stream up to the event is done.
   void Complete(StreamEvent event);
-  // Returns finished events to the pool if many events are pending because no caller asks for them.
+  // If many events are pending, because no caller has asked for them, returns those that are done
+  // to the pool.
   void Trim(Stream stream);
   void* TakeEvent();
   void FailBy(Code code, absl::string_view doing);

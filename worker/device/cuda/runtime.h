@@ -12,7 +12,8 @@
 
 namespace leeway::cuda {
 
-// An error number. It is cuBLAS's from kCublas on, cuDNN's from kCudnn on, and CUDA's below.
+// An error number. Numbers from kCudnn on are cuDNN's, other numbers from kCublas on are cuBLAS's,
+// and lower numbers are CUDA's.
 using Code = int;
 inline constexpr Code kSuccess = 0;
 inline constexpr Code kOutOfMemory = 2;
@@ -23,8 +24,8 @@ inline constexpr Code kCudnn = 20000;
 // A product in the form of BLAS: column-major, c [m x n] = op(a) [m x k] op(b) [k x n] + beta c.
 // Sums and c are float32.
 struct BlasProduct {
-  // The type of a and b: floats for fp32 and tf32, which are rounded for tf32, and 16-bit values
-  // for bf16 and fp16.
+  // The type of a and b: floats for fp32 and for tf32 (which rounds them), and 16-bit values for
+  // bf16 and fp16.
   Precision precision = Precision::kFp32;
   bool transpose_a = false;
   bool transpose_b = false;
@@ -40,8 +41,8 @@ struct BlasProduct {
   int64_t ldc = 0;
 };
 
-// Calls come from one thread at a time. No call throws, and no call leaves an error that the next
-// call would report.
+// Calls come from one thread at a time. No call throws. A call reports its own errors, and leaves
+// none for the next call to report.
 class Runtime {
  public:
   virtual ~Runtime() = default;
@@ -49,7 +50,7 @@ class Runtime {
   // Returns "cuda:0, NVIDIA H200 (compute capability 9.0)", for example.
   virtual std::string device() const = 0;
   virtual std::string Describe(Code code) const = 0;
-  // Returns whether the error means that memory ran out.
+  // Returns true if the error means that memory ran out.
   virtual bool OutOfMemory(Code code) const { return code == kOutOfMemory; }
 
   virtual Code Allocate(size_t bytes, void** device) = 0;
@@ -78,8 +79,8 @@ class Runtime {
   virtual Code Multiply(const BlasProduct& product) = 0;
   // Returns the library for convolutions. If null, convolutions are products of patches.
   virtual Convolver* convolver() { return nullptr; }
-  // Launch calls these methods. BeforeLaunch selects the device for this thread, and AfterLaunch
-  // returns whether the launch succeeded.
+  // Launch calls these methods. BeforeLaunch selects the device for this thread. AfterLaunch
+  // returns the launch's error code.
   virtual Code BeforeLaunch() = 0;
   virtual Code AfterLaunch() = 0;
   // Returns the stream's cudaStream_t.

@@ -13,7 +13,7 @@ struct MeanSink {
   double rows;
   float* mean;
   float* batch_mean;
-  // The running means, which a batch of one row leaves unchanged because it has no variance. Null
+  // For a batch of one row, which has no variance: the running means, which stay unchanged. Null
   // for larger batches.
   const float* kept;
   LEEWAY_HOST_DEVICE void operator()(size_t column, double total) const {

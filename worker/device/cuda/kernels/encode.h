@@ -1,7 +1,7 @@
 // Encodes contributions in the formats of common/codec with groups of 256 values, with the same
-// bits as on the CPU. Three kernels encode a group whose encoding depends on all its values. The
-// first kernel has 32 lanes for the group, and each lane covers every 32nd value. The second kernel
-// joins the lanes' results. The third kernel encodes the group's values.
+// bits as on the CPU. If the encoding of a group depends on all its values, three kernels encode
+// the group. The first kernel has 32 lanes for the group, and each lane covers every 32nd value.
+// The second kernel joins the lanes' results. The third kernel encodes the group's values.
 #pragma once
 
 #include <cfloat>
@@ -22,7 +22,7 @@ LEEWAY_HOST_DEVICE inline uint32_t MagnitudeBits(float value) {
   return FloatBits(value) & 0x7fffffffu;
 }
 
-// Limits the magnitude of a value to the float whose bits are `limit`. Returns that limit for NaN.
+// Limits the magnitude of a value to the float whose bits are `limit`. For NaN, returns that float.
 LEEWAY_HOST_DEVICE inline float HoldMagnitude(float value, uint32_t limit) {
   const uint32_t magnitude = MagnitudeBits(value);
   return FloatOfBits((magnitude < limit ? magnitude : limit) | (FloatBits(value) & 0x80000000u));

@@ -19,7 +19,7 @@ struct PatchShape {
   LEEWAY_HOST_DEVICE size_t elements() const { return size_t{height} * width * channels; }
   LEEWAY_HOST_DEVICE size_t pixels() const { return size_t{out_height} * out_width; }
   // Returns the output row or column whose window has the input `at` at position `tap`. Returns
-  // `count` or more if no window does.
+  // `count` or more if there is no such window.
   LEEWAY_HOST_DEVICE uint32_t Window(uint32_t at, uint32_t tap, uint32_t count) const {
     const uint32_t begin = at + padding - tap;
     if (at + padding < tap || begin % stride != 0) return count;
@@ -63,8 +63,8 @@ struct GatherPatches {
   }
 };
 
-// The reverse of GatherPatches. An element of dx is the sum of all elements of the patches to which
-// GatherPatches copied that pixel.
+// Reverses GatherPatches. Sets each element of dx to the sum of all elements of the patches to
+// which GatherPatches has copied that pixel.
 struct CollectPatches {
   PatchShape shape;
   const float* patches;

@@ -18,7 +18,7 @@ struct WindowShape {
     return {shape.input.height, shape.input.width, shape.input.channels, out.height,   out.width,
             shape.size,         shape.columns(),   shape.stride,         shape.padding};
   }
-  // Returns whether `at` is within [0, side). A negative value has wrapped around to a large
+  // Returns true if `at` is within [0, side). A negative value has wrapped around to a large
   // number, so it is outside, too.
   LEEWAY_HOST_DEVICE static bool Inside(uint32_t at, uint32_t side) { return at < side; }
 

@@ -7,19 +7,19 @@
 
 namespace leeway::cuda {
 
-// What cuDNN reports about an algorithm. cuDNN lists the algorithms by its own heuristics, the
-// fastest first. Nothing is timed, because a choice by timing would change from run to run, and the
-// bits would change with it.
+// What cuDNN reports about an algorithm. cuDNN orders the algorithms by its own heuristics, the
+// fastest first. The module does not time them, because a choice by timing would change from run to
+// run, and the bits of the results with it.
 struct AlgorithmOffer {
   // cuDNN's number for the algorithm, within the pass.
   int algorithm = 0;
   bool supported = false;
   bool deterministic = false;
-  // Whether the algorithm multiplies fp32 values without rounding them to TF32 or less.
+  // True if the algorithm multiplies fp32 values without rounding them to TF32 or less.
   bool full_precision = false;
 };
 
-// Returns whether the algorithm may be used. Only algorithms that compute implicit or explicit
+// Returns true if the algorithm may be used. Only algorithms that compute implicit or explicit
 // matrix products may be used. Winograd's and Fourier's algorithms transform the factors and lose
 // digits. BWD_DATA_ALGO_0, BWD_FILTER_ALGO_0 and BWD_FILTER_ALGO_3 add with atomics, in any order.
 inline bool MayUse(ConvolutionPass pass, const AlgorithmOffer& offer) {
@@ -34,7 +34,7 @@ inline bool MayUse(ConvolutionPass pass, const AlgorithmOffer& offer) {
   return false;
 }
 
-// Returns whether cuDNN's deterministic fp32 algorithms are likely to be faster than products of
+// Returns true if cuDNN's deterministic fp32 algorithms are likely to be faster than products of
 // patches. The result depends on sizes alone, so it is the same in each run. The thresholds come
 // from measurements on an H200 (docs/lab/gpu.md).
 inline bool IsFasterByLibrary(const Convolution& convolution) {

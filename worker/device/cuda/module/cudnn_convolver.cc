@@ -16,10 +16,10 @@ static_assert(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM == 0 &&
               CUDNN_CONVOLUTION_FWD_ALGO_GEMM == 2 && CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 == 1 &&
               CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 == 1);
 
-// A limit on the algorithms that are requested. cuDNN has fewer for every pass.
+// The most algorithms that are requested. cuDNN has fewer for every pass.
 constexpr int kOffersMax = 32;
 
-// Returns whether cuDNN refuses a convolution because it has no algorithm for it, or does not
+// Returns true if cuDNN refuses a convolution because it has no algorithm for it, or does not
 // support its sizes.
 bool Refuses(cudnnStatus_t status) {
   const int category = CUDNN_STATUS_CATEGORY(static_cast<int>(status));
@@ -30,7 +30,7 @@ Code CodeOf(cudnnStatus_t status) {
   return status == CUDNN_STATUS_SUCCESS ? kSuccess : kCudnn + static_cast<Code>(status);
 }
 
-// Returns whether all sizes fit into ints, and an int can index each tensor.
+// Returns true if all sizes fit into ints, and an int can index each tensor.
 bool Fits(const Convolution& convolution) {
   const Conv2dShape& shape = convolution.shape;
   const size_t most =

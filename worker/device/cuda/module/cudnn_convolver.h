@@ -19,13 +19,13 @@ namespace leeway::cuda {
 // (convolution_choice.h). Refuses convolutions for which cuDNN has no such algorithm.
 class CudnnConvolver final : public Convolver {
  public:
-  // The size of the memory that cuDNN may use in addition to tensors. The memory is allocated for
-  // the first convolution that needs some.
+  // The size of the memory that cuDNN may use in addition to tensors. It is allocated for the first
+  // convolution that needs such memory.
   static constexpr size_t kWorkspaceBytes = size_t{256} << 20;
 
   // `runtime` must outlive this object. With `always` the convolver computes all convolutions that
   // cuDNN can compute, even those for which cuDNN is slower. Returns RESOURCE_EXHAUSTED if the
-  // device has no room, and FAILED_PRECONDITION if cuDNN does not start.
+  // device lacks memory, and FAILED_PRECONDITION if cuDNN does not start.
   static absl::StatusOr<std::unique_ptr<CudnnConvolver>> Make(const Cudnn& cudnn, Runtime& runtime,
                                                               bool always = false);
   ~CudnnConvolver() override;

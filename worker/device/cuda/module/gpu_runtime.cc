@@ -28,9 +28,10 @@ Code Said(cudaError_t code) {
   return code;
 }
 
-// Makes the device the current device of the calling thread. CUDA's calls refer to that device.
-// Each call selects it first, even a call whose event knows its device, because the first call of a
-// thread makes a context on the thread's current device, which would otherwise be cuda:0.
+// Makes the device the current device of the calling thread, to which CUDA's calls refer. Each call
+// of the runtime selects the device first, even a call for an event that knows its device. For the
+// first call of a thread makes a context on the thread's current device, which would otherwise be
+// cuda:0.
 Code SelectDevice(int index) {
   thread_local int current = -1;
   if (current == index) return kSuccess;
@@ -82,15 +83,15 @@ absl::StatusOr<std::vector<LeewayDeviceInfo>> ListDevices(bool measure_free) {
     device.capability_major = properties.major;
     device.capability_minor = properties.minor;
     device.memory_bytes = properties.totalGlobalMem;
-    // The bus id only serves to place threads, so the device is usable without a bus id.
+    // The bus id is only needed to place threads, so the device is usable without it.
     if (Said(cudaDeviceGetPCIBusId(device.pci_bus_id, sizeof(device.pci_bus_id), index)) !=
         kSuccess) {
       device.pci_bus_id[0] = '\0';
     }
     if (!measure_free) continue;
     size_t free = 0, total = 0;
-    // This makes a context. A busy device may have no room for a context, and then no memory is
-    // free.
+    // These calls make a context. If a busy device has no room for a context, it has no free
+    // memory.
     if (SelectDevice(index) == kSuccess && Said(cudaMemGetInfo(&free, &total)) == kSuccess) {
       device.free_bytes = free;
     }
@@ -259,7 +260,7 @@ Code GpuRuntime::Multiply(const BlasProduct& product) {
   const float alpha = 1;
   const auto op = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   const cudaDataType_t type = FactorType(product.precision);
-  // With COMPUTE_32F, sums are fp32, and float factors are not rounded to TF32 or less.
+  // With COMPUTE_32F, sums are fp32, and float factors keep their full precision (no TF32).
   const cublasComputeType_t compute =
       product.precision == Precision::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   const cublasStatus_t status =

@@ -1,5 +1,5 @@
-// Searches for CUDA's libraries at run time, so that a package with this module does not have to
-// depend on them.
+// Searches for CUDA's libraries at run time, so that a package with this module need not depend on
+// them.
 #pragma once
 
 #include <string>
@@ -26,8 +26,8 @@ std::string LibraryFile(const std::string& folder, const char* name, int version
 void* OpenLibrary(const std::vector<std::string>& folders, const char* name, int version,
                   std::vector<std::string>& errors);
 
-// Looks up a function. Returns FAILED_PRECONDITION if `library`, which the error calls `product`,
-// lacks the function.
+// Looks up a function. Returns FAILED_PRECONDITION if `library` lacks the function. The error calls
+// the library `product`.
 absl::Status TakeFunction(void* library, const char* product, const char* name, void** function);
 
 template <typename Function>

@@ -1,4 +1,4 @@
-// A source that every working nvcc compiles: cmake tries it before it relies on nvcc.
+// Every working nvcc compiles this file. cmake compiles it to find out if nvcc works.
 #include <cuda_runtime_api.h>
 
 __global__ void Nothing() {}

@@ -19,7 +19,7 @@ struct StartedConvolver {
 
 // Starts cuDNN unless LEEWAY_CUDA_CUDNN is 0. If LEEWAY_CUDA_CUDNN is 1, cuDNN computes all
 // convolutions that it can. `runtime` must outlive the convolver. Returns RESOURCE_EXHAUSTED if the
-// device has no room for cuDNN. Any other problem with cuDNN is not an error but a remark.
+// device lacks memory for cuDNN. Any other problem with cuDNN is not an error but a remark.
 absl::StatusOr<StartedConvolver> StartConvolver(Runtime& runtime);
 
 }  // namespace leeway::cuda
