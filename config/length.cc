@@ -63,7 +63,7 @@ uint64_t ClocksUntil(uint64_t step, const v1::JobLength& length) {
   return std::max<uint64_t>(1, length.first_clock() - std::min(length.first_clock(), back));
 }
 
-// Returns true if the rule has slots, or may have them because it is a plugin's.
+// Returns true if the rule has slots, or may have slots. A plugin's rule always may.
 bool HasSlots(const v1::Update& update) {
   if (update.has_sgd()) return update.sgd().momentum() > 0;
   return update.has_adagrad() || update.has_adam() || update.has_adamw() || update.has_lion() ||

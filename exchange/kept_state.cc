@@ -143,8 +143,9 @@ absl::StatusOr<KeptState> ReadOfProgram(std::string_view bytes, uint64_t element
   StateNames names{.exchange = "", .residual = counts[1] > 0};
   if (counts[0] > 0) names.own = {"weights"};
   if (bytes.size() / sizeof(float) < names.vectors() * elements) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the saved state of a worker is truncated: it ends in its ", names.vectors(), " vectors"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the saved state of a worker is truncated: it must have ", names.vectors(),
+                     " vectors of ", elements, " values"));
   }
   KeptState state = KeptState::Zeros(std::move(names), elements);
   for (FloatBuffer& vector : state.vectors) Take(bytes, vector.span());

@@ -1,5 +1,6 @@
-// Computes the batches' own values of averaged elements (common/update/averaging.h) for a worker
-// that has running values only. They follow from how far the running values have moved.
+// Computes each batch's own values of the averaged elements (common/update/averaging.h) for a
+// worker that has running values only. A batch's values follow from how far it moved the running
+// values.
 #pragma once
 
 #include <cstdint>

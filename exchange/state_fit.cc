@@ -30,7 +30,8 @@ std::string Describe(const KeptState& state) {
                       parts.empty() ? "nothing" : List(parts));
 }
 
-// Moves what was read, part by part, into the state of this job, which may keep other parts.
+// Moves the saved state, part by part, into the state of this job. The two may have different
+// parts.
 class Fitting {
  public:
   Fitting(KeptState& read, KeptState& state)

@@ -37,8 +37,8 @@ class Heartbeats {
     // Called with the newest lives of the workers of this host whose contributions this worker
     // combines.
     std::function<void(const v1::HostGroup& group)> on_group = nullptr;
-    // Called when the coordinator has given up this life of the rank, so that the worker must stop.
-    // This happens at most once, after the last heartbeat.
+    // Called when the coordinator does not accept this life of the rank any more, so that the
+    // worker must stop. This happens at most once, after the last heartbeat.
     std::function<void(const absl::Status& why)> on_refused;
   };
 

@@ -15,15 +15,16 @@ namespace leeway {
 
 // Worker and server make the same plan from the same job. Immutable, thread-safe.
 //
-// A layer has its own choice of codec or the job's. A block uses the choice of the layers whose
-// tensors are in the block. If these choices differ, the block uses the codec that loses least, in
-// this order: none, fp16, bf16, int8, sign, top_k (the larger share first).
+// A layer uses its own codec if it has one, and else the job's. A block uses the codec of the
+// layers whose tensors it contains. If they differ, it uses the one that loses least. From the
+// least to the most loss: none, fp16, bf16, int8, sign, top_k (of two top_k, the larger share loses
+// less).
 //
 // Averaged elements (running statistics) tolerate less loss than gradients, because they are sent
 // as values and not as changes. With sign all of them would have the same magnitude, with top_k
 // most of them would be missing, and with int8 small variances would become 0. So a block with
-// averaged elements uses at most bf16. If fp16 is chosen for contributions, such a block is sent
-// unchanged, because a variance may be out of fp16's range.
+// averaged elements never loses more than with bf16. If fp16 is chosen for contributions, such a
+// block is sent unchanged, because a variance may be out of fp16's range.
 class CodecPlan {
  public:
   // Returns INVALID_ARGUMENT if `auto` is not resolved, a codec has no type, or `layers` names a

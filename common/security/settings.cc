@@ -43,9 +43,9 @@ absl::Status CheckRole(const Caller& own, EndOfCalls end, const std::string& cer
   if (end == EndOfCalls::kCalls || !own.role || own.role == v1::ROLE_SERVER) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(certificate, " is ", Described(own),
-                   ", but a server needs a server's ('leeway certificates DIR' makes DIR/server)"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      certificate, " is ", Described(own),
+      ", but a server needs a server's certificate ('leeway certificates DIR' makes DIR/server)"));
 }
 
 // Checks that the user has set all files that are needed. `proves` is true if the process has to

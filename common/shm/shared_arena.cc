@@ -136,8 +136,8 @@ absl::Status SharedArena::Back(uint64_t begin, uint64_t end) {
   if (madvise(memory_ + from, end - from, MADV_POPULATE_WRITE) == 0) return absl::OkStatus();
   if (errno != EINVAL) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("the operating system has no ", end - begin,
-                     " bytes left for shared memory: ", std::strerror(errno)));
+        absl::StrCat("the operating system refuses ", end - begin,
+                     " bytes of shared memory: ", std::strerror(errno)));
   }
 #endif
   // EINVAL means that the kernel is older than 5.14.

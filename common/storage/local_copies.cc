@@ -92,8 +92,8 @@ absl::Status Copy(Storage& storage, const std::string& location, const StoredEnt
   }
   const std::string arrived = digest.Hex();
   if (!arrived.empty() && !source->md5().empty() && arrived != source->md5()) {
-    // Open the object anew, because the ETag of an encrypted object is not an MD5 and a listing
-    // does not tell whether an object is encrypted.
+    // Open the object to learn whether it is encrypted, which a listing does not tell. The ETag of
+    // an encrypted object is not an MD5.
     ASSIGN_OR_RETURN(source, storage.Open(location));
     if (!source->md5().empty()) {
       return absl::AbortedError(absl::StrCat(location, ": arrived with the MD5 ", arrived,

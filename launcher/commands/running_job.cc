@@ -38,8 +38,8 @@ bool IsFolder(const std::string& path) {
 // is running.
 absl::Status NoLauncherHere(const std::string& location, const std::string& here) {
   return absl::NotFoundError(absl::StrCat(
-      "leeway train runs no job of ", location, " on this machine with the local folder ", here,
-      ": give the folder that --local-dir named, or server 0's HOST:PORT"));
+      "no `leeway train` on this machine runs the job in ", location, " with the local folder ",
+      here, ": give the folder that --local-dir named, or server 0's HOST:PORT"));
 }
 
 constexpr size_t kRunsNamedMax = 5;

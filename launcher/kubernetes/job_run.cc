@@ -142,8 +142,8 @@ absl::Status CheckSecurity(const PlacedJob& placed, const KubernetesRun& run) {
     if (security.has_token_file()) return refuse("security.token_file", kWhy);
     return absl::OkStatus();
   }
-  // Certificates turn TLS on, so the mode `none` contradicts them. Do not refuse a resolved job
-  // with a token, because its mode is `none` even if the user did not choose a mode.
+  // Certificates turn TLS on, so the mode `none` contradicts them. But a job that sets a token also
+  // has the mode `none` if the user chose no mode, so it is accepted.
   if (!placed.job.has_security() || !plain || security.has_token_file()) return absl::OkStatus();
   return refuse("security.tls.mode",
                 "contradicts the pods' certificates: use --insecure, or leave `security` out "

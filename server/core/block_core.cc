@@ -213,7 +213,7 @@ absl::Status BlockCore::CheckSender(const Sender& sender) {
 absl::Status BlockCore::CheckClock(const Sender& sender) const {
   if (!initialized_) {
     return absl::UnavailableError(
-        absl::StrCat("block ", block_, " waits for its first version (Initialize)"));
+        absl::StrCat("block ", block_, " has no values yet: a worker must send the first ones"));
   }
   const Rank& rank = ranks_[sender.rank];
   if (IsLate(sender)) return Overtaken(sender.rank, sender.clock);

@@ -232,7 +232,7 @@ class BlockCore {
   bool IsLate(const Sender& sender) const;
   // Returns the set of the current clock, or null if the set is not known yet.
   const std::vector<uint32_t>* Set() const;
-  // Returns true if the rank is in the set of the current clock, which must be known.
+  // Returns true if the rank is in the set of the current clock. Call it only if that set is known.
   bool InSet(uint32_t rank) const;
   absl::Status Overtaken(uint32_t rank, uint64_t wanted) const;
   // Puts a reader into the queue, and answers it if it need not wait.

@@ -53,9 +53,9 @@ class HeldBook {
   // Reports that the clock's set is known, so this clock and earlier clocks need no more reports.
   void OnCommitted(uint64_t clock);
 
-  // Returns the next report to send, or nullopt if no report is due. The first clock without a set
-  // is due when its set could be complete as far as this server knows, and again with every later
-  // rank. Refused ranks are due, too.
+  // Returns the next report to send, or nullopt if no report is due. A report on the first clock
+  // without a set is due when, as far as this server knows, its set could be complete, and again
+  // whenever another rank arrives. A report is also due when ranks have been refused.
   std::optional<HeldClock> Take(Time now = {});
   // Makes Take() return the last report again, because it did not arrive, or because no set has
   // followed it for long.

@@ -84,8 +84,8 @@ class ServerProcess {
   // Decides which run this is: a new job, or the job that a killed process has left.
   absl::Status TakeUpRun(CoordinatorOptions& options);
   absl::Status GoOnAfter(const v1::CoordinatorRecord& record, CoordinatorOptions& options);
-  // Replaces `auto` by the codecs that this run has had so far, or by no codec if all processes are
-  // on one host. Otherwise sets how to choose the codecs once the workers are here.
+  // Resolves `auto`: to the codecs that this run already has, or to no codec if all processes are
+  // on one host. If neither holds, sets how to choose the codecs after the workers have registered.
   void PrepareAutoCodec(CoordinatorOptions& options) const;
   // Writes the first record of a job.
   absl::Status WriteFirstRecord(const CoordinatorOptions& options);

@@ -13,8 +13,8 @@
 namespace leeway {
 namespace {
 
-// The maximum number of generations by which a request may be ahead of this server. A generation
-// counts how often a job has gone back, so no coordinator is further ahead.
+// How many generations a request may be ahead of this server. A generation counts how often the
+// job has gone back to a checkpoint. No job goes back this often, so more is not a valid request.
 constexpr uint64_t kGenerationsAhead = uint64_t{1} << 20;
 
 }  // namespace

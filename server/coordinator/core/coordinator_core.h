@@ -254,7 +254,7 @@ class CoordinatorCore {
   std::vector<uint32_t> HoldersMissing(Time now) const;
   void ChooseCodec();
   void FixLength(Time now);
-  // Returns true if all blocks may still be held by others when server 0 has died.
+  // Returns true if other processes may still hold every block after server 0 has died.
   bool OutlivesCoordinator() const;
   // Continues with the blocks that the servers have held since the time of the previous
   // coordinator. Returns false if blocks are missing.

@@ -23,7 +23,8 @@ absl::StatusOr<v1::DrainServerReply> CoordinatorCore::DrainServer(
     return reply;
   }
   if (!servers[index].here() || !fleet_.processes().Holds(index, request.nonce())) {
-    return absl::UnavailableError(absl::StrCat("this process is not known here as server ", index));
+    return absl::UnavailableError(absl::StrCat("the calling process is not registered as server ",
+                                               index, ": it must register first"));
   }
   if (const std::string why = CannotDrain(index); !why.empty()) {
     reply.set_released(true);

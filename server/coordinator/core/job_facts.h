@@ -28,8 +28,8 @@ class JobFacts {
   // Returns true in sync mode with committed sets, in which this coordinator decides which
   // contributions make a clock.
   bool commits_sets() const { return commits_sets_; }
-  // Returns true in sync mode without committed sets, in which no clock is complete without every
-  // worker.
+  // Returns true if the job is in sync mode and commits no sets. Every clock then needs all workers
+  // to complete.
   bool lockstep() const { return sync() && !commits_sets_; }
   bool replicated() const { return job().servers().replicas() > 1; }
   // Returns true if batches of data are leased to workers.

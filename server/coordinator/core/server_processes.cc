@@ -26,9 +26,9 @@ absl::Status ServerProcesses::Check(const v1::RegisterServerRequest& request) co
   const auto address = SplitAddress(request.address());
   if (address.ok() && ReachOf(*address) != Reach::kNobody) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("server ", request.index(), " has no address at which it can be reached ('",
+      absl::StrCat("server ", request.index(), " cannot be reached at its address '",
                    absl::CEscape(request.address().substr(0, kAddressShown)),
-                   "'): give it an address of its machine, HOST:PORT"));
+                   "': give it an address of its machine, HOST:PORT"));
 }
 
 bool ServerProcesses::Same(const v1::RegisterServerRequest& request) const {

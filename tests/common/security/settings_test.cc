@@ -137,7 +137,7 @@ TEST_CASE("a server needs a server's certificate, and who only calls may have an
   CHECK_THAT(Refusal({.tls_dir = folder}),
              Catch::Contains(
                  "worker/tls.crt is a worker's certificate for the trust domain 'leeway', but a "
-                 "server needs a server's"));
+                 "server needs a server's certificate"));
   CHECK(Settings({.tls_dir = folder}, EndOfCalls::kCalls).ok());
 }
 

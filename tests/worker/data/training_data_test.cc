@@ -354,7 +354,7 @@ TEST_CASE("Jobs that cannot be served are errors that say why") {
     return TrainingData::Open(job, folder.path(), rank);
   };
   RequireError(open(Job(2, 4), 2), StatusCode::kInvalidArgument,
-               {"rank 2 has no training data", "2 workers"});
+               {"rank 2 does not exist", "2 workers"});
   RequireError(open(Job(2, 0)), StatusCode::kInvalidArgument, {"data.batch_size"});
   RequireError(open(Job(3, 4, "by_file {}"), 1), StatusCode::kInvalidArgument,
                {"by_file", "rank 1", "1 file for 3 workers"});

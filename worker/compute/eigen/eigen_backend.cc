@@ -46,9 +46,9 @@ absl::StatusOr<DeviceMemory> EigenBackend::Allocate(size_t count) {
   // kill the process later, when it uses the memory.
   const uint64_t memory = MachineMemoryBytes();
   if (count > memory / sizeof(float)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("a batch's activations need ", count, " floats, more than this machine's ",
-                     memory, " bytes of memory: make data.batch_size smaller"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a batch's activations need ", count, " values of ", sizeof(float),
+        " bytes, but this machine has ", memory, " bytes of memory: make data.batch_size smaller"));
   }
   const size_t bytes = (count * sizeof(float) + kAlign) / kAlign * kAlign;
   auto* data = static_cast<float*>(std::aligned_alloc(kAlign, bytes));

@@ -25,8 +25,8 @@ bool SharesOneOrder(const v1::TrainingJob& job) {
 absl::Status CheckJob(const v1::TrainingJob& job, uint32_t rank) {
   const uint32_t workers = job.workers().count();
   if (rank >= workers) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "rank ", rank, " has no training data: the job has ", Counted(workers, "worker")));
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank, " does not exist: the job has ", Counted(workers, "worker")));
   }
   if (job.data().batch_size() == 0) {
     return AtKey(absl::InvalidArgumentError("is 0"), "data.batch_size");
