@@ -104,8 +104,7 @@ std::vector<std::string> Texts(const Json& json, const char* key) {
 std::optional<bool> Flag(const Json& json, const char* key) {
   const Json& value = At(json, key);
   if (value.is_null()) return std::nullopt;
-  if (!value.is_boolean())
-    throw NoSummary(absl::StrCat("the value of '", key, "' must be true or false"));
+  if (!value.is_boolean()) throw NoSummary(absl::StrCat("'", key, "' must be true or false"));
   return value.get<bool>();
 }
 

@@ -178,9 +178,9 @@ TEST_CASE("who waits is told what for: a first version, an update, or certain wo
   using Catch::Matchers::Contains;
   BlockCore fresh(7, Sync(2));
   fresh.OnReadLatest(1, 0);
-  CHECK_THAT(ToldTo(fresh, 1), Contains("block 7 has no values yet"));
+  CHECK_THAT(ToldTo(fresh, 1), Contains("block 7 waits for its first version"));
   fresh.OnRead({0, 1, 0}, 2, 0);
-  CHECK_THAT(ToldTo(fresh, 2), Contains("has no values yet"));
+  CHECK_THAT(ToldTo(fresh, 2), Contains("waits for its first version"));
 
   BlockCore alone = Started(Sync(1));
   alone.OnContribution({0, 1, 0}, 1, true, 0);
