@@ -13,6 +13,7 @@ import argparse
 import os
 import random
 import shutil
+import signal
 import statistics
 import sys
 import time
@@ -125,10 +126,10 @@ def deaths(mode, number, times):
         went_back = [e["message"] for e in run.events("went_back")]
         runs.check(not went_back, f"nothing went back {went_back}")
     finally:
-        # Twice, because the ledger's workers do not stop before their job's end.
+        # Twice, because the ledger's workers do not stop before their job's end. Two SIGTERM would count as one.
         run.process.terminate()
         time.sleep(0.3)
-        run.process.terminate()
+        run.process.send_signal(signal.SIGINT)
         run.process.wait(60)
     run.clean()
     return seconds
