@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import sys
 from typing import Mapping, Optional, Union
 
 import numpy as np
 
 from .errors import InvalidArgument
+from .notes import note
 from .schema import Tensor, offsets_of
 from .session import FINISHED, Info, Parts, Report
 
@@ -49,8 +49,7 @@ def has_coordinator(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def say_so(what: str) -> None:
-    print(f"leeway: no coordinator in the environment (LEEWAY_COORDINATOR): this process trains alone, {what}",
-          file=sys.stderr, flush=True)
+    note(f"no coordinator in the environment (LEEWAY_COORDINATOR): this process trains alone, {what}")
 
 
 def _rule(update: Union[None, str, Mapping]) -> dict:

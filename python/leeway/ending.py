@@ -14,6 +14,7 @@ from typing import Protocol
 
 from .errors import EXIT_PERMANENT, EXIT_TEMPORARY, Error, Finished
 from .handle import free_all
+from .notes import note
 
 #: How long a failing worker may take to report its failure.
 FAREWELL_SECONDS = 5.0
@@ -42,7 +43,7 @@ def _tell_all(message: str) -> None:
         try:
             job.fail(message, FAREWELL_SECONDS)
         except Exception as error:  # The process ends anyway, with the first error.
-            print(f"leeway: the failure could not be reported to the job: {error}", file=sys.stderr)
+            note(f"the failure could not be reported to the job: {error}")
 
 
 def _say_unfinished() -> None:
@@ -50,7 +51,7 @@ def _say_unfinished() -> None:
         left_over = job.unfinished()
         if left_over and job not in _told:
             _told.add(job)
-            print(f"leeway: {left_over}", file=sys.stderr)
+            note(left_over)
 
 
 def _at_exit() -> None:
@@ -83,7 +84,7 @@ def install() -> None:
 
     def hook(kind, error, trace):
         if isinstance(error, Finished):
-            print(f"leeway: {error}", file=sys.stderr)
+            note(str(error))
             raise SystemExit(error.exit_code)
         # The exception must be the last line that the process prints, because the launcher shows that line.
         if not hasattr(sys, "ps1"):

@@ -5,13 +5,13 @@ Waits are cut into slices of SLICE seconds, so that Ctrl-C interrupts them."""
 from __future__ import annotations
 
 import ctypes
-import sys
 import time
 import weakref
 from typing import Any, Callable, Optional
 
 from . import _library as native
 from .errors import BY_CODE, FORKED, ForkedError, InternalError, InvalidArgument
+from .notes import note
 
 SLICE = 0.1
 #: If a call waits longer than this, it prints on stderr, once, what it waits for.
@@ -80,7 +80,7 @@ class Handle:
                 break
             if begun is not None and time.monotonic() - begun > TELL_AFTER:
                 begun = None
-                print(f"leeway: still waiting: {self.waiting()}", file=sys.stderr, flush=True)
+                note(f"still waiting: {self.waiting()}")
         if code not in (native.OK, native.FINISHED, native.STOPPED, expected):
             self._fail(code)
         return code

@@ -22,9 +22,9 @@ from ..alone import Alone, has_coordinator, say_so
 from ..errors import (DeadlineExceeded, Error, FailedPrecondition, Finished, ForkedError, InternalError, InvalidArgument,
                       LibraryNotFound, Misuse, NoMemory, NotFinite, NotFound, Replaced, Unavailable)
 from ..job import update_text
+from ..notes import note
 from ..session import LibrarySession
 from .alone import AloneJob
-from .clock import note
 from .held import LOST, has_left
 from .job import OVERLAPS, TorchJob
 from .layout import Layout, plan

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from typing import Iterator, Optional, Union
 
 import torch
@@ -11,6 +10,7 @@ from torch import nn
 
 from ..clocks import Clocks
 from ..errors import Finished, InvalidArgument, Misuse
+from ..notes import note
 from ..session import Session
 from .apart import Apart
 from .gate import Gate
@@ -187,7 +187,3 @@ class OpenClock(Loop):
             yield
         finally:
             self._gradients.held = before
-
-
-def note(text: str) -> None:
-    print(f"leeway: {text}", file=sys.stderr, flush=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Callable, Iterable, Iterator, Optional
 
 import numpy as np
@@ -12,8 +11,10 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSa
 from ..batches import Dealer, Pick, dealer_of
 from ..clocks import ClockedJob
 from ..errors import InvalidArgument, Misuse
+from ..notes import note
 from .measures import Measures
 from .source import Ahead, Source, Tensors, by_number, seed_of
+
 
 def length_of(batch: Any) -> int:
     """Returns the number of examples in a batch: the first dimension of its first tensor, or 0 without a tensor."""
@@ -47,7 +48,7 @@ def _own_choice(loader: DataLoader) -> str:
 
 
 class Loop(ClockedJob):
-    """Runs over batches, pass by pass, until the job's end. The base class of TorchJob, which adds clocks and steps."""
+    """Runs over batches, pass by pass, until the job's end. The base class of OpenClock, which opens the clocks."""
 
     _measures: Measures
     _begin: Callable[[], bool]
@@ -149,8 +150,7 @@ class Loop(ClockedJob):
         info = self.info
         passes = -(-info.step_of(info.clocks) // max(1, info.steps_per_epoch))
         if passes and passes != count != 1 and info.rank == 0:
-            print(f"leeway: the job has {passes} passes over its data (stop), and not the {count} of job.epochs({count})",
-                  file=sys.stderr, flush=True)
+            note(f"the job has {passes} passes over its data (stop), and not the {count} of job.epochs({count})")
 
     def _begin_loop(self) -> None:
         """Begins a loop over batches() or over(). Raises Misuse if the loop would have no batch because an earlier loop
@@ -229,8 +229,8 @@ class Loop(ClockedJob):
         size, given = self.info.batch_size, loader.batch_sampler.batch_size
         # A loader without a batch_size has batches of 1.
         if self.info.rank == 0 and (given not in (1, size) or loader.drop_last):
-            print(f"leeway: job.batches: a batch has the job's {size} examples (data.batch_size), and the last one of a pass is kept; "
-                  f"the loader says batch_size={given}, drop_last={loader.drop_last}", file=sys.stderr, flush=True)
+            note(f"job.batches: a batch has the job's {size} examples (data.batch_size), and the last one of a pass is kept; "
+                 f"the loader says batch_size={given}, drop_last={loader.drop_last}")
         return type(loader.batch_sampler.sampler) is RandomSampler
 
     def over(self, loader: Iterable[Any]) -> "_Over":
