@@ -29,12 +29,6 @@ v1::LeaveReason ReasonOf(Job::Reason reason) {
   return v1::LEAVE_FAILED;
 }
 
-// Returns true if the worker must register again, because the others went on without it or the job
-// has gone back.
-bool IsMoved(const absl::Status& status) {
-  return absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status);
-}
-
 // While slow_ is pending, its background thread uses the registration (life_). At other times only
 // the program's thread uses it.
 class JoinedJob final : public Job {

@@ -127,8 +127,7 @@ absl::Status ClockLoop::BreakOff(const absl::Status& status) {
     const absl::Status refused = participant_.gate().refused();
     if (!refused.ok()) why = refused;
   }
-  const bool moved = absl::IsAlreadyExists(why) || absl::IsFailedPrecondition(why);
-  if (!moved && !absl::IsCancelled(why)) return failed_ = why;
+  if (!IsMoved(why) && !absl::IsCancelled(why)) return failed_ = why;
   detour_ = why;
   return absl::OkStatus();
 }
@@ -159,8 +158,11 @@ absl::StatusOr<std::optional<ClockLoop::Next>> ClockLoop::TryBegin(Time deadline
   if (std::exchange(moved_, false)) return Next::kMoved;
   const bool saves = state_.IsCutDue(clock_);
   const bool is_to_ask = participant_.IsToAskWhereToStop();
-  const bool needs_batch = IsOpen() && !HasBatch();
-  if (saves || is_to_ask || needs_batch || MadeAll() || NearlyMadeAll() || !IsOpen()) {
+  // A stop may close the gate meanwhile. What follows goes by one answer: the exchange that begins
+  // next asks again.
+  const bool open = IsOpen();
+  const bool needs_batch = open && !HasBatch();
+  if (saves || is_to_ask || needs_batch || MadeAll() || NearlyMadeAll() || !open) {
     ASSIGN_OR_RETURN(const bool settled, exchange_->SettleUntil(deadline));
     if (!settled) return Next::kNotYet;
   }
@@ -183,12 +185,7 @@ absl::StatusOr<std::optional<ClockLoop::Next>> ClockLoop::TryBegin(Time deadline
         deadline);
     return std::nullopt;
   }
-  if (!IsOpen()) {
-    // The stop may have come since the question above.
-    ASSIGN_OR_RETURN(const bool settled, exchange_->SettleUntil(deadline));
-    if (!settled) return Next::kNotYet;
-    RETURN_IF_ERROR(OnBegin(clock_));
-  }
+  if (!open) RETURN_IF_ERROR(OnBegin(clock_));
   return Next::kClock;
 }
 

@@ -34,6 +34,12 @@ namespace leeway {
 // Returns the model's first weights. Called if this worker must send them to the servers.
 using InitialWeights = std::function<absl::StatusOr<FloatBuffer>()>;
 
+// Returns true if the worker must register again, because the others went on without it or the job
+// has gone back.
+inline bool IsMoved(const absl::Status& status) {
+  return absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status);
+}
+
 // Serves one registration. The participant and the exchange outlive the loop. Not thread-safe.
 class ClockLoop : public ExchangeListener {
  public:

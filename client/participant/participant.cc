@@ -1,15 +1,12 @@
 #include "client/participant/participant.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include <spdlog/spdlog.h>
 
-#include "absl/strings/str_cat.h"
 #include "client/calls/client_options.h"
 #include "common/clock.h"
-#include "common/first_step.h"
 #include "common/status.h"
 #include "common/update/averaging.h"
 

@@ -63,9 +63,9 @@ class Participant {
   CoordinatorSession& session_;
   ContributionMemory* const contributions_;
   const TransportFactory transport_;
-  // The group refers to the client's layout.
-  std::unique_ptr<HostGroup> group_;
   std::unique_ptr<ParameterClient> client_;
+  // Refers to the client's layout.
+  std::unique_ptr<HostGroup> group_;
   // Null if data is not leased.
   std::unique_ptr<LeasedBatches> leases_;
   // Thread-safe: the heartbeats' thread uses it and, through it, the client.
