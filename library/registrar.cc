@@ -16,6 +16,7 @@
 #include "config/brought_update.h"
 #include "config/external.h"
 #include "config/length.h"
+#include "config/topology.h"
 #include "library/process.h"
 #include "library/schema.h"
 
@@ -88,16 +89,15 @@ absl::Status Registrar::FetchJob() {
         "data.assignment: leased: only Leeway's own workers can lease batches of files; to lease "
         "batches of the program's own data, set data.type: external");
   }
-  RETURN_IF_ERROR(HoldBlocksOf(offer.job()));
+  if (WorkersHoldBlocks(offer.job())) RETURN_IF_ERROR(HoldBlocks());
   request_ = std::move(request);
   return absl::OkStatus();
 }
 
-absl::Status Registrar::HoldBlocksOf(const v1::TrainingJob& job) {
-  ASSIGN_OR_RETURN(
-      std::shared_ptr<BlockHolder> holder,
-      HoldBlocks(job, options_.hold_blocks,
-                 {options_.rank, options_.coordinator, FromSeconds(options_.start_seconds)}));
+absl::Status Registrar::HoldBlocks() {
+  ASSIGN_OR_RETURN(std::shared_ptr<BlockHolder> holder,
+                   StartHolder(options_.hold_blocks, {options_.rank, options_.coordinator,
+                                                      FromSeconds(options_.start_seconds)}));
   MutexLock lock(mutex_);
   holder_ = std::move(holder);
   return absl::OkStatus();

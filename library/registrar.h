@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -68,7 +67,7 @@ class Registrar {
   CoordinatorSession::Options Process();
   // Fetches the job, and makes from it the request for a registration.
   absl::Status FetchJob();
-  absl::Status HoldBlocksOf(const v1::TrainingJob& job) EXCLUDES(mutex_);
+  absl::Status HoldBlocks() EXCLUDES(mutex_);
   absl::StatusOr<std::unique_ptr<Registration>> RegisterOnce();
   // Returns a registration without a loop, for a job that is over.
   std::unique_ptr<Registration> JobIsOver(FloatBuffer& weights);

@@ -21,6 +21,7 @@
 #include "common/rpc/host.h"
 #include "common/status.h"
 #include "config/external.h"
+#include "config/topology.h"
 #include "worker/data/dataset.h"
 #include "worker/data/sources/job_files.h"
 #include "worker/data/sources/test_data.h"
@@ -247,29 +248,16 @@ void StayOn(const Processors& processors) {
   }
 }
 
-}  // namespace
-
-WorkerExit ExitOf(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kAborted:
-      return WorkerExit::kReplaced;
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kOutOfRange:
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kDataLoss:
-    case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kUnimplemented:
-      return WorkerExit::kPermanent;
-    default:
-      return WorkerExit::kRestart;
-  }
-}
-
 // Leaves the job because of an error that would come again after a restart.
 WorkerEnd LeaveForGood(CoordinatorSession& session, const absl::Status& why) {
   session.Leave(v1::LEAVE_FAILED, 0, std::string(why.message())).IgnoreError();
   return {WorkerExit::kPermanent, why};
+}
+
+// Decides how a worker ends that cannot hold blocks. Most errors are in its arguments, such as a
+// missing rank or another role's certificate.
+WorkerEnd CannotHold(const absl::Status& status) {
+  return {IsRetryable(status.code()) ? WorkerExit::kRestart : WorkerExit::kUsage, status};
 }
 
 // Registers with equipment that was made for the rank that the worker expects, and trains.
@@ -307,6 +295,25 @@ WorkerEnd RegisterAndTrain(const WorkerOptions& options, const CoordinatorSessio
   }
 }
 
+}  // namespace
+
+WorkerExit ExitOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kAborted:
+      return WorkerExit::kReplaced;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kUnimplemented:
+      return WorkerExit::kPermanent;
+    default:
+      return WorkerExit::kRestart;
+  }
+}
+
 WorkerEnd RunWorker(const WorkerOptions& options) {
   const CoordinatorSession::Options process = {.address = options.coordinator,
                                                .host = options.host,
@@ -322,10 +329,13 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
   if (!computable.ok()) return Refused(computable, channel);
   const auto rank = PresumedRank(options, job);
   if (!rank.ok()) return {WorkerExit::kUsage, rank.status()};
+  absl::StatusOr<std::unique_ptr<BlockHolder>> holder = nullptr;
   // The holder's threads start before StayOn, because they do not compute steps.
-  const auto holder = HoldBlocks(job, options.hold_blocks,
-                                 {options.rank, options.coordinator, options.start_within});
-  if (!holder.ok()) return Refused(holder.status(), channel);
+  if (WorkersHoldBlocks(job)) {
+    holder =
+        StartHolder(options.hold_blocks, {options.rank, options.coordinator, options.start_within});
+  }
+  if (!holder.ok()) return CannotHold(holder.status());
   StayOn(options.processors);
   auto equipment = Equip(*offer, options, *rank);
   if (!equipment.ok()) return Refused(equipment.status(), channel);

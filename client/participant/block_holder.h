@@ -12,18 +12,13 @@
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 
-namespace leeway::v1 {
-class TrainingJob;
-}
-
 namespace leeway {
 
-// Thread-safe.
 class BlockHolder {
  public:
   virtual ~BlockHolder() = default;
 
-  // Leaves the job at once, which ends AwaitEnd.
+  // Leaves the job at once, which ends AwaitEnd. May be called from any thread.
   virtual void Leave() = 0;
   // Waits until the job is over. Until then the other workers may read the blocks here. Call this
   // after the worker has left the job in order.
@@ -45,10 +40,9 @@ struct HolderPlace {
 using HolderStarter =
     std::function<absl::StatusOr<std::unique_ptr<BlockHolder>>(const HolderPlace& place)>;
 
-// If the job's workers hold blocks, calls `start`, or returns UNIMPLEMENTED if `start` is null. If
-// they do not, returns null.
-absl::StatusOr<std::unique_ptr<BlockHolder>> HoldBlocks(const v1::TrainingJob& job,
-                                                        const HolderStarter& start,
-                                                        const HolderPlace& place);
+// Calls `start`, or returns UNIMPLEMENTED if it is null. Call this if the job's workers hold blocks
+// (WorkersHoldBlocks in config/topology.h).
+absl::StatusOr<std::unique_ptr<BlockHolder>> StartHolder(const HolderStarter& start,
+                                                         const HolderPlace& place);
 
 }  // namespace leeway
