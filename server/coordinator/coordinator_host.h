@@ -3,7 +3,6 @@
 //   CoordinatorHost host(options, &sink);          // at the start, in server 0
 //   host.Register(builder);                        // beside the other services
 //   host.Await(queue);                             // once the gRPC server runs
-//   ... on SIGTERM: host.StopJob("SIGTERM") ...
 //   const v1::JobState state = host.WaitUntilOver();
 //   server->Shutdown(deadline);                    // before the host is destroyed
 //

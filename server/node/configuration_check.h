@@ -10,7 +10,7 @@
 
 namespace leeway {
 
-// The facts that a server has learnt when it joined the job.
+// What a server learned when it joined the job.
 struct ServerFacts {
   const v1::TrainingJob& job;
   uint32_t server = 0;

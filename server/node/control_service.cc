@@ -121,15 +121,15 @@ void ControlService::Retire() {
   model_.reset();
 }
 
-void ControlService::ServeNothing(uint64_t generation) {
+void ControlService::Release(uint64_t generation) {
   data_.table().Serve({membership_.client().served().id, generation, {}, {}, nullptr});
+  Retire();
 }
 
 absl::Status ControlService::MakeModel(const v1::ConfigureRequest& request) {
   // The old model is released first, because two models would need twice the memory and would write
   // the same files.
-  ServeNothing(request.generation());
-  Retire();
+  Release(request.generation());
   const auto report = [this, generation = request.generation()](
                           uint32_t shard, uint64_t cut,
                           const absl::StatusOr<v1::SavedShard>& saved) {
@@ -159,8 +159,7 @@ absl::Status ControlService::Configure(const v1::ConfigureRequest& request) {
   if (!placed.ok()) {
     // The server does not have all shards of the placement, so it serves no shard. The coordinator
     // decides what to do.
-    ServeNothing(request.generation());
-    Retire();
+    Release(request.generation());
     return placed;
   }
   data_.table().Serve(model_->holdings());

@@ -50,8 +50,8 @@ class ControlService final : public AdmittedService<v1::ShardControl::Service> {
   absl::Status MakeModel(const v1::ConfigureRequest& request) REQUIRES(configuring_);
   // Releases the model of an older generation, and finishes its files.
   void Retire() REQUIRES(configuring_);
-  // Serves no shard of this generation.
-  void ServeNothing(uint64_t generation);
+  // Serves no shard of this generation, and releases the model.
+  void Release(uint64_t generation) REQUIRES(configuring_);
   void ReportCut(uint64_t generation, uint32_t shard, uint64_t cut,
                  const absl::StatusOr<v1::SavedShard>& saved);
 

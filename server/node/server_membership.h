@@ -46,8 +46,9 @@ class ServerMembership {
   Outcome WaitUntilOver();
   // Moves this server's shards to other servers, which takes at most `within`, and then leaves.
   // Call this while WaitUntilOver runs on another thread. `pause` waits between attempts. If
-  // `pause` returns false, or if the server has not joined the job yet, Drain returns false and the
-  // server does not leave.
+  // `pause` returns false, if the server has not joined the job yet, or if the coordinator has
+  // another job, Drain returns false and the server does not leave. From the first attempt on the
+  // server counts as leaving.
   bool Drain(Duration within, const std::function<bool(Duration)>& pause);
   // Ends the running call of WaitUntilOver, or else the next one.
   void Leave();

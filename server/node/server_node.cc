@@ -1,7 +1,5 @@
 #include "server/node/server_node.h"
 
-#include <chrono>
-
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -21,7 +19,7 @@ absl::StatusOr<std::unique_ptr<ServerNode>> ServerNode::Start(
     const NodeOptions& options, std::vector<ServerPort::Services> more) {
   RETURN_IF_ERROR(CheckAddresses({.listen = options.listen,
                                   .advertise = options.advertise,
-                                  .coordinator = options.coordinator}));
+                                  .coordinator = options.index == 0 ? "" : options.coordinator}));
   RETURN_IF_ERROR(TryFor(options.start_within, options.pause,
                          [&options] { return TryToListen(options.listen); }));
   std::unique_ptr<ServerNode> node(new ServerNode(options));

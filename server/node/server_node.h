@@ -78,8 +78,8 @@ class ServerNode {
 
   // Joins the job, within NodeOptions::start_within. Call this once.
   absl::Status Join();
-  // The methods of ServerMembership. Call this after Join, except for OnReadiness, Drain and
-  // Leave.
+  // Methods of ServerMembership. Call WaitUntilOver and job_outcome after Join, and OnReadiness
+  // before WaitUntilOver.
   Outcome WaitUntilOver() { return membership_.WaitUntilOver(); }
   v1::JobState job_outcome() { return membership_.job_outcome(); }
   void OnReadiness(std::function<void(bool)> tell) { membership_.OnReadiness(std::move(tell)); }
@@ -88,7 +88,7 @@ class ServerNode {
   }
   void Leave() { membership_.Leave(); }
 
-  // Returns how many contributions the server holds, and how many it has refused.
+  // Returns how much memory received messages take, and what was refused for lack of it.
   ByteBudget::Load load() { return data_.table().budget().load(); }
 
  private:

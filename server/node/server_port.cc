@@ -23,6 +23,7 @@ namespace {
 
 // The maximum memory quota in bytes, which is more than any machine has.
 constexpr uint64_t kQuotaBytesMax = uint64_t{1} << 50;
+
 // Returns the quota for arriving and held bytes. In a small container it is half of the memory, so
 // that the operating system does not kill the process. gRPC ends streams above the quota, and
 // reduces the windows of connections long before.

@@ -57,8 +57,8 @@ class ServerPort {
 
   const std::vector<Services> services_;
   std::string local_address_;
-  // These members are in the order of construction. The queue and the gRPC server's tables outlive
-  // the gRPC server.
+  // In the order of construction. The tables outlive the gRPC server. The destructor ends the queue
+  // once the gRPC server has shut down.
   grpc::ResourceQuota quota_{"leeway"};
   ConnectionTable connections_;
   Doorkeeper doorkeeper_;

@@ -57,8 +57,9 @@ bool ServesRunOf(const ServerOptions& options) {
          status.job_id() == (*record)->job_id();
 }
 
-// The time limit for asking how the job ended, once a server has learned that the job is over.
-constexpr std::chrono::seconds kHowAtMost(3);
+// How long server 0 stays after all workers have heard the outcome, so that processes that were
+// refused can still ask how the job ended.
+constexpr std::chrono::seconds kStaysForQuestions(3);
 // How long server 0 stays if its predecessor was killed between the job's end and its summary. Most
 // workers have heard the outcome by then. A worker that still waits to leave asks again within this
 // time, even if it has to resolve a name again.
@@ -74,7 +75,6 @@ bool HasSummary(const std::string& run_dir) {
 
 absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(const ServerOptions& options) {
   RETURN_IF_ERROR(CheckAddresses({.listen = options.listen,
-                                  .port = 0,
                                   .advertise = options.advertise,
                                   .coordinator = options.index == 0 ? "" : options.coordinator}));
   std::unique_ptr<ServerProcess> process(new ServerProcess(options));
@@ -277,7 +277,7 @@ ServerEnd ServerProcess::TellEnd() {
       without_summary ? std::min(kLeaversWithin, options_.start_within) : options_.start_within;
   spdlog::info("this server stays for at most {:.0f} s to tell the workers", Seconds(stays));
   ended_job_->WaitUntilHeard(std::chrono::steady_clock::now() + stays);
-  options_.pause(kHowAtMost);
+  options_.pause(kStaysForQuestions);
   return end;
 }
 

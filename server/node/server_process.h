@@ -56,16 +56,13 @@ class ServerProcess {
   // the summary, unless the options leave that to another process.
   ServerEnd Run();
 
-  // Sets `tell`, which is called whenever the server begins (true) or ceases (false) to hold its
-  // part of the model. Call this before Run.
+  // As ServerMembership::OnReadiness. Call this before Run.
   void OnReadiness(std::function<void(bool)> tell) {
     if (node_ != nullptr) node_->OnReadiness(std::move(tell));
   }
 
-  // Moves this server's shards to other servers, which takes at most `within`, and ends Run with
-  // kExitTerminated. Call this while Run runs on another thread. `pause` waits between attempts. If
-  // `pause` returns false, or if the server has not joined the job yet, Drain returns false and
-  // does not end Run.
+  // As ServerMembership::Drain. Run then ends with kExitTerminated. Call this while Run runs on
+  // another thread.
   bool Drain(Duration within, const std::function<bool(Duration)>& pause) {
     return node_ != nullptr && node_->Drain(within, pause);
   }
@@ -75,7 +72,7 @@ class ServerProcess {
     if (node_ != nullptr) node_->Leave();
   }
 
-  // Returns how many contributions the server holds, and how many it has refused. Thread-safe.
+  // As ServerNode::load. Thread-safe.
   ByteBudget::Load load() { return node_ != nullptr ? node_->load() : ByteBudget::Load(); }
 
  private:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
-#include <vector>
 
 #include <spdlog/spdlog.h>
 
@@ -20,6 +19,7 @@ namespace {
 // The number of requests of one stream that may wait for their answers. While more requests wait,
 // the server does not read from the stream.
 constexpr size_t kUnansweredMax = 4096;
+
 // Returns the total size of the values of all requests, in the frame or in shared memory.
 uint64_t BytesOf(const v1::RequestFrame& head) {
   uint64_t bytes = 0;

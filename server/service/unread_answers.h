@@ -12,7 +12,6 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <utility>
 
 #include <grpcpp/support/byte_buffer.h>
 

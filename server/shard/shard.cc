@@ -100,9 +100,8 @@ absl::StatusOr<v1::AttachReply> Shard::Attach(uint32_t rank, uint64_t incarnatio
     const bool ahead =
         !slot->replicated.empty() && slot->core.counted(rank) > slot->replicated[rank];
     if (ahead && scale_.sync() && !contributions_) {
-      return absl::UnavailableError(
-          absl::StrCat("block ", slot->block, ": the server waits until the replica has version ",
-                       slot->core.progress().version, "; send the request again"));
+      return absl::UnavailableError(absl::StrCat(
+          WaitsForReplica(*slot, slot->core.progress().version), "; send the request again"));
     }
     if (ahead) clock = slot->replicated[rank];
     reply.set_clock(std::min(reply.clock(), clock));
@@ -326,10 +325,16 @@ Shard::Outbox Shard::Act(Slot& slot, Decisions decisions) {
   return outbox;
 }
 
+std::string Shard::WaitsForReplica(const Slot& slot, uint64_t version) {
+  return absl::StrCat("block ", slot.block, ": the server waits until the replica has version ",
+                      version);
+}
+
 absl::Status Shard::NotServed(const Slot& slot) {
-  return absl::UnavailableError(absl::StrCat(
-      "block ", slot.block, ": this server no longer serves this block; ask the coordinator which ",
-      "server does, and send the request again"));
+  return absl::UnavailableError(
+      absl::StrCat("block ", slot.block,
+                   ": this server no longer serves this block; ask the coordinator which "
+                   "server does, and send the request again"));
 }
 
 Shard::Outbox Shard::Refuse(const Slot& slot, Done done) {

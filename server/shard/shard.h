@@ -77,7 +77,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -329,6 +328,8 @@ class Shard : public std::enable_shared_from_this<Shard> {
   uint32_t IndexOf(uint32_t block) const { return block / store_.layout().shards(); }
   Slot& SlotOf(uint32_t block) { return *slots_[IndexOf(block)]; }
   Outbox Act(Slot& slot, Decisions decisions) REQUIRES(slot.mutex);
+  // Returns what a request waits for that needs a version which the replica does not have yet.
+  static std::string WaitsForReplica(const Slot& slot, uint64_t version);
   // Returns the answer to a request that comes after Close().
   static absl::Status NotServed(const Slot& slot);
   static Outbox Refuse(const Slot& slot, Done done);

@@ -59,8 +59,7 @@ void Shard::GiveUpGated(Slot& slot, uint64_t since, Outbox& outbox) {
     if (!gated.seen) gated.seen = since;
     if (!closed_ && since < *gated.seen + kWaitTicks) continue;
     gated.seen = since;
-    const std::string why = absl::StrCat(
-        "block ", slot.block, ": the server waits until the replica has version ", gated.version);
+    const std::string why = WaitsForReplica(slot, gated.version);
     Answers stay;
     for (Leaving& answer : gated.answers) {
       if (!closed_ && answer.patience.stays()) {

@@ -1,7 +1,6 @@
 #include "server/coordinator/core/committed_set_book.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace leeway {
 

@@ -1,7 +1,6 @@
 // Lets a server leave in order: other servers hold its shards before it ends. With servers.max,
 // servers also come and go by themselves.
 #include "absl/strings/str_cat.h"
-#include "common/counted.h"
 #include "common/status.h"
 #include "config/shards.h"
 #include "server/coordinator/core/coordinator_core.h"

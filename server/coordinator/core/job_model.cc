@@ -1,6 +1,5 @@
 #include "server/coordinator/core/job_model.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/status.h"
 #include "server/coordinator/core/job_model.h"
 
 namespace leeway {

@@ -1,7 +1,5 @@
 #include "server/coordinator/core/shard_assignment.h"
 
-#include <set>
-
 #include "absl/strings/str_cat.h"
 #include "common/counted.h"
 #include "config/topology.h"
