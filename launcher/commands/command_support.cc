@@ -11,7 +11,8 @@
 #include "run/run_folder.h"
 
 namespace leeway {
-void AddSetOption(CLI::App& command, JobOptions& options) {
+
+void AddSetOption(CLI::App& command, JobFlags& options) {
   command
       .add_option("--set", options.sets,
                   "Change a setting of the job, as in --set consistency.mode=async; repeatable")
@@ -27,7 +28,7 @@ void AddDataOption(CLI::App& command, std::string& data) {
       ->type_name("DIR");
 }
 
-absl::StatusOr<PlacedJob> LoadJobWithOptions(const JobOptions& options) {
+absl::StatusOr<PlacedJob> LoadJobWithOptions(const JobFlags& options) {
   return LoadStoredJob(options.job_file,
                        {.sets = options.sets, .environment = EnvironmentOverrides()});
 }

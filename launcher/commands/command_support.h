@@ -15,17 +15,17 @@
 namespace leeway {
 
 // The options --set and --data of commands that have a job file as an argument.
-struct JobOptions {
+struct JobFlags {
   std::string job_file;
   std::vector<std::string> sets;
   std::string data;
 };
-void AddSetOption(CLI::App& command, JobOptions& options);
+void AddSetOption(CLI::App& command, JobFlags& options);
 void AddDataOption(CLI::App& command, std::string& data);
 
 // Loads the job. A setting comes from the first of these that has it: --set, the environment, the
 // file, the defaults.
-absl::StatusOr<PlacedJob> LoadJobWithOptions(const JobOptions& options);
+absl::StatusOr<PlacedJob> LoadJobWithOptions(const JobFlags& options);
 
 // Accepts a decimal number from `min` to `max`. Unlike CLI::Range, it does not accept NaN.
 CLI::Validator NumberIn(double min, double max);

@@ -20,7 +20,7 @@ namespace leeway {
 namespace {
 
 struct DoctorFlags {
-  JobOptions job;
+  JobFlags job;
   std::string peer;
   std::string listen;
   double seconds = 0.5;

@@ -21,7 +21,7 @@ namespace {
 
 struct EvaluateOptions {
   std::string path;
-  JobOptions job;
+  JobFlags job;
   // The file of --model. If empty, the run's own model is evaluated.
   std::string model;
   std::optional<uint64_t> clock;

@@ -16,7 +16,7 @@ namespace leeway {
 namespace {
 
 struct KubernetesOptions {
-  JobOptions job;
+  JobFlags job;
   KubernetesFlags flags;
 };
 

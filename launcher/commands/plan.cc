@@ -16,20 +16,20 @@
 namespace leeway {
 namespace {
 
-absl::StatusOr<CheckedJob> CheckHere(const PlacedJob& placed, const JobOptions& options) {
+absl::StatusOr<CheckedJob> CheckHere(const PlacedJob& placed, const JobFlags& options) {
   ASSIGN_OR_RETURN(const std::string data_dir,
                    FindDataFolder(options.data, options.job_file, placed.job));
   return CheckJobAndInitial(placed, data_dir);
 }
 
-absl::Status ShowModel(const JobOptions& options) {
+absl::Status ShowModel(const JobFlags& options) {
   ASSIGN_OR_RETURN(const PlacedJob placed, LoadJobWithOptions(options));
   ASSIGN_OR_RETURN(const CheckedJob checked, CheckHere(placed, options));
   std::cout << ModelTable(placed.job.model(), *checked.model, placed.job.data().batch_size());
   return absl::OkStatus();
 }
 
-absl::Status ShowPlan(const JobOptions& options) {
+absl::Status ShowPlan(const JobFlags& options) {
   ASSIGN_OR_RETURN(const PlacedJob placed, LoadJobWithOptions(options));
   const v1::TrainingJob& job = placed.job;
   std::cout << ToYaml(job) << "\n# " << DescribeAlgorithm(job) << "\n" << std::flush;
@@ -42,7 +42,7 @@ absl::Status ShowPlan(const JobOptions& options) {
 }  // namespace
 
 void AddPlanCommand(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<JobOptions>();
+  auto options = std::make_shared<JobFlags>();
   auto model = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand(
       "plan",

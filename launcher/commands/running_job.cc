@@ -28,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Duration kAskAgainAfter = std::chrono::milliseconds(200);
+constexpr size_t kRunsNamedMax = 5;
 
 bool IsFolder(const std::string& path) {
   std::error_code error;
@@ -41,8 +42,6 @@ absl::Status NoLauncherHere(const std::string& location, const std::string& here
       "no `leeway train` on this machine runs the job in ", location, " with the local folder ",
       here, ": give the folder that --local-dir named, or server 0's HOST:PORT"));
 }
-
-constexpr size_t kRunsNamedMax = 5;
 
 absl::Status NoCoordinator(const std::string& run_dir) {
   const std::string summary = run_dir + "/" + kSummaryFile;
@@ -61,9 +60,9 @@ void FindRunKeys(const std::string& folder, SecurityFlags& flags) {
   const std::string tls = absl::StrCat(folder, "/", kTlsLink);
   std::error_code error;
   const bool says_token = !flags.token.empty() || !flags.token_file.empty();
-  if (!says_token && std::filesystem::exists(token, error)) flags.token_file = token;
+  if (!says_token && fs::exists(token, error)) flags.token_file = token;
   const bool says_tls = !flags.tls.empty() || !flags.tls_dir.empty() || !flags.certificate.empty();
-  if (!says_tls && std::filesystem::exists(tls, error)) {
+  if (!says_tls && fs::exists(tls, error)) {
     flags.tls = "mtls";
     flags.tls_dir = tls;
   }
@@ -119,9 +118,9 @@ bool IsSilence(const absl::Status& status) {
 absl::Status NobodyAnswers(const std::string& target, const std::string& address) {
   ASSIGN_OR_RETURN(const std::string here, FolderHere(target));
   return absl::UnavailableError(
-      absl::StrCat("no process answers at ", address, ", which is the job's address in ", here,
-                   "/coordinator. If the job was killed, leeway train --resume --run-dir ", target,
-                   " continues the job"));
+      absl::StrCat("no process answers at ", address, ", which is the job's address in ", here, "/",
+                   kCoordinatorFile, ". If the job was killed, leeway train --resume --run-dir ",
+                   target, " continues the job"));
 }
 
 absl::Status AskUntilHeard(const std::string& target, const std::string& address, Time deadline,

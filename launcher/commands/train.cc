@@ -1,7 +1,7 @@
 // leeway train: runs a job from its file to its report, on this machine or on hosts reached by ssh.
 //   1. It loads the job, finds the data, makes or reuses the run folder and writes the resolved job
 //   there.
-//   2. The Supervisor starts the processes and watches them until they end.
+//   2. RunProcesses starts the processes and watches them until they end.
 //   3. FinishRun exports and evaluates the model, and writes the summary and the report.
 #include <cerrno>
 #include <cstring>
@@ -40,7 +40,6 @@
 #include "launcher/start/worker_command.h"
 #include "launcher/supervision/find_program.h"
 #include "launcher/supervision/restart_policy.h"
-#include "launcher/supervision/supervisor.h"
 #include "run/run_folder.h"
 #include "run/run_so_far.h"
 #include "server/checkpoint/checkpoint_dir.h"
@@ -49,7 +48,7 @@ namespace leeway {
 namespace {
 
 struct TrainOptions {
-  JobOptions job;
+  JobFlags job;
   std::string run_dir;
   std::string local_dir;
   bool resume = false;

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 
 #include "leeway/v1/job.pb.h"
 #include "run/summary.h"

@@ -66,15 +66,9 @@ absl::Status RunKeys::LeaveForCommands() const {
 }
 
 Environment RunKeys::For(v1::Role role) const {
-  Environment environment =
-      SecurityEnvironment({.tls = ModeName(mode_),
-                           .tls_dir = folder_ == nullptr ? "" : folder_->Of(role),
-                           .token = own_.token.text()});
-  // These variables, if set, are for this process and not for the processes that it starts.
-  for (const char* name : {"LEEWAY_LISTEN", "LEEWAY_ADVERTISE", "LEEWAY_HEALTH"}) {
-    environment.emplace_back(name, "");
-  }
-  return environment;
+  return SecurityEnvironment({.tls = ModeName(mode_),
+                              .tls_dir = folder_ == nullptr ? "" : folder_->Of(role),
+                              .token = own_.token.text()});
 }
 
 }  // namespace leeway

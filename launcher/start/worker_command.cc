@@ -9,6 +9,7 @@
 #include "config/external.h"
 
 namespace leeway {
+
 SplitCommandLine SplitAtCommand(int argc, const char* const* argv) {
   SplitCommandLine split;
   const std::string_view name = argc > 1 ? argv[1] : "";

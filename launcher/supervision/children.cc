@@ -9,14 +9,6 @@
 #include "common/status.h"
 
 namespace leeway {
-namespace {
-
-void Set(const std::string& name, std::string value, Environment& environment) {
-  std::erase_if(environment, [&](const auto& variable) { return variable.first == name; });
-  environment.emplace_back(name, std::move(value));
-}
-
-}  // namespace
 
 Children::Children(const SupervisorSpec& spec, JobHosts& hosts)
     : spec_(spec), hosts_(hosts), all_(size_t{spec.servers} + spec.workers) {
@@ -75,7 +67,7 @@ Launch Children::ServerLaunch(uint32_t index) const {
 
 Launch Children::WorkerLaunch(uint32_t rank) const {
   Environment environment = spec_.worker_environment;
-  if (spec_.workers_serve) Set("LEEWAY_LISTEN", hosts_.WorkerListens(rank), environment);
+  if (spec_.workers_serve) environment.emplace_back("LEEWAY_LISTEN", hosts_.WorkerListens(rank));
   if (!spec_.worker_command.empty()) {
     Launch launch{.command = spec_.worker_command, .environment = std::move(environment)};
     launch.environment.emplace_back("LEEWAY_COORDINATOR", coordinator_);
