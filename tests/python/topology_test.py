@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from jobs import check, job_of, job_yaml, main, skip
+from jobs import BIN, check, job_of, job_yaml, main, skip
 
 ALL_REDUCE = "topology: {type: all_reduce}"
 # Waits at two clocks, until a file says go on. Writes the digest of its last weights.
@@ -28,8 +28,8 @@ print("digest", hashlib.sha256(job.weights["w"].tobytes()).hexdigest()[:16], flu
 """
 
 
-def job(workers, clocks, more="", **options):
-    return job_of(job_yaml(workers=workers, servers=1, stop=f"{{clocks: {clocks}}}", more=more, **options), servers=1)
+def job(workers, clocks, more="", start=True):
+    return job_of(job_yaml(workers=workers, servers=1, stop=f"{{clocks: {clocks}}}", more=more), servers=1, start=start)
 
 
 def start(job, workers, *arguments):
@@ -119,5 +119,39 @@ def killed():
     check(found[0] == found[1], f"the same bits with a worker killed: {found}")
 
 
+def leeway(*arguments):
+    done = subprocess.run([str(BIN / "leeway"), *map(str, arguments)], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def refused():
+    """Without a rank, and in pods."""
+    with job(2, 5, ALL_REDUCE) as each:
+        each.start_worker(0, PROGRAM, 500, LEEWAY_RANK="")
+        each.workers[0].wait(60)
+        check("set LEEWAY_RANK" in each.said(0), "a program without a rank hears that it needs one")
+        each.servers[0].kill()
+        code, said = leeway("kubernetes", each.folder / "job.yaml", "--image", "x:1", "--", "python3", "train.py")
+        check(code != 0 and "topology.type: all_reduce does not run in pods" in said, f"leeway kubernetes: {said.strip()[:200]}")
+
+
+def secure():
+    """With mutual TLS a worker needs a peer's certificate, and has the bits of a job without it."""
+    found = []
+    for keys in False, True:
+        with job(2, 20, ALL_REDUCE, start=False) as each:
+            if keys:
+                leeway("certificates", each.folder / "keys")
+            each.start_server(0, *(["--tls-dir", each.folder / "keys/server"] if keys else []))
+            if keys:
+                each.start_worker(0, PROGRAM, 500, LEEWAY_TLS_DIR=str(each.folder / "keys/worker"))
+                each.workers[0].wait(60)
+                check("needs a peer's ('leeway certificates DIR' makes DIR/peer)" in each.said(0), "a worker's certificate is refused")
+            for rank in range(2):
+                each.start_worker(rank, PROGRAM, 500, **({"LEEWAY_TLS_DIR": str(each.folder / "keys/peer")} if keys else {}))
+            found.append(digests(each, 2))
+    check(found[0] == found[1], f"the bits without and with mutual TLS: {found}")
+
+
 if __name__ == "__main__":
-    main({"bits": bits, "bytes": bytes_sent, "killed": killed})
+    main({"bits": bits, "bytes": bytes_sent, "killed": killed, "refused": refused, "secure": secure})

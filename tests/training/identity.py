@@ -56,6 +56,21 @@ def reference(sets=()):
     return references.undisturbed("quickstart.yaml", sets, runs.data_with(DATA))["weights_sha256"]
 
 
+def topologies():
+    """Parts of a run, with servers and with workers that hold the blocks, have the bits of one run with servers. Other
+    numbers of workers load them, too."""
+    run = runs.Run("quickstart.yaml", [*SETS, "consistency.mode=sync"], runs.data_with(DATA))
+    run.learns = False
+    for epochs, topology in (2, "servers"), (5, "all_reduce"), (8, "servers"):
+        summary = run.train(resume=epochs > 2, more=[f"stop={{epochs: {epochs}}}", f"topology.type={topology}"])
+    runs.check(summary["weights_sha256"] == reference(), "servers, all_reduce, servers: the bits of one run")
+    for workers, topology in (2, "all_reduce"), (4, "servers"):
+        summary = run.train(resume=True, more=[f"stop={{epochs: {10 + workers}}}", f"topology.type={topology}",
+                                               f"workers.count={workers}"])
+        runs.check(summary["state"] == "finished", f"resumed by {workers} workers with {topology}")
+    run.clean()
+
+
 SMALL_BLOCKS = ["servers.count=3", "servers.block_bytes=256"]
 
 
@@ -229,7 +244,8 @@ def batches():
     runs.check(worst < 1e-4, f"weights differ by {worst:.2e} of the largest at most")
 
 
-CASES = {"servers": servers, "few-servers": lambda: servers(["stop={epochs: 2}"], [["servers.count=1"], SMALL_BLOCKS]),
+CASES = {"servers": servers, "topologies": topologies,
+         "few-servers": lambda: servers(["stop={epochs: 2}"], [["servers.count=1"], SMALL_BLOCKS]),
          "resumed": lambda: [resumed(then=[f"servers.count={n}"]) for n in (2, 3)],
          "resumed-adam": resumed_adam,
          "resumed-elastic": resumed_elastic, "resumed-delta": resumed_delta, "resumed-spread": resumed_spread,
