@@ -1,6 +1,5 @@
 #include "run/summary.h"
 
-#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <limits>

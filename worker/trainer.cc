@@ -1,6 +1,5 @@
 #include "worker/trainer.h"
 
-#include <string>
 #include <utility>
 
 #include <spdlog/spdlog.h>

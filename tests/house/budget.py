@@ -19,8 +19,8 @@ TYPE = re.compile(r"^(?:class|struct|enum class) [A-Z]\w*(?: final)?(?: :.*)?(?:
 COMMAND = re.compile(r"\bapp\.add_subcommand\(")
 
 LIMITS = {
-    "lines of the product": 112516,
-    "lines of the tests": 99300,
+    "lines of the product": 112480,
+    "lines of the tests": 99470,
     "types in the product": 1019,
     "keys of a job": 337,
     "commands": 17,
