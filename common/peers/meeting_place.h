@@ -1,0 +1,32 @@
+// A worker's own weights, which other workers meet while it computes (proto:
+// EXCHANGE_METHOD_MEET). A meeting of the weights x and y moves both to their mean: y becomes
+// y + (x - y) / 2 at the receiver, and the sender, who gets y as it was, moves x by the opposite
+// (AD-PSGD, Lian et al. 2018). So no meeting changes the sum of all weights. The server in the
+// worker's process answers meetings (server/peers/meeting_store.h). Client and server depend on
+// this interface only.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "common/blocks.h"
+
+namespace leeway {
+
+// Thread-safe.
+class MeetingPlace {
+ public:
+  virtual ~MeetingPlace() = default;
+
+  // Begins a registration, with these weights (the whole vector). Meetings of another job or
+  // generation, or before the first Open, are refused, and answers of an earlier registration are
+  // forgotten. `layout` outlives the last call that names a block.
+  virtual void Open(uint64_t job, uint64_t generation, const BlockLayout& layout,
+                    std::span<const float> weights) = 0;
+  // Subtracts `change` from the block's weights, and writes the result to `weights`. Both spans
+  // have the block's elements. Meetings before or after it count in full.
+  virtual void Subtract(uint32_t block, std::span<const float> change,
+                        std::span<float> weights) = 0;
+};
+
+}  // namespace leeway
