@@ -22,8 +22,8 @@ absl::Status CheckAddressToReach(const std::string& address);
 
 // Says which processes can reach a server at an address.
 enum class Reach {
-  // No process of another host: 0.0.0.0 and [::]. A server may listen on them, but a client that
-  // connects to them reaches its own host.
+  // No other host can connect to these addresses: 0.0.0.0 and [::]. A server may listen on them. A
+  // client that connects to them reaches its own host.
   kNobody,
   // Only processes of the server's own host: 127.0.0.0/8, [::1], localhost.
   kOwnHost,

@@ -1,5 +1,4 @@
-// The pauses between attempts, which double. Pure: the caller does the waiting and draws the random
-// numbers.
+// Computes the pauses between attempts. Pure: the caller waits and draws the random numbers.
 #pragma once
 
 #include <algorithm>

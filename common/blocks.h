@@ -26,14 +26,14 @@ using BlockCuts = std::vector<uint64_t>;
 class BlockLayout {
  public:
   // The number of elements that int8 and sign encode together (common/codec/group_codec.h). Each
-  // block begins a new group, so the groups are the same in all layouts whose blocks are whole
-  // groups.
+  // block begins a new group, so the groups are the same in all layouts whose blocks consist of
+  // whole groups.
   static constexpr uint64_t kGroupElements = 256;
 
   // Makes blocks of at most `block_bytes`. A block's size is a multiple of 256 elements (1 KiB), or
   // of 16 elements (64 bytes, the smallest block) if `block_bytes` is below 1 KiB. Blocks become
-  // smaller, down to 1 KiB, if a shard would otherwise have no block. The limit of 1 KiB keeps the
-  // groups in which values are encoded the same for any number of shards. `total` is the number of
+  // smaller, down to 1 KiB, if a shard would otherwise have no block. Because of this limit, the
+  // groups of encoded values do not depend on the number of shards. `total` is the number of
   // elements, above 0.
   static BlockLayout ForModel(uint64_t total, uint32_t shards, uint64_t block_bytes,
                               const BlockCuts& cuts = {});

@@ -29,9 +29,9 @@ class FloatBuffer {
     if (data_ == nullptr) throw std::bad_alloc();
     std::memset(data_.get(), 0, bytes);
   }
-  // Uses the memory at `data`, which has another owner (common/shm/shared_memory.h). When the last
-  // reference to `data` is dropped, the memory returns to its owner. It has at least `size` floats,
-  // begins at a 64-byte boundary, and keeps its content.
+  // Uses the memory at `data`, which belongs to another object (common/shm/shared_memory.h). When
+  // the last reference to `data` is dropped, the memory returns to that object. The memory has at
+  // least `size` floats, begins at a 64-byte boundary, and keeps its content.
   FloatBuffer(std::shared_ptr<float> data, size_t size) : data_(std::move(data)), size_(size) {}
 
   FloatBuffer(FloatBuffer&& other) noexcept

@@ -1,5 +1,5 @@
-// The limits of this process's control group and of the groups above it, in both versions of the
-// hierarchy.
+// The limits of this process's control group and of the groups above it, in versions 1 and 2 of
+// Linux control groups.
 #pragma once
 
 #include <cstdint>

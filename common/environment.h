@@ -1,4 +1,4 @@
-// Access to environment variables that tests can replace.
+// Reads environment variables. Tests can replace the lookup with their own.
 #pragma once
 
 #include <functional>

@@ -8,8 +8,8 @@
 
 namespace leeway {
 
-// Returns the first step of clock `clock`, which must not be below length.first_clock. At
-// length.first_clock all workers began to use this length's numbers.
+// Returns the first step of clock `clock`, which must not be below length.first_clock. From
+// length.first_clock on, all workers use the numbers in `length`.
 inline uint64_t FirstStep(const v1::JobLength& length, uint64_t clock) {
   const uint64_t since = clock - std::min(clock, length.first_clock());
   return length.first_step() + since * length.steps_per_clock();

@@ -1,4 +1,5 @@
-// Random names for processes and jobs. Nothing else differs between two runs with the same seed.
+// Makes random identities of processes and jobs. They are the only difference between two runs with
+// the same seed.
 #pragma once
 
 #include <cstdint>

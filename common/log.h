@@ -1,6 +1,7 @@
 // Log lines of all processes, through spdlog:
 //   2026-11-20T10:27:55.123Z INFO  worker 2: connected to 2 servers
-// Log with spdlog::info and similar functions; this file only sets the form and the destination.
+// Log with spdlog::info and similar functions. This file only sets the format and the destination
+// of the lines.
 #pragma once
 
 #include <string>

@@ -32,8 +32,8 @@ inline float LossScaleOf(uint32_t log2) { return std::ldexp(1.0f, static_cast<in
 // is started again, or that goes back to a checkpoint, computes the same scales. Pure.
 class LossScaleHistory {
  public:
-  // The number of entries that are kept. A job never goes back past that many entries, because
-  // after a halving the scale needs kLossScaleDoublesAfter clocks before it overflows again.
+  // The number of entries that are kept. A job never goes back by that many entries, because after
+  // a halving the scale needs kLossScaleDoublesAfter clocks before it overflows again.
   static constexpr size_t kEntriesMax = 256;
 
   // From `clock` on the scale is 2^log2, until it doubles.

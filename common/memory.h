@@ -8,7 +8,8 @@ namespace leeway {
 // Buffers below this size are allocated on the heap, so freeing them does not unmap them. It is the
 // largest threshold that glibc accepts.
 inline constexpr int kMmapThreshold = 32 << 20;
-// Free memory at the top of the heap that glibc does not return to the kernel.
+// How many bytes of free memory glibc keeps at the top of the heap, and does not return to the
+// kernel.
 inline constexpr int kKeptBytes = 64 << 20;
 
 // Call this function once, at the start of a program. By default glibc returns each large buffer to

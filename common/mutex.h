@@ -1,6 +1,6 @@
-// std::mutex with clang's thread-safety annotations. With them, access to a field without its
-// lock is a compile error (-Wthread-safety). absl::Mutex is not used, because the distribution's
-// build of it is not instrumented, so ThreadSanitizer reports races in it.
+// std::mutex with clang's thread-safety annotations. With them, access to a field without its lock
+// is a compile error (-Wthread-safety). absl::Mutex is not used: the distribution builds it without
+// instrumentation, and ThreadSanitizer would report races in it.
 #pragma once
 
 #include <chrono>

@@ -18,8 +18,8 @@ namespace leeway {
 // Returns one Philox4x32-10 block: four words from a 128-bit counter and a 64-bit key.
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-// The purpose of a stream of draws; each comment has the key of the streams. Streams with different
-// purposes never overlap.
+// The purpose of a stream of draws; the comment of a purpose gives the key of its streams. Streams
+// with different purposes never overlap.
 enum class RandomPurpose : uint32_t {
   kShuffle = 1,     // {epoch, rank}
   kPartition = 2,   // {class or file}

@@ -12,7 +12,7 @@
 namespace leeway {
 
 // Returns true for UNAVAILABLE, DEADLINE_EXCEEDED and CANCELLED. After these codes the same request
-// may succeed if it is sent again. Errors on the way to the server have one of these codes
+// may succeed if it is sent again. An error on the way to the server always has one of these codes
 // (grpc_status.h). Each code may also mean that the server carried out the request and only the
 // answer was lost. In this case the server recognises the repeated request by its identity.
 // RESOURCE_EXHAUSTED with a hint is worth a retry, too, because the server's lack of memory is

@@ -114,7 +114,7 @@ void EndForMemory() {
     TellOfMemory();
     _exit(kExitTemporary);
   } catch (...) {
-    // For all other exceptions do the same as without this handler.
+    // Handle all other exceptions as if this handler did not exist.
     __gnu_cxx::__verbose_terminate_handler();
   }
 }

@@ -12,8 +12,8 @@ namespace leeway {
 struct Room {
   // The number of threads of this process, each with a stack of the default size.
   uint32_t threads = 0;
-  // The number of further threads, of processes that the program starts, and of the threads in
-  // these processes.
+  // The number of further tasks that the system must allow: threads with small stacks, processes
+  // that the program starts, and the threads in these processes.
   uint32_t others = 0;
   // The number of files that are open at the same time.
   uint32_t files = 0;
@@ -23,9 +23,9 @@ struct Room {
 // code handles the failure, the program names the limits that are set and ends with kExitTemporary.
 void NameLimitsOfMemory();
 
-// Starts the threads and ends them again. Returns RESOURCE_EXHAUSTED, naming the limits that are
-// set, if not all threads can be started, if there is too little address space, or if the limit of
-// open files is too low.
+// Tests the limits: starts this number of threads and ends them again. Returns RESOURCE_EXHAUSTED,
+// naming the limits that are set, if they are too low for the threads, the address space or the
+// open files.
 absl::Status CheckRoom(const Room& needed);
 
 }  // namespace leeway

@@ -1,6 +1,5 @@
 // Error handling. All code uses absl::Status, and common/rpc/grpc_status.h converts it to and from
-// gRPC's status where gRPC is called. A message says what was being done, to what, by whom, and
-// what to do.
+// gRPC's status. A message says what was being done, to what, by whom, and what to do.
 #pragma once
 
 #include "absl/status/status.h"

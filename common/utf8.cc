@@ -6,9 +6,8 @@
 namespace leeway {
 namespace {
 
-// What the first byte of a character says about it: the number of bytes of the character, and the
-// bits of the first byte that belong to the code point. If no character begins with this byte,
-// `bytes` is 0.
+// The facts in the first byte of a character: how many bytes the character has, and which bits of
+// this byte belong to the code point. If no character begins with this byte, `bytes` is 0.
 struct Head {
   size_t bytes;
   uint32_t bits;

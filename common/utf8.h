@@ -11,7 +11,7 @@
 
 namespace leeway {
 
-// The number of code points. All are below this number.
+// The number of possible code points, which begin at 0.
 inline constexpr uint32_t kCodePoints = 0x110000;
 
 struct Character {

@@ -31,8 +31,8 @@ class Codec {
   // - `residual` is as long as `values`, or empty. If it is empty, the values alone are encoded,
   //   and the loss is not kept.
   // - The sum is rounded to float32 and limited to the largest float32. With that sum s and the
-  //   decoded values d, the new residual is s - d: exactly for raw, bf16 and top_k, rounded once
-  //   for the others.
+  //   decoded values d, the new residual is s - d: exactly for raw, bf16 and top_k, and rounded
+  //   once for the other codecs.
   // - `values` and `residual` are finite, and overlap neither each other nor `out`. (Values that
   //   are not finite do no harm, but decode to meaningless values.)
   virtual size_t Encode(std::span<const float> values, std::span<float> residual,

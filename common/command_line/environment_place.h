@@ -31,8 +31,9 @@ enum class PlaceRole { kServer, kWorker };
 //   VC_TASK_INDEX                   Volcano
 //   RANK                            torchrun; workers only
 //
-// Returns INVALID_ARGUMENT, naming the variable, if a value is not valid or if the role in it is
-// not that of `program`. docs/operations.md (Places from the environment) is the guide for users.
+// Returns INVALID_ARGUMENT, naming the variable, if a value is not valid, or if it names another
+// role than that of `program`. docs/operations.md (Places from the environment) is the guide for
+// users.
 absl::StatusOr<EnvironmentPlace> PlaceFromEnvironment(
     PlaceRole program, const EnvironmentLookup& look_up = LookUpEnvironment);
 

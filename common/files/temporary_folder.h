@@ -13,7 +13,8 @@ namespace leeway {
 enum class TemporaryIn {
   // The system's folder for temporary files.
   kFiles,
-  // /dev/shm, which is memory. If no folder can be made there, the same as kFiles.
+  // /dev/shm, which is memory. If no folder can be made there, the system's folder is used, as with
+  // kFiles.
   kMemory,
 };
 

@@ -30,7 +30,7 @@ class CurlTransport final : public HttpTransport {
 
   const std::string ca_file_;
   Mutex mutex_;
-  // Handles without a request, with their open connections.
+  // The libcurl handles that no request uses now. Their connections stay open.
   std::vector<Handle> idle_ GUARDED_BY(mutex_);
 };
 

@@ -20,7 +20,7 @@ struct StoreSettings {
   std::string ca_file;
   // The size of one part of a large upload, in bytes.
   uint64_t part_bytes = 0;
-  // The time for which a failed request is repeated, and the time without a byte after which a
+  // How long a failed request is repeated, and how long a transfer may stand still before its
   // request fails.
   Duration retry_total{};
   Duration stall{};

@@ -25,8 +25,9 @@ class Plugins {
  public:
   // A job without plugins.
   Plugins() = default;
-  // Loads the plugins in `model.plugins`. Returns the errors of OpenPluginNamed, with that key
-  // (common/job_key.h), and FAILED_PRECONDITION if two plugins use the same name.
+  // Loads the plugins in `model.plugins`. Returns the errors of OpenPluginNamed, and
+  // FAILED_PRECONDITION if two plugins use the same name. The key of an error (common/job_key.h) is
+  // model.plugins.
   static absl::StatusOr<Plugins> Load(const v1::Model& model);
 
   // Return INVALID_ARGUMENT if the plugins have no such entry or an option is wrong. The error has

@@ -18,8 +18,8 @@ uint64_t PeakMemoryBytes(pid_t pid);
 // Returns the memory that the process has resident now (VmRSS).
 uint64_t MemoryBytes(pid_t pid);
 
-// Returns the part of MemoryBytes that belongs to memfds of other processes, which this process has
-// mapped. Returns 0 if the system does not report this.
+// Returns how many of the MemoryBytes are in memfds that the process has mapped and other processes
+// own. Returns 0 if the system does not report this.
 uint64_t PeersMemoryBytes(pid_t pid);
 
 }  // namespace leeway

@@ -62,7 +62,7 @@ struct ListenOptions {
 void PrepareServer(const ListenOptions& options, grpc::ServerBuilder& builder, int* port);
 
 // Makes the server also listen on the address unix-abstract:NAME. If the operating system has no
-// unix sockets, the server then does not start.
+// unix sockets, the server will not start.
 void AddLocalPort(const std::string& address, grpc::ServerBuilder& builder);
 
 }  // namespace leeway

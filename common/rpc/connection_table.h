@@ -44,9 +44,9 @@ class ConnectionTable {
     std::function<void(int socket)> let_in = [](int /*socket*/) {};
   };
   // The most bytes that a stranger may send. gRPC lets a peer send 16 MiB before the server reads
-  // the first message. A legitimate peer may send that much before it is let in, because it is let
-  // in by the metadata of its first call (common/service/unary_call.h), which a busy server may
-  // read late.
+  // the first message. A legitimate peer may send that much before it is let in. The metadata of
+  // its first call decides whether it is let in (common/service/unary_call.h), and a busy server
+  // may read them late.
   static constexpr uint64_t kStrangerBytes = 20 << 20;
   // Once a stranger has sent this number of bytes, it has one more second until a call must have
   // been let in. A legitimate peer needs less time.
@@ -87,7 +87,7 @@ class ConnectionTable {
   // Returns whether an accepted connection may be added. Returns false if its host has opened too
   // many connections. The caller may ask again later.
   bool MayCome(const std::string& peer, Time now) EXCLUDES(mutex_);
-  // Counts a connection that is closed while it waits, because too many connections wait.
+  // Counts a connection that had to wait, and was closed because too many connections wait.
   void TurnAway(const std::string& peer, Time now) EXCLUDES(mutex_);
   // Adds a connection for which MayCome returned true. `peer` is the name of this connection only.
   // Returns false if the caller must close the connection.
@@ -95,9 +95,9 @@ class ConnectionTable {
   // Call this function when the server has let in a call of this peer.
   void LetIn(const std::string& peer) EXCLUDES(mutex_);
   // Ends each stranger's connection that has carried more bytes than a legitimate peer's connection
-  // ever does. This is necessary because gRPC 1.51 keeps a header that does not end and parses all
-  // of it again with each new piece, so a few megabytes keep it busy (CVE-2023-33953). A connection
-  // is ended if its peer has
+  // ever does. This is necessary because of CVE-2023-33953: gRPC 1.51 keeps a header that does not
+  // end, and parses all of it again with each new piece. A few megabytes of such a header keep the
+  // process busy. A connection is ended if its peer has
   // - sent more than kStrangerBytes;
   // - sent more than kLoudBytes, and after another second no call on it has been let in, or after a
   //   tenth of a second if a connection of the same host was ended in the last minute;

@@ -36,7 +36,7 @@ class HealthPort {
   HealthPort();
 
   std::string address_;
-  // Refuses all other calls. It is also necessary because gRPC does not build a server without a
+  // Refuses all other calls. This service is also needed because gRPC builds no server without a
   // service.
   grpc::CallbackGenericService nothing_else_;
   // No call is ever let in here, so all peers are strangers, and a new connection displaces the

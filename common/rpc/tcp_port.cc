@@ -102,20 +102,19 @@ ConnectionTable::Traffic TrafficOf(int socket) {
   return {.received = info[kReceived], .sent = info[kAcked] + static_cast<uint64_t>(queued)};
 }
 
-// Sets whether the kernel keeps the receive buffer at its initial 64 KiB. Without this, the
-// buffer of each stranger's connection grows up to the limit of tcp_rmem, which is megabytes, and
-// gRPC would read all of them even after the connection was ended. Kernels before 5.14 do not
-// have this option.
+// Sets whether the kernel keeps the receive buffer at its initial 64 KiB. Without this, the buffer
+// of each stranger's connection would grow to the limit in tcp_rmem, which is megabytes. gRPC would
+// read all these bytes even after the connection was ended. Kernels before 5.14 do not have this
+// option.
 void HoldBack(int connection, bool held) {
   constexpr int kReceiveSide = 2;
   const int sides = held ? kReceiveSide : 0;
   setsockopt(connection, SOL_SOCKET, SO_BUF_LOCK, &sides, sizeof(sides));
 }
 
-// Ends the connection at once, drops the bytes that have arrived, and notifies the peer. The
-// owner of the descriptor still has to close it. shutdown() is not used, because it would keep
-// the connection and its bytes until gRPC has read them, which takes minutes for a header that
-// does not end.
+// Ends the connection at once, drops the bytes that have arrived, and notifies the peer. The owner
+// of the descriptor still has to close it. shutdown() is not used: it would keep the connection
+// until gRPC has read the bytes, and gRPC reads a header that does not end for minutes.
 void Dissolve(int connection) {
   const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
   if (connect(connection, &nobody, sizeof(nobody)) != 0) shutdown(connection, SHUT_RDWR);

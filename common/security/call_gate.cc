@@ -40,9 +40,9 @@ absl::StatusOr<Caller> CallGate::Certified(const std::vector<std::string>& uris)
   if (options_.trust_domain.empty() || caller->trust_domain == options_.trust_domain) {
     return *std::move(caller);
   }
-  return absl::PermissionDeniedError(
-      absl::StrCat("the caller's certificate is for the trust domain '", caller->trust_domain,
-                   "', but this server lets in '", options_.trust_domain, "' (--trust-domain)"));
+  return absl::PermissionDeniedError(absl::StrCat(
+      "the caller's certificate is for the trust domain '", caller->trust_domain,
+      "', but this server admits only '", options_.trust_domain, "' (--trust-domain)"));
 }
 
 absl::StatusOr<Caller> CallGate::Identify(const CallerFacts& facts) const {

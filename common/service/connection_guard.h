@@ -42,12 +42,13 @@ class ConnectionGuard {
   ConnectionTable* const strangers_;
   std::atomic<uint64_t> ended_{0};
   // What the guard knows about one server: the number of calls at the last check of its
-  // connections, and the debt of each connection by gRPC's number for its socket.
+  // connections, and the debt of each connection. The key of a debt is gRPC's number for the
+  // socket.
   struct Seen {
     uint64_t calls = 0;
     std::map<int64_t, CallDebt> debts;
   };
-  // Used by the guard's thread only.
+  // Only the guard's thread uses this field.
   std::map<int64_t, Seen> seen_;
 
   Mutex mutex_;

@@ -42,8 +42,8 @@ class ServerQueue {
       : ServerQueue(builder, doorkeeper, ThreadsHere()) {}
   // `threads` is the number of threads that take events from the queue.
   ServerQueue(grpc::ServerBuilder& builder, Doorkeeper* doorkeeper, uint32_t threads);
-  // Destroy the queue after the gRPC server was shut down, which ends all calls, but before the
-  // server is destroyed, because events in the queue still refer to it.
+  // Shut the gRPC server down first, which ends all calls. Then destroy the queue, and only then
+  // the server, because events in the queue still refer to the server.
   ~ServerQueue();
 
   // Starts the threads. Call this function when the gRPC server has started and calls are accepted.
@@ -90,7 +90,7 @@ class ServerQueue {
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   Doorkeeper* const doorkeeper_;
   const uint32_t thread_count_;
-  // Used only by the thread that starts and ends the queue.
+  // Only the thread that starts and ends the queue uses this field.
   std::vector<std::thread> threads_;
   Mutex mutex_;
   // Whether the queue no longer accepts calls.

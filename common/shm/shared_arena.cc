@@ -103,8 +103,8 @@ absl::StatusOr<uint64_t> SharedArena::Take(uint64_t bytes, uint64_t& unbacked_fr
 
 void SharedArena::GiveBack(uint64_t offset, uint64_t bytes, bool backed) {
   MutexLock lock(mutex_);
-  // Pages after `offset` may be backed already. It does no harm to forget this, because backing a
-  // page twice has no effect.
+  // Pages after `offset` may be backed already. This code may forget that, because backing a page
+  // twice has no effect.
   if (!backed) backed_ = std::min(backed_, offset);
   GiveBackLocked(offset, bytes);
 }

@@ -15,8 +15,7 @@ namespace {
 
 constexpr uint64_t kJoinBytes = 4 << 20;
 
-// Returns the number of the segment with this name. Returns nothing if the name is not that of a
-// segment.
+// Returns the number of the segment with this name, or nothing if no segment can have this name.
 std::optional<uint64_t> NumberOf(absl::string_view name) {
   uint64_t number = 0;
   const absl::string_view digits = name.substr(0, name.find('.'));

@@ -1,7 +1,9 @@
-// Adam (Kingma and Ba 2015, arXiv:1412.6980, algorithm 1), weight decay as L2 in the gradient:
+// Adam (Kingma and Ba 2015, arXiv:1412.6980, algorithm 1), with weight decay as an L2 term of the
+// gradient:
 //   g = gradient + weight_decay x;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
 //   x -= rate m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon)
-// or, as in FedAdam (Reddi et al. 2021, algorithm 2), without bias correction and from another v:
+// or without bias correction, and with another initial v, as in FedAdam (Reddi et al. 2021,
+// algorithm 2):
 //   x -= rate m / (sqrt(v) + epsilon)
 #include "common/update/adam_moments.h"
 #include "common/update/formula.h"

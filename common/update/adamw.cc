@@ -1,5 +1,6 @@
-// AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101, algorithm 2): Adam on the bare gradient,
-// weight decay apart from it: x = (1 - rate weight_decay) x - Adam's move
+// AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101, algorithm 2): the step of Adam from the
+// gradient without weight decay, and separate from it the decay of the weights: x = (1 - rate
+// weight_decay) x - Adam's step
 #include "common/update/adam_moments.h"
 #include "common/update/formula.h"
 #include "common/update/loop.h"

@@ -1,4 +1,5 @@
-// Lion (Chen et al. 2023, arXiv:2302.06675, algorithm 2), weight decay apart from the gradient:
+// Lion (Chen et al. 2023, arXiv:2302.06675, algorithm 2), with weight decay separate from the
+// gradient:
 //   c = b1 m + (1 - b1) g;  x = (1 - rate weight_decay) x - rate sign(c);  m = b2 m + (1 - b2) g
 #include "common/update/formula.h"
 #include "common/update/lion_moment.h"

@@ -19,8 +19,9 @@
 namespace leeway {
 
 // Loads and stores one float, or eight, at any address, for loops that compilers do not vectorise
-// by themselves. The values are copied, which is one instruction, because g++ and clang differ in
-// how they lower a type's alignment and in whether a template keeps the alignment.
+// by themselves. The values are copied, which compiles to one instruction. A vector type with a
+// lower alignment is not used instead, because g++ and clang declare it differently, and differ in
+// whether a template keeps the alignment.
 struct OneFloat {
   using Value = float;
   static Value Load(const void* at) {

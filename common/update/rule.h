@@ -130,8 +130,9 @@ std::unique_ptr<UpdateRule> MakeReplaceRule();
 // ignores the learning rate.
 std::unique_ptr<UpdateRule> MakeElasticRule(double alpha);
 
-// Returns the rule of a job's servers: the elastic rule or the job's `update`, with the moving
-// average of the weights and the count of steps by element if the update asks for them.
+// Returns the rule of a job's servers, which is the elastic rule or the job's `update`. If the
+// update asks for them, the rule also keeps the moving average of the weights and the count of
+// steps by element.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeServerRule(const v1::TrainingJob& job);
 
 }  // namespace leeway

@@ -29,7 +29,7 @@ std::unique_ptr<UpdateRule> MakeWeightAverageRule(std::unique_ptr<UpdateRule> ru
                                                   const v1::WeightAverage& options);
 // Returns `rule` with a step number for each element.
 std::unique_ptr<UpdateRule> MakeStepsByElementRule(std::unique_ptr<UpdateRule> rule);
-// Errors begin with the key within `custom`.
+// Returns a plugin's rule. Errors begin with the key within `custom`.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeCustomRule(const v1::CustomRule& custom,
                                                            const Plugins& plugins);
 

@@ -1,6 +1,6 @@
-// The head of one frame (RequestFrame, ReplyFrame), which has up to some hundreds of small
-// messages. The messages share an arena that lives as long as this object. So a message needs no
-// allocation of its own, and a stream does not keep the memory of a large head.
+// The head of one frame (RequestFrame, ReplyFrame). It has up to some hundreds of small messages,
+// which share an arena that lives as long as this object. So a message needs no allocation of its
+// own, and a stream does not keep the memory of a large head.
 #pragma once
 
 #include <array>

@@ -23,10 +23,10 @@ constexpr uint32_t kFramePayloadField = 15;
 // The maximum size of a message without its payload. A header has some forty bytes, and a frame has
 // at most a few thousand headers.
 constexpr uint64_t kHeadBytesMax = 1 << 20;
-// The limits of a request frame. They are low for two reasons: a server works for only a short time
-// on one stream before it turns to the next, and it keeps little memory for a frame while it still
-// needs some part of the frame. kRequestBytesMax limits the sum of all payloads of a frame except
-// the largest.
+// The limits of a request frame. They are low for two reasons. A server then works on one stream
+// only for a short time before it turns to the next one. And a server that still needs one part of
+// a frame keeps all of the frame's memory. kRequestBytesMax limits the sum of all payloads of a
+// frame except the largest.
 constexpr uint64_t kRequestBytesMax = 1 << 20;
 constexpr int kRequestsMax = 4096;
 // Payloads below this size are copied, because a separate slice costs an allocation, a callback and
@@ -328,7 +328,8 @@ absl::StatusOr<FramePayload> DecodeRequestFrame(const grpc::ByteBuffer& buffer,
   }
   if (head.requests_size() > kRequestsMax || bytes > kRequestBytesMax + largest) {
     return absl::InvalidArgumentError(
-        absl::StrCat("RequestFrame: ", head.requests_size(), " requests, ", bytes, " bytes"));
+        absl::StrCat("RequestFrame: ", head.requests_size(), " requests with ", bytes,
+                     " bytes exceed the limits of a frame: send them in several frames"));
   }
   return FramePayload(std::move(received.slices), std::move(received.payload));
 }

@@ -40,7 +40,7 @@ grpc::ByteBuffer EncodePush(const v1::ExchangeHeader& header, std::span<const fl
                             std::shared_ptr<const void> owner);
 grpc::ByteBuffer EncodePullReply(const v1::VersionHeader& header, std::span<const float> values,
                                  std::shared_ptr<const void> owner);
-// Does the same for a reply. The payload has the encoding that the header states.
+// Encodes a reply in the same way. The payload has the encoding that the header states.
 grpc::ByteBuffer EncodePullReply(const v1::VersionHeader& header, std::span<const uint8_t> payload,
                                  std::shared_ptr<const void> owner);
 

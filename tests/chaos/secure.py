@@ -236,7 +236,7 @@ def is_refused(address, vision, speech):
         code, said = asked(address, vision, role, token)
         runs.check(code.name == "OK", f"a {role} of the same domain is heard: {code.name}")
         code, said = asked(address, speech, role, token)
-        runs.check(code.name == "PERMISSION_DENIED" and "the trust domain 'speech', but this server lets in 'vision'" in said,
+        runs.check(code.name == "PERMISSION_DENIED" and "the trust domain 'speech', but this server admits only 'vision'" in said,
                    f"a {role} of another domain is not: {said}")
     other = [["status", address, "--tls-dir", speech / role] for role in ("launcher", "status")]
     for command in other:

@@ -73,8 +73,8 @@ TEST_CASE("a caller of another trust domain is refused by name, whatever its rol
     const auto other = gate.Admit({.uris = {RoleUri(role, {}, "speech")}}, callers, kMethod);
     CHECK(absl::IsPermissionDenied(other.status()));
     CHECK(other.status().message() ==
-          "the caller's certificate is for the trust domain 'speech', but this server lets in "
-          "'vision' (--trust-domain)");
+          "the caller's certificate is for the trust domain 'speech', but this server admits "
+          "only 'vision' (--trust-domain)");
   }
   CHECK(Admitted(CallGate({.certificates = true}), {.uris = {RoleUri(v1::ROLE_SERVER, {}, "x")}}) ==
         absl::StatusCode::kOk);
