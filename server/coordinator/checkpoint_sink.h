@@ -63,7 +63,7 @@ class CheckpointSink {
   virtual absl::Status WriteManifest(const v1::CheckpointManifest& manifest) = 0;
   // Removes checkpoints that are older than those the job keeps, and the remains of unfinished
   // checkpoints. Keeps folders in which a state is being written, and the folders of the clocks
-  // that `spared()` returns. First makes sure that no state can be added to the other folders, then
+  // that `spared()` returns. Makes sure that no state can be added to the other folders before it
   // calls `spared`.
   virtual absl::Status RemoveOld(const std::function<std::set<uint64_t>()>& spared) = 0;
   // Replaces the previous record, and makes the new one durable.

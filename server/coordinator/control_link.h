@@ -22,7 +22,7 @@
 namespace leeway {
 
 // Thread-safe. The link's own thread makes the calls and runs the callbacks. Between two calls that
-// thread does not wait on the network: only the threads of the server's queue may do that
+// thread does not wait for the network, because only the threads of the server's queue may do so
 // (common/service/server_queue.h).
 class ControlLink {
  public:
@@ -38,7 +38,7 @@ class ControlLink {
     Time deadline;
     // The time limit of one attempt.
     Duration attempt = std::chrono::hours(24);
-    // The call is retried for this long after its first attempt.
+    // How long after its first attempt the call is retried.
     Duration again = std::chrono::hours(24);
   };
 

@@ -26,7 +26,7 @@ template <typename Kind>
 constexpr bool kIsLine = std::is_same_v<Kind, Event> || std::is_same_v<Kind, StepRecord> ||
                          std::is_same_v<Kind, EvaluationRecord>;
 
-// True for commands that the host carries out without the servers.
+// True for commands that need no call to a server.
 template <typename Kind>
 constexpr bool kIsDoneElsewhere =
     kIsLine<Kind> || std::is_same_v<Kind, WriteRecord> || std::is_same_v<Kind, WriteManifest>;
@@ -142,7 +142,7 @@ std::optional<v1::JobState> CoordinatorHost::WaitUntilOver(Time deadline) {
 
 void CoordinatorHost::Collect() {
   std::vector<Command> commands = core_.TakeCommands();
-  // The thread sleeps until the next tick. If the alarm is earlier, it must wake the thread.
+  // The thread sleeps until the next tick. If the core's alarm is due earlier, wake the thread.
   if (core_.alarm() && *core_.alarm() < due_.next_tick()) changed_.NotifyAll();
   if (commands.empty() && !core_.over()) return;
   due_.Add(std::move(commands), options_.wall_seconds());
@@ -206,8 +206,7 @@ void CoordinatorHost::Do(std::vector<Due> due) {
       Do(std::move(each.command));
     }
   }
-  // A record that was kept back is newer than the owed record. The owed record then need not be
-  // written.
+  // A record that was kept back is newer than the owed one, which then need not be written.
   if (kept.empty() && records_.owed()) Write(WriteRecord(*records_.owed()), lines);
   if (!kept.empty()) {
     MutexLock lock(mutex_);

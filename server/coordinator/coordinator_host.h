@@ -60,14 +60,14 @@ class CoordinatorHost {
   // Opens RUN_DIR/metrics.jsonl; the folder must exist. `sink` must outlive the host.
   static absl::StatusOr<std::unique_ptr<CoordinatorHost>> Start(CoordinatorHostOptions options,
                                                                 CheckpointSink* sink);
-  // Cancels calls in flight, and finishes files. The gRPC server must have shut down before.
+  // Cancels calls in flight, and finishes files. Shut the gRPC server down first.
   ~CoordinatorHost();
   CoordinatorHost(const CoordinatorHost&) = delete;
 
   // Adds the Coordinator service. The server built by `builder` must be destroyed before the host.
   void Register(grpc::ServerBuilder& builder);
-  // Accepts calls on `queue` from now on. Call it once the gRPC server runs. `queue` must outlive
-  // the host.
+  // Accepts calls on `queue` from now on. Call this function once the gRPC server runs. `queue`
+  // must outlive the host.
   void Await(ServerQueue* queue);
 
   // Has the effect of a StopJob call.
@@ -75,10 +75,11 @@ class CoordinatorHost {
   v1::JobStatus Status();
 
   const v1::TrainingJob& job() const { return options_.core.job; }
-  // Blocks until the job's last state is fixed, every server has heard of it (or has not answered
-  // within seconds), and metrics.jsonl is complete. Returns the job's last state.
+  // Blocks until three things are done: the job's last state is fixed, every server was told the
+  // state (or has not answered within seconds), and metrics.jsonl is complete. Returns the job's
+  // last state.
   v1::JobState WaitUntilOver();
-  // The same, but returns nullopt if the job is not over at `deadline`.
+  // Waits in the same way, but returns nullopt if the job is not over at `deadline`.
   std::optional<v1::JobState> WaitUntilOver(Time deadline);
 
   // ---- for the service
@@ -107,7 +108,7 @@ class CoordinatorHost {
   void Do(std::vector<Due> due) EXCLUDES(mutex_);
   // Carries out a command that is neither a record nor a line for the log.
   void Do(Command command);
-  // Returns false if the record could not be written and the write must be tried again.
+  // Writes a record. Returns false if the write failed and must be tried again.
   bool Write(const WriteRecord& command, std::string& lines) EXCLUDES(mutex_);
   void Announce();
 
@@ -119,7 +120,7 @@ class CoordinatorHost {
   CoordinatorCore core_ GUARDED_BY(mutex_);
   DueCommands due_ GUARDED_BY(mutex_);
   bool ending_ GUARDED_BY(mutex_) = false;
-  // Set when WaitUntilOver may return.
+  // The result of WaitUntilOver, once that function may return.
   std::optional<v1::JobState> over_ GUARDED_BY(mutex_);
 
   // The host's own thread alone uses these.

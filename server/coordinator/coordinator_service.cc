@@ -29,9 +29,9 @@ absl::StatusOr<v1::ProbeLinkReply> Echo(const v1::ProbeLinkRequest& request) {
   return reply;
 }
 
-// Fills in the network of a peer that does not name it. A peer that connects through loopback or a
-// unix socket is in the coordinator's own network. For any other peer, its address serves as the
-// network's name.
+// Fills in the network of a peer that does not name its network. A peer that connects through
+// loopback or a unix socket is in the coordinator's own network. For any other peer, its address
+// serves as the network's name.
 template <typename Request>
 absl::Status SayNetwork(const Caller&, const grpc::ServerContext& context, Request& request) {
   if (!request.network().empty()) return absl::OkStatus();

@@ -17,8 +17,8 @@ class CoordinatorService final : public AdmittedService<WorkerStateMethods> {
   explicit CoordinatorService(CoordinatorHost& host)
       : AdmittedService("leeway.v1.Coordinator"), host_(host) {}
 
-  // Accepts calls on `queue` from now on. Call it once the gRPC server runs. `queue` must outlive
-  // the service.
+  // Accepts calls on `queue` from now on. Call this function once the gRPC server runs. `queue`
+  // must outlive the service.
   void Await(ServerQueue* queue);
 
  private:

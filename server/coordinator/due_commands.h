@@ -25,7 +25,7 @@ class DueCommands {
   void Add(std::vector<Command> commands, double wall) {
     for (Command& command : commands) due_.push_back({std::move(command), wall});
   }
-  // Puts back a record that could not be written, and the commands after it. They come before the
+  // Puts back a record that could not be written, and the commands after it, in front of the
   // commands that have been added meanwhile. No command is ready before the next tick.
   void KeepBack(std::vector<Due> due) {
     due.insert(due.end(), std::move_iterator(due_.begin()), std::move_iterator(due_.end()));

@@ -14,7 +14,7 @@ namespace leeway {
 // A folder is named by its clock. Thread-safe. Must outlive the Holds that it returns.
 class FolderUse {
  public:
-  // Represents the use of a folder, or its removal, until the Hold is destroyed.
+  // While a Hold exists, a folder is in use or is being removed.
   class Hold {
    public:
     Hold(Hold&& other) noexcept : Hold(std::exchange(other.use_, nullptr), other.clock_) {}

@@ -1,5 +1,5 @@
-// Writes the coordinator's record: at once if commands depend on it, otherwise when there is time.
-// Retries a failed write until it gives the record up.
+// Writes the coordinator's record: at once if commands wait for it (an awaited record), otherwise
+// when there is time. Retries a failed write for a limited time, and then gives the record up.
 #pragma once
 
 #include <chrono>
@@ -17,10 +17,10 @@ namespace leeway {
 // Not thread-safe: one thread uses it, and blocks while the disk works.
 class RecordWriter {
  public:
-  // The writer retries the record of a failed job for this long at most. A full disk may be the
-  // cause of the failure and also prevent the write, and waiting processes must learn of the
-  // failure. Without that record a restarted coordinator goes on from the newest checkpoint, as
-  // --resume does.
+  // The writer retries the record of a failed job for this long at most. The limit is short,
+  // because a full disk may both cause the failure and prevent the write, and waiting processes
+  // must learn of the failure. Without that record a restarted coordinator goes on from the newest
+  // checkpoint, as --resume does.
   static constexpr Duration kFailedPatience = std::chrono::seconds(5);
 
   // `sink` must outlive the writer. The writer retries an awaited record for `patience`.
@@ -50,8 +50,8 @@ class RecordWriter {
   const Duration patience_;
   // The kept record, if no newer record has been written.
   std::optional<WriteRecord> owed_;
-  // The next three are reset when a record is written. When the write of the awaited record first
-  // failed.
+  // The next three fields are reset when a record is written. This one is the time at which the
+  // write of the awaited record first failed.
   std::optional<Time> awaited_since_;
   // True if an awaited record was given up.
   bool given_up_ = false;

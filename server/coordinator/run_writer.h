@@ -51,11 +51,11 @@ class RunWriter {
   void Told(const absl::Status& status);
 
   CheckpointSink* const sink_;
-  // Used only on thread_.
+  // Only thread_ uses these fields.
   const std::unique_ptr<MetricsLog> metrics_;
   const Core core_;
   std::atomic<bool> folder_gone_{false};
-  // Used only on the caller's thread.
+  // Only the caller's thread uses this field.
   Time next_tick_{};
   // Declared last, so that it is destroyed first: its jobs use the other members.
   SerialThread thread_;

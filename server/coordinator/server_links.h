@@ -1,5 +1,5 @@
-// The coordinator's connections to the servers. Each server has a link, through which the
-// coordinator calls it, and a watch, which notices when the server's process ends.
+// The coordinator's connections to the servers. For each server there is a link, through which the
+// coordinator calls the server, and a watch, which notices when the server's process ends.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace leeway {
 
-// Not thread-safe: one thread uses it. Commands to a server that is not connected are dropped. Such
-// a server holds no valid state, and gets its blocks anew when it comes back.
+// Not thread-safe: one thread uses it. Commands to a server that is not connected are dropped,
+// because such a server holds no valid state. It gets its blocks anew when it comes back.
 class ServerLinks {
  public:
   // Covers servers 0 to `most` - 1. `answer` receives the results of calls, on the threads of the

@@ -15,9 +15,9 @@ namespace leeway {
 // A lost connection is only a hint, because networks drop connections, too. So the watch then tries
 // a second connection at once. If the second connection is refused, no process listens there, so
 // the server's process is gone. If the second connection is accepted, or not answered in time, the
-// process may be alive, and the watch continues. It may be suspended: the operating system then
-// accepts connections for it. Or its host cannot be reached, and so cannot refuse. In both cases
-// the server's lease decides whether it is lost.
+// process may be alive, and the watch continues. Either the process is suspended, and the operating
+// system accepts connections for it. Or its host cannot be reached, and so cannot refuse. In both
+// cases the server's lease decides whether the server is lost.
 //
 // A router may forget an idle connection. So the operating system probes the other end once a
 // second (TCP keepalive), and closes the connection if the other end does not answer.

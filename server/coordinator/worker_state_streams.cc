@@ -87,7 +87,7 @@ class Receiver final : public QueueEvent {
     return absl::OkStatus();
   }
 
-  // Ends the stream when no more chunks come, because the worker has sent all of them or is gone.
+  // Ends the stream. No more chunks come, because the worker has sent all of them or is gone.
   absl::Status End() {
     if (!file_) return absl::InvalidArgumentError("the stream of a worker's state has no chunk");
     if (bytes_.announced > 0 && bytes_.came != bytes_.announced) {

@@ -12,8 +12,9 @@ class ServerQueue;
 using WorkerStateMethods = v1::Coordinator::WithAsyncMethod_SaveWorkerState<
     v1::Coordinator::WithAsyncMethod_LoadWorkerState<v1::Coordinator::Service>>;
 
-// Serves SaveWorkerState, which writes the chunks to the sink as they come and reports the file to
-// the core, and LoadWorkerState, which reads a rank's state from the sink and sends it in chunks.
+// Serves the two methods. SaveWorkerState writes the chunks to the sink as they come, and reports
+// the file to the core. LoadWorkerState reads a rank's state from the sink and sends the state in
+// chunks.
 void AwaitWorkerStates(CoordinatorHost& host, WorkerStateMethods& service, ServerQueue* queue);
 
 }  // namespace leeway

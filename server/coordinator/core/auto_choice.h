@@ -25,9 +25,9 @@ struct AutoBasis {
 // Not thread-safe.
 class LinkBook {
  public:
-  // A worker's probe (client/transport/link_probe.h) on one processor moves about this number of
-  // bytes a second, however fast the link is. A measurement at or above this shows the processor's
-  // speed, not the link's.
+  // The number of bytes a second that a worker's probe (client/transport/link_probe.h) moves on one
+  // processor, however fast the link is. A measurement at or above this number shows the speed of
+  // the processor, not of the link.
   static constexpr double kProbeMax = 500e6;
   static constexpr double kOneHost = std::numeric_limits<double>::infinity();
 

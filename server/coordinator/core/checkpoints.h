@@ -76,8 +76,8 @@ class Checkpoints {
   bool IsOfLast(uint64_t round, uint64_t clock) const {
     return round + 1 == saves_ && clock == last_clock_;
   }
-  // Returns why the last cut will never be complete; nullopt if it still can be. `aborted` is true
-  // if nobody waits for the last cut.
+  // Returns why the last cut will never be complete; nullopt if it may still become complete.
+  // `aborted` is true if nobody waits for the last cut.
   std::optional<std::string> LastFailed(bool aborted, Time now) const;
 
  private:

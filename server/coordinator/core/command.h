@@ -36,20 +36,20 @@ struct ConfigureServer {
   Time deadline;
 };
 
-// The host sends it to every server, in the order of the commands, and repeats it until the server
-// has heard it.
+// The host sends this command to every server, in the order of the commands, and repeats the
+// command until the server has received it.
 struct SetLive {
   uint32_t rank = 0;
   bool live = false;
   bool operator==(const SetLive&) const = default;
 };
 
-// The host sends it to every server, in the order of the commands, and repeats it until the server
-// has heard it.
+// The host sends this command to every server, in the order of the commands, and repeats the
+// command until the server has received it.
 struct CommitSet {
   uint64_t generation = 0;
   uint64_t clock = 0;
-  // In ascending order.
+  // The ranks whose contributions make the clock, in ascending order.
   std::vector<uint32_t> ranks;
   bool operator==(const CommitSet&) const = default;
 };
@@ -61,7 +61,7 @@ struct SaveAll {
   uint64_t round = 0;
   uint64_t generation = 0;
   uint64_t clock = 0;
-  // By shard number.
+  // The owner of each shard, by shard number.
   std::vector<uint32_t> owners;
   Time deadline;
 };
@@ -72,9 +72,9 @@ struct SaveAll {
 // RecordDone then has an error, and the servers are told nothing that depends on the record.
 struct WriteRecord {
   v1::CoordinatorRecord record;
-  // False if a restarted coordinator can do without the record, because it can find out or hear
-  // again what the record says. The host writes such a record when it has time, unless it writes a
-  // newer record first. If the write fails, the job goes on, and the host need not answer.
+  // False if a restarted coordinator can do without the record, because it learns the contents from
+  // other sources. The host writes such a record when it has time, unless it writes a newer record
+  // first. If the write fails, the job goes on, and the host need not answer.
   bool awaited = true;
 };
 
@@ -92,8 +92,8 @@ struct WriteManifest {
   std::vector<AdoptState> adopt;
 };
 
-// The host sends it to every connected server. For each server that answers within `limit`, it
-// returns ShutdownDone.
+// The host sends this command to every connected server. For each server that answers within
+// `limit`, the host answers with ShutdownDone.
 struct ShutdownServers {
   Duration limit;
   v1::JobState outcome = v1::JOB_STARTING;

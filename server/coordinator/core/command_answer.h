@@ -39,9 +39,9 @@ struct ShutdownDone {
   uint32_t server = 0;
 };
 
-// No process listens any more at the address of that server (server_watch.h). The server's shards
-// that have a replica continue there at once. For its other shards, the core waits until the
-// server's lease ends or another process replaces the server.
+// No process listens any more at the address of that server (server_watch.h). Shards of that server
+// that have a replica continue on the replica at once. For its other shards, the core waits until
+// the server's lease ends or another process replaces the server.
 struct ServerGone {
   uint32_t server = 0;
   uint64_t nonce = 0;

@@ -40,7 +40,7 @@ class CommittedSetBook {
 
   // Three questions about the next clock. Enough returns true if Take() would return its set.
   // Missing returns the ranks in `wanted` whose contributions some shard lacks. Arrivals returns,
-  // for each contribution that no shard lacks, when the last shard received it.
+  // for each contribution that every shard has, the time at which the last shard received it.
   bool Enough(const std::vector<bool>& wanted, uint32_t backup) const;
   std::vector<uint32_t> Missing(const std::vector<bool>& wanted) const;
   std::vector<Time> Arrivals() const;
@@ -55,7 +55,7 @@ class CommittedSetBook {
  private:
   struct Shard {
     uint32_t number = 0;
-    // By rank: when the shard received the rank's contribution.
+    // When the shard received each rank's contribution.
     std::map<uint32_t, Time> ranks;
   };
   // Returns the time at which the last shard received the rank's contribution; nullopt while a

@@ -65,9 +65,9 @@ void CommittedSets::CommitNext(bool open, const std::vector<bool>& live, uint64_
   latest_lacks_ = false;
 }
 
-// The latest set may have reached a server before the shard did. The coordinator would send the set
-// again in answer to a report, but an owner that holds less than the set sends no report. So the
-// set must be sent to it again here.
+// The server that now owns the shard may have received the latest set before it received the shard.
+// The coordinator sends a set again in answer to a report, but an owner that holds less than the
+// set sends no report. So the set is sent again here.
 void CommittedSets::CommitAgain(uint64_t generation) {
   if (latest_lacks_ && book_.latest()) Commit(*book_.latest(), generation);
 }

@@ -33,7 +33,7 @@ class CommittedSets {
   // Forgets the contributions of shards that have got a new owner since this epoch. The new owner
   // does not have the old owner's contributions, so the workers send them again.
   void ForgetHeld(const Placement& places, uint64_t epoch);
-  // Notes that a shard lacks a contribution of the latest set.
+  // Notes that a shard lacks a contribution that the latest set names.
   void MarkLacking() { latest_lacks_ = true; }
 
   // Makes the next clock's set if that is possible now. `open` is false if no more clocks get sets.
@@ -44,8 +44,8 @@ class CommittedSets {
   std::optional<Time> until() const { return grace_.until(); }
   // Sends the latest set again, for a server that has taken a shard over.
   void CommitAgain(uint64_t generation);
-  // Sends the latest set again even if no shard is known to lack a contribution of it. For servers
-  // that may have missed commands for a while.
+  // Sends the latest set again even if no shard is known to lack one of its contributions, because
+  // servers may have missed commands for a while.
   void TellAgain(uint64_t generation) {
     if (book_.latest()) Commit(*book_.latest(), generation);
   }
@@ -72,8 +72,8 @@ class CommittedSets {
   const JobFacts& facts_;
   Commands& commands_;
   CommittedSetBook book_;
-  // True if a shard may lack a contribution of the latest set, because it has a new owner since
-  // then or has refused a contribution.
+  // True if a shard may lack a contribution of the latest set, because the shard has a new owner
+  // since then, or has refused a contribution.
   bool latest_lacks_ = false;
   StragglerGrace grace_;
 };

@@ -108,7 +108,7 @@ absl::Status CoordinatorCore::RecordLossScales(const v1::HeartbeatRequest& reque
 }
 
 absl::Status CoordinatorCore::RecordKeptState(const v1::HeartbeatRequest& request) {
-  // At the end nothing is recorded any more, as with loss scales.
+  // At the end nothing is recorded any more, as in RecordLossScales.
   if (!request.keeps_state() || life_.phase() >= Phase::kShutdown) return absl::OkStatus();
   if (!life_.began()) {
     return absl::FailedPreconditionError(
@@ -225,8 +225,8 @@ absl::StatusOr<uint64_t> CoordinatorCore::FixStop(const v1::StopAtRequest& reque
   return stop_.FixFor(request, workers_.ranks(), model_.length()->clocks());
 }
 
-// Fixes the stop at the clock to which the sets made so far take all blocks, even if ranks are
-// lost. Later clocks get no set.
+// Fixes the stop at the first clock without a set. The sets made so far take all blocks to that
+// clock, even if ranks are lost, and later clocks get no set.
 uint64_t CoordinatorCore::FixStopHere() {
   return stop_.FixAt(std::min(sets_.next(), model_.length()->clocks()), Complete());
 }
@@ -265,7 +265,7 @@ absl::Status CoordinatorCore::TakeLeave(const v1::LeaveRequest& request, Time no
   leases_.TakeBack(rank);
   const bool failed = state == RankState::kFailed;
   if (!facts().sync() || failed || state == RankState::kLost) TellLive(rank, false, now);
-  // The other ranks cannot complete any exchange without this rank's contribution.
+  // Without this rank's contribution the other ranks cannot complete an exchange.
   if (facts().lockstep() && (failed || state == RankState::kStopped)) {
     stop_.Lower(workers_.ranks()[rank].clock);
   }

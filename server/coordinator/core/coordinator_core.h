@@ -53,7 +53,8 @@
 
 namespace leeway {
 
-// Pure: no threads, clocks, randomness or I/O. Repeating an input does no harm. Not thread-safe.
+// Pure: no threads, clocks, randomness or I/O. An input may be repeated without harm. Not
+// thread-safe.
 //
 // Errors, for workers and servers alike:
 // - ALREADY_EXISTS (registrations): the rank or the whole job has ended in order; there is nothing
@@ -84,12 +85,12 @@ class CoordinatorCore {
     uint64_t incarnation = 0;
     uint64_t clock = 0;
   };
-  // Checks that this life may hand in its state for the cut at `clock`. Call it before the state is
-  // written.
+  // Checks that this life may hand in its state for the cut at `clock`. Call this function before
+  // the state is written.
   absl::Status CheckWorkerState(const Sender& sender) const;
   absl::Status WorkerStateSaved(const Sender& sender, const v1::SavedShard& file, Time now);
-  // Checks that this is the newest life of a rank of this job. Call it before the rank's state is
-  // read.
+  // Checks that this is the newest life of a rank of this job. Call this function before the rank's
+  // state is read.
   absl::Status CheckLife(uint64_t job, uint32_t rank, uint64_t incarnation) const;
 
   // ---- from servers
@@ -98,7 +99,7 @@ class CoordinatorCore {
   absl::StatusOr<v1::ServerHeartbeatReply> ServerHeartbeat(
       const v1::ServerHeartbeatRequest& request, Time now);
   // Begins to move the shards of a leaving server to other servers. The server repeats the call
-  // until the reply releases it. A new process with the server's index can hold its shards again.
+  // until the reply releases the server. A new process with the same index can hold shards again.
   absl::StatusOr<v1::DrainServerReply> DrainServer(const v1::DrainServerRequest& request, Time now);
   absl::Status ShardSaved(const v1::ShardSavedRequest& request, Time now);
   absl::Status ContributionsHeld(const v1::ContributionsHeldRequest& request, Time now);
@@ -180,11 +181,11 @@ class CoordinatorCore {
   // Writes a record. If `awaited`, later commands wait until the record is durable.
   void WriteDown(v1::JobState outcome, bool awaited = true);
   v1::CoordinatorRecord Record(v1::JobState outcome) const;
-  // Returns a record that contains a requested stop. If nobody has been told anything newer, that
-  // is the previous coordinator's record with the reason of the stop.
+  // Returns a record that contains a requested stop. If no process has been told anything newer
+  // than the previous coordinator's record, returns that record with the reason of the stop.
   v1::CoordinatorRecord RecordOfStop() const;
-  // Returns true if the present generation and placement are on record. No process hears of them
-  // before.
+  // Returns true if the present generation and placement are on record. No process is told of them
+  // earlier.
   bool OnRecord() const { return record_.Has(life_.generation(), shards_.places().epoch()); }
 
   // coordinator_servers.cc
@@ -210,8 +211,8 @@ class CoordinatorCore {
   // Moves the shards of a lost server to their replicas. Returns false if a shard has no replica to
   // move to. After true the placement has a new epoch, which the caller announces (Reassign).
   bool Survives(uint32_t server);
-  // Tells every server which server holds which shard now. The servers in `first` must have heard
-  // it before the others are told.
+  // Tells every server which server holds which shard now. The servers in `first` must have
+  // received this message before it goes to the others.
   void Reassign(const std::string& why, Time now, const std::set<uint32_t>& first = {});
   void SendPlacement(Time now);
   v1::ConfigureRequest Configuration(bool load) const;
@@ -228,11 +229,10 @@ class CoordinatorCore {
   // While the job is under way, releases servers that are not wanted and hold nothing.
   void RemoveIdle();
 
-  // coordinator_drain.cc
-  // Returns the reason why no other server can take over the shards of this server; empty if one
-  // can.
+  // coordinator_drain.cc Returns the reason why no other server can take over the shards of this
+  // server; empty if another server can.
   std::string CannotDrain(uint32_t server) const;
-  // Returns true if other servers hold all shards that this server held, and have heard so.
+  // Returns true if other servers hold all shards that this server held, and have been told so.
   bool Released(uint32_t server) const;
   // With servers.max, stops waiting for drained servers with the highest indices.
   void LetGoOfDrained(Time now);
@@ -274,7 +274,7 @@ class CoordinatorCore {
   void Fail(const std::string& why, Time now);
   // Fails, and records that a restart of the job would fail again.
   void FailForGood(const std::string& why, Time now);
-  // Breaks everything off, because no worker can reach a stop clock any more.
+  // Ends the job without a stop clock, because no worker can reach one any more.
   void Abort(const std::string& why, Time now);
   void GiveUpLost(Time now);
   bool Gone(uint32_t rank, Time now) const;
@@ -288,8 +288,8 @@ class CoordinatorCore {
 
   // coordinator_time.cc
   void Advance(Time now);
-  // Gives all processes one more lease if this process hears hardly anybody, because the fault is
-  // then probably its own.
+  // Gives all processes one more lease if this process hears hardly any other process, because the
+  // fault is then probably in this process.
   void Doubt(Time now);
   void ExpireWorkers(Time now);
   // Marks the rank as lost. Nobody waits for a lost rank any more, unless the job needs it.

@@ -11,7 +11,7 @@ void CoordinatorCore::StopJob(const std::string& reason, Time now) {
   if (life_.phase() >= Phase::kStopping || stop_.requested()) return;
   stop_.Request(reason);
   const bool begun = life_.began() || facts().StepsBefore() > 0;
-  // The stop need not wait for this record: it is correct without it.
+  // The stop need not wait for this record, because it is correct without the record.
   if (begun) commands_.Push(WriteRecord{.record = RecordOfStop(), .awaited = false});
   // Only a running job can be stopped in order. A restarted coordinator first continues the job and
   // then stops it, because servers hold blocks that must be saved.
@@ -131,7 +131,8 @@ bool CoordinatorCore::Complete() const {
 
 v1::JobState CoordinatorCore::Outcome() const { return stop_.Outcome(Complete(), AnyFinished()); }
 
-// A worker that has nothing to do finishes at once, which says nothing about the job.
+// A worker that has nothing to do finishes at once, so its end does not show that the job has
+// finished.
 bool CoordinatorCore::AnyFinished() const {
   const std::vector<uint32_t> finished = workers_.ranks().In({RankState::kFinished});
   return std::any_of(finished.begin(), finished.end(),
@@ -184,7 +185,7 @@ void CoordinatorCore::BeginShutdown(Time now) {
   // This limit covers the writing of the record. Once the record is durable, a new limit is set.
   life_.WaitForShutdown(now + facts().start_limit() + kShutdownLimit);
   WriteDown(stop_.outcome());
-  // These workers wait for the start, and must hear that the job does not start.
+  // These workers wait for the start, and must be told that the job does not start.
   for (const uint32_t rank : workers_.ranks().In({RankState::kRunning})) {
     if (!life_.began()) workers_.WaitForEnd(rank);
   }

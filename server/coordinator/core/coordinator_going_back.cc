@@ -49,12 +49,12 @@ void CoordinatorCore::Take(const RecordDone& done, Time now) {
   if (done.status.ok()) record_.Written(done.record);
   if (done.record.outcome() != v1::JOB_STARTING) {
     // The job ends even if its last record could not be written. A restarted coordinator would then
-    // wait for workers that are gone, and say so.
+    // wait for workers that are gone, and its status would name them.
     if (record_.Seal()) life_.WaitForShutdown(now + kShutdownLimit);
     return Advance(now);
   }
   if (done.status.ok() || life_.phase() >= Phase::kShutdown) return;
-  // No server will hear of anything that depends on the record.
+  // No server will be told anything that depends on the record.
   rollout_.ForgetAll();
   const bool going_back = life_.phase() == Phase::kGoingBack;
   Abort(absl::StrCat(going_back ? life_.going_back_why() + "; " : "",

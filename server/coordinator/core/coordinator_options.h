@@ -30,8 +30,8 @@ struct CoordinatorOptions {
   // The codec that was chosen for `auto` in this run. Absent if no codec was chosen yet; otherwise
   // `job` has the codec, too.
   std::optional<v1::Codec> auto_codec;
-  // The basis for choosing the codec, if it was not chosen yet. The core chooses the codec when all
-  // ranks have registered.
+  // The basis on which the core chooses the codec, once all ranks have registered. Absent if the
+  // codec was chosen earlier.
   std::optional<AutoBasis> auto_basis;
   // What the run's record and log contain about the ranks. `devices` are the devices chosen for
   // `auto` in workers.device, by rank. `loss_scales` are the reports of the workers of an fp16 job,

@@ -24,7 +24,7 @@ void CoordinatorCore::Reassign(const std::string& why, Time now, const std::set<
                                           ", shards owned by servers ",
                                           absl::StrJoin(shards_.Owners(), ", "))});
   // The record is written before a server acts on the placement. So a restarted coordinator never
-  // takes a server for a replica that no longer is one.
+  // relies on a replica that does not exist any more.
   WriteDown(v1::JOB_STARTING);
   rollout_.Begin(first, fleet_.table());
   SendPlacement(now);

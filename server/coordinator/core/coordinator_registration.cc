@@ -72,7 +72,7 @@ absl::Status CoordinatorCore::RefusedAtTheEnd() const {
   // No process may leave before the end is on record, because a restarted coordinator would wait
   // for that process.
   if (!record_.sealed()) return absl::UnavailableError(stop_.Ending());
-  // If the job has not failed, there is just nothing left to do.
+  // If the job has not failed, the worker has nothing left to do.
   if (!stop_.failed()) return absl::AlreadyExistsError(stop_.Ending());
   return absl::FailedPreconditionError(stop_.Ending());
 }

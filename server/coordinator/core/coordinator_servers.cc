@@ -18,8 +18,7 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
   RETURN_IF_ERROR(facts().CheckPeer(request.build(), who));
   RETURN_IF_ERROR(CheckProcess(request, who));
   RETURN_IF_ERROR(fleet_.Check(request, workers_.ranks()));
-  // The server belongs to another run, whose coordinator had this address earlier and which is
-  // over.
+  // The server belongs to another run. That run is over, and its coordinator had this address.
   if (request.job() != 0 && request.job() != options.job_id) {
     return absl::AlreadyExistsError(absl::StrCat(who, " belongs to job ", absl::Hex(request.job()),
                                                  ", but this is job ", absl::Hex(options.job_id)));
@@ -29,9 +28,8 @@ absl::StatusOr<v1::RegisterServerReply> CoordinatorCore::RegisterServer(
                                            fleet_.processes()[request.index()].address,
                                            "; this process must stop"));
   }
-  // The registration takes effect only when the process is heard again. It may be a late message of
-  // a process that has died since, and the present holder of the index may be that process's
-  // successor.
+  // The registration takes effect only when its process sends another message. The process may have
+  // died since it sent the registration, and the present holder of the index may be its successor.
   if (!fleet_.Known(request) && fleet_.table()[request.index()].here()) {
     fleet_.Claim(request);
   } else {
@@ -97,7 +95,7 @@ absl::Status CoordinatorCore::CheckWanted(const v1::RegisterServerRequest& reque
     const std::string why = absl::StrCat(who, " is a new process");
     const bool survives = Survives(index);
     if (!survives) GoBack(why, now);
-    // RemoveIdle comes first, so that nobody waits for the removed server to hear of a placement.
+    // RemoveIdle comes first, so that no placement waits for an answer of the removed server.
     RemoveIdle();
     if (survives) Reassign(why, now);
   }
@@ -179,9 +177,9 @@ void CoordinatorCore::ExpireServers(Time now) {
     GoBack(why, now);
     return rollout_.BreakOff();
   }
-  // A silent server need not be dead. It may still hold shards that are nowhere else, and the job
-  // could not go back without that server, either. So the job waits for it, or for another process
-  // in its place.
+  // A silent server need not be dead. It may still hold shards that no other server holds. The job
+  // could not go back without that server, either. So the job waits until the server returns, or
+  // until another process takes its place.
   const auto moved =
       std::count_if(lost.begin(), lost.end(), [this](uint32_t server) { return Survives(server); });
   if (moved > 0) Reassign(why, now);
@@ -204,8 +202,8 @@ void CoordinatorCore::GiveUpHolders(Time now) {
 void CoordinatorCore::Take(const ServerGone& gone, Time now) {
   const uint32_t server = gone.server;
   if (!fleet_.MayBeGone(server, gone.nonce) || life_.phase() >= Phase::kShutdown) return;
-  // If blocks would be lost, the core waits. The process may only seem gone, and the job should not
-  // go back without need.
+  // If blocks would be lost, the core waits, because the process may only seem gone, and the job
+  // should not go back without need.
   if (!Survives(server)) return;
   fleet_.TakeForGone(server);
   Reassign(

@@ -48,7 +48,7 @@ std::vector<uint32_t> CoordinatorCore::HoldersMissing(Time now) const {
   return missing;
 }
 
-// Call it once, before a server or a worker is told how to encode anything.
+// Call this function once, before a server or a worker is told how to encode anything.
 void CoordinatorCore::ChooseCodec() {
   const auto choice = model_.ChooseCodec(fleet_.OnOneHost());
   if (!choice) return;
@@ -130,8 +130,8 @@ void CoordinatorCore::Begin(Time now) {
   for (const uint32_t rank : ranks.In({RankState::kWaiting, RankState::kLost})) {
     Lose(rank, "it has not come back since the coordinator was started again", now);
   }
-  // The stop was requested when the servers were not here yet, so the job could not be stopped
-  // then.
+  // When the stop was requested, the servers had not registered yet, so the job could not be
+  // stopped.
   if (stop_.requested()) return BeginStopping(now);
   if (options.before && !options.before->stop_reason().empty()) {
     StopJob(options.before->stop_reason(), now);

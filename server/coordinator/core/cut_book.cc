@@ -10,8 +10,8 @@ namespace leeway {
 namespace {
 
 // The most cuts that are open at a time. There can be many, because a worker may be many cuts ahead
-// of the servers' files. For one more cut, a failed cut is dropped. If no cut has failed, the parts
-// of the new cut are refused.
+// of the servers' files. At the limit, a new cut takes the place of a failed cut. If no cut has
+// failed, the parts of the new cut are refused.
 constexpr size_t kOpenCutsMax = 1024;
 
 }  // namespace
@@ -66,7 +66,7 @@ absl::Status CutBook::AddState(uint64_t clock, uint32_t rank, const v1::SavedSha
   if (better) newest = {clock, clock, file};
   if (Settled(clock)) return absl::OkStatus();
   const absl::StatusOr<Cut*> cut = Open(clock);
-  // If too many cuts are open for this one, the cut never becomes complete, but training goes on.
+  // If too many cuts are open, this cut never becomes complete, but training goes on.
   if (cut.ok()) (*cut)->states.try_emplace(rank, file);
   return absl::OkStatus();
 }
@@ -163,9 +163,9 @@ void CutBook::Written(uint64_t clock, const absl::Status& status) {
 
 void CutBook::GoBack() {
   cuts_.clear();
-  // The clocks of states do not show which ones are from before the job went back: outside of sync
-  // mode a rank's clock can be ahead of a cut's clock or behind it. So every old state gets clock
-  // 0.
+  // A state's clock does not show whether the state is from before the job went back, because
+  // outside of sync mode a rank's clock can be ahead of a cut's clock or behind it. So every old
+  // state gets clock 0.
   newest_states_ = complete_states_;
   for (auto& [rank, state] : newest_states_) state.clock = 0;
 }

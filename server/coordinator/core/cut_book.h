@@ -20,8 +20,8 @@
 namespace leeway {
 
 // A worker's state at `clock`, in the folder of the cut at clock `folder`. The two clocks are the
-// same until the state is copied for a later cut. If the state is older than the job's last going
-// back, `clock` is 0, so that any new state is newer.
+// same until the state is copied for a later cut. If the job has gone back since the state was
+// saved, `clock` is 0, so that any new state is newer.
 struct StateFile {
   uint64_t clock = 0;
   uint64_t folder = 0;
@@ -42,9 +42,9 @@ enum class StateNeed {
 
 struct CutParts {
   uint64_t clock = 0;
-  // By shard number.
+  // The shards' parts, by shard number.
   std::vector<v1::SavedShard> shards;
-  // By rank.
+  // The workers' states, by rank.
   std::map<uint32_t, StateFile> states;
 };
 
@@ -80,9 +80,9 @@ class CutBook {
   void BeginLast(uint64_t clock, Time now);
 
   // Returns the newest cut that has become complete. From now on its manifest counts as being
-  // written. Returns nullopt if no cut has become complete, or while another manifest is being
-  // written: once that manifest is durable, older folders are removed, and this cut might need a
-  // state in one of them.
+  // written. Returns nullopt if no cut has become complete. Also returns nullopt while another
+  // manifest is being written: when that manifest is durable, older folders are removed, and this
+  // cut might need a state in one of them.
   std::optional<CutParts> TakeWhole(const Needs& needs);
   // Takes the result of writing the manifest. If `status` is OK, the manifest is durable, and older
   // open cuts are dropped. Otherwise the cut has failed.

@@ -1,6 +1,6 @@
 // With leased data, decides which worker has which batches (lease_book.h), and which batches each
 // cut contains. Owns the book. The core must report here which batches workers have done, which
-// workers are lost, and which cuts are durable. If data.assignment is not `leased`, this class does
+// workers are lost, and which cuts are durable. Without data.assignment: leased, this class does
 // nothing.
 #pragma once
 

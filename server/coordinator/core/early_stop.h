@@ -21,7 +21,7 @@ namespace leeway {
 // Pure; not thread-safe.
 class EarlyStop {
  public:
-  // Never ends the job.
+  // Makes an object that never ends the job.
   EarlyStop() = default;
   // If `config` has no `early_stop`, the object never ends the job and keeps nothing. `before` are
   // the run's evaluations so far, by ascending clock.

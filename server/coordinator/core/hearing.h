@@ -1,7 +1,8 @@
 // Decides whether the coordinator itself can hear the other processes. The processes of a job
 // hardly ever fall silent together. But a coordinator that was suspended, or whose port is
-// overloaded, hears none of them. So if most processes are silent, the fault is more likely the
-// coordinator's. Owns the time of the last tick, and the time of the next possible doubt.
+// overloaded, receives messages of none of them. So if most processes are silent, the fault is more
+// likely in the coordinator. Owns the time of the last tick, and the earliest time at which Tick
+// may return kMostAreSilent again.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 namespace leeway {
 
-// The processes that should be heard, counted at one moment.
+// The processes from which heartbeats should come, counted at one moment.
 struct Silence {
   size_t held = 0;
   // The number of processes that have been silent for more than half a lease.
@@ -39,7 +40,8 @@ class Hearing {
 
   explicit Hearing(Time now) : last_tick_(now) {}
 
-  // Call it at each tick. If the verdict is not kHears, every lease must count from `now`.
+  // Call this function at each tick. If the result is not kHears, every lease must begin again at
+  // `now`.
   Verdict Tick(const Silence& silence, Duration lease, Time now) {
     const Duration since = now - last_tick_;
     last_tick_ = now;

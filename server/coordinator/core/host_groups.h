@@ -39,7 +39,7 @@ class HostGroups {
 
  private:
   struct Place {
-    // For messages.
+    // The host's name, for messages.
     std::string host;
     // Empty if the worker does not offer its contributions to others.
     std::string memory_host;

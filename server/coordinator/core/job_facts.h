@@ -68,8 +68,8 @@ class JobFacts {
   // job's rule.
   bool TakeUpdate(const v1::RegisterWorkerRequest& request, const std::string& who);
   void TakeLink(uint32_t rank, double link) { links_.Take(rank, link); }
-  // Chooses the codec of `auto`. Call it once, before a server or a worker is told how to encode
-  // anything. Returns nullopt if the codec is known already.
+  // Chooses the codec of `auto`. Call this function once, before a server or a worker is told how
+  // to encode anything. Returns nullopt if the codec is known already.
   std::optional<AutoChoice> ChooseCodec(bool servers_on_one_host);
 
   // Fills in the choices that this run has made because the job file leaves them open. A later

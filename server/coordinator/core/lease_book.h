@@ -33,7 +33,7 @@ class LeaseBook {
   static constexpr size_t kRecentMax = 1 << 16;
 
   struct Rules {
-    // At least 1.
+    // The number of batches in a pass over the data, at least 1.
     uint64_t batches_per_epoch = 1;
     // The number of batches in the whole job.
     uint64_t batches = kEndless;
@@ -51,8 +51,8 @@ class LeaseBook {
   absl::Status Restore(const v1::DataProgress& progress);
 
   // Records that these batches are done, because the rank's contribution of `clock` counts and
-  // includes them. If the rank does not hold a batch, the batch is done all the same, unless
-  // another rank holds it.
+  // includes them. A batch that the rank does not hold becomes done, too, unless another rank holds
+  // it.
   void Done(uint32_t rank, Interval batches, uint64_t clock);
   // Leases more batches to the rank, until the rank holds `want`. If the remaining batches were
   // divided equally among the sharers, one call leases at most half of a sharer's share, so that

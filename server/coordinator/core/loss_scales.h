@@ -17,7 +17,7 @@ namespace leeway {
 // Pure; not thread-safe.
 class LossScales {
  public:
-  // For a job whose workers report no loss scales.
+  // Makes an object for a job whose workers report no loss scales.
   LossScales() = default;
   // Begins with the valid entries of the run's record.
   explicit LossScales(const CoordinatorOptions& options);
@@ -36,7 +36,7 @@ class LossScales {
   void Fill(v1::CoordinatorRecord& record) const;
 
  private:
-  // By rank; empty if the job's workers report no loss scales.
+  // The reported scales, by rank; empty if the job's workers report no loss scales.
   std::vector<LossScaleHistory> reported_;
   std::vector<LossScaleHistory> durable_;
 };

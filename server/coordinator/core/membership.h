@@ -19,7 +19,7 @@
 
 namespace leeway {
 
-// Identifies a process. A registration repeated with the same identity is the same life.
+// Identifies a process. Two registrations with the same identity are of the same life.
 struct Identity {
   std::string host;
   uint32_t pid = 0;
@@ -33,7 +33,7 @@ enum class RankState {
   kRunning,
   // The process was silent for longer than its lease, or left early. The rank waits for a new life.
   kLost,
-  // In the states below the rank has left for good.
+  // In this state and in those below, the rank has left for good.
   kFinished,
   kStopped,
   kFailed,
@@ -96,10 +96,10 @@ class Membership {
   std::vector<uint32_t> Expire(Time now);
   // Counts the running ranks, and how long each has been silent.
   void CountSilent(Time now, Silence& silence) const;
-  // Makes every lease count from `now`, because no process could be heard.
+  // Makes every lease begin again at `now`, because this process could receive no messages.
   void Forgive(Time now);
   // Takes every rank back to `clock`, because the job has gone back. Ranks that had left in order
-  // are wanted again. Each rank has one lease to be heard.
+  // are wanted again. Each rank has one lease for its next heartbeat.
   void GoBack(uint64_t clock, Time now);
 
   uint32_t size() const { return static_cast<uint32_t>(ranks_.size()); }

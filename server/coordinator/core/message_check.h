@@ -1,5 +1,6 @@
-// Checks that need only the message itself, not its sender. A message is checked as a whole before
-// any part of it is used. The checks return INVALID_ARGUMENT, naming the field, if a message fails.
+// Checks of a message that need no facts about its sender. A message is checked as a whole before
+// any part of it is used. If a message is wrong, the checks return INVALID_ARGUMENT, naming the
+// field.
 #pragma once
 
 #include <cstdint>

@@ -143,8 +143,7 @@ bool Placement::Fill(uint32_t shard, const std::set<uint32_t>& here, std::set<ui
     return true;
   }
   if (here.count(*next) == 0 || (place.has_replica() && place.replica() == *next)) return false;
-  // A shard that lacks its second holder gets one at once, even if its owner is filling another
-  // replica.
+  // A shard without a second holder gets one at once, even if its owner is filling another replica.
   const bool wanting = homes_.replicas > 1 && !place.has_replica();
   if (!wanting && !busy.insert(place.owner()).second) return false;
   SetReplica(shard, *next);

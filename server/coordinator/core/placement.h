@@ -9,10 +9,10 @@
 // resized. Such a shard moves to its home: the home becomes the shard's replica, receives the
 // shard's blocks (is filled), and takes the shard over (Rebalance). Shards move in rounds, and the
 // next round begins when no replica is being filled. In a round each owner fills at most one
-// replica. A block's answers wait until the replica has the block, and so wait behind everything
-// that the owner sends there. With one replica at a time, training waits for one shard's transfer
-// at most. If the shard had another replica before, it has a single holder until its home is
-// filled.
+// replica. The owner answers no worker about a block until the replica has the block, so these
+// answers wait behind everything that the owner sends to the replica. With one replica at a time,
+// training waits for one shard's transfer at most. If the shard had another replica before, it has
+// a single holder until its home is filled.
 //
 // If server 0 is only the coordinator (topology.type: all_reduce), the first home is server 1.
 //
@@ -70,8 +70,8 @@ class Placement {
   // have the replica may not be in `here`; then the old owner keeps the replica.
   struct Moves {
     bool any = false;
-    // The previous owners of the shards that were handed over. They must hear of the epoch before
-    // all other servers, because until then they still answer readers.
+    // The previous owners of the shards that were handed over. They must be told of the epoch
+    // before all other servers, because until then they still answer readers.
     std::set<uint32_t> owners;
   };
   Moves Rebalance(const std::set<uint32_t>& here);

@@ -26,7 +26,7 @@ class Reachability {
 
   void Take(uint32_t rank, const std::string& network) { networks_[rank] = network; }
 
-  // The registered servers, and their addresses.
+  // The servers that have registered, and their addresses.
   struct Servers {
     const ServerTable& table;
     const ServerProcesses& processes;

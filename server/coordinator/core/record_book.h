@@ -1,7 +1,7 @@
-// Holds the contents of this coordinator's durable records. A fact goes on record before any
-// process is told it. Otherwise a restarted coordinator would not know the fact and might decide
-// differently. Owns these facts, the reserved incarnations and the loss scales. The core must
-// report each durable record here.
+// Holds the contents of this coordinator's durable records (coordinator.json). A fact is on record
+// once it is in a durable record. It goes on record before any process is told of it. Otherwise a
+// restarted coordinator would not know the fact and might decide differently. Owns these facts, the
+// reserved incarnations and the loss scales. The core must report each durable record here.
 #pragma once
 
 #include <cstdint>

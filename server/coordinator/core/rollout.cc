@@ -12,7 +12,7 @@ void Rollout::Configure(const v1::ConfigureRequest& request, const ServerTable& 
 }
 
 void Rollout::Begin(const std::set<uint32_t>& first, const ServerTable& servers) {
-  // Servers that were first in an earlier epoch and have not heard of it are first in this epoch,
+  // Servers that were first in an earlier epoch and have not answered yet are first in this epoch,
   // too.
   std::erase_if(first_, [&](uint32_t server) { return !servers[server].here(); });
   first_.insert(first.begin(), first.end());

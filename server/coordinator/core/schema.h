@@ -19,9 +19,9 @@ inline constexpr uint64_t kModelElementsMax = uint64_t{1} << 38;
 absl::Status ValidateSchema(const v1::ModelSchema& schema);
 
 // Returns FAILED_PRECONDITION if the schemas differ. The error names the first tensor that differs,
-// and what each owner ("worker 0", "the checkpoint") has in that place. Momentum, kind and factors
-// are ignored, because a job may be resumed with other momenta and factors, and checkpoints of
-// older versions have no kinds.
+// and describes that tensor of each owner ("worker 0", "the checkpoint"). Momentum, kind and
+// factors are ignored, because a job may be resumed with other momenta and factors, and checkpoints
+// of older versions have no kinds.
 absl::Status CompareSchemas(const std::string& expected_owner, const v1::ModelSchema& expected,
                             const std::string& actual_owner, const v1::ModelSchema& actual);
 

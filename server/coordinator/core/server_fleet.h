@@ -58,7 +58,7 @@ class ServerFleet {
   void Want(uint32_t servers) { table_.Want(servers); }
   // Removes a server that is not wanted and holds nothing.
   void Remove(uint32_t index);
-  // Returns true if that process is here, and has never been considered gone.
+  // Returns true if the process with this nonce is the server, and has never been considered gone.
   bool MayBeGone(uint32_t index, uint64_t nonce) const;
   void TakeForGone(uint32_t index);
   // Marks each server as lost whose lease has ended, and returns these servers. The caller then

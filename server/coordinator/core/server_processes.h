@@ -20,7 +20,7 @@ struct ProcessEntry {
   // From RegisterServerRequest.network.
   std::string network;
   uint64_t nonce = 0;
-  // Shown in the status.
+  // The process's id, which the status shows.
   uint32_t pid = 0;
   // The generation of the blocks that the process had when it registered.
   std::optional<uint64_t> held_generation;
@@ -28,10 +28,10 @@ struct ProcessEntry {
   std::vector<uint64_t> past;
   // The registration of another process that claims the index, and has sent nothing since.
   std::optional<v1::RegisterServerRequest> claim;
-  // True if the process has been heard since it registered.
+  // True if the process has sent a message since it registered.
   bool confirmed = false;
-  // True if the process was considered gone once, but was heard later. From then on it is lost only
-  // when its lease ends.
+  // True if the process was considered gone once, but sent a message later. From then on the
+  // process is lost only when its lease ends.
   bool seemed_gone = false;
 };
 
@@ -53,14 +53,14 @@ class ServerProcesses {
   void Claim(const v1::RegisterServerRequest& request) {
     processes_[request.index()].claim = request;
   }
-  // Call it for a heartbeat. Returns the claim of the process that sent the heartbeat, if it has
-  // made one.
+  // Call this function for each heartbeat. Returns the claim that the heartbeat's process has made,
+  // if there is one.
   std::optional<v1::RegisterServerRequest> TakeClaim(uint32_t index, uint64_t nonce);
   // Returns true if the process with this nonce holds the index.
   bool Holds(uint32_t index, uint64_t nonce) const { return processes_[index].nonce == nonce; }
   void Confirm(uint32_t index) { processes_[index].confirmed = true; }
   // Marks the process as gone, because no process listens at its address any more. A process can be
-  // marked only once. If it is heard later, it is lost only when its lease ends.
+  // marked only once. If it sends a message later, it is lost only when its lease ends.
   void TakeForGone(uint32_t index) { processes_[index].seemed_gone = true; }
   // Forgets the process that had the index, so that no process has it. Keeps the address.
   void Forget(uint32_t index);

@@ -1,6 +1,6 @@
 // Records for each server of the job whether it is ready, and how long it has been silent. The
-// servers with the lowest indices are wanted, and their number may change. If a server becomes
-// wanted while the job is under way, the job waits for it only after it has come once.
+// servers with the lowest indices are wanted, and their number may change. A server that becomes
+// wanted while the job is under way must register once before the job ever waits for it.
 // server_processes.h knows which process each server is.
 #pragma once
 
@@ -33,7 +33,7 @@ struct ServerEntry {
   bool shut_down = false;
   // True if the server's present or last process is leaving in order.
   bool draining = false;
-  // From the last heartbeat.
+  // The load in the server's last heartbeat.
   v1::ServerLoad load;
 
   bool here() const { return state == ServerState::kRegistered || state == ServerState::kReady; }
@@ -67,7 +67,7 @@ class ServerTable {
   // Marks the server as lost before its lease has ended.
   void Lose(uint32_t index) { servers_[index].state = ServerState::kLost; }
   // Marks each server as lost whose lease has ended, and returns these servers. Server 0 is never
-  // lost, because the coordinator runs in its process: it is here even if its port receives
+  // lost: the coordinator runs in its process, so the process exists even if its port receives
   // nothing.
   std::vector<uint32_t> Expire(Time now);
   // Counts the servers that are here, except server 0, and how long each has been silent.

@@ -1,7 +1,7 @@
 // Knows which server holds which shard, and whether every shard is at its home. placement.h makes
-// the decisions; this class reports to it servers that come and go. Owns the placement, and whether
-// the job is being resized. The core must report here servers that come and go, synced replicas,
-// and the number of servers that are wanted.
+// the decisions; this class tells it which servers come and go. Owns the placement, and whether the
+// job is being resized. The core must report here servers that come and go, synced replicas, and
+// the number of servers that are wanted.
 #pragma once
 
 #include <cstdint>

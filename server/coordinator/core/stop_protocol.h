@@ -3,9 +3,9 @@
 // and each worker that asks where to stop.
 //
 // In sync mode the first worker that asks, at clock c, fixes the stop for all at c + 1. No worker
-// can have passed that clock, because exchange c is not complete without the asker. With committed
-// sets all workers stop at the first clock that has no set. Otherwise each worker stops where it
-// is.
+// can have passed that clock, because exchange c needs the contribution of the worker that asks.
+// With committed sets all workers stop at the first clock that has no set. Otherwise each worker
+// stops where it is.
 #pragma once
 
 #include <cstdint>
@@ -45,14 +45,14 @@ class StopProtocol {
   const std::string& failure() const { return failure_; }
   // Notes that the job would fail again if it were restarted.
   void MarkPermanent() { permanent_ = true; }
-  // Breaks everything off, because no worker can reach a stop clock any more.
+  // Ends the job without a stop clock, because no worker can reach one any more.
   void Abort() { aborted_ = true; }
   bool aborted() const { return aborted_; }
 
   // Returns the clock at which all workers stop, once it is fixed. It can be lowered when the job
   // fails, and never changes otherwise.
   const std::optional<uint64_t>& clock() const { return clock_; }
-  // Returns the stop clock that workers are told; 0 if everything is broken off.
+  // Returns the stop clock that workers are told; 0 after Abort().
   std::optional<uint64_t> told() const;
   void Lower(uint64_t clock);
   // Fixes the stop clock for a worker that asks, in a job whose clocks need every worker. Returns

@@ -1,6 +1,6 @@
-// Decides how long a sync clock that could be complete without its slowest workers waits for them
-// all the same. The wait makes sure that a clock drops only really slow workers, and not simply the
-// last one.
+// A sync clock that could be complete without its slowest workers waits for them for some time.
+// This class decides how long. The wait makes sure that a clock drops only really slow workers, and
+// not simply the last one.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ class StragglerGrace {
   };
   explicit StragglerGrace(const Rules& rules) : rules_(rules) {}
 
-  // If no contribution came during kVainMax waits in a row, the next waits are short. Only each
-  // kTryEvery-th wait of that row has its full length.
+  // After kVainMax waits in a row during which no contribution came, waits are short until a
+  // contribution comes. Only each kTryEvery-th of these waits has its full length.
   static constexpr uint64_t kVainMax = 3;
   static constexpr uint64_t kTryEvery = 8;
 
@@ -45,8 +45,8 @@ class StragglerGrace {
   // Ends the clock, because its set is fixed with `came` contributions, and begins the next clock.
   // `arrivals` are the known times at which contributions came.
   void NextClock(Time now, size_t came, const std::vector<Time>& arrivals);
-  // Forgets the current clock, because the job has gone to another one. When that clock began is
-  // not known.
+  // Forgets the current clock, because the job has gone to another clock. It is not known when the
+  // other clock began.
   void Restart();
 
  private:

@@ -48,7 +48,8 @@ void Workers::Registered(const v1::RegisterWorkerRequest& request, uint32_t rank
                   .rank = rank,
                   .incarnation = ranks_[rank].incarnation,
                   .message = absl::StrCat("process ", request.pid(), " on ", request.host())});
-  // A rank that had left has nothing to do in its new life, so the job does not wait for it.
+  // A rank that had left has nothing to do in its new life, so the job does not wait until that
+  // life leaves.
   leavers_.erase(rank);
 }
 

@@ -1,7 +1,7 @@
 // The job's workers: which processes they are, how far each has come, which of them are on one
 // host, what the servers were told about them, and which of them wait to hear that the job is over.
-// Owns these. The core must report here every sign of life, workers that leave or are lost, and
-// when the job goes back.
+// Owns these facts. The core must report here every sign of life, workers that leave or are lost,
+// and when the job goes back.
 #pragma once
 
 #include <cstdint>
@@ -57,12 +57,12 @@ class Workers {
   // Returns, by rank, what the servers were last told: true if the rank is live. For new blocks
   // every rank counts as live.
   const std::vector<bool>& live() const { return live_; }
-  // Tells the servers whether the rank is live, unless they were told the same before. Returns
-  // false in that case.
+  // Tells the servers whether the rank is live. Returns false, and sends nothing, if the servers
+  // know it already.
   bool Tell(uint32_t rank, bool live);
-  // Tells the servers again which ranks are not live, because a shard with a new owner takes every
-  // rank for live. If `all` is true, also tells which ranks are live, because some server has
-  // missed commands for a while and may take a returned rank for lost.
+  // Tells the servers again which ranks are not live, because the new owner of a shard assumes that
+  // every rank is live. If `all` is true, also tells which ranks are live, because some server has
+  // missed commands for a while and may assume that a returned rank is lost.
   void TellAgain(bool all = false);
 
   // Records what a heartbeat says of the worker's progress. Returns the new evaluations.
