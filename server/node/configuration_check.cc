@@ -65,7 +65,7 @@ absl::Status CheckModel(const v1::ConfigureRequest& request, const v1::TrainingJ
       return Wrong("schema.tensors.factors: only external jobs may have them");
     }
     if (tensor.begins_block() && !IsExternal(job)) {
-      return Wrong("schema.tensors.begins_block: goes with external jobs only");
+      return Wrong("schema.tensors.begins_block: only external jobs may have it");
     }
   }
   const BlockLayout layout =

@@ -33,8 +33,8 @@ absl::StatusOr<Found> Resolve(const HostPort& address, int type) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &found);
   if (error == 0) return Found(found, freeaddrinfo);
-  return absl::UnavailableError(
-      absl::StrCat("the name ", address.host, " is not known here: ", gai_strerror(error)));
+  return absl::UnavailableError(absl::StrCat("this machine cannot resolve the name ", address.host,
+                                             ": ", gai_strerror(error)));
 }
 
 std::string Write(const sockaddr* address, socklen_t size, int port) {

@@ -51,8 +51,8 @@ constexpr double kGraceSeconds = 25;
 constexpr char kServiceName[] = "leeway.v1.ParameterServer";
 
 constexpr char kResumeHelp[] =
-    "Continue from the run folder's newest checkpoint (server 0). LEEWAY_RESUME=1 does so only if "
-    "the run was stopped or has failed, so every life of server 0 may have it";
+    "For server 0: continue from the newest checkpoint in the run folder. LEEWAY_RESUME=1 does so "
+    "only if the run was stopped or has failed, so it may stay set when server 0 is restarted";
 
 struct Flags {
   ServerOptions server;
@@ -71,40 +71,45 @@ struct Flags {
 
 void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--index", flags.index,
-                 "Number of this server, from 0; 0 hosts the coordinator. Default: LEEWAY_RANK or "
-                 "what an orchestrator says (docs/operations.md), or 0");
+                 "Number of this server, from 0; server 0 hosts the coordinator. Default: "
+                 "LEEWAY_RANK, the number that an orchestrator sets (docs/operations.md), or 0");
   app.add_option("--listen", flags.listen,
-                 "HOST:PORT to bind; port 0: any free port. Default: any port of 127.0.0.1")
+                 "Address to listen on, HOST:PORT; port 0 means any free port. Default: a free "
+                 "port of 127.0.0.1")
       ->check(AddressToBind())
       ->envname("LEEWAY_LISTEN");
   app.add_option("--advertise", flags.server.advertise,
-                 "Address at which others reach this server, if not the bound address; needed if "
-                 "server 0 listens on 0.0.0.0 or [::]; or LEEWAY_ADVERTISE")
+                 "Address at which other processes reach this server, if it differs from --listen; "
+                 "or LEEWAY_ADVERTISE. Server 0 needs it if it listens on 0.0.0.0 or [::]")
       ->check(AddressToBind());
   app.add_option("--coordinator", flags.server.coordinator,
-                 "Address of server 0 (servers 1 and up); or LEEWAY_COORDINATOR")
+                 "For servers 1 and up: address of server 0; or LEEWAY_COORDINATOR")
       ->check(AddressToReach());
   app.add_option("--job", flags.job,
-                 "The job's YAML file, or s3://BUCKET/KEY (server 0); or LEEWAY_JOB");
+                 "For server 0: the job's YAML file, or s3://BUCKET/KEY; or LEEWAY_JOB");
   app.add_option("--set", flags.sets,
-                 "Change a value of the job, a.b=c; may be repeated (server 0)");
-  app.add_option("--run-dir", flags.server.run_dir,
-                 "Folder for metrics and checkpoints, or s3://BUCKET/PREFIX (server 0); or "
-                 "LEEWAY_RUN_DIR");
+                 "For server 0: change a value of the job, such as a.b=c; may be repeated");
+  app.add_option(
+      "--run-dir", flags.server.run_dir,
+      "For server 0: folder for metrics and checkpoints, or s3://BUCKET/PREFIX; or LEEWAY_RUN_DIR");
   app.add_flag("--resume", flags.server.resume, kResumeHelp);
-  app.add_flag("--no-outcome", flags.server.leaves_outcome,
-               "Let the process that started this one write the model and the summary (server 0)");
+  app.add_flag(
+      "--no-outcome", flags.server.leaves_outcome,
+      "For server 0: let the process that started this one write the model and the summary");
   app.add_option("--ready-fd", flags.ready_fd,
-                 "Open file descriptor that gets a line with the address once the server listens");
-  app.add_option("--start-seconds", flags.start_seconds,
-                 "How long to wait for a port that is taken, and to look for the coordinator")
+                 "An open file descriptor, to which the server writes a line with its address once "
+                 "it listens");
+  app.add_option(
+         "--start-seconds", flags.start_seconds,
+         "How many seconds to wait for a port that is taken, and to look for the coordinator")
       ->capture_default_str();
   app.add_option("--health", flags.health,
                  "Address of a port that answers gRPC health checks, in plain text; default: none")
       ->check(AddressToBind())
       ->envname("LEEWAY_HEALTH");
-  app.add_option("--grace-seconds", flags.grace_seconds,
-                 "How long other servers may take to take over this server's shards after SIGTERM")
+  app.add_option(
+         "--grace-seconds", flags.grace_seconds,
+         "How many seconds other servers get after SIGTERM to take over this server's shards")
       ->check(CLI::NonNegativeNumber)
       ->envname("LEEWAY_GRACE_SECONDS")
       ->capture_default_str();

@@ -116,7 +116,7 @@ absl::StatusOr<v1::ServerHeartbeatReply> CoordinatorCore::ServerHeartbeat(
   const ServerTable& servers = fleet_.table();
   if (index >= servers.size() || servers[index].state == ServerState::kWaiting) {
     return absl::FailedPreconditionError(
-        absl::StrCat("server ", index, " is not known here: register first"));
+        absl::StrCat("the coordinator does not know server ", index, ": it must register first"));
   }
   if (servers[index].state == ServerState::kRemoved) {
     return absl::AlreadyExistsError(absl::StrCat("the job goes on without server ", index));
@@ -125,7 +125,8 @@ absl::StatusOr<v1::ServerHeartbeatReply> CoordinatorCore::ServerHeartbeat(
     const auto claim = fleet_.TakeClaim(index, request.nonce());
     if (!claim) {
       return absl::FailedPreconditionError(
-          absl::StrCat("another process is server ", index, " here: register again"));
+          absl::StrCat("the coordinator has another process as server ", index,
+                       ": this process must register again"));
     }
     // Another process may have come since the registration.
     RETURN_IF_ERROR(fleet_.Check(*claim, workers_.ranks()));

@@ -93,8 +93,8 @@ absl::Status JobFacts::CheckUpdate(const v1::RegisterWorkerRequest& request,
                      "{type: sgd, learning_rate: 0.05}"));
   }
   if (!IsExternal(job())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(who, ": brings an update rule, which needs model.type external"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        who, " brings an update rule, but only jobs with model.type external accept one"));
   }
   if (!job().exchange().has_gradient()) return absl::OkStatus();
   const v1::Update& brought = request.update();

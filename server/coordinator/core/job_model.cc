@@ -75,14 +75,14 @@ absl::Status JobModel::CheckFactors(const v1::ModelSchema& schema, const std::st
     if (IsExternal(facts_.job())) continue;
     if (tensor.begins_block()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(who, ": a block begins with tensor '", tensor.name(),
-                       "', which only programs of a job with model.type external may ask for"));
+          absl::StrCat(who, " asks for a block that begins with tensor '", tensor.name(),
+                       "', but only programs of a job with model.type external may do so"));
     }
     if (!tensor.has_factors()) continue;
     return absl::InvalidArgumentError(
         absl::StrCat(who, ": tensor '", tensor.name(),
-                     "' has factors of its own, which need model.type external; other jobs have "
-                     "update.factors"));
+                     "' has factors of its own, which only jobs with model.type external accept: "
+                     "set update.factors instead"));
   }
   if (factors_owner_.empty() || !facts_.job().exchange().has_gradient()) return absl::OkStatus();
   return CompareFactors(factors_owner_, *schema_, who, schema);
@@ -109,8 +109,8 @@ absl::Status JobModel::CheckDevice(const v1::RegisterWorkerRequest& request, uin
   }
   return absl::FailedPreconditionError(absl::StrCat(
       who, " computes on ", request.device(), ", but rank ", rank, " began on ", began_on,
-      " (workers.device: auto), and another device computes other bits: start it where "
-      "it can use that device, and name its rank (--rank)"));
+      " (workers.device: auto), and another device computes other bits: start it where it can use ",
+      began_on, ", and name its rank (--rank)"));
 }
 
 bool JobModel::Take(const v1::RegisterWorkerRequest& request, const std::string& who,

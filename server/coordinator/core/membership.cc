@@ -113,8 +113,9 @@ absl::Status Membership::Check(uint32_t rank, uint64_t incarnation) const {
   }
   const Rank& current = ranks_[rank];
   if (current.incarnation == incarnation_base_ || incarnation > current.incarnation) {
-    return absl::FailedPreconditionError(absl::StrCat("worker ", rank, " incarnation ", incarnation,
-                                                      " is not known here: register first"));
+    return absl::FailedPreconditionError(absl::StrCat("the coordinator does not know incarnation ",
+                                                      incarnation, " of worker ", rank,
+                                                      ": the worker must register first"));
   }
   if (incarnation < current.incarnation) {
     return absl::AbortedError(absl::StrCat(

@@ -30,7 +30,7 @@ absl::Status AtMost(const std::string& field, uint64_t value, uint64_t most) {
 
 template <typename Ranks>
 absl::Status CheckRanks(const std::string& field, const Ranks& ranks, uint32_t workers) {
-  RETURN_IF_ERROR(AtMost(absl::StrCat("the number of ", field), ranks.size(), workers));
+  RETURN_IF_ERROR(AtMost(absl::StrCat("the number of entries in ", field), ranks.size(), workers));
   for (const uint32_t rank : ranks) RETURN_IF_ERROR(AtMost(field, rank, workers - 1));
   return absl::OkStatus();
 }
@@ -83,7 +83,7 @@ absl::Status CheckMessage(const v1::LeaseDataRequest& request) {
 
 absl::Status CheckMessage(const v1::ServerHeartbeatRequest& request, const MessageLimits& limits) {
   RETURN_IF_ERROR(AtMost("generation", request.generation(), limits.generation));
-  RETURN_IF_ERROR(AtMost("the number of synced", request.synced_size(), limits.shards));
+  RETURN_IF_ERROR(AtMost("the number of entries in synced", request.synced_size(), limits.shards));
   for (const v1::SyncedShard& synced : request.synced()) {
     RETURN_IF_ERROR(AtMost("synced.shard", synced.shard(), limits.shards - 1));
     RETURN_IF_ERROR(AtMost("synced.since_epoch", synced.since_epoch(), limits.epoch));
@@ -102,7 +102,7 @@ absl::Status CheckMessage(const v1::ContributionsHeldRequest& request,
   RETURN_IF_ERROR(AtMost("epoch", request.epoch(), limits.epoch));
   RETURN_IF_ERROR(CheckRanks("ranks", request.ranks(), limits.workers));
   RETURN_IF_ERROR(CheckRanks("refused", request.refused(), limits.workers));
-  return AtMost("the number of held_us", request.held_us_size(), request.ranks_size());
+  return AtMost("the number of entries in held_us", request.held_us_size(), request.ranks_size());
 }
 
 absl::Status CheckSavedShard(const v1::SavedShard& shard, const MessageLimits& limits) {

@@ -40,7 +40,7 @@ absl::StatusOr<uint64_t> StopProtocol::FixFor(const v1::StopAtRequest& asker,
     if (ranks[i].clock <= asker.clock() + ahead) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         "worker ", asker.rank(), " asks to stop at clock ", asker.clock(), ", but worker ", i,
-        " has completed ", Counted(ranks[i].clock, "exchange"), ": the question is out of date"));
+        " has completed ", Counted(ranks[i].clock, "exchange"), ": the request is out of date"));
   }
   clock_ = std::min(asker.clock() + 1, job_clocks);
   commands_.Emit({.name = "stop_fixed", .rank = asker.rank(), .clock = *clock_});

@@ -102,7 +102,7 @@ TEST_CASE("a server takes no rule and no factors in other jobs") {
   request = Configuration(layers);
   request.mutable_schema()->mutable_tensors(0)->set_begins_block(true);
   CHECK(Refusal(request, layers) ==
-        "configuration: schema.tensors.begins_block: goes with external jobs only");
+        "configuration: schema.tensors.begins_block: only external jobs may have it");
   const v1::TrainingJob delta = JobOf(
       "model: {type: external}\ndata: {type: external, batch_size: 1, examples: 100}\n"
       "exchange: {type: delta, local_steps: 1}\nupdate: {type: sgd, learning_rate: 1}\n");

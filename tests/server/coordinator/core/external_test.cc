@@ -130,19 +130,18 @@ TEST_CASE("what is no rule is refused") {
 TEST_CASE("other jobs take no rule and no factors from a worker") {
   Scenario job(JobShape{});
   CheckRefused(Register(job, Bringing(0, kRule)).status(), absl::StatusCode::kInvalidArgument,
-               "worker 0 (process 100 on host): brings an update rule, which needs model.type "
-               "external");
+               "worker 0 (process 100 on host) brings an update rule, but only jobs with "
+               "model.type external accept one");
   v1::RegisterWorkerRequest request = Bringing(0, nullptr);
   request.mutable_schema()->mutable_tensors(1)->mutable_factors();
-  CheckRefused(
-      Register(job, request).status(), absl::StatusCode::kInvalidArgument,
-      "worker 0 (process 100 on host): tensor 'dense_0/bias' has factors of its own, which "
-      "need model.type external; other jobs have update.factors");
+  CheckRefused(Register(job, request).status(), absl::StatusCode::kInvalidArgument,
+               "worker 0 (process 100 on host): tensor 'dense_0/bias' has factors of its own, "
+               "which only jobs with model.type external accept: set update.factors instead");
   request = Bringing(0, nullptr);
   request.mutable_schema()->mutable_tensors(1)->set_begins_block(true);
   CheckRefused(Register(job, request).status(), absl::StatusCode::kInvalidArgument,
-               "worker 0 (process 100 on host): a block begins with tensor 'dense_0/bias', which "
-               "only programs of a job with model.type external may ask for");
+               "worker 0 (process 100 on host) asks for a block that begins with tensor "
+               "'dense_0/bias', but only programs of a job with model.type external may do so");
 }
 
 TEST_CASE("the optimizer of a worker that makes its own steps is its own business") {
