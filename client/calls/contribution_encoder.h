@@ -32,9 +32,9 @@ class ContributionEncoder {
   // Reads the whole vector of residuals as it was before the contribution of `clock`, which is the
   // latest clock or a later one. Returns an error if a device fails.
   virtual absl::Status Read(uint64_t clock, std::span<float> out) const = 0;
-  // Restores the residuals as they were before the contribution of `clock`, because the
-  // contributions of `clock` and later clocks were dropped. `clock` is the latest clock or a later
-  // one.
+  // Restores the residuals as they were before the contribution of `clock`. Call this function when
+  // the contributions of `clock` and later clocks were dropped. `clock` is the latest clock or a
+  // later one.
   virtual void Undo(uint64_t clock) = 0;
   // Sets the residuals, before the first contribution. Returns an error if a device fails.
   virtual absl::Status Set(std::span<const float> values) = 0;

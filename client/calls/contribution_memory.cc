@@ -44,7 +44,7 @@ absl::Status ContributionMemory::Begin(const BlockLayout& layout, uint64_t gener
   const uint64_t control = ControlBytes(layout.blocks());
   if (memory_ == nullptr) {
     ASSIGN_OR_RETURN(memory_, arena_->Allocate(control + total_ * sizeof(float)));
-    // The memory is the first in its arena, so the reader knows where it is.
+    // This is the first range of its arena, so the reader knows where it is.
     std::memset(memory_.get(), 0, control);
   }
   words_ = {reinterpret_cast<Word*>(memory_.get()), WordsOf(layout.blocks())};

@@ -1,10 +1,10 @@
-// Memory in which a worker leaves its contributions for another worker of its host, the leader. The
+// Memory in which a worker leaves its contributions for the leader, another worker of its host. The
 // leader adds the contributions of the host's workers up and sends the sum (workers.per_host:
 // combine; client/calls/host_group.h).
 //
 // The memory holds a control page and the contribution vector. The control page has the job's
 // generation, and the number of times that the owner has called Begin. For each block it has a word
-// for the clock whose contribution the vector holds, and the number of that contribution's
+// with the clock whose contribution the vector holds, and the number of that contribution's
 // examples:
 //
 //   owner: Publish   writes the values and the examples, then the word (release)
@@ -36,7 +36,7 @@ namespace leeway {
 class ContributionMemory {
  public:
   // Reserves address space for a model of `total` elements, in any layout of blocks; Begin
-  // allocates the memory. Returns the operating system's error if it supplies no shared memory.
+  // allocates the memory. If the operating system supplies no shared memory, returns its error.
   static absl::StatusOr<std::unique_ptr<ContributionMemory>> Make(uint64_t total);
 
   // Returns what the reader needs to map the memory (ContributionView::Map).
@@ -86,14 +86,14 @@ class ContributionView {
   };
   struct Found {
     State state = State::kMissing;
-    // Set for kHere.
+    // The number of the contribution's examples. Set for kHere.
     uint64_t examples = 0;
     uint64_t begun = 0;
   };
   // Finds out whether the owner has published a block's contribution.
   Found Look(uint64_t generation, uint64_t clock, uint32_t block) const;
-  // Returns true if all values that were read since Look() returned `found` belong to that
-  // contribution.
+  // Returns true if all values that were read since Look() returned `found` belong to the
+  // contribution that Look() found.
   bool Stands(const Found& found, uint64_t clock, uint32_t block) const;
   // The whole vector. The owner may be writing to it.
   std::span<const float> values() const { return values_; }

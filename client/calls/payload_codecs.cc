@@ -77,8 +77,8 @@ void PayloadCodecs::Ask(const float* target, TransportRequest& request) const {
   // The latest weights come as float32, not as changes.
   if (latest && changes) return;
   if (!latest) header.set_reply_encoding(weights_encoding(header.block()));
-  // The answer to a contribution is a new version. Naming the version that `target` holds helps
-  // only if the server answers changes.
+  // The answer to a contribution is a new version. So the server needs the version that `target`
+  // holds only if it answers with changes.
   const bool adds = request.kind != TransportRequest::Kind::kPull;
   if (adds && !changes) return;
   if (const auto version = HeldAt(header.block(), target); version.has_value()) {
@@ -89,8 +89,8 @@ void PayloadCodecs::Ask(const float* target, TransportRequest& request) const {
 absl::Status PayloadCodecs::NotHere(uint64_t version) const {
   const std::string text =
       absl::StrCat("the server says that this worker already has version ", version, ", ");
-  // The version was here when the request named it. Since then another call has received the block
-  // into another vector.
+  // When the request named the version, `target` held it. Since then another call has received the
+  // block into another vector.
   if (weights_stay_)
     return absl::UnavailableError(
         absl::StrCat(text, "but the worker no longer has that version; retrying"));

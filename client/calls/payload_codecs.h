@@ -45,14 +45,14 @@ class PayloadCodecs {
   void EncodeBy(ContributionEncoder& encoder);
   v1::Encoding contribution_encoding(uint32_t block) const;
   // Encodes `values`, the contribution of one block. Returns nothing if the values travel as they
-  // are. A contribution made of no examples has no effect, so the residual is not added to it.
+  // are. The residual is not added to a contribution of no examples, because such a contribution
+  // has no effect.
   std::optional<EncodedContribution> EncodeContribution(uint32_t block, uint64_t clock,
                                                         uint64_t examples,
                                                         std::span<const float> values) const;
 
-  // ---- weights
-  // Writes to the request's header which encoding the answer for the block at `target` may have.
-  // If the answer may come without a payload or with changes only, also writes which version
+  // ---- weights Writes to the request's header which encoding the answer for the block at `target`
+  // may have. If the answer may have no payload, or changes only, also writes which version
   // `target` holds.
   void Ask(const float* target, TransportRequest& request) const;
   // Writes an answer to `target`, the block's elements in the vector. The answer holds the values
@@ -80,8 +80,8 @@ class PayloadCodecs {
   };
   v1::Encoding weights_encoding(uint32_t block) const;
   bool TakesChanges(uint32_t block) const;
-  // Returns true if the client should remember the block's version, because changes refer to that
-  // version or because a server need not send it again.
+  // Returns true if the client must remember the block's version. It must if answers can be changes
+  // to that version, or if a server need not send the version again.
   bool Remembers(uint32_t block) const;
   // Returns the error for an answer that refers to a version that `target` does not hold.
   absl::Status NotHere(uint64_t version) const;

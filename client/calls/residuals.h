@@ -30,7 +30,7 @@ class Residuals final : public ContributionEncoder {
   const BlockLayout& layout_;
   FloatBuffer after_;
   FloatBuffer before_;
-  // By block: the latest clock whose contribution was encoded.
+  // For each block, the latest clock whose contribution was encoded.
   std::vector<std::optional<uint64_t>> clocks_;
 };
 

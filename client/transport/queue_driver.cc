@@ -8,8 +8,8 @@
 namespace leeway {
 namespace {
 
-// When no thread waits and no call is open, the driver's own thread takes over the queue after this
-// time.
+// If no thread waits and no call is open for this time, the driver's own thread takes over the
+// queue.
 constexpr Duration kLeftAlone = std::chrono::milliseconds(2);
 // If a thread has returned after a break this short, it will probably drive again. Waking another
 // thread would cost more.

@@ -1,5 +1,5 @@
-// Runs the events of a worker's completion queue, on one thread at a time. This is a thread that
-// waits for an answer (Drive), or the driver's own thread if no thread waits.
+// Runs the events of a worker's completion queue, on one thread at a time: on a thread that waits
+// for an answer (Drive), or on the driver's own thread if no thread waits.
 #pragma once
 
 #include <atomic>
@@ -51,7 +51,7 @@ class QueueDriver {
 
   // Has its own synchronisation.
   grpc::CompletionQueue queue_;
-  // Used by the driving thread.
+  // Only the driving thread uses the poller.
   QueuePoller poller_{&queue_, true};
   std::atomic<uint64_t> open_calls_{0};
   std::atomic<uint64_t> open_bytes_{0};
@@ -62,7 +62,7 @@ class QueueDriver {
   bool driven_ GUARDED_BY(mutex_) = false;
   uint32_t waiting_ GUARDED_BY(mutex_) = 0;
   Time given_back_ GUARDED_BY(mutex_){};
-  // True if the last driving thread had returned after only a short break, so that it will probably
+  // True if the last driving thread had come back after only a short break. It will then probably
   // drive again soon.
   bool back_soon_ GUARDED_BY(mutex_) = false;
   bool over_ GUARDED_BY(mutex_) = false;

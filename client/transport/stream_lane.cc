@@ -62,7 +62,8 @@ class StreamLane::Stream {
   bool broken = false;
   bool ending = false;
   bool offered = false;
-  // Replies are being passed on. They will bring new requests, so wait for all of them.
+  // True while replies are being passed on. Replies lead to new requests, so sending waits until
+  // all replies were passed on.
   bool dispatching = false;
 
   bool writable() const { return ready && !writing && !broken && !dispatching; }
@@ -136,8 +137,8 @@ void StreamLane::Flush() {
     frame = writer_.Finish(*head);
     stream->writing = true;
   }
-  // This runs without the lock, because it may write to the socket. The stream stays valid, because
-  // it does not end while it is writing.
+  // Write without the lock, because the call may write to the socket. The stream stays valid,
+  // because a stream does not end while it is writing.
   stream->calls->Write(frame, stream->written.Tag());
 }
 

@@ -31,7 +31,7 @@ class StreamLane {
     std::shared_ptr<grpc::Channel> channel;
     // Outlives the lane.
     QueueDriver* driver = nullptr;
-    // For messages: "server 0 (host:port)".
+    // The server's name in messages: "server 0 (host:port)".
     std::string server = "a server";
     // Memory that is offered to the server, which is on this host. If null, payloads travel in
     // frames.
@@ -80,16 +80,16 @@ class StreamLane {
   void Begin() REQUIRES(mutex_);
   // Sends a frame, unless there is nothing to send or a frame is being sent.
   void Flush();
-  // Does the same, but sends small requests only when the queue's thread has nothing else to do, so
-  // that more of them share a frame. Runs on that thread.
+  // Does the same as Flush, but sends small requests only when the queue's thread has nothing else
+  // to do, so that more of them share a frame. Runs on that thread.
   void FlushSoon();
   // Fills in the parts of a frame's head that do not belong to a request.
   void FillHead(v1::RequestFrame& head) REQUIRES(mutex_);
-  // Returns true if the frame can take another request. `writer_` has the frame's payloads, and
-  // `served_bytes` is the number of bytes of all its requests and their answers.
+  // Returns true if the frame can take another request. `writer_` has the frame's payloads.
+  // `served_bytes` counts the bytes of all requests of the frame and of their answers.
   bool HasRoom(const v1::RequestFrame& head, uint64_t served_bytes) const REQUIRES(mutex_);
 
-  // The stream calls these four on the queue's thread.
+  // The stream calls these four functions on the queue's thread.
   void OnStarted(bool ok);
   void OnWritten(bool ok);
   void OnRead(bool ok);
@@ -107,8 +107,8 @@ class StreamLane {
   // process cannot read that memory.
   absl::StatusOr<FloatPayload> SharedPayloadOf(const v1::StreamReply& reply,
                                                TransportReply& result);
-  // Asks a pending call whether it waits longer for its answer (TransportCall::OnMissing). If it
-  // does not, ends it with `end`.
+  // Asks a pending call whether it waits longer for its answer (TransportCall::OnMissing). If the
+  // call does not wait, ends the call with `end`.
   void WaitOnOrEnd(uint64_t id, TransportCall& call, const std::string& missing,
                    const absl::Status& end);
   // Removes a pending call, and returns it. Returns null if it is not pending.
@@ -138,10 +138,10 @@ class StreamLane {
   bool offers_ GUARDED_BY(mutex_);
   // True if the server reads the arena.
   bool server_reads_arena_ GUARDED_BY(mutex_) = false;
-  // Kept from one frame to the next, to reuse its memory.
+  // The writer is kept from one frame to the next, to reuse its memory.
   FrameWriter writer_ GUARDED_BY(mutex_);
 
-  // Used by the queue's thread only.
+  // Only the queue's thread uses these fields.
   std::shared_ptr<SharedMapping> server_memory_;
   SharedSession session_;
 };

@@ -139,7 +139,7 @@ void StreamLane::TakeAnswer(const v1::MemoryAnswer& answer) {
   }
   if (!mapping.ok()) {
     // This stream's replies will go on referring to the server's memory, which cannot be read. So
-    // the stream is broken off.
+    // end the stream.
     spdlog::info("no shared memory with {}: {}", options_.server,
                  std::string(mapping.status().message()));
     return Break();

@@ -21,7 +21,7 @@ namespace leeway {
 namespace {
 
 // A stream gets more unanswered bytes than this only if the server's other streams have as many. So
-// small messages share frames.
+// small messages are sent on one stream and share frames.
 constexpr uint64_t kLaneBytes = 256 << 10;
 // The arena has address space for this number of vectors (contributions and local weights), and
 // some bytes to spare. Unused address space takes no memory.
@@ -56,7 +56,7 @@ class StreamTransport::Once : public QueueEvent {
  public:
   explicit Once(StreamTransport* transport) : transport_(transport) {}
   virtual void BreakOff() = 0;
-  // Returns the server to which the call goes, or null if it goes to no server.
+  // Returns the server to which the call goes, or null for a call that goes to no server.
   virtual const Server* asked() const { return nullptr; }
 
  private:
@@ -73,7 +73,7 @@ class StreamTransport::AttachOnce : public Once {
  public:
   using Once::Once;
   void Happen() override { call->OnDone(ResultOf(status, context), reply); }
-  // BreakOff may run before the call has started. The call then fails at once.
+  // This function may run before the call has started. The call then fails at once.
   void BreakOff() override { context.TryCancel(); }
   const Server* asked() const override { return server.get(); }
 
@@ -232,7 +232,7 @@ void StreamTransport::CallAttach(uint32_t server, const TransportRequest& reques
   once->context.set_deadline(In(timeout));
   absl::Status reachable;
   {
-    // The lock makes sure that either this call finds the new server, or the thread that moves the
+    // Because of the lock, either this call finds the new server, or the thread that moves the
     // server finds this call.
     MutexLock lock(mutex_);
     once->server = At(server);

@@ -57,8 +57,8 @@ class StreamTransport : public Transport {
   StreamLane& LaneFor(Server& server, uint64_t bytes);
   void CallAttach(uint32_t server, const TransportRequest& request, Duration timeout,
                   std::shared_ptr<TransportCall> call);
-  // Ends a call that cannot begin, with `status`. Like every call, it ends on the queue's thread,
-  // after this function has returned.
+  // Ends a call that cannot begin, with `status`. Like every call, the call ends on the queue's
+  // thread, after this function has returned.
   void Refuse(const absl::Status& status, std::shared_ptr<TransportCall> call);
   void End(Once* once);
   // Runs every second. Ends calls that have waited too long, and forgets retired servers whose

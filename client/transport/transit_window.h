@@ -1,6 +1,6 @@
 // Limits the bytes in flight to one server. No block can overtake data that is in flight. So on a
-// slow link little may be in flight, or the block that is needed first does not arrive first. Pure:
-// no clock, no I/O.
+// slow link few bytes may be in flight. Otherwise the block that is needed first would wait behind
+// other blocks. Pure: no clock, no I/O.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace leeway {
 class TransitWindow {
  public:
   // Returns true if one more message may be sent. Two messages may always be in flight, so that the
-  // link never waits for an answer. Beyond those, the limit is the number of bytes that the link
-  // moves, at its measured rate, in the longer of two times: ten milliseconds, and 1.25 times the
-  // shortest time of a message. So a long link is full before the first answer is back. While the
-  // link is not full, the limit grows.
+  // link never waits for an answer. Beyond two messages, the bytes in flight are limited to what
+  // the link moves, at its measured rate, in a certain time. This time is ten milliseconds, or 1.25
+  // times the shortest time of a message if that is longer. So a long link is full before the first
+  // answer is back. While the link is not full, the limit grows.
   bool Admits() const { return messages_ < kMessagesMin || bytes_ < Limit(); }
   // Returns how many messages of the largest size fill the link, as far as is known. With fewer
   // messages in flight the link is sometimes idle.

@@ -28,10 +28,10 @@ namespace leeway {
 struct TransportRequest {
   enum class Kind { kAttach, kInitialize, kPush, kPull, kPushPull };
   Kind kind = Kind::kPull;
-  // For an attachment the header has job, generation, rank, incarnation, and the shard's number in
-  // `block`.
+  // The header. For an attachment it has job, generation, rank, incarnation, and the shard's number
+  // in `block`.
   v1::ExchangeHeader header;
-  // For a pull.
+  // Which values a pull reads.
   ReadKind reads = ReadKind::kAtClock;
   // The values, encoded as header.encoding specifies. The default is float32.
   std::span<const uint8_t> payload = {};
@@ -48,9 +48,9 @@ struct TransportRequest {
 };
 
 struct TransportReply {
-  // For an attachment.
+  // The reply to an attachment.
   v1::AttachReply attach;
-  // For a pull.
+  // The header of the reply to a pull.
   v1::VersionHeader version;
   // The values, encoded as version.encoding specifies. Valid until OnDone() returns.
   FloatPayload payload;
@@ -68,7 +68,7 @@ class TransportCall {
   // number of times. Not every transport calls it.
   virtual void OnAccepted() {}
   // Called when the answer has to wait. `missing` is the server's description of what it waits for,
-  // or empty if the link has been busy with other answers all the time. Returns how long the
+  // or is empty if the link has been busy with other answers all the time. Returns how long the
   // attempt may still take. If it returns nothing, the attempt ends with UNAVAILABLE.
   virtual std::optional<Duration> OnMissing(const std::string& missing) { return std::nullopt; }
   // Called exactly once. `reply` is empty unless the status is OK.
@@ -132,7 +132,7 @@ class Transport {
 };
 
 struct TransportOptions {
-  // By server index.
+  // The servers' endpoints, by server index.
   std::vector<ServerEndpoint> servers;
   v1::TransportType type = v1::TRANSPORT_TYPE_AUTO;
   // The number of channels to each server.

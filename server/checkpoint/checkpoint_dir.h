@@ -29,9 +29,10 @@ struct FoundCheckpoint {
 struct CheckpointSearch {
   // The newest complete checkpoint, if the run folder has a complete one.
   std::optional<FoundCheckpoint> newest;
-  // The warnings about checkpoints that were finished but are damaged or could not be read.
+  // Warnings about checkpoints that were finished, but are damaged or could not be read.
   std::vector<std::string> damaged;
-  // All warnings: the folders that the search skipped, newest first, with the reasons.
+  // The folders that the search skipped, newest first, with the reasons. These include the warnings
+  // in `damaged`.
   std::vector<std::string> warnings;
 };
 
@@ -44,9 +45,9 @@ absl::StatusOr<CheckpointSearch> FindNewestCheckpoint(const std::string& run_dir
 absl::StatusOr<std::vector<uint64_t>> CheckpointClocks(const std::string& run_dir);
 
 // Checks that a run without a complete checkpoint may begin again. Returns DATA_LOSS if all
-// checkpoints of the run are damaged, or if there are none although the run's record
-// (coordinator.json) names one. A new beginning would overwrite what is left of them. Also returns
-// the errors of reading the record.
+// checkpoints of the run are damaged, because a new beginning would overwrite what is left of them.
+// Also returns DATA_LOSS if there are no checkpoints although the run's record (coordinator.json)
+// names one. Also returns the errors of reading the record.
 absl::Status CheckNothingLost(const std::string& run_dir, const CheckpointSearch& search);
 
 // Returns the clocks of the folders that are older than the `keep` newest complete checkpoints up

@@ -53,7 +53,7 @@ absl::Status CheckFields(const std::string& path, const v1::CheckpointManifest& 
 }
 
 // Returns the names of the optimizer slots of the job's update rule. Empty for a rule that this
-// build does not know, which other checks refuse.
+// build does not know; other checks refuse such a rule.
 std::vector<std::string> SlotsOf(const v1::TrainingJob& job) {
   const auto rule = MakeServerRule(job);
   if (!rule.ok()) return {};

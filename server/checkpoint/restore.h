@@ -28,7 +28,7 @@ enum class CheckpointVerify {
 // The updates and contributions that were applied to a range of elements.
 struct RangeProgress {
   uint64_t version = 0;
-  // By rank: the clock of the rank's next contribution to the range.
+  // For each rank, the clock of its next contribution to the range.
   std::vector<uint64_t> clocks;
   // The number of updates that the optimizer state includes.
   uint64_t updates = 0;
@@ -53,9 +53,9 @@ class CheckpointReader {
   absl::Status ReadRange(std::string_view key, ElementRange range, std::span<float> out) const;
   absl::StatusOr<FloatBuffer> ReadAll(std::string_view key) const;
 
-  // Returns the progress from which a block with this range continues. The saved blocks in the
-  // range may have different progress, but only outside of sync mode and only if the model is now
-  // cut into other blocks. The range then gets the largest version, so that no reader sees a
+  // Returns the progress from which a block with this range continues. The range may cover saved
+  // blocks with different progress. This happens only outside of sync mode, and only if the model
+  // is now cut into other blocks. The range then gets the largest version, so that no reader sees a
   // version go back, the fewest updates, and for each rank the smallest clock. No acknowledged
   // contribution is lost: if only some of the saved blocks include a contribution, its worker sends
   // it again for the whole range. With the same blocks, and always in sync mode, each contribution

@@ -44,8 +44,8 @@ absl::Status CheckContents(const std::string& path, const ShardContents& content
   return absl::OkStatus();
 }
 
-// Sets the positions of the values. The positions depend on the length of the header, and the
-// length depends on the positions, so the function repeats until both agree.
+// Sets the positions of the values. The positions depend on the length of the header, and that
+// length depends on the positions. So the function repeats until both agree.
 void PlaceValues(v1::ShardFileHeader& header) {
   for (size_t size = 0; size != header.ByteSizeLong();) {
     size = header.ByteSizeLong();
@@ -143,8 +143,8 @@ absl::Status CheckRecords(const StoredFile& file, const v1::ShardFileHeader& hea
         block.offset() > std::numeric_limits<uint64_t>::max() - block.count()) {
       return DamagedShard(file.location(), kShardPrefixBytes, "a block has an impossible range");
     }
-    // A block without values is refused, because a caller would allocate memory for its unchecked
-    // count.
+    // Refuse a block without values, because nothing has checked its count, and a caller would
+    // allocate memory for that count.
     if (block.values().empty())
       return DamagedShard(file.location(), kShardPrefixBytes, "a block has no values");
     std::set<std::string_view> keys;

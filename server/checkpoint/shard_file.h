@@ -42,7 +42,7 @@ inline constexpr char kShadowKey[] = "shadow";
 struct BlockContents {
   ElementRange range = {};
   uint64_t version = 0;
-  // By rank: the clock of the rank's next contribution.
+  // For each rank, the clock of its next contribution.
   std::vector<uint64_t> clocks = {};
   // The keys and their values. Each span has range.count floats.
   std::vector<std::pair<std::string, std::span<const float>>> values = {};
@@ -60,8 +60,8 @@ struct ShardContents {
 };
 
 // Writes the file into an existing folder, completely or not at all (common/storage/storage.h). The
-// file is durable when the function returns. It reads the values twice, because their checksums
-// come before them in the file.
+// file is durable when the function returns. The function reads the values twice, because their
+// checksums come before them in the file.
 absl::StatusOr<v1::SavedShard> WriteShardFile(const std::string& path,
                                               const ShardContents& contents);
 

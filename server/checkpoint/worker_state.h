@@ -30,8 +30,8 @@ struct WorkerStateId {
   bool operator==(const WorkerStateId&) const = default;
 };
 
-// Writes the file chunk by chunk. The file appears when Finish has made it durable, and never
-// without Finish. Not thread-safe.
+// Writes the file chunk by chunk. The file appears only when Finish has made it durable. Not
+// thread-safe.
 class WorkerStateWriter {
  public:
   static absl::StatusOr<WorkerStateWriter> Create(const std::string& path, const WorkerStateId& id);

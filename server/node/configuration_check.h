@@ -10,7 +10,7 @@
 
 namespace leeway {
 
-// What a server learned when it joined the job.
+// The facts that a server learned when it joined the job.
 struct ServerFacts {
   const v1::TrainingJob& job;
   uint32_t server = 0;

@@ -22,7 +22,7 @@ void ControlService::Await(ServerQueue* queue) {
       queue, this, "leeway.v1.ShardControl.Configure",
       [this, queue](const v1::ConfigureRequest& request, auto done) {
         queue->Later([this, request, done = std::move(done)] {
-          // Until the server has joined, the coordinator retries, so this error is not logged.
+          // Do not log this error: the coordinator repeats the command until the server has joined.
           const absl::Status joined = membership_.CheckJoined(request.job());
           const absl::Status status = joined.ok() ? Configure(request) : joined;
           if (joined.ok() && !status.ok()) {
@@ -60,8 +60,8 @@ absl::Status ControlService::SetLive(const v1::SetLiveRequest& request) {
     return absl::InvalidArgumentError(absl::StrCat(
         "rank: ", request.rank(), " does not exist; the job has ", Counted(workers, "worker")));
   }
-  // This applies to the shards that the server has now. The coordinator repeats the call when the
-  // server gets more shards.
+  // This call sets the state for the shards that the server has now. When the server gets more
+  // shards, the coordinator calls again.
   data_.SetLive(request.rank(), request.live());
   return absl::OkStatus();
 }

@@ -40,8 +40,8 @@ class ControlService final : public AdmittedService<v1::ShardControl::Service> {
   absl::Status SetLive(const v1::SetLiveRequest& request);
   absl::StatusOr<v1::SavedShard> Save(const v1::SaveRequest& request);
   absl::Status Shutdown(const v1::ShutdownRequest& request);
-  // How much of a configuration is new: nothing (the server has it already), the placement only, or
-  // all of it.
+  // How much of a configuration is new: nothing, because the server has it already; the placement
+  // only; or all of it.
   enum class Take { kHere, kPlacement, kAll };
   absl::StatusOr<Take> HowToTake(const v1::ConfigureRequest& request) REQUIRES(configuring_);
   // Checks, before anything is released, that the configuration can be accepted.
@@ -62,7 +62,7 @@ class ControlService final : public AdmittedService<v1::ShardControl::Service> {
   // Configuring and saving take long, so only one of them runs at a time.
   Mutex configuring_;
   std::unique_ptr<HeldModel> model_ GUARDED_BY(configuring_);
-  // Work that was queued before Close() may still be carried out after it.
+  // Work that was queued before Close() may still run afterwards.
   bool closed_ GUARDED_BY(configuring_) = false;
 };
 

@@ -49,11 +49,11 @@ class CoordinatorClient {
   const Served& served() const { return served_; }
   // Sets the job that later calls are about.
   void Serve(const v1::RegisterServerReply& reply);
-  // Returns FAILED_PRECONDITION for a job that is not the served one.
+  // Returns FAILED_PRECONDITION unless `job` is the job that this server has joined.
   absl::Status CheckJob(uint64_t job) const;
 
-  // Each makes one attempt, which takes at most `limit`. If `wait` is true, the call waits for a
-  // connection. `held` is the generation of the model on this server, if it has one.
+  // Each of these calls makes one attempt, which takes at most `limit`. If `wait` is true, the call
+  // waits for a connection. `held` is the generation of the model on this server, if it has one.
   absl::StatusOr<v1::RegisterServerReply> Register(std::optional<uint64_t> held, Duration limit,
                                                    bool wait = true) const;
   absl::StatusOr<v1::ServerHeartbeatReply> Heartbeat(v1::ServerHeartbeatRequest request,
@@ -62,7 +62,7 @@ class CoordinatorClient {
   absl::StatusOr<v1::JobStatus> Status(Duration limit) const;
   // Reports a shard's part of a cut. Repeats a failed attempt, because a broken connection or a
   // short absence of the coordinator must not cost a checkpoint. `pause` waits between two
-  // attempts, and returns false to end them.
+  // attempts. If it returns false, no further attempt is made.
   absl::Status ReportSaved(v1::ShardSavedRequest request,
                            std::function<bool(Duration)> pause) const;
 

@@ -53,7 +53,7 @@ class CutWriter : public CutListener {
     uint64_t clock = 0;
     std::vector<HeldBlock> blocks;
     // True if a newer cut was complete before this cut could be written. The writer then drops this
-    // cut and releases its blocks, so that a slow disk costs checkpoints and not memory.
+    // cut and releases its blocks. So a slow disk costs checkpoints, but no memory.
     bool overtaken = false;
   };
   void Loop();
@@ -63,8 +63,8 @@ class CutWriter : public CutListener {
   const Report report_;
   Mutex mutex_;
   CondVar changed_;
-  // The cuts that are not complete yet, by clock. Blocks reach a cut at different times, and some
-  // may reach the next cut before the others have reached this one.
+  // The cuts that are not complete yet, by clock. Several cuts can be open, because some blocks may
+  // reach the next cut before other blocks have reached this cut.
   std::map<uint64_t, std::vector<HeldBlock>> open_ GUARDED_BY(mutex_);
   std::deque<Cut> complete_ GUARDED_BY(mutex_);
   bool writing_ GUARDED_BY(mutex_) = false;

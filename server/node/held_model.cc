@@ -25,8 +25,8 @@ namespace {
 // can read. It has room for the current and the previous version of all shards, and for versions to
 // which a checkpoint or slow readers refer. Unused memory costs nothing. If a block has more than
 // one holder, the memory also has room for its `slots`, which the other holder reads. Returns null
-// if small blocks would waste pages or if the operating system supplies no memory. Versions are
-// then sent in messages.
+// if small blocks would waste pages, or if the operating system supplies no memory. In these cases
+// versions are sent in messages.
 std::shared_ptr<SharedArena> MakeVersionMemory(const BlockLayout& layout, uint32_t holders,
                                                size_t slots) {
   constexpr uint64_t kPageBytes = 4096;
@@ -53,8 +53,8 @@ absl::Status CheckNear(const std::vector<HeldBlock>& blocks, uint64_t clock) {
     farthest = std::max(farthest, held.progress.version / std::max<size_t>(clocks.size(), 1));
     for (const uint64_t each : clocks) farthest = std::max(farthest, each);
   }
-  // Two clocks are allowed: one for the cut that is being written, and one because the coordinator
-  // may count differently.
+  // The clock may be two clocks ahead: one for the cut that is being written, and one because the
+  // coordinator may count differently.
   if (clock <= farthest + 2) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("clock: ", clock, " cannot be saved; no worker is beyond clock ", farthest));
@@ -161,8 +161,8 @@ absl::StatusOr<HeldModel::Owned> HeldModel::MakeOwned(uint32_t number,
                                             .memory = memory_,
                                             .contributions = MakeReporter(number, configuration)},
                                            owned.cuts.get()));
-  // A thread may still be working in a shard that was given up, so the shard keeps its listener
-  // alive.
+  // The shard keeps its listener alive, because a thread may still be working in a shard that was
+  // given up.
   owned.shard =
       std::shared_ptr<Shard>(shard.release(), [cuts = owned.cuts](Shard* s) { delete s; });
   if (!configuration.load()) {

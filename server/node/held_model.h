@@ -57,7 +57,7 @@ class HeldModel {
 
   // Returns INVALID_ARGUMENT for a configuration that cannot follow the present one. Returns
   // FAILED_PRECONDITION if a replica that is to become a shard lacks a block. Place() would refuse
-  // both, too, but after it has done half of its work.
+  // both as well, but only after it has done half of its work.
   absl::Status CheckFollows(const v1::ConfigureRequest& configuration) const;
   // Adds and removes shards and replicas according to the placement. The generation must be the
   // same. A new shard is loaded from the checkpoint if the configuration sets `load`. Otherwise the
@@ -99,7 +99,7 @@ class HeldModel {
   void Link(Owned& owned, const v1::ShardPlace& place, const v1::ConfigureRequest& configuration);
   void Keep(uint32_t number, uint64_t since_epoch);
   void GiveUp(uint32_t number);
-  // The way in which this server reaches another server.
+  // How this server reaches another server.
   struct Way {
     std::string address;
     bool shares_memory = false;

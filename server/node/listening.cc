@@ -92,8 +92,8 @@ absl::StatusOr<std::string> AddressForOthers(const AddressOptions& options) {
   const std::string bound = absl::StrCat(wanted.substr(0, wanted.rfind(':')), ":", options.port);
   if (given) return parts.port == "0" ? bound : wanted;
   if (ReachOf(parts) == Reach::kNobody) return RouteTo(options.coordinator, options.port);
-  // A numeric address is used as it is. A name is not: on this machine its own name may resolve to
-  // a loopback address (127.0.1.1 on Debian), and elsewhere to another address.
+  // Use a numeric address as it is, but not a name: on this machine its own name may resolve to a
+  // loopback address (127.0.1.1 on Debian), and elsewhere to another address.
   if (ReachOfNumber(parts.host).has_value()) return bound;
   parts.port = std::to_string(options.port);
   ASSIGN_OR_RETURN(const Found found, Resolve(parts, SOCK_STREAM));

@@ -31,9 +31,8 @@ uint64_t UpdatesAClock(const v1::TrainingJob& job) {
 }
 
 // Returns true if each rank continues at its own clock. This needs the same ranks and the same
-// meaning of a clock. Otherwise all ranks continue at the clock of the cut, the mean of their
-// clocks. If every rank had made that number of clocks, all ranks together would have seen as many
-// examples as they have.
+// meaning of a clock. Otherwise all ranks continue at the clock of the cut, which is the mean of
+// their clocks. With the mean, the total number of examples stays the same.
 bool KeepsClocks(const v1::CheckpointManifest& manifest, const v1::TrainingJob& job,
                  const v1::JobLength& length) {
   const v1::TrainingJob& before = manifest.job();

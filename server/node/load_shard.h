@@ -12,9 +12,10 @@ namespace leeway {
 
 // Fills a shard from a checkpoint that any number of servers wrote. Each rank continues at its own
 // clock, except in two cases: the job or the checkpoint is in sync mode, or the number of workers,
-// batches or steps of a clock has changed. Then every rank continues at the checkpoint's clock, the
-// mean of the ranks' clocks. `length` is the length of the job from there on. The job must be
-// allowed to continue from this checkpoint: CheckGoesOn (server/checkpoint/manifest.h).
+// batches or steps of a clock has changed. In these cases every rank continues at the checkpoint's
+// clock, which is the mean of the ranks' clocks. `length` is the length of the job from that clock
+// on. The job must be allowed to continue from this checkpoint: CheckGoesOn
+// (server/checkpoint/manifest.h).
 absl::Status LoadShard(const std::string& checkpoint, const v1::TrainingJob& job,
                        const v1::JobLength& length, Shard& shard);
 

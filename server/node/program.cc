@@ -256,7 +256,8 @@ constexpr Room kServerRoom = {.threads = 16, .files = 24};
 }  // namespace
 
 int RunServer(int argc, char** argv) {
-  // This comes first, because in a container a process 1 misses a SIGTERM that arrives earlier.
+  // Install the handlers first, because in a container process 1 loses a SIGTERM that arrives
+  // earlier.
   Signals signals;
   TameMalloc();
   NameLimitsOfMemory();

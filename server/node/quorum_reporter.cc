@@ -89,7 +89,7 @@ std::optional<HeldClock> QuorumReporter::Next() {
       context_->set_deadline(std::chrono::system_clock::now() + kSendAtMost);
       return held;
     }
-    // A report that comes too early or too often does no harm.
+    // A report may come too early or too often without harm.
     if (!changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kAgain)) book_.TellAgain();
   }
   return std::nullopt;

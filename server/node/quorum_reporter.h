@@ -18,8 +18,8 @@
 
 namespace leeway {
 
-// Thread-safe. Its own thread sends one message at a time to the coordinator. Changes in the
-// meantime go into the next message. A message that does not arrive is sent again, until the
+// Thread-safe. Its own thread sends one message at a time to the coordinator. The next message
+// contains all changes since the last one. A message that does not arrive is sent again, until the
 // coordinator says that the generation is over.
 class QuorumReporter : public ContributionListener {
  public:

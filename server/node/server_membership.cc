@@ -18,8 +18,8 @@ namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(250);
 // The time between heartbeats while another process waits for a message from this server. It is
-// short: until the coordinator knows that a replica is complete, the death of a server sends the
-// job back to a checkpoint.
+// short, because until the coordinator knows that a replica is complete, the death of a server
+// sends the job back to a checkpoint.
 constexpr Duration kSoon = std::chrono::milliseconds(25);
 // The maximum time between heartbeats. A restarted coordinator hears from its servers within this
 // time.
@@ -69,7 +69,7 @@ absl::Status ServerMembership::Join(const CoordinatorClient::Identity& self,
   if (on_job) on_job(job);
   service_.SetLimits(job);
   service_.table().lives().Expect(job.workers().count(), [this] { AskForIncarnations(); });
-  // The coordinator counts the lease from this moment if it does not hear of this server again.
+  // If the coordinator gets no further message, it counts the lease from this moment.
   ExtendLease(sent);
   RETURN_IF_ERROR(TryRunDir());
   MutexLock lock(mutex_);
@@ -79,9 +79,9 @@ absl::Status ServerMembership::Join(const CoordinatorClient::Identity& self,
 
 absl::Status ServerMembership::TryRunDir() {
   const std::string& run_dir = client_->served().run_dir;
-  // A folder is made when the first file is written there, so it needs no trial. For an object
-  // store this server's own settings may be wrong, so it tries them. Server 0 did so before it made
-  // the job.
+  // A folder needs no trial, because it is made when the first file is written there. For an object
+  // store, this server's own settings may be wrong, so the server tries them. Server 0 did so
+  // before it made the job.
   if (client_->self().index == 0 || !IsObjectLocation(run_dir)) return absl::OkStatus();
   std::future<absl::Status> trial = std::async(std::launch::async, PrepareStore, run_dir);
   do {
@@ -135,7 +135,7 @@ void ServerMembership::Hold(Held held) {
 
 void ServerMembership::AskForIncarnations() {
   MutexLock lock(mutex_);
-  // A sender with an invented incarnation must not cause a storm of questions.
+  // Limit the questions, because a sender may invent incarnations.
   if (std::chrono::steady_clock::now() - asked_incarnations_ < kQuestionsApart) return;
   asks_incarnations_ = true;
   changed_.NotifyAll();
@@ -157,8 +157,8 @@ ServerMembership::Outcome ServerMembership::WaitUntilOver() {
   Time next_heartbeat = heard;
   Time next_tick = heard;
   std::vector<Replica> told;
-  // True if another process waits for the message that a newly registered server is alive, or that
-  // a replica is complete.
+  // True if another process waits to learn that a newly registered server is alive, or that a
+  // replica is complete.
   bool awaited = true;
   while (!IsOverAfter(awaited ? kSoon : kTick)) {
     const Time now = std::chrono::steady_clock::now();
@@ -317,7 +317,7 @@ absl::Status ServerMembership::Heartbeat(const std::vector<Replica>& replicas) {
   }
   // This server counts the lease from the moment at which it sent the heartbeat. The coordinator
   // counts from the later moment at which it received the heartbeat. A server that does not know
-  // the placement gets no lease, because other servers may own its blocks by now.
+  // the newest placement gets no lease, because other servers may own its blocks by now.
   if (!epoch.has_value() || *epoch == reply.epoch()) ExtendLease(sent);
   return absl::OkStatus();
 }

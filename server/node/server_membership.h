@@ -44,13 +44,13 @@ class ServerMembership {
   // Keeps the lease until the coordinator reports that the job is over, or until the coordinator
   // has not answered for limits.start_seconds. Registers again with a restarted coordinator.
   Outcome WaitUntilOver();
-  // Moves this server's shards to other servers, which takes at most `within`, and then leaves.
-  // Call this while WaitUntilOver runs on another thread. `pause` waits between attempts. If
-  // `pause` returns false, if the server has not joined the job yet, or if the coordinator has
-  // another job, Drain returns false and the server does not leave. From the first attempt on the
-  // server counts as leaving.
+  // Moves this server's shards to other servers, in at most `within`, and then leaves. Call this
+  // while WaitUntilOver runs on another thread. `pause` waits between attempts. If `pause` returns
+  // false, if the server has not joined the job yet, or if the coordinator has another job, Drain
+  // returns false and the server does not leave. The server counts as leaving from the first
+  // attempt on.
   bool Drain(Duration within, const std::function<bool(Duration)>& pause);
-  // Ends the running call of WaitUntilOver, or else the next one.
+  // Ends the running call of WaitUntilOver. Without a running call, ends the next call.
   void Leave();
   // Ends WaitUntilOver, because the coordinator has reported how the job ended.
   void End(v1::JobState outcome);
@@ -66,11 +66,11 @@ class ServerMembership {
   absl::Status CheckJoined(uint64_t job);
   // The calls to the coordinator. To be used once CheckJoined has succeeded.
   const CoordinatorClient& client() const { return *client_; }
-  // Sets what the heartbeats report. A server that holds a model asks for the incarnations at once,
-  // because workers are about to connect.
+  // Sets what the heartbeats report. If the server holds a model, it asks for the incarnations at
+  // once, because workers are about to connect.
   void Hold(Held held);
-  // Sends the next heartbeat at once, and asks for the incarnations in it. Call this for a message
-  // with an unknown incarnation.
+  // Sends the next heartbeat at once, and asks in it for the incarnations. Call this function when
+  // a message has an unknown incarnation.
   void AskForIncarnations();
   // Waits for `pause`, but ends early if the job is over or the server must ask the coordinator.
   // Returns true if the job is over.
@@ -98,8 +98,8 @@ class ServerMembership {
   // not answer.
   bool HearsOutcome();
   // Returns the outcome with which WaitUntilOver ends after a heartbeat or registration with this
-  // status, or nullopt if the server continues. `heard` is the time at which the coordinator last
-  // answered.
+  // status. Returns nullopt if the server continues. `heard` is the time at which the coordinator
+  // last answered.
   std::optional<Outcome> OutcomeOf(const absl::Status& status, Time heard);
   std::vector<Replica> FindReplicas();
   absl::Status Heartbeat(const std::vector<Replica>& replicas);
@@ -110,7 +110,7 @@ class ServerMembership {
 
   const std::function<BootTime()> boot_now_;
   ParameterService& service_;
-  // Set by Join, and constant afterwards.
+  // Join sets this field, which is constant afterwards.
   std::unique_ptr<CoordinatorClient> client_;
   std::function<void(bool)> tell_readiness_;
   // The readiness that was told last.

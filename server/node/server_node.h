@@ -1,9 +1,10 @@
 // A server of a job, in any process: open this header first. It listens, joins the job, holds and
 // serves its part of the model, replicates it, writes its cuts, is drained, and ends.
 //
-// What concerns the whole process is the business of its owner: signals, exit codes, standard
-// files, the mode of new files, and the set-up of logs. So a process may have several nodes, each
-// with an identity of its own, and nodes may begin and end while the process goes on.
+// The owner of the process takes care of everything that concerns the whole process: signals, exit
+// codes, standard files, the mode of new files, and the set-up of logs. So a process may have
+// several nodes, each with an identity of its own, and nodes may begin and end while the process
+// goes on.
 //
 //   auto node = ServerNode::Start({.index = 1, .coordinator = address});
 //   absl::Status joined = (*node)->Join();
@@ -44,7 +45,7 @@ struct NodeOptions {
   std::string advertise = {};
   // For servers 1 and up: server 0's address.
   std::string coordinator = {};
-  // How long to look for the coordinator, and to wait for this machine's address.
+  // The time limit for finding the coordinator and this machine's address.
   Duration start_within = std::chrono::seconds(120);
   // Called to wait between two attempts to listen. If it returns false, the server stops trying.
   std::function<bool(Duration)> pause = [](Duration duration) {
@@ -56,8 +57,8 @@ struct NodeOptions {
   // The credentials and tokens of this server's port and channels. They must outlive the server. If
   // null, those of the process are used.
   const TransportSecurity* security = nullptr;
-  // Join calls it with the job, before anything is written. If the job is private, the owner of the
-  // process does here what that requires (common/files/private_files.h).
+  // Join calls this function with the job, before anything is written. If the job is private, the
+  // function makes new files private (common/files/private_files.h).
   std::function<void(const v1::TrainingJob&)> on_job = {};
 };
 

@@ -25,8 +25,8 @@ namespace {
 constexpr uint64_t kQuotaBytesMax = uint64_t{1} << 50;
 
 // Returns the quota for arriving and held bytes. In a small container it is half of the memory, so
-// that the operating system does not kill the process. gRPC ends streams above the quota, and
-// reduces the windows of connections long before.
+// that the operating system does not kill the process. Above the quota gRPC ends streams; long
+// before, it reduces the windows of connections.
 size_t QuotaOf(uint64_t bytes) { return std::min(bytes, MachineMemoryBytes() / 2); }
 
 }  // namespace

@@ -22,12 +22,12 @@
 
 namespace leeway {
 
-// A process may have several.
+// A process may have several ports.
 class ServerPort {
  public:
   // Services that are served together. They must outlive the port.
   struct Services {
-    // Adds them to the gRPC server.
+    // Adds the services to the gRPC server.
     std::function<void(grpc::ServerBuilder&)> add;
     // Accepts calls on the queue from now on.
     std::function<void(ServerQueue*)> await;
@@ -43,10 +43,10 @@ class ServerPort {
 
   int port() const { return tcp_->port(); }
   // The address unix-abstract:NAME for processes of this host. Empty if the server does not listen
-  // there. Those processes then use TCP.
+  // there; those processes then use TCP.
   const std::string& local_address() const { return local_address_; }
   // Raises the limits for the job's connections, and for this number of bytes of received
-  // contributions. Until this call the limits suffice only for connections that do not belong to
+  // contributions. Before this call the limits suffice only for connections that do not belong to
   // the job.
   void MakeRoom(uint64_t connections_of_job, uint64_t received_bytes);
 
@@ -57,8 +57,8 @@ class ServerPort {
 
   const std::vector<Services> services_;
   std::string local_address_;
-  // In the order of construction. The tables outlive the gRPC server. The destructor ends the queue
-  // once the gRPC server has shut down.
+  // These members are in the order of construction, so that the tables outlive the gRPC server. The
+  // destructor ends the queue once the gRPC server has shut down.
   grpc::ResourceQuota quota_{"leeway"};
   ConnectionTable connections_;
   Doorkeeper doorkeeper_;

@@ -57,12 +57,12 @@ bool ServesRunOf(const ServerOptions& options) {
          status.job_id() == (*record)->job_id();
 }
 
-// How long server 0 stays after all workers have heard the outcome, so that processes that were
-// refused can still ask how the job ended.
+// How long server 0 stays after all workers have received the outcome. Meanwhile processes that
+// were refused can ask how the job ended.
 constexpr std::chrono::seconds kStaysForQuestions(3);
 // How long server 0 stays if its predecessor was killed between the job's end and its summary. Most
-// workers have heard the outcome by then. A worker that still waits to leave asks again within this
-// time, even if it has to resolve a name again.
+// workers have received the outcome by then. A worker that still waits to leave asks again within
+// this time, even if it has to resolve a name again.
 constexpr Duration kLeaversWithin = std::chrono::seconds(30);
 
 // Returns true if the run folder has the summary, which is the last file of a run.
@@ -78,8 +78,7 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(const Server
                                   .advertise = options.advertise,
                                   .coordinator = options.index == 0 ? "" : options.coordinator}));
   std::unique_ptr<ServerProcess> process(new ServerProcess(options));
-  // This comes before the run folder is read, because another process may continue the run while
-  // this process waits.
+  // Wait before the run folder is read, because another process may continue the run meanwhile.
   RETURN_IF_ERROR(process->AwaitAddress());
   std::vector<ServerPort::Services> services;
   if (options.index == 0) {
@@ -166,8 +165,8 @@ absl::Status ServerProcess::StartCoordinator() {
   if (options.core.resumed) newest = options.core.resumed->manifest;
   sink_ = std::make_unique<RunFolderSink>(options_.run_dir, options.core.job_id,
                                           options_.job.checkpoint().keep(), std::move(newest));
-  // The record of an earlier coordinator stays until the job is decided. The files of its servers
-  // stay, too, because these servers may still be writing.
+  // Keep the record of an earlier coordinator until it is decided which job this is. Keep the files
+  // of its servers, too, because these servers may still be writing.
   if (!options.core.before) {
     RETURN_IF_ERROR(storage->RemoveUnfinished(options_.run_dir));
     RETURN_IF_ERROR(WriteFirstRecord(options.core));
@@ -219,7 +218,8 @@ absl::Status ServerProcess::TakeUpRun(CoordinatorOptions& options) {
   } else {
     ASSIGN_OR_RETURN(options.resumed, FindCheckpoint(options_.run_dir, options_.job));
     options.incarnation_base = IncarnationsBefore(record);
-    // Counts on from earlier lives, so that no file replaces one that an earlier life still writes.
+    // Continue the count of earlier lives, so that no file replaces a file that an earlier life
+    // still writes.
     if (record) options.generation = record->generation() + 1;
   }
   options.job_id = RandomIdentity();

@@ -48,7 +48,7 @@ class ServerProcess {
   static absl::StatusOr<std::unique_ptr<ServerProcess>> Start(const ServerOptions& options);
 
   // The addresses of this server and of the job's coordinator, as HOST:PORT. Empty if the job had
-  // ended before this process began and no other process needs to learn that.
+  // ended before this process began, and no other process needs to be told so.
   std::string address() const { return node_ != nullptr ? node_->address() : ""; }
   std::string coordinator() const { return node_ != nullptr ? node_->coordinator() : ""; }
 
@@ -56,13 +56,13 @@ class ServerProcess {
   // the summary, unless the options leave that to another process.
   ServerEnd Run();
 
-  // As ServerMembership::OnReadiness. Call this before Run.
+  // Does the same as ServerMembership::OnReadiness. Call this function before Run.
   void OnReadiness(std::function<void(bool)> tell) {
     if (node_ != nullptr) node_->OnReadiness(std::move(tell));
   }
 
-  // As ServerMembership::Drain. Run then ends with kExitTerminated. Call this while Run runs on
-  // another thread.
+  // Does the same as ServerMembership::Drain. Run then ends with kExitTerminated. Call this
+  // function while Run runs on another thread.
   bool Drain(Duration within, const std::function<bool(Duration)>& pause) {
     return node_ != nullptr && node_->Drain(within, pause);
   }
@@ -72,7 +72,7 @@ class ServerProcess {
     if (node_ != nullptr) node_->Leave();
   }
 
-  // As ServerNode::load. Thread-safe.
+  // Does the same as ServerNode::load. Thread-safe.
   ByteBudget::Load load() { return node_ != nullptr ? node_->load() : ByteBudget::Load(); }
 
  private:
@@ -81,8 +81,8 @@ class ServerProcess {
   // Decides which run this is: a new job, or the job that a killed process has left.
   absl::Status TakeUpRun(CoordinatorOptions& options);
   absl::Status GoOnAfter(const v1::CoordinatorRecord& record, CoordinatorOptions& options);
-  // Resolves `auto`: to the codecs that this run already has, or to no codec if all processes are
-  // on one host. If neither holds, sets how to choose the codecs after the workers have registered.
+  // Replaces `auto` with the codecs that this run already has, or with no codec if all processes
+  // are on one host. Otherwise sets how to choose the codecs after the workers have registered.
   void PrepareAutoCodec(CoordinatorOptions& options) const;
   // Writes the first record of a job.
   absl::Status WriteFirstRecord(const CoordinatorOptions& options);
@@ -105,11 +105,12 @@ class ServerProcess {
   std::optional<v1::CoordinatorRecord> ended_;
   // The lock of the run folder, for server 0. Absent if the run is in an object store.
   std::optional<Descriptor> run_lock_;
-  // In the order of construction: the node serves the host, which uses the sink.
+  // These members are in the order of construction: the node serves the host, and the host uses the
+  // sink.
   std::unique_ptr<CheckpointSink> sink_;
   std::unique_ptr<CoordinatorHost> host_;
-  // Takes the host's place if the job had ended before this process began and other processes have
-  // yet to learn that.
+  // Takes the host's place if the job had ended before this process began, and other processes
+  // still have to be told so.
   std::unique_ptr<EndedJob> ended_job_;
   std::unique_ptr<ServerNode> node_;
 };

@@ -47,8 +47,7 @@ bool Signals::Sleep(Duration pause) {
 void Signals::Watch(ServerProcess& process, Duration grace) {
   thread_ = std::thread([this, &process, grace] {
     int signal = 0;
-    // `ending_` is checked, too, because Answer may have consumed the signal that announces the
-    // end.
+    // Check `ending_`, too, because Answer may have consumed the signal that announces the end.
     while (!ending_ && sigwait(&signals_, &signal) == 0 && !ending_) {
       Answer(process, grace, signal);
     }

@@ -25,9 +25,9 @@ class Signals {
   bool Sleep(Duration pause);
 
   // Reacts to signals until Unwatch(). `process` must exist until then. On SIGTERM, drains
-  // `process` for at most `grace`. During that time a second SIGTERM ends the process at once, and
-  // so does the first one before the process has joined the job. On another signal, asks the
-  // coordinator for an orderly stop of the job; a second one repeats the request.
+  // `process` for at most `grace`. During that time a second SIGTERM ends the process at once.
+  // Before the process has joined the job, the first SIGTERM does so. On another signal, asks the
+  // coordinator for an orderly stop of the job; a second signal repeats the request.
   void Watch(ServerProcess& process, Duration grace);
   void Unwatch();
 

@@ -307,7 +307,7 @@ std::vector<ReplicaLink::Sent> ReplicaLink::TakeUnsent() {
 void ReplicaLink::Break(Stream* stream) {
   stream->now.broken = true;
   if (stream->now.ending) return;
-  // TryCancel makes the running operations fail at once, so that they do not wait for the peer.
+  // Make the running operations fail at once, so that they do not wait for the peer.
   stream->context.TryCancel();
   if (stream->now.starting || stream->now.writing || stream->now.reading) return;
   stream->now.ending = true;

@@ -1,6 +1,7 @@
 // The link to the server that holds a shard's replica. It is one long-lived stream of the data
 // plane, which carries blocks as REPLICATE requests. If both servers are on one host, the link
-// sends only where the values are in this server's memory, and the replica copies them from there.
+// sends only the positions of the values in this server's memory, and the replica copies the values
+// from there.
 #pragma once
 
 #include <cstdint>
@@ -61,13 +62,13 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   void Flush() EXCLUDES(mutex_);
   void Offer(v1::RequestFrame& head) REQUIRES(mutex_);
   grpc::ByteBuffer NextFrame() REQUIRES(mutex_);
-  // Called by the stream in the queue's threads.
+  // The stream calls these functions in the queue's threads.
   void OnStarted(Stream* stream, bool ok) EXCLUDES(mutex_);
   void OnWritten(Stream* stream, bool ok) EXCLUDES(mutex_);
   void OnRead(Stream* stream, bool ok) EXCLUDES(mutex_);
   void OnEnded(Stream* stream) EXCLUDES(mutex_);
   void ReadOn(Stream* stream) REQUIRES(mutex_);
-  // After a failure: ends the stream once all of its operations have ended.
+  // Call this function after a failure. Ends the stream once all of its operations have ended.
   void Break(Stream* stream) REQUIRES(mutex_);
   void TakeReplies(Stream* stream, const v1::ReplyFrame& replies) EXCLUDES(mutex_);
   void TakeReply(const v1::StreamReply& reply) EXCLUDES(mutex_);
@@ -80,8 +81,9 @@ class ReplicaLink final : public ReplicaSink, public std::enable_shared_from_thi
   bool closed_ GUARDED_BY(mutex_) = false;
   std::shared_ptr<Stream> stream_ GUARDED_BY(mutex_);
   uint64_t next_id_ GUARDED_BY(mutex_) = 1;
-  // The replica's last answer. A replica refuses if it does not exist yet, or if this server has
-  // lost the shard. While it refuses, the link sends only one block at a time, as a trial.
+  // The replica's last answer. A server refuses if it does not have the replica yet, or if this
+  // server has lost the shard. While it refuses, the link sends only one block at a time, as a
+  // trial.
   absl::Status refusal_ GUARDED_BY(mutex_);
   // True if a broken stream was logged and the replica has accepted no block since.
   bool told_broken_ GUARDED_BY(mutex_) = false;

@@ -52,10 +52,10 @@ class ReplicaStore {
   uint64_t since_epoch() const { return options_.since_epoch; }
 
   // Replaces the state of a block. Returns FAILED_PRECONDITION if the sender does not own the shard
-  // any more: it sends for another replica, or its state is older than the state here. Returns
-  // INVALID_ARGUMENT for a wrong number of values. Take calls `stands` after it has copied the
-  // payload. If `stands` returns false, the payload changed meanwhile, and Take returns
-  // UNAVAILABLE. An empty `stands` means that the payload cannot change.
+  // any more. This is the case if the sender means another replica, or if its state is older than
+  // the state here. Returns INVALID_ARGUMENT for a wrong number of values. Take calls `stands`
+  // after it has copied the payload. If `stands` returns false, the payload changed meanwhile, and
+  // Take returns UNAVAILABLE. An empty `stands` means that the payload cannot change.
   absl::Status Take(const v1::ExchangeHeader& header, const v1::ReplicatedBlock& replicated,
                     const FloatPayload& payload, const std::function<bool()>& stands = {});
 

@@ -1,5 +1,5 @@
-// Memory for the values of a model's blocks. All blocks have one size, except the last block before
-// each element at which a block must begin, and the last block of the model.
+// Memory for the values of a model's blocks. All blocks have the same size, with two exceptions:
+// the last block of the model, and the last block before each element at which a block must begin.
 #pragma once
 
 #include <cstdint>

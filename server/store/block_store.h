@@ -1,10 +1,10 @@
 // The bytes of one server's blocks: weights and optimizer slots, copy-on-write. The store knows
 // neither workers nor clocks; server/core decides when an update is made. A version is immutable.
 // An update writes the weights and slots of the next version into memory from a pool. The pool gets
-// the replaced memory back when the last reader of that memory is done. So replies are never torn
-// and never copied, a checkpoint is a set of references, and a rejected update is dropped without
-// undoing anything. The pool reuses the most recently returned memory first, so it needs spare
-// memory for only one block for each running update. (For the cost in memory traffic see
+// the replaced memory back when the last reader of that memory is done. So replies are neither torn
+// nor copied, and a checkpoint is a set of references. A rejected update is dropped; nothing has to
+// be undone. The pool reuses the most recently returned memory first, so it needs spare memory for
+// only one block for each running update. (For the cost in memory traffic see
 // docs/lab/performance.md, Update rules.)
 #pragma once
 
@@ -32,7 +32,7 @@ struct BlockValues {
   std::vector<SharedFloats> slots;
   // The shadow: the values that the workers have in place of the weights
   // (server/store/reply_encoder.h). Empty if the workers have the weights themselves. The store
-  // does not keep it.
+  // does not keep shadows.
   SharedFloats shadow;
 };
 
@@ -116,7 +116,7 @@ class BlockStore {
   bool keeps_average() const { return rule_->average_slot().has_value(); }
   // Returns the moving average of the weights. Only if keeps_average().
   SharedFloats CurrentAverage(uint32_t block) const;
-  // Returns true if an update may skip elements. It may not if the rule depends on the number of
+  // Returns true if an update may skip elements. Returns false if the rule depends on the number of
   // updates of the block.
   bool may_skip() const { return !rule_->uses_number(); }
   // Returns the previous version, or an empty reference before the first update. Only with

@@ -19,8 +19,8 @@ namespace leeway {
 
 // A version in the form in which readers get it. Immutable. Empty if the block is not compressed.
 struct SentVersion {
-  // The encoded bytes. Null for the first version of a codec for changes, because there is no
-  // shadow yet from which to compute a change.
+  // The encoded bytes. Null for the first version of a codec for changes, because no shadow exists
+  // yet from which a change could be computed.
   std::shared_ptr<const std::string> bytes;
   // Only for codecs for changes: the values of a worker after it has added the decoded bytes to its
   // shadow.

@@ -16,7 +16,7 @@ constexpr size_t kIdleBytes = 16 << 20;
 SharedFloats::~SharedFloats() {
   if (node_ == nullptr) return;
   if (node_->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  // Keeps the pool alive, because the node may hold the last reference to it.
+  // Keep the pool alive, because the node may hold the last reference to the pool.
   const std::shared_ptr<FloatPool> pool = std::move(node_->pool);
   pool->GiveBack(std::unique_ptr<Node>(node_));
 }

@@ -69,7 +69,7 @@ class FloatPool : public std::enable_shared_from_this<FloatPool> {
   friend class SharedFloats;
   using Node = SharedFloats::Node;
   FloatPool(size_t floats, std::shared_ptr<SharedArena> memory);
-  // The only function that allocates memory for values.
+  // Allocates memory for values. No other function does so.
   std::unique_ptr<Node> Allocate() const;
   void GiveBack(std::unique_ptr<Node> node);
 
