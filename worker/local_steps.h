@@ -18,7 +18,7 @@
 
 namespace leeway {
 
-// Not thread-safe. The model and the data must outlive it.
+// Not thread-safe. The model and the data must outlive this object.
 class LocalSteps : public StepRunner {
  public:
   // `leases` decides which batches this worker gets. If it is null, the batches are a function of
@@ -45,8 +45,9 @@ class LocalSteps : public StepRunner {
   const uint64_t seed_;
   const uint32_t rank_;
   // The number of steps in one pass over the data. In async mode it is this worker's own number:
-  // the worker begins the next pass when its own data ends. So the worker has no empty batches. It
-  // must not have any, because each of its exchanges counts towards the exchanges of the job.
+  // the worker begins the next pass when its own data ends, so that no batch is empty. An empty
+  // batch would be wrong, because each exchange of the worker counts towards the exchanges of the
+  // job.
   const uint64_t steps_per_epoch_;
   const TrainingData& data_;
   LeasedBatches* const leases_;

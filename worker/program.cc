@@ -50,15 +50,14 @@ struct Flags {
 
 // Declares where the worker listens if workers hold blocks (topology.type: all_reduce).
 void DeclareListening(CLI::App& app, PeerListening& listening) {
-  app.add_option(
-         "--listen", listening.listen,
-         "HOST:PORT to bind if workers hold blocks; port 0: any free port. Default: any port "
-         "of 127.0.0.1 if server 0 is there, else of every address; or LEEWAY_LISTEN")
+  app.add_option("--listen", listening.listen,
+                 "Address to listen on, HOST:PORT, if workers hold blocks; port 0 means any free "
+                 "port; or LEEWAY_LISTEN. Default: a free port of 127.0.0.1 if server 0 is on this "
+                 "machine, otherwise of all addresses")
       ->check(AddressToBind());
-  app.add_option(
-         "--advertise", listening.advertise,
-         "Address at which the other workers then reach this one, if not the bound address; "
-         "or LEEWAY_ADVERTISE")
+  app.add_option("--advertise", listening.advertise,
+                 "Address at which the other workers reach this one, if it differs from --listen; "
+                 "or LEEWAY_ADVERTISE")
       ->check(AddressToBind());
   app.add_flag(
          "--insecure", listening.insecure,
@@ -94,7 +93,7 @@ void Declare(CLI::App& app, Flags& flags) {
          },
          "Keep the computing threads on these processors, such as 0-3,8")
       ->type_name("LIST");
-  app.add_option("--start-seconds", flags.start_seconds, "How long to look for server 0")
+  app.add_option("--start-seconds", flags.start_seconds, "How many seconds to look for server 0")
       ->capture_default_str();
   app.add_option("--name", flags.worker.host, "The name of this machine in messages")
       ->capture_default_str();
@@ -116,7 +115,7 @@ int Report(const WorkerEnd& end) {
       spdlog::info("done");
       return kExitDone;
     case WorkerExit::kStopped:
-      spdlog::info("stopped in order");
+      spdlog::info("this worker was stopped, and has ended in an orderly way");
       return kExitStopped;
     case WorkerExit::kReplaced:
       spdlog::info("a newer process has this rank, so this process ends ({})",

@@ -73,8 +73,8 @@ constexpr char kNoSharedMemory[] =
 absl::StatusOr<Equipment> Equip(const v1::RegisterWorkerReply& offer, const WorkerOptions& options,
                                 uint32_t rank) {
   const v1::TrainingJob& job = offer.job();
-  // Only a worker that asks for a rank can know here on which device the rank began. For other
-  // workers only the coordinator knows it.
+  // Only a worker that asks for a rank knows at this point on which device the rank began. For
+  // other workers only the coordinator knows the device.
   const int index = static_cast<int>(rank);
   const bool known = options.rank.has_value() && index < offer.devices_size();
   // Gives up before the launcher and the coordinator do, so that this worker's log has the reason.
@@ -232,12 +232,11 @@ absl::Status CheckGroup(const v1::RegisterWorkerReply& before, const v1::Registe
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "worker ", now.rank(), " combined its contributions with ", old.size() - 1,
-      " others of its host before the coordinator was started again, but would now combine them "
-      "with ",
-      std::max(members.size(), 1) - 1,
-      " others (workers.per_host: combine): a worker has moved to another host in the middle of a "
-      "clock; resume the job from its newest checkpoint"));
+      "worker ", now.rank(), " combined its contributions in a group of ", old.size(),
+      " workers of its host before the coordinator was started again, but is now in a group of ",
+      std::max(members.size(), 1),
+      " (workers.per_host: combine): a worker has moved to another host in the middle of a clock; "
+      "resume the job from its newest checkpoint"));
 }
 
 // Restricts the threads that are started from now on, which are the computing threads, to these
@@ -254,8 +253,8 @@ WorkerEnd LeaveForGood(CoordinatorSession& session, const absl::Status& why) {
   return {WorkerExit::kPermanent, why};
 }
 
-// Decides how a worker ends that cannot hold blocks. Most errors are in its arguments, such as a
-// missing rank or another role's certificate.
+// Decides how a worker ends if it cannot hold blocks. The cause is mostly in its arguments, such as
+// a missing rank or the certificate of another role.
 WorkerEnd CannotHold(const absl::Status& status) {
   return {IsRetryable(status.code()) ? WorkerExit::kRestart : WorkerExit::kUsage, status};
 }
@@ -282,8 +281,8 @@ WorkerEnd RegisterAndTrain(const WorkerOptions& options, const CoordinatorSessio
       return LeaveForGood(session, status);
     }
     const WorkerEnd end = TrainAndLeave(options, *registration, session, equipment);
-    // The other workers have gone on without this worker. The worker has state that is valid at its
-    // own clock only.
+    // The other workers have gone on without this worker, and its state is valid at its own clock
+    // only.
     const bool overtaken = absl::IsAlreadyExists(end.status);
     // The job has gone back to a checkpoint, or the coordinator was restarted, so the worker begins
     // again. If the same refusal comes a second time, it has another cause.
@@ -330,7 +329,7 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
   const auto rank = PresumedRank(options, job);
   if (!rank.ok()) return {WorkerExit::kUsage, rank.status()};
   absl::StatusOr<std::unique_ptr<BlockHolder>> holder = nullptr;
-  // The holder's threads start before StayOn, because they do not compute steps.
+  // Start the holder's threads before StayOn, because these threads do not compute steps.
   if (WorkersHoldBlocks(job)) {
     holder =
         StartHolder(options.hold_blocks, {options.rank, options.coordinator, options.start_within});

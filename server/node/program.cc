@@ -93,23 +93,20 @@ void Declare(CLI::App& app, Flags& flags) {
       "--run-dir", flags.server.run_dir,
       "For server 0: folder for metrics and checkpoints, or s3://BUCKET/PREFIX; or LEEWAY_RUN_DIR");
   app.add_flag("--resume", flags.server.resume, kResumeHelp);
-  app.add_flag(
-      "--no-outcome", flags.server.leaves_outcome,
-      "For server 0: let the process that started this one write the model and the summary");
+  app.add_flag("--no-outcome", flags.server.leaves_outcome,
+               "For server 0: leave the model and the summary to the process that started it");
   app.add_option("--ready-fd", flags.ready_fd,
                  "An open file descriptor, to which the server writes a line with its address once "
                  "it listens");
-  app.add_option(
-         "--start-seconds", flags.start_seconds,
-         "How many seconds to wait for a port that is taken, and to look for the coordinator")
+  app.add_option("--start-seconds", flags.start_seconds,
+                 "Seconds to wait for a port that is taken, and to look for the coordinator")
       ->capture_default_str();
   app.add_option("--health", flags.health,
                  "Address of a port that answers gRPC health checks, in plain text; default: none")
       ->check(AddressToBind())
       ->envname("LEEWAY_HEALTH");
-  app.add_option(
-         "--grace-seconds", flags.grace_seconds,
-         "How many seconds other servers get after SIGTERM to take over this server's shards")
+  app.add_option("--grace-seconds", flags.grace_seconds,
+                 "Seconds that other servers get after SIGTERM to take over the shards")
       ->check(CLI::NonNegativeNumber)
       ->envname("LEEWAY_GRACE_SECONDS")
       ->capture_default_str();

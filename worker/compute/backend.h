@@ -4,11 +4,11 @@
 //
 // A device works by itself: the host queues kernels and copies in streams, and goes on. A stream
 // runs its work in order. Only events order the work of different streams. The caller must ensure
-// that
-// - work which reads what another stream writes, or writes what it reads, waits for an event that
-//   is recorded after the other work (Record, Wait);
-// - until an event that is recorded after a copy is done (Done, Await), nobody changes the host
-//   memory that the copy reads, and nobody reads or writes the host memory that the copy writes.
+// two things:
+// - Work that reads what another stream writes, or writes what another stream reads, waits for an
+//   event that was recorded after the other stream's work (Record, Wait).
+// - Record an event after a copy. Until this event is done (Done, Await), nobody changes the host
+//   memory that the copy reads, or uses the host memory that the copy writes.
 // The CPU does everything at once, on the caller's thread, so its events are always done.
 #pragma once
 
@@ -53,10 +53,9 @@ struct StreamEvent {
 
 class Backend : public Kernels {
  public:
-  // ---- memory
-  // Allocates `count` floats, aligned to 64 bytes and not initialised. Returns RESOURCE_EXHAUSTED
-  // if the memory is not available. The caller may free the memory only when the streams no longer
-  // use it.
+  // ---- memory Allocates `count` floats, aligned to 64 bytes and not initialised. Returns
+  // RESOURCE_EXHAUSTED if the memory is not available. The caller may free the memory only when no
+  // stream uses it any more.
   virtual absl::StatusOr<DeviceMemory> Allocate(size_t count) = 0;
   // Returns true if host memory is device memory, so that nothing needs to be copied.
   virtual bool shares_host_memory() const = 0;

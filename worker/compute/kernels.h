@@ -198,8 +198,8 @@ class Kernels {
   // ---- batch normalisation over the columns of x [rows x columns] (Ioffe and Szegedy 2015)
   // Normalises by the batch's mean and biased variance. Writes the means, and then 1 / standard
   // deviation, to `saved`. batch_mean and batch_var are for the running statistics, so batch_var is
-  // unbiased (as in PyTorch). A batch of one row has no unbiased variance. Only in that case this
-  // function reads the running statistics, and copies them to batch_mean and batch_var.
+  // unbiased (as in PyTorch). A batch of one row has no unbiased variance. In that case only, the
+  // function reads the running statistics and copies them to batch_mean and batch_var.
   virtual void BatchNormForward(const BatchNormOptions& options, const BatchNormWeights& weights,
                                 const float* x, float* saved, float* batch_mean, float* batch_var,
                                 float* y) = 0;
@@ -231,9 +231,9 @@ class Kernels {
   virtual void EmbedBackward(const EmbedShape& shape, const float* tokens, const float* dy,
                              bool accumulate, float* dweight) = 0;
 
-  // ---- attention (Vaswani et al. 2017, equation 1), in parts
-  // Rotates queries and keys within qkv by their positions (Su et al. 2021, equation 34, but the
-  // two channels of a pair are half a head apart). `back` reverses the rotation.
+  // ---- attention (Vaswani et al. 2017, equation 1), in parts Rotates queries and keys within qkv
+  // by their positions (Su et al. 2021, equation 34). Unlike there, the two channels of a pair are
+  // half a head apart. `back` reverses the rotation.
   virtual void Rotate(const AttentionShape& shape, size_t batch, bool back, float* qkv) = 0;
   // Sets p [batch x heads x positions x positions] to softmax(q k^T / sqrt(width)) over the
   // positions that are seen, and to 0 for the other positions.

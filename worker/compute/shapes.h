@@ -96,7 +96,7 @@ struct AttentionShape {
   size_t heads = 1;
   // The number of channels of one head.
   size_t width = 0;
-  // True if a position sees only itself and earlier positions.
+  // True if each position sees only itself and earlier positions.
   bool causal = true;
 
   size_t channels() const { return heads * width; }

@@ -117,7 +117,8 @@ class ColumnPlanner {
   }
 
   absl::Status IgnoreColumn(CsvColumn& column) {
-    if (column.role == Role::kLabel) return Bad(absl::StrCat(column.place, " is the label"));
+    if (column.role == Role::kLabel)
+      return Bad(absl::StrCat(column.place, " is the label, which cannot be ignored"));
     if (column.role == Role::kIgnored) return Bad(absl::StrCat(column.place, " is named twice"));
     column.role = Role::kIgnored;
     return absl::OkStatus();
@@ -136,7 +137,8 @@ class ColumnPlanner {
   absl::Status Categorize(const v1::Categories& categories) {
     ASSIGN_OR_RETURN(const size_t found, Find(categories.column()));
     CsvColumn& column = plan_.columns[found];
-    if (column.role == Role::kIgnored) return Bad(absl::StrCat(column.place, " is left out"));
+    if (column.role == Role::kIgnored)
+      return Bad(absl::StrCat(column.place, " is ignored, so it has no categories"));
     if (!column.categories.empty()) return Bad(absl::StrCat(column.place, " is named twice"));
     for (const std::string& value : categories.values()) {
       column.categories.insert({value, static_cast<uint32_t>(column.categories.size())});

@@ -21,7 +21,7 @@ class CsvFields {
         has_quotes_(separator != '"' && line.find('"') != absl::string_view::npos) {}
   // Reads the next value. Returns false after the last value. `value` is valid until the next call.
   // It has no quotes, and no spaces around it unless they are in quotes. Returns INVALID_ARGUMENT,
-  // without a place, for quotes that do not end, or that end before the value does.
+  // without a place, if quotes do not end, or end before the value ends.
   absl::StatusOr<bool> Next(absl::string_view& value);
 
  private:

@@ -12,9 +12,10 @@
 namespace leeway {
 
 // A permutation of `rows` for each epoch, which is a pure function of (seed, epoch, rank). Keeps
-// the two permutations that were requested last: all steps of an epoch need the same one, and
-// prefetching needs that of the next epoch. Thread-safe. If two threads need a missing permutation
-// at the same time, both compute it, so that no thread holds the lock while it shuffles.
+// the two permutations that were requested last. All steps of an epoch need the same permutation,
+// and prefetching needs the permutation of the next epoch. Thread-safe. If two threads need a
+// missing permutation at the same time, both compute it, so that no thread holds the lock while it
+// shuffles.
 class EpochOrder {
  public:
   using Rows = std::vector<uint32_t>;

@@ -11,7 +11,7 @@
 
 namespace leeway {
 
-// Immutable. A move leaves the bytes at the same address, unless they were unpacked into a short
+// Immutable. A move keeps the address of the bytes, except of bytes that were unpacked into a short
 // string.
 class FileContent {
  public:

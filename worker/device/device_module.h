@@ -37,7 +37,7 @@ class DeviceModule {
 
   // Lists the devices. Returns FAILED_PRECONDITION if the driver is missing or too old, and
   // NOT_FOUND if this machine has no device. Measuring the free memory makes a context on every
-  // device, which lasts as long as the process. Workers must not do that, because each worker
+  // device, which lasts as long as the process. Workers must not measure it, because each worker
   // computes on one device only.
   absl::StatusOr<std::vector<LeewayDeviceInfo>> List(Free free) const;
   // Opens device `index`. Returns the errors of List, and these: OUT_OF_RANGE if no device has that

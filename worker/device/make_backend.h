@@ -34,7 +34,7 @@ struct ChosenBackend {
 // Makes the backend for `workers.device` and `workers.precision`, with `workers.threads` threads on
 // a CPU. If `workers.device` has no number, the worker uses GPU `rank` modulo the number of GPUs.
 // Returns RESOURCE_EXHAUSTED if threads cannot be started. For GPUs also returns the errors of
-// DeviceModule. But `auto` then uses the CPU instead.
+// DeviceModule; `auto` uses the CPU in these cases.
 absl::StatusOr<ChosenBackend> ChooseBackend(const v1::Workers& workers, uint32_t rank,
                                             const DeviceSources& sources);
 

@@ -1,6 +1,6 @@
 // The C interface between a module of devices and the program that loads it. The program first
-// reads the table, and compares version and build. Only if both are the same may a C++ object (a
-// Backend) cross the interface: the build identifies the headers with which such an object is
+// reads the table, and compares version and build. A C++ object (a Backend) may cross the interface
+// only if both are the same, because the build identifies the headers with which such an object is
 // compiled.
 //
 // The module never throws across this interface, and is never unloaded.

@@ -47,9 +47,9 @@ Processors AllowedProcessors();
 
 // Returns processors for each of `workers` workers that compute with `threads` threads each. If all
 // these threads fit on `allowed`, but twice their number would not, every worker gets processors of
-// its own, one for each thread. Otherwise the operating system might put two workers on one
-// processor while another is idle, because it moves a thread to the processor from which the thread
-// was woken. In all other cases the result is empty, and all workers stay free to move.
+// its own, one for each thread. Without this, the operating system might put two workers on one
+// processor while another is idle, because it moves a thread to the processor that has woken the
+// thread. In all other cases the result is empty, and all workers stay free to move.
 std::vector<Processors> PlaceWorkers(uint32_t workers, uint32_t threads, const Processors& allowed);
 
 // Restricts this thread, and threads that it starts later, to these processors, except threads that

@@ -16,7 +16,7 @@ namespace leeway {
 // Returns, for each value of `graph`, the shape of the image to which its features belong. If the
 // value is an image, or was never one, this is its own shape. `graph` must be made from `config`.
 // Returns UNIMPLEMENTED, naming the layer, if a layer uses features of a flattened image as
-// channels, or mixes them with other features: no order of the layer's weights then matches
+// channels, or mixes them with other features. For such a layer no order of the weights matches
 // PyTorch.
 absl::StatusOr<std::vector<ImageShape>> FeatureImages(const v1::Model& config, const Graph& graph);
 

@@ -75,7 +75,7 @@ std::string Renaming(absl::string_view name) {
 }
 
 // The prefix and number of the module in a name such as "net.0.weight". Absent if the part before
-// the last is not a number.
+// the last part is not a number.
 struct Module {
   absl::string_view prefix;
   size_t number = 0;

@@ -29,7 +29,7 @@ bool IsNoWeight(absl::string_view name, size_t rank);
 
 // A model with tied scores stores one weight for the embedding and the output layer. If `name`,
 // without wrapper, is the weight of such an output layer, returns the name of the embedding's
-// weight, which must be equal. Returns an empty string for any other name.
+// weight. The two weights must be equal. Returns an empty string for any other name.
 absl::string_view TiedTo(absl::string_view name);
 
 // Returns true if the layer is one of GPT-2's layers whose weights are [in, out] in the file, too

@@ -10,8 +10,8 @@ namespace {
 
 // The size of a panel. A large layer is divided into panels of whole rows of W, of about this size.
 // Over a slow link, no computation hides the transfers of the first panel's gradient and of the
-// last panel's weights, so panels should be short. But the product of each panel packs dy again,
-// which takes noticeable time if a panel has fewer than a few hundred rows.
+// last panel's weights, so panels should be short. But the product of each panel packs dy again.
+// This takes noticeable time if a panel has fewer than a few hundred rows.
 constexpr size_t kPanelBytes = 2 << 20;
 constexpr size_t kPanelRowsMin = 128;
 

@@ -25,8 +25,8 @@ struct TensorPlan {
   std::vector<uint64_t> shape;
   // The kind of the tensor. Update rules may treat kinds differently.
   v1::TensorKind kind = v1::TENSOR_KIND_WEIGHT;
-  // True if the tensor is trained. If false, the tensor is averaged over batches and workers
-  // (running statistics).
+  // True if the tensor is trained. If false, the tensor holds running statistics, which are
+  // averaged over batches and workers.
   bool trained = true;
   // For an averaged tensor: a batch moves the tensor towards the batch's own value by this share of
   // the difference, in (0, 1].
@@ -98,8 +98,7 @@ enum class Placement {
   kView,
 };
 
-// Immutable once made, because all state is in Pass. Gradients are those of the mean loss over the
-// batch.
+// Immutable once made, because all state is in Pass. Gradients are of the mean loss over the batch.
 class Layer {
  public:
   Layer(const ImageShape& input, const ImageShape& output) : input_(input), output_(output) {}

@@ -9,7 +9,7 @@
 namespace leeway {
 namespace {
 
-// Adds channels of zeros before and after those of x.
+// Adds channels of zeros before and after the channels of x.
 class PadChannelsLayer final : public Layer {
  public:
   PadChannelsLayer(const v1::PadChannels& config, const ImageShape& shape)

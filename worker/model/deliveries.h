@@ -19,7 +19,7 @@ struct BatchSize {
   uint64_t labels_each = 1;
 };
 
-// The value of a device's answer that has not arrived yet. A real answer is 0 or 1.
+// Stands for a device's answer that has not arrived yet. A real answer is 0 or 1.
 inline constexpr float kNoAnswer = -1;
 
 // Reports results to an observer in the order in which they were added, each as soon as its event

@@ -90,10 +90,10 @@ class Planner {
   const Graph& graph_;
   const std::vector<bool>& in_place_;
   GradientPlan plan_;
-  // By buffer: the number of values whose gradient it holds, plus the inputs of the step in
-  // progress that still need it.
+  // For each buffer, the number of values whose gradients it holds, plus the inputs of the step in
+  // progress that still need the buffer.
   std::vector<size_t> users_;
-  // By value: the buffer with the sum of the value's gradients so far.
+  // For each value, the buffer with the sum of its gradients so far.
   std::vector<std::optional<GradientBuffer>> of_value_;
 };
 

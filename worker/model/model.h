@@ -169,12 +169,13 @@ class Model {
   void Add(size_t count, const float* x, float* y);
   // Computes one panel of a layer.
   void ForwardNode(size_t node, const Pass& pass, const Examples& examples);
-  // For a node that is computed again: returns memory for the contributions of its averaged
-  // tensors. Nothing reads this memory, because these contributions have already been sent.
+  // Returns memory for the contributions of a node's averaged tensors when the node is computed
+  // again. Nothing reads this memory, because these contributions have already been sent.
   std::span<float* const> Discarding(size_t node);
   // Computes the values within the segment again, with the same weights and draws.
   absl::Status ForwardAgain(const Segment& segment, const Examples& examples, const Draw& draw);
-  // Compute nodes where branches meet. BackwardJoin computes the gradient of one of the inputs.
+  // These functions compute nodes where branches meet. BackwardJoin computes the gradient of one of
+  // the inputs.
   void ForwardJoin(size_t node, const Examples& examples);
   void BackwardJoin(const GradientStep& step, size_t which, size_t batch);
   // The backend decides whether a layer is computed panel by panel or at once. Copies are always
@@ -190,7 +191,7 @@ class Model {
   // copied to the host, also checks whether all values are finite, and returns the host address of
   // the answer, which arrives before the values do. Otherwise returns null.
   const float* LookOver(const ElementRange& elements, size_t cell);
-  // Makes the same check of the averaged elements.
+  // Does the same as LookOver for the averaged elements.
   const float* LookOverAveraged();
   // Computes a layer's backward pass, panel by panel.
   absl::Status BackwardLayer(const GradientStep& step, const Examples& examples, const Draw& draw);

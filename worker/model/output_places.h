@@ -9,7 +9,7 @@
 namespace leeway {
 
 struct OutputPlaces {
-  // For each node: true if its output overwrites its first input.
+  // Whether each node's output overwrites the node's first input.
   std::vector<bool> in_place;
   // For each value, the value whose memory it uses: its own, or that of an earlier value. 0 is the
   // memory of the batch's features.

@@ -22,8 +22,8 @@ class TrainObserver {
   virtual ~TrainObserver() = default;
 
   // Called before the batch reads the weights of these elements. From now on the batch may also
-  // write these elements of the contribution. In each batch every element of the vector is named at
-  // least once.
+  // write these elements of the contribution. In each batch, the calls together name every element
+  // of the vector at least once.
   virtual absl::Status BeforeForward(std::span<const ElementRange> elements) {
     return absl::OkStatus();
   }
@@ -39,7 +39,7 @@ class TrainObserver {
   }
   // Called when these elements of the contribution are final, and the batch no longer reads their
   // weights. In each batch every element is named once. If `known_finite` is true, the device has
-  // checked that all of them are finite. If it is false, they were not checked, or one of them is
+  // checked that all of them are finite. If false, the elements were not checked, or one of them is
   // not finite.
   virtual absl::Status OnFinal(std::span<const ElementRange> elements, bool known_finite) {
     return absl::OkStatus();

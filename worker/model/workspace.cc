@@ -108,7 +108,7 @@ class OutputPlanner {
   const size_t capacity_;
   MemoryPlan& plan_;
   const OutputPlaces places_;
-  // For each value, its memory, or null.
+  // The memory of each value; null if it has none yet.
   std::vector<float*> memory_;
   std::vector<NodeBuffers> buffers_;
 };

@@ -18,7 +18,7 @@ class Arena;
 
 // The addresses of a node's output and kept values, for batches of up to `capacity` examples.
 struct NodeBuffers {
-  // Null if the output is the batch's features themselves.
+  // The address of the output. Null if the output is the batch's features themselves.
   float* output = nullptr;
   // True if the output overwrites the first input.
   bool shares_input = false;

@@ -71,8 +71,8 @@ class GraphWriter {
   // dimension that holds the remaining elements.
   std::string Reshape(const std::string& name, const std::string& x,
                       const std::vector<int64_t>& dims);
-  // Returns what `add` returned for this name. `add` is called only once for a name, because
-  // several layers read the same constants.
+  // Returns what `add` returns for this name. Calls `add` only once for a name, because several
+  // layers read the same constants.
   std::string Shared(const std::string& name, const std::function<std::string()>& add);
 
   // These functions convert a value to another layout. `name` is the name of the node that they add

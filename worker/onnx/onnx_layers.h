@@ -22,10 +22,10 @@ struct OnnxLayer {
   const std::string& name;
   OnnxValue input;
   GraphWriter& graph;
-  // Adds the layer's tensor of this name, in PyTorch's form and with the given dimensions. Without
-  // dimensions, it keeps its own. Adds each tensor only once. Returns the tensor's name in the
-  // graph, or "" if the layer has no such tensor. A tied layer uses the tensors of the layer to
-  // which it is tied.
+  // Adds the layer's tensor of this name, in PyTorch's form and with the given dimensions. If
+  // `dims` is empty, the tensor keeps its own dimensions. Adds each tensor only once. Returns the
+  // tensor's name in the graph, or "" if the layer has no such tensor. A tied layer uses the
+  // tensors of the layer to which it is tied.
   std::function<std::string(const std::string& tensor, const std::vector<int64_t>& dims)> weight;
   // Returns a name for a part of the layer.
   std::string Part(const char* part) const { return name + "." + part; }

@@ -39,8 +39,8 @@ struct RunnerContext {
   // the bus's full rate, and small compared with a model that takes long to cross the bus.
   uint64_t bus_part = uint64_t{1} << 20;
   // For a gradient exchange in fp16: the loss scales that earlier lives of this rank have reported,
-  // and a function that reports a new scale. The function returns OK once the scale is on record.
-  // If it is null, no scale is reported.
+  // and a function that reports a new scale. The function returns OK once the coordinator has
+  // recorded the scale. If the function is null, no scale is reported.
   std::vector<v1::LossScale> loss_scales = {};
   std::function<absl::Status(const v1::LossScale&)> report_loss_scale = nullptr;
 };
@@ -95,7 +95,7 @@ class ClockRunner {
   // the clock.
   virtual absl::StatusOr<ClockReport> Run(const ClockSpan& span) = 0;
 
-  // Returns the weights of the others, as last read. Evaluation uses them.
+  // Returns the weights of the servers or the other workers, as last read. Evaluation uses them.
   virtual std::span<const float> weights() = 0;
 };
 

@@ -20,8 +20,8 @@
 namespace leeway {
 
 // Returns true if the job's workers encode their contributions on a device with memory of its own.
-// They do so if the device can write all encodings of the plan (top_k can only be computed on the
-// host) and the host neither changes nor adds up contributions before they leave.
+// They do so on two conditions. The device can write all encodings of the plan; top_k can only be
+// computed on the host. And the host neither changes nor adds up contributions before they leave.
 bool EncodesOnDevice(const v1::TrainingJob& job, uint64_t steps_per_clock,
                      const BlockLayout& layout, const CodecPlan& plan);
 
@@ -39,8 +39,8 @@ class DeviceEncoder final : public ContributionEncoder {
   // runs after the kernels that compute the blocks; kDown must already wait for those kernels. Then
   // kDown copies the encoded bytes to the host. The client may have the blocks when that copy is
   // done. `contribution` is the whole vector on the device. The elements that travel without
-  // encoding are copied to `host`. `clock` follows the rule of Encode. The client must not use the
-  // previous contribution of these blocks any more.
+  // encoding are copied to `host`. `clock` must not be below the blocks' latest clock, as in
+  // Encode. The client must not use the previous contribution of these blocks any more.
   void Start(uint64_t clock, BlockRange blocks, const float* contribution, std::span<float> host);
 
   // Returns the number of floats of device memory for the encoded bytes of a whole contribution.
@@ -79,7 +79,7 @@ class DeviceEncoder final : public ContributionEncoder {
   FlatVector after_;
   FlatVector before_;
   FlatVector encoded_;
-  // By block: the latest clock whose contribution was encoded.
+  // For each block, the latest clock whose contribution was encoded.
   std::vector<std::optional<uint64_t>> clocks_;
 };
 

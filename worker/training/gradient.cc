@@ -4,7 +4,8 @@
 //
 // The last batch's backward pass hands in each layer, or each panel of a large layer, as it is
 // finished (OnFinal). The next forward pass waits for the weights of each layer, or of each panel,
-// before it reads them (BeforeForward). The exchange ends with that forward pass (AfterForward).
+// before it reads them (BeforeForward). The exchange ends at the end of that forward pass
+// (AfterForward).
 //
 // If a device encodes the contribution (device_encoder.h), the encoding of a block runs after the
 // kernels that compute the block's last elements, and only the encoded bytes are copied to the host
@@ -158,8 +159,8 @@ class GradientRunner : public ClockRunner, private TrainObserver {
     return exchange_->Final(elements, known_finite && batch_.first);
   }
 
-  // Copies values to the host, so that an error can name the bad element. The host has only the
-  // values' encoding.
+  // Copies values to the host, so that an error can name the bad element. Otherwise the host has
+  // only the encoded values.
   absl::Status BringDownAsItIs(const ElementRange& range) {
     if (on_device_ == nullptr) return absl::OkStatus();
     Backend& backend = context_.backend;

@@ -1,7 +1,7 @@
 // The loss scale of a worker that sends gradients (workers.precision: fp16; common/loss_scale.h).
 //
 // The worker keeps no state between clocks, but its next life must use the same scales to compute
-// the same bits. So the worker puts an overflow on the coordinator's record before it hands in the
+// the same bits. So the coordinator must have recorded an overflow before the worker hands in the
 // clock's contribution.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace leeway {
 
-// Not thread-safe. The context must outlive it.
+// Not thread-safe. The context must outlive this object.
 class GradientScale {
  public:
   explicit GradientScale(const RunnerContext& context);
@@ -30,8 +30,8 @@ class GradientScale {
   // Call this when the clock's contribution is computed. Returns nothing if the contribution fits.
   // If the contribution or one of its losses is not finite at a scale above 1, returns the reason
   // as a string; the caller must then leave the whole contribution out. Writes the clock's
-  // overflowed steps and the new scale into the report. Returns an error if the new scale could not
-  // be put on record.
+  // overflowed steps and the new scale into the report. Returns an error if the coordinator could
+  // not record the new scale.
   absl::StatusOr<std::optional<std::string>> Overflow(uint64_t clock,
                                                       std::span<const float> contribution,
                                                       ClockReport& report);

@@ -44,11 +44,11 @@ class LocalOptimizer {
   float slot_start(size_t slot) const { return rule_->slot_start(slot); }
   float LearningRate(uint64_t step) const { return schedule_.LearningRate(step); }
 
-  // Returns the update weights -= move. The rule computes `move` for `contribution` at local step
-  // `step`. This is the optimizer's `number`-th update, counted from 1. The averaged elements
-  // absorb the batch's own values (common/update/averaging.h); `averages` lists all of them in
-  // order. All vectors are on the device. The caller adds one whole vector for each of slots(). The
-  // optimizer must outlive the update.
+  // Returns the update that subtracts a move from the weights. The rule computes the move from
+  // `contribution` at local step `step`. This is the optimizer's `number`-th update, counted from
+  // 1. The averaged elements absorb the batch's own values (common/update/averaging.h); `averages`
+  // lists all of them in order. All vectors are on the device. The caller adds one whole vector for
+  // each of slots(). The optimizer must outlive the update.
   VectorUpdate UpdateOf(uint64_t step, uint64_t number, std::span<const float> contribution,
                         std::span<const LocalAverage> averages, std::span<float> weights) const;
 

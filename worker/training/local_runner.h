@@ -34,7 +34,7 @@ class LocalRunner : public ClockRunner, protected ClockExchange {
   const RunnerContext& context() const { return context_; }
   Backend& backend() const { return context_.backend; }
   LocalTraining& training() { return training_; }
-  // Set for elastic, and absent for delta.
+  // The factor of the elastic force. Absent for delta.
   const std::optional<float>& alpha() const { return alpha_; }
 
  private:

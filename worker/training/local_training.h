@@ -41,10 +41,10 @@ class LocalTraining {
   // all of these elements.
   //
   // Returns the errors of RunStep. Returns OUT_OF_RANGE, naming worker, clock, step and tensor, if
-  // the optimizer has written a value that is not finite. Otherwise a bad slot would stay bad
-  // unnoticed, and a state with a bad value cannot be read. In fp16 a step whose loss or gradient
-  // does not fit is left out, as if it had no examples. The loss scale is then halved, unless it is
-  // 1.
+  // the optimizer has written a value that is not finite. Without this check a bad slot would stay
+  // bad unnoticed, and a state with a bad value could not be loaded. In fp16 a step whose loss or
+  // gradient does not fit is left out, as if it had no examples. The loss scale is then halved,
+  // unless it is 1.
   absl::StatusOr<StepResult> Step(uint64_t clock, uint64_t step, std::span<float> local,
                                   std::span<float> gradient, std::span<const LocalAverage> averages,
                                   ClockReport& report);
@@ -58,12 +58,12 @@ class LocalTraining {
   std::vector<uint64_t>& counts() { return state_.counts; }
 
   // Keeps the current state, the state before `clock`, for Save(). Later changes do not affect the
-  // kept state, even if the clock is broken off.
+  // kept state, even if the clock is interrupted.
   void Keep(uint64_t clock);
 
   // Returns the kept state, with the residual of compressed contributions, or the device's error.
   absl::StatusOr<std::string> Save() const;
-  // Takes over from the bytes what this job keeps. Returns the errors of TakeUpState.
+  // Loads from the bytes everything that this job keeps. Returns the errors of TakeUpState.
   absl::Status Load(const std::string& bytes);
   // Returns true if the exchange's own vectors have been loaded.
   bool loaded() const { return loaded_; }

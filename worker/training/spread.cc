@@ -1,8 +1,8 @@
 // A delta or elastic exchange whose blocks leave over the course of the clock's H local steps
 // instead of all at the end of the clock. No step sends more than an H-th of the model, and the
 // exchange is hidden behind the steps. For delta this is Streaming DiLoCo (Douillard et al. 2025,
-// arXiv:2501.18512, algorithm 2), with an overlap tau of one step and a mixing factor of 1. For
-// elastic averaging it is the same idea.
+// arXiv:2501.18512, algorithm 2), with an overlap tau of one step and a mixing factor of 1. Elastic
+// averaging uses the same idea.
 //
 // In each clock the following happens to each group of neighbouring blocks (spread_plan.h). x is
 // the local weights now, and s is the local weights at the moment when the group left:

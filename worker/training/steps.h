@@ -31,8 +31,8 @@ absl::StatusOr<StepResult> RunStep(const RunnerContext& context, uint64_t clock,
                                    const StepVectors& vectors, ClockReport& report,
                                    TrainObserver* observer = nullptr);
 
-// Returns OUT_OF_RANGE if the loss is not finite, unless the job or the loss scale makes the worker
-// leave out such a contribution.
+// Returns OUT_OF_RANGE if the loss is not finite. Returns OK if the worker leaves out such a
+// contribution, because of the job or of the loss scale.
 absl::Status CheckLoss(const RunnerContext& context, double loss_sum, float loss_scale = 1);
 
 // Starts to copy the blocks of a contribution, whose elements are `elements`, from the device to

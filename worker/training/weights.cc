@@ -2,11 +2,12 @@
 // clock (exchange/weights.cc does so for other programs).
 //
 // delta: the contribution is the change of the weights over H local steps, x_start - x_end,
-// weighted by the examples seen. With sync and sgd(lr 1) on the servers this is local SGD (Stich
-// 2019) and FedAvg (McMahan et al. 2017, algorithm 1). With momentum or Adam on the servers it is
-// FedAvgM and FedAdam (Reddi et al. 2021, algorithm 2). With Nesterov on the servers and AdamW in
-// the worker it is DiLoCo (Douillard et al. 2023, algorithm 1). Averaged elements hold the weighted
-// mean of the clock's own batches, and that mean is sent (common/update/averaging.h).
+// weighted by the examples seen. With sync mode, and sgd with learning rate 1 on the servers, this
+// is local SGD (Stich 2019) and FedAvg (McMahan et al. 2017, algorithm 1). With momentum or Adam on
+// the servers it is FedAvgM and FedAdam (Reddi et al. 2021, algorithm 2). With Nesterov on the
+// servers and AdamW in the worker it is DiLoCo (Douillard et al. 2023, algorithm 1). Averaged
+// elements hold the weighted mean of the clock's own batches, and that mean is sent
+// (common/update/averaging.h).
 //
 // elastic: EASGD, or EAMSGD if the local optimizer has momentum (Zhang, Choromanska, LeCun 2015,
 // arXiv:1412.6651, algorithms 1 and 2). The worker keeps its own weights x. Every tau local steps,

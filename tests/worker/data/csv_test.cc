@@ -143,7 +143,7 @@ TEST_CASE("What of a table's columns does not fit is named with line, key and re
              "label: 'c' ignore: ['a', 'a']");
   RequireBad(text, {"ignore: f.csv:1: all columns but the label are left out"},
              "label: 'c' ignore: ['a', 'b']");
-  RequireBad(text, {"categories.0.column: f.csv:1: column 0 ('a') is left out"},
+  RequireBad(text, {"categories.0.column: f.csv:1: column 0 ('a') is ignored"},
              "label: 'c' ignore: 'a' categories: {column: 'a' values: '1'}");
   RequireBad("1,2,0\n", {"ignore.0: f.csv:1", "'a' is not the number of a column", "label: NAME"},
              "ignore: 'a'");

@@ -149,7 +149,7 @@ class EigenBackend final : public Backend {
   void HeadGemm(const GemmShape& shape, Op op_a, const float* a, Op op_b, const float* b, float* c);
 
   ThreadPool pool_;
-  // Null if no library is used.
+  // The library for products. Null if no library is used.
   const std::unique_ptr<CpuLibrary> library_;
   const Precision precision_;
   // Buffers of the running kernel. For each column: the totals of each thread's share, and the

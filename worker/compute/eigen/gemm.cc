@@ -15,8 +15,8 @@ using ConstMap = Eigen::Map<const Matrix, Eigen::Unaligned, Eigen::OuterStride<>
 using Map = Eigen::Map<Matrix, Eigen::Unaligned, Eigen::OuterStride<>>;
 
 // The limit on m + n + k below which a product is tiny. Eigen multiplies such matrices coefficient
-// by coefficient, in packets that start where the result is aligned, so the bits would depend on
-// the address. 20 is Eigen's own threshold.
+// by coefficient. Its packets start where the result is aligned, so the bits would depend on the
+// address. 20 is Eigen's own threshold.
 constexpr size_t kTiny = 20;
 
 // Returns true if Eigen computes the product. For tiny products and for products of a matrix and a

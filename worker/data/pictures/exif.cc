@@ -70,8 +70,8 @@ int ExifOrientation(std::string_view jpeg) {
 
 Picture Upright(Picture picture, int orientation) {
   if (orientation == kUpright) return picture;
-  // Three facts about the orientation: the picture lies on its side; the upright picture has the
-  // sensor's columns in reverse order; it has the sensor's rows in reverse order.
+  // Three facts about the orientation. The picture lies on its side; the upright picture has the
+  // sensor's columns in reverse order; the upright picture has the sensor's rows in reverse order.
   const bool side = LiesOnItsSide(orientation);
   const bool mirrored =
       orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;

@@ -12,8 +12,8 @@
 namespace leeway {
 
 // Does the same as ReadSource, for the source `pictures` at the key `key`, which is data.train or
-// data.test. If data.train is a folder of pictures, the classes are those of the training folder.
-// No picture is opened.
+// data.test. If data.train is a folder of pictures, the classes of data.test are those of
+// data.train. No picture is opened.
 absl::StatusOr<std::unique_ptr<Dataset>> ReadPictures(const v1::TrainingJob& job,
                                                       const v1::ImageFolder& pictures,
                                                       const std::string& key,

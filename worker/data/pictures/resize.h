@@ -18,8 +18,8 @@ CoveringSize Covering(uint32_t picture_height, uint32_t picture_width, uint32_t 
 
 // Scales the picture to cover height x width, and writes its middle to out [height][width][3]. The
 // scaling is linear interpolation. If the picture shrinks, a new pixel is the mean of all pixels
-// that it covers, weighted by a triangle of twice the new pixel's width (as in Pillow). Uses memory
-// for a few rows only.
+// that it covers. The weights form a triangle of twice the new pixel's width, as in Pillow. Uses
+// memory for a few rows only.
 void ScaleAndCrop(const Picture& picture, uint32_t height, uint32_t width, uint8_t* out);
 
 }  // namespace leeway

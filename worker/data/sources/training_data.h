@@ -80,8 +80,8 @@ class TrainingData {
   absl::Status LoadNothing(Batch& batch) const;
 
  private:
-  // Says which batches belong to a rank. Batch p of an epoch is block offset + p * stride. A block
-  // is batch_size places of the epoch's order.
+  // Says which batches belong to a rank. An epoch's order consists of blocks of batch_size places.
+  // The rank's batch p is the block with the number offset + p * stride.
   struct Deal {
     uint64_t batch_size;
     uint64_t stride;

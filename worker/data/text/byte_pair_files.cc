@@ -150,7 +150,7 @@ absl::Status AddMerges(const Json& merges, const std::string& path, BytePairTabl
     } else if (merge.is_string()) {
       RETURN_IF_ERROR(AddMerge(merge.get_ref<const std::string&>(), place, tables));
     } else {
-      return BadTokenizer(place, "a merge is two tokens");
+      return BadTokenizer(place, "a merge must be a list of two tokens, or a string of them");
     }
   }
   return absl::OkStatus();

@@ -21,7 +21,7 @@ class CharacterSet {
   std::vector<uint32_t> Sorted() const;
 
  private:
-  // True if the set has a code point, for each code point.
+  // For each code point, whether the set has it.
   std::vector<bool> seen_;
 };
 

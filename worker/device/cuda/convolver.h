@@ -33,7 +33,7 @@ class Convolver {
  public:
   virtual ~Convolver() = default;
 
-  // Decides, at the first use of this convolution, how it is computed. The decision is final. Sets
+  // At the first use of this convolution, decides how it is computed. The decision is final. Sets
   // *takes to true if this library computes the convolution.
   virtual int Prepare(const Convolution& convolution, bool* takes) = 0;
   // Queues the convolution in kCompute. If the library refuses the convolution after all, sets

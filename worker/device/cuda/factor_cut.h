@@ -16,7 +16,7 @@ inline size_t WholeGroups(size_t elements) {
 }
 
 // The rows, columns and depth of a part. They depend only on the shape and on the size of the
-// memory. The parts along k are added in order, so the results depend on nothing else, either.
+// memory. So do the results, because the parts along k are added in order.
 struct FactorCut {
   // Computes the parts of a product. `halves` is the number of elements that fit into the copy of
   // one factor, at least 512.

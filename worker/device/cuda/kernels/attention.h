@@ -54,7 +54,7 @@ struct SoftmaxRowSlope {
 // Rotates one pair of channels of a query or a key.
 struct PairTurn {
   size_t positions;
-  // The number of query and key vectors of a position.
+  // How many query and key vectors a position has.
   size_t vectors;
   size_t width;
   size_t stride;

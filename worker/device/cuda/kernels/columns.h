@@ -78,7 +78,7 @@ struct ColumnTotals {
   }
 };
 
-// Both kernels in one, for the case of one chunk.
+// Does the work of both kernels, for the case of one chunk.
 template <typename Term, typename Sink>
 struct ColumnSums {
   ColumnCut cut;

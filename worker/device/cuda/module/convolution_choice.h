@@ -19,8 +19,8 @@ struct AlgorithmOffer {
   bool full_precision = false;
 };
 
-// Returns true if the algorithm may be used. Only algorithms that compute implicit or explicit
-// matrix products may be used. Winograd's and Fourier's algorithms transform the factors and lose
+// Returns true if the algorithm may be used. Only algorithms that compute matrix products, implicit
+// or explicit, may be used. Winograd's and Fourier's algorithms transform the factors and lose
 // digits. BWD_DATA_ALGO_0, BWD_FILTER_ALGO_0 and BWD_FILTER_ALGO_3 add with atomics, in any order.
 inline bool MayUse(ConvolutionPass pass, const AlgorithmOffer& offer) {
   if (!offer.supported || !offer.deterministic || !offer.full_precision) return false;

@@ -29,9 +29,9 @@ Code Said(cudaError_t code) {
 }
 
 // Makes the device the current device of the calling thread, to which CUDA's calls refer. Each call
-// of the runtime selects the device first, even a call for an event that knows its device. For the
-// first call of a thread makes a context on the thread's current device, which would otherwise be
-// cuda:0.
+// of the runtime selects the device first, even a call for an event, although an event knows its
+// device. The reason is that a thread's first call makes a context on the thread's current device,
+// which by default is cuda:0.
 Code SelectDevice(int index) {
   thread_local int current = -1;
   if (current == index) return kSuccess;
