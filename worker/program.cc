@@ -115,7 +115,7 @@ int Report(const WorkerEnd& end) {
       spdlog::info("done");
       return kExitDone;
     case WorkerExit::kStopped:
-      spdlog::info("this worker was stopped, and has ended in an orderly way");
+      spdlog::info("the job was stopped; this worker has ended");
       return kExitStopped;
     case WorkerExit::kReplaced:
       spdlog::info("a newer process has this rank, so this process ends ({})",

@@ -34,14 +34,14 @@ struct CommonFlags {
 };
 
 void AddRounds(CLI::App& command, CommonFlags& flags) {
-  command.add_option("--rounds", flags.rounds.rounds, "Rounds of each; the median is printed")
+  command.add_option("--rounds", flags.rounds.rounds, "Rounds; the table shows their median")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command.add_option("--json", flags.json, "Write the results there too")->type_name("FILE");
+  command.add_option("--json", flags.json, "Also write the results as JSON")->type_name("FILE");
 }
 void AddCommon(CLI::App& command, CommonFlags& flags) {
   AddRounds(command, flags);
-  command.add_option("--seconds", flags.rounds.seconds, "Seconds of a round")
+  command.add_option("--seconds", flags.rounds.seconds, "Length of a round in seconds")
       ->check(NumberIn(0.001, 600))
       ->capture_default_str();
 }
@@ -52,7 +52,7 @@ absl::Status CheckFits(const std::string& what, double bytes) {
   const uint64_t memory = MachineMemoryBytes();
   if (bytes <= static_cast<double>(memory)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(what, " takes about ", Fixed(1e-9 * bytes, 0),
-                                                 " GB of memory; this machine has ",
+                                                 " GB of memory; this machine has only ",
                                                  Bytes(memory)));
 }
 
@@ -136,26 +136,25 @@ void AddTransport(CLI::App& bench, int& exit_code) {
   command->add_option("--methods", flags->methods, "Any of push, pull, push_pull")->delimiter(',');
   command
       ->add_option("--sizes", flags->sizes,
-                   "Bytes of a block, as in 4K,1M: multiples of 64 bytes, 64M at most")
+                   "Block sizes in bytes, such as 4K,1M; multiples of 64, at most 64M")
       ->delimiter(',');
-  command
-      ->add_option("--codecs,--codec", flags->codecs, "As in the job's compression; of transfers")
+  command->add_option("--codecs,--codec", flags->codecs, "Codecs of transfers, named as in a job")
       ->delimiter(',')
       ->check(CLI::IsMember(kCodecs));
-  command->add_flag("--transfers-only", flags->transfers_only, "No small exchanges");
-  command->add_flag("--exchanges-only", flags->exchanges_only, "Small exchanges only")
+  command->add_flag("--transfers-only", flags->transfers_only, "Leave out the small exchanges");
+  command->add_flag("--exchanges-only", flags->exchanges_only, "Measure only the small exchanges")
       ->excludes("--transfers-only")
       ->excludes("--methods")
       ->excludes("--sizes")
       ->excludes("--codecs");
   command
       ->add_flag("--tls", flags->tls,
-                 "TCP with mutual TLS beside plain TCP, instead of each transport beside its limit")
+                 "Compare mutual TLS with plain TCP, instead of each transport with its limit")
       ->excludes("--transports")
       ->excludes("--exchanges-only");
   command
       ->add_flag("--quick", flags->quick,
-                 "A first look within seconds: few rows, one short round of each")
+                 "Take a first look within seconds: few rows, one short round of each")
       ->excludes("--transports")
       ->excludes("--methods")
       ->excludes("--sizes");
@@ -221,17 +220,17 @@ void AddExchange(CLI::App& bench, int& exit_code) {
   command->add_option("--workers", options.workers, "Worker processes")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  command->add_option("--parameters", flags->parameters, "Parameters of the models, as in 1M,25M")
+  command->add_option("--parameters", flags->parameters, "Parameters of the models, such as 1M,25M")
       ->delimiter(',');
   command->add_option("--transports", flags->wires, "Any of tcp, unix, shm, auto")->delimiter(',');
-  command->add_option("--update", options.update, "What the servers apply")
+  command->add_option("--update", options.update, "The servers' update rule")
       ->check(CLI::IsMember({"sgd", "momentum", "adam"}))
       ->capture_default_str();
-  command->add_option("--codec", options.codec, "As in the job's compression")
+  command->add_option("--codec", options.codec, "The codec, named as in a job's compression")
       ->check(CLI::IsMember(kCodecs))
       ->capture_default_str();
-  command->add_option("--block", flags->block, "Bytes of a block, as in 1M; 0: the job's default");
-  command->add_flag("--no-raw", flags->no_raw, "Without the raw limit");
+  command->add_option("--block", flags->block, "Block size, such as 1M; 0 means the job's default");
+  command->add_flag("--no-raw", flags->no_raw, "Do not measure the raw limit");
   AddCommon(*command, flags->common);
   command->callback([flags, &exit_code] { exit_code = ShowResult(RunExchange(*flags)); });
 }
@@ -273,23 +272,23 @@ absl::Status RunUpdate(const UpdateFlags& flags) {
 
 void AddUpdate(CLI::App& bench, int& exit_code) {
   auto flags = std::make_shared<UpdateFlags>();
-  CLI::App* command =
-      bench.add_subcommand("update", "The servers' arithmetic, each rule, without a network");
+  CLI::App* command = bench.add_subcommand(
+      "update", "Measure the arithmetic of each update rule on a server, without a network");
   UpdateBenchOptions& options = flags->options;
   command->add_option("--rules", options.rules, "Update rules")
       ->delimiter(',')
       ->check(CLI::IsMember(UpdateBenchRules()));
-  command->add_option("--contributions", options.contributions, "Combined in one update")
+  command->add_option("--contributions", options.contributions, "How many one update combines")
       ->delimiter(',')
       ->check(CLI::Range(1, 256));
-  command->add_option("--threads", options.threads, "Blocks at once")
+  command->add_option("--threads", options.threads, "Threads, each with one block at a time")
       ->delimiter(',')
       ->check(CLI::Range(1, 256));
-  command->add_option("--shard", flags->shard, "Bytes of its parameters; M is 1e6 here")
+  command->add_option("--shard", flags->shard, "Bytes of the shard's parameters; M means 1e6 here")
       ->capture_default_str();
   command->add_option("--block", flags->block, "Bytes of a block")->capture_default_str();
   command->add_flag("--all", flags->all,
-                    "Also contiguous payloads, as from shared memory, and updates in place");
+                    "Also measure contiguous payloads, as in shared memory, and updates in place");
   AddRounds(*command, flags->common);
   command->callback([flags, &exit_code] { exit_code = ShowResult(RunUpdate(*flags)); });
 }

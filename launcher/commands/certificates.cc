@@ -158,7 +158,7 @@ void AddCertificatesCommand(CLI::App& app, int& exit_code) {
       "certificates", "Make certificates and a token, so that a job lets in nobody else");
   command
       ->add_option("DIR", options->folder,
-                   "Folder for the files; an authority that is there issues new certificates")
+                   "Folder for the files; an authority in this folder issues the certificates")
       ->required();
   command
       ->add_option("--hosts", options->hosts,
@@ -170,17 +170,17 @@ void AddCertificatesCommand(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "--ranks", options->ranks,
-          "Also make certificates for this number of workers and peers of one rank each, from 0")
+          "Also make certificates for single ranks: for workers and peers with ranks below this")
       ->check(CLI::Range(0, 10000));
   command->add_option("--trust-domain", options->trust_domain,
-                      "The job's own, where several share an authority (default: that of the "
-                      "certificates that are there, or leeway)");
+                      "Trust domain of the certificates; jobs that share an authority need "
+                      "different ones (default: that of the certificates in DIR, or leeway)");
   CLI::Option* authority =
       command->add_option("--authority", options->authority,
                           "Folder of the authority; a missing authority is made (default: DIR)");
   command
       ->add_flag("!--no-keep-authority", options->keeps_authority,
-                 "Leave the authority's key nowhere: it can issue no more certificates")
+                 "Do not keep the authority's key; it can then issue no more certificates")
       ->excludes(authority);
   command->callback([options, &exit_code] { exit_code = ShowResult(MakeCertificates(*options)); });
 }

@@ -22,9 +22,9 @@ void AddSetOption(CLI::App& command, JobFlags& options) {
 
 void AddDataOption(CLI::App& command, std::string& data) {
   command
-      .add_option("--data", data,
-                  "Folder that the job's data paths are in, or s3://BUCKET/PREFIX; default "
-                  "$LEEWAY_DATA, then ./data")
+      .add_option(
+          "--data", data,
+          "Folder of the job's data, or s3://BUCKET/PREFIX; default $LEEWAY_DATA, or else ./data")
       ->type_name("DIR");
 }
 

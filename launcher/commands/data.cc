@@ -104,16 +104,15 @@ absl::Status Inspect(const DataFlags& flags) {
 void AddDataCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<DataFlags>();
   CLI::App* command = app.add_subcommand(
-      "data", "Say what files of data hold, and print the part of a job that reads them");
+      "data", "Describe data files, and print the part of a job that reads them");
   command
-      ->add_option(
-          "FILE", flags->files,
-          "Files of one source, or a folder of pictures, also as s3://BUCKET/KEY; with --data "
-          "names in that folder")
+      ->add_option("FILE", flags->files,
+                   "Files of one source, or a folder of pictures, also as s3://BUCKET/KEY; with "
+                   "--data, names in the data folder")
       ->required();
   command
       ->add_option("--data", flags->data,
-                   "The data folder; without: where the first FILE is, or that of jobs")
+                   "The data folder; default: the folder of the first FILE, or else that of jobs")
       ->type_name("DIR");
   command
       ->add_option("--label", flags->label,

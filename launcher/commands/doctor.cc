@@ -65,23 +65,22 @@ absl::Status Examine(const DoctorFlags& flags) {
 
 void AddDoctorCommand(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<DoctorFlags>();
-  CLI::App* command = app.add_subcommand(
-      "doctor",
-      "Measure this machine and say how many servers and which block size a job wants, and what a "
-      "step will take");
-  command->add_option("JOB", flags->job.job_file, "The job file; without: the machine alone");
+  CLI::App* command = app.add_subcommand("doctor",
+                                         "Measure this machine, and estimate how many servers and "
+                                         "which block size a job needs, and how long a step takes");
+  command->add_option("JOB", flags->job.job_file, "The job file; if absent, only the machine");
   AddSetOption(*command, flags->job);
   AddDataOption(*command, flags->job.data);
   command
       ->add_option("--peer", flags->peer,
-                   "Another machine on which `leeway doctor --listen` runs: servers would be there")
+                   "The machine for the servers, on which `leeway doctor --listen` runs")
       ->check(AddressToReach());
   command->add_option("--seconds", flags->seconds, "Seconds of each measurement")
       ->check(NumberIn(0.01, 60))
       ->capture_default_str();
-  command->add_option("--json", flags->json, "Write the findings there too")->type_name("FILE");
+  command->add_option("--json", flags->json, "Also write the findings as JSON")->type_name("FILE");
   // A doctor that listens does not measure, so --listen excludes the options for measuring.
-  command->add_option("--listen", flags->listen, "Be the peer of a doctor on another machine")
+  command->add_option("--listen", flags->listen, "Serve a doctor on another machine as its peer")
       ->check(AddressToBind())
       ->excludes("JOB")
       ->excludes("--set")

@@ -104,15 +104,15 @@ absl::Status Evaluate(const EvaluateOptions& options) {
 void AddEvaluateCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<EvaluateOptions>();
   CLI::App* command = app.add_subcommand(
-      "evaluate", "Evaluate a run's model, a checkpoint's or a file's on the test data");
+      "evaluate", "Evaluate the model of a run, a checkpoint or a file on the test data");
   command
       ->add_option("PATH", options->path,
-                   "A run folder or a checkpoint's folder, also s3://BUCKET/PREFIX; with --model a "
-                   "job file or a run folder")
+                   "A run folder or a checkpoint's folder, also s3://BUCKET/PREFIX; with --model, "
+                   "a job file or a run folder")
       ->required();
   command
       ->add_option("--model", options->model,
-                   "The weights, as safetensors: of Leeway, or with the names of PyTorch")
+                   "The file of the weights: safetensors with Leeway's names or PyTorch's")
       ->type_name("FILE");
   AddSetOption(*command, options->job);
   AddDataOption(*command, options->job.data);
@@ -121,8 +121,8 @@ void AddEvaluateCommand(CLI::App& app, int& exit_code) {
                    "Use the run's checkpoint at this clock, not the newest")
       ->type_name("CLOCK");
   command->add_flag("--average", options->average,
-                    "The moving average of the weights (update.average); default: the weights that "
-                    "the job's evaluation.weights names");
+                    "Use the moving average of the weights (update.average); default: the weights "
+                    "that the job's evaluation.weights names");
   AddJsonOption(*command, options->json);
   command->callback([options, &exit_code] { exit_code = ShowResult(Evaluate(*options)); });
 }

@@ -98,8 +98,8 @@ void AddExportCommand(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({kSafetensors, kPytorch, kOnnx}).description(""));
   command
       ->add_option("--shape", options->shape,
-                   "For pytorch and onnx, the shape of an example, as in --shape 32,32,3; default: "
-                   "as in the job's data")
+                   "For pytorch and onnx, the shape of an example, such as --shape 32,32,3; "
+                   "default: the shape of the job's data")
       ->type_name("H,W,C")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -109,7 +109,7 @@ void AddExportCommand(CLI::App& app, int& exit_code) {
                    "Use the run's checkpoint at this clock, not the newest")
       ->type_name("CLOCK");
   command->add_flag("--average", options->average,
-                    "The moving average of the weights (update.average)");
+                    "Use the moving average of the weights (update.average)");
   AddJsonOption(*command, options->json);
   command->callback([options, &exit_code] { exit_code = ShowResult(Export(*options)); });
 }

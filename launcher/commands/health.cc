@@ -29,13 +29,13 @@ absl::Status ShowHealth(const HealthOptions& options) {
 void AddHealthCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<HealthOptions>();
   CLI::App* command = app.add_subcommand(
-      "health", "Ask the health port of a server or a worker (--health); 0: it is serving");
+      "health", "Ask the health port of a server or a worker; exits with 0 if it is serving");
   command->add_option("ADDRESS", options->address, "HOST:PORT of the health port")
       ->required()
       ->check(AddressToReach());
   command->add_option("--service", options->service,
-                      "leeway.v1.ParameterServer: does the server hold its part of the model? "
-                      "Default: does the process live?");
+                      "The service to ask about. leeway.v1.ParameterServer is serving once the "
+                      "server holds its part of the model. Default: the process as a whole");
   command->add_option("--timeout", options->seconds, "How many seconds to wait")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

@@ -33,30 +33,31 @@ void AddRunOptions(CLI::App& command, KubernetesFlags& flags) {
   KubernetesRun& run = flags.run;
   command.add_option("--image", run.image, "The image of all pods")->required();
   command.add_option("--worker-image", run.worker_image,
-                     "Another one for the workers: with GPUs, or with a program of your own");
-  command.add_option("--shape", flags.shape, "By which objects the pods are started")
+                     "The workers' image, if different: with GPUs, or with your own program");
+  command.add_option("--shape", flags.shape, "The kind of objects that start the pods")
       ->check(CLI::IsMember(ShapeNames()))
       ->capture_default_str();
   command.add_option("--name", run.name,
-                     "The run's name, with which all its objects begin (default: the job's)");
+                     "The run's name, a prefix of the names of its objects (default: the job's)");
   command.add_option("--namespace", run.space, "The namespace (default: that of kubectl)");
-  command.add_option("--queue", run.queue, "Queue of Kueue, or of Volcano");
+  command.add_option("--queue", run.queue, "The queue of Kueue or Volcano");
   command.add_flag("--resume", run.resume,
                    "Go on from the newest checkpoint if the run was stopped or has failed");
   command.add_flag("--restart-job", run.restart_job,
-                   "Make the Job of a rank anew alone; needs JobSet 0.12 with the gate RestartJob");
+                   "Make only a failed rank's Job again; needs JobSet 0.12, gate RestartJob");
   command.add_flag("--alerts", run.alerts, "Print alerts for the Prometheus operator, too");
 }
 
 void AddStorageOptions(CLI::App& command, KubernetesRun& run) {
   CLI::Option* store = command.add_option(
-      "--run-dir", run.store, "s3://BUCKET/PREFIX for the run folders, in place of a claim");
+      "--run-dir", run.store, "s3://BUCKET/PREFIX for the run folders, instead of a volume claim");
   for (const auto& [name, value, text] :
-       {std::tuple{"--storage", &run.storage, "Size of the claim for the run folder"},
-        std::tuple{"--storage-class", &run.storage_class, "Its class (default: the cluster's)"}}) {
+       {std::tuple{"--storage", &run.storage, "Size of the volume claim for the run folder"},
+        std::tuple{"--storage-class", &run.storage_class,
+                   "Storage class (default: the cluster's)"}}) {
     command.add_option(name, *value, text)->excludes(store)->capture_default_str();
   }
-  command.add_option("--access-mode", run.access_mode, "Its mode; ReadWriteOnce needs one node")
+  command.add_option("--access-mode", run.access_mode, "Access mode; ReadWriteOnce needs one node")
       ->check(CLI::IsMember({"ReadWriteMany", "ReadWriteOnce"}))
       ->excludes(store)
       ->capture_default_str();
@@ -66,7 +67,7 @@ void AddStorageOptions(CLI::App& command, KubernetesRun& run) {
       ->check(CLI::Range(1, 65535))
       ->capture_default_str();
   command.add_option("--data-claim", run.data_claim,
-                     "Claim with the training data (default: the samples of the image)");
+                     "Volume claim with the training data (default: the samples of the image)");
 }
 
 void AddKeyOptions(CLI::App& command, KubernetesFlags& flags) {
@@ -74,19 +75,19 @@ void AddKeyOptions(CLI::App& command, KubernetesFlags& flags) {
       command.add_flag("--insecure", flags.insecure, "Plain text, for a network that you trust");
   command
       .add_option("--secrets", flags.secrets,
-                  "What the names of the Secrets with certificates and token begin with "
-                  "(default: leeway, and with --keys the run's name)")
+                  "Prefix of the names of the Secrets with certificates and token (default: "
+                  "leeway, or with --keys the run's name)")
       ->excludes(insecure);
   command
-      .add_option("--keys", flags.keys, "Folder of leeway certificates: print those Secrets, too")
+      .add_option("--keys", flags.keys, "Folder of `leeway certificates`; prints its Secrets, too")
       ->excludes(insecure);
 }
 
 void AddSizeOptions(CLI::App& command, KubernetesFlags& flags) {
   command.add_option("--server-memory", flags.run.server_memory,
-                     "Memory of each server, such as 2Gi (default: by leeway plan)");
+                     "Memory of each server, such as 2Gi (default: as `leeway plan` computes it)");
   command.add_option("--worker-memory", flags.run.worker_memory,
-                     "Memory of each worker; with both set, the data are not read");
+                     "Memory of each worker; if both are set, the data are not read");
   command.add_option("--worker-storage", flags.run.worker_storage,
                      "Storage of each worker on its node, for copies of a store's data and /tmp "
                      "(default: what the cluster gives)");
@@ -95,7 +96,7 @@ void AddSizeOptions(CLI::App& command, KubernetesFlags& flags) {
                   "GPUs of each worker (default: 1 if the job says workers.device: cuda)")
       ->check(CLI::Range(0, 64));
   command.add_option("--file", flags.files,
-                     "A file of the program's, which finds it in its folder; may be repeated");
+                     "A file that the program needs, and finds in its folder; may be repeated");
 }
 
 }  // namespace
@@ -103,8 +104,8 @@ void AddSizeOptions(CLI::App& command, KubernetesFlags& flags) {
 void AddKubernetesCommand(CLI::App& app, int& exit_code, std::vector<std::string> program) {
   auto options = std::make_shared<KubernetesOptions>();
   options->flags.run.program = std::move(program);
-  CLI::App* command = app.add_subcommand(
-      "kubernetes", "Print a job as the objects that kubectl apply takes; starts nothing");
+  CLI::App* command =
+      app.add_subcommand("kubernetes", "Print a job as objects for kubectl apply; starts nothing");
   command->add_option("JOB", options->job.job_file, "The job file")->required();
   AddSetOption(*command, options->job);
   AddDataOption(*command, options->job.data);

@@ -5,7 +5,7 @@
 namespace leeway {
 
 void AddJsonOption(CLI::App& command, std::string& json) {
-  command.add_option("--json", json, "Write what is said here also as JSON, for scripts")
+  command.add_option("--json", json, "Also write the result to this file, as JSON for scripts")
       ->type_name("FILE");
 }
 
@@ -19,7 +19,7 @@ nlohmann::ordered_json ModelJson(const TrainedModel& model) {
 void WarnOfOlderModel(const TrainedModel& model) {
   for (const std::string& damaged : model.passed_over) std::cerr << "leeway: " << damaged << "\n";
   if (model.passed_over.empty()) return;
-  std::cerr << "leeway: this is the older model at clock " << model.manifest.clock()
+  std::cerr << "leeway: this is an older model, at clock " << model.manifest.clock()
             << "; with --checkpoint CLOCK, a damaged checkpoint is an error instead\n";
 }
 

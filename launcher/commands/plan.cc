@@ -45,8 +45,7 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<JobFlags>();
   auto model = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand(
-      "plan",
-      "Print the resolved job, the model, where it would lie, memory and traffic; runs nothing");
+      "plan", "Print the resolved job, the model, its placement, memory and traffic; runs nothing");
   command->add_option("JOB", options->job_file, "The job file")->required();
   AddSetOption(*command, *options);
   AddDataOption(*command, options->data);

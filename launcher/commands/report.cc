@@ -60,7 +60,7 @@ absl::Status ReportOf(const std::string& given) {
 
 void AddReportCommand(CLI::App& app, int& exit_code) {
   auto run_dir = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("report", "Write a run's curves and report anew");
+  CLI::App* command = app.add_subcommand("report", "Write a run's curves and report again");
   command->add_option("RUN_DIR", *run_dir, "The run folder, or s3://BUCKET/PREFIX")->required();
   command->callback([run_dir, &exit_code] { exit_code = ShowResult(ReportOf(*run_dir)); });
 }

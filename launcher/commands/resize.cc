@@ -92,10 +92,10 @@ void AddResizeCommand(CLI::App& app, int& exit_code) {
       ->required();
   command
       ->add_option("--servers", options->servers,
-                   "How many there are to be, at most servers.shards")
+                   "The new number of servers, at most servers.shards")
       ->required()
       ->check(CLI::Range(1, 4096));
-  command->add_flag("--no-wait", options->no_wait, "Return when it is on record");
+  command->add_flag("--no-wait", options->no_wait, "Return once the request is recorded");
   command->add_option("--timeout", options->seconds, "How many seconds to wait")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

@@ -69,7 +69,7 @@ void AddStatusCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("status", "Show what a running job is doing");
   command->add_option("JOB", options->target, "The coordinator's HOST:PORT, or the run folder")
       ->required();
-  command->add_flag("--json", options->json, "As JSON: the coordinator's JobStatus message");
+  command->add_flag("--json", options->json, "Print the coordinator's JobStatus message, as JSON");
   DeclareSecurity(*command, options->security, EndOfCalls::kCalls);
   command->callback([options, &exit_code] { exit_code = ShowResult(ShowStatus(*options)); });
 }

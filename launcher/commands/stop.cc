@@ -69,8 +69,9 @@ void AddStopCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("stop", "End a running job in order, with a checkpoint");
   command->add_option("JOB", options->target, "The coordinator's HOST:PORT, or the run folder")
       ->required();
-  command->add_option("--reason", options->reason, "For the job's log")->capture_default_str();
-  command->add_flag("--no-wait", options->no_wait, "Return once the coordinator knows");
+  command->add_option("--reason", options->reason, "Reason for the job's log")
+      ->capture_default_str();
+  command->add_flag("--no-wait", options->no_wait, "Return once the coordinator has the request");
   command->add_option("--timeout", options->seconds, "How many seconds to wait")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

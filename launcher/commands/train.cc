@@ -84,8 +84,8 @@ int Finish(const PlannedRun& plan, const RunPlace& place, const FinishInput& fin
   if (summary.state == "failed") std::cerr << "leeway: the job failed: " << summary.message << "\n";
   const int code = ExitCodeOf(summary, finish.end, failure);
   if (summary.state == "stopped" && code != kExitStopped) {
-    std::cerr << "leeway: stopped before there was a checkpoint: the run begins anew when it is "
-                 "started again\n";
+    std::cerr << "leeway: the run was stopped before its first checkpoint, so it begins again when "
+                 "it is started again\n";
   }
   return code;
 }
@@ -250,11 +250,10 @@ void AddHostOptions(CLI::App& command, HostFlags& flags) {
   constexpr char kGroup[] = "Several machines";
   CLI::Option* hosts =
       command
-          .add_option(
-              "--hosts", flags.hosts,
-              "Run the job's processes on these hosts by ssh, with WORKERS workers on each; "
-              "NAME=ADDRESS:WORKERS where others reach the host at another address. All "
-              "hosts see the run folder and the data at the same paths")
+          .add_option("--hosts", flags.hosts,
+                      "Run the job's processes on these hosts by ssh, with WORKERS workers on "
+                      "each. Write NAME=ADDRESS:WORKERS if the other hosts reach a host at another "
+                      "address. All hosts must see the run folder and the data at the same paths")
           ->type_name("NAME:WORKERS,...")
           ->group(kGroup);
   command.add_option("--ssh", flags.ssh, "The command that reaches a host")
@@ -264,13 +263,13 @@ void AddHostOptions(CLI::App& command, HostFlags& flags) {
       ->group(kGroup);
   command
       .add_option("--remote-bin", flags.remote_bin,
-                  "Folder with the programs on each host; default: the PATH there")
+                  "Folder with the programs on each host; default: the host's PATH")
       ->type_name("DIR")
       ->needs(hosts)
       ->group(kGroup);
   command
       .add_flag("--insecure", flags.insecure,
-                "With --hosts: without mutual TLS, in a network that lets in nobody else")
+                "With --hosts: use no mutual TLS, in a network that admits nobody else")
       ->envname(kInsecure)
       ->group(kGroup);
 }
@@ -283,12 +282,12 @@ void AddTrainCommand(CLI::App& app, int& exit_code, std::vector<std::string> com
   CLI::App* command =
       app.add_subcommand("train", "Train a job's model, on this machine or on several");
   command->add_option("JOB", options->job.job_file,
-                      "The job file; with --resume by default the run's own");
+                      "The job file; default with --resume: the file in the run folder");
   AddSetOption(*command, options->job);
   AddDataOption(*command, options->job.data);
   command
       ->add_option("--run-dir", options->run_dir,
-                   "Folder for all that the run writes, or s3://BUCKET/PREFIX; default "
+                   "Folder for everything that the run writes, or s3://BUCKET/PREFIX; default "
                    "runs/NAME-TIME")
       ->type_name("DIR");
   command

@@ -9,9 +9,9 @@ namespace leeway {
 namespace {
 
 std::string PeerText(const PeerRates& peer) {
-  return absl::StrCat("Network to the peer: there ", Fixed(peer.up_gigabytes_per_second, 2),
-                      " GB/s, back ", Fixed(peer.down_gigabytes_per_second, 2), ", both at once ",
-                      Fixed(peer.both_gigabytes_per_second, 2), "; round trip ",
+  return absl::StrCat("Network: to the peer ", Fixed(peer.up_gigabytes_per_second, 2),
+                      " GB/s, from the peer ", Fixed(peer.down_gigabytes_per_second, 2),
+                      ", both at once ", Fixed(peer.both_gigabytes_per_second, 2), "; round trip ",
                       Fixed(1e6 * peer.round_trip_seconds, 0), " us\n");
 }
 
@@ -52,7 +52,7 @@ std::string JobText(const JobDiagnosis& job, bool across) {
                   Rate(job.examples_per_second), " examples a second in all (", BasisText(job),
                   ");\n  ", Percent(parts.exchange > 0 ? job.hidden_seconds / parts.exchange : 1),
                   " of the exchange is hidden behind the compute\n",
-                  "  starting, evaluations and checkpoints come on top\n  ");
+                  "  starting, evaluations and checkpoints take additional time\n  ");
   if (job.estimate.processor_bound) {
     absl::StrAppend(&text, "the processors are the limit: more workers here make nothing faster\n");
   } else if (parts.exchange - job.hidden_seconds > parts.compute) {
@@ -70,7 +70,7 @@ std::string JobText(const JobDiagnosis& job, bool across) {
       job.block_bytes_wanted == job.block_bytes ? "as it is" : absl::StrCat(job.block_bytes_wanted),
       " (the job's blocks have ", job.block_bytes, ")\n");
   if (!job.rehearsal_error.empty()) {
-    absl::StrAppend(&text, "  the job itself was begun, but: ", job.rehearsal_error, "\n");
+    absl::StrAppend(&text, "  the job itself could not be tried: ", job.rehearsal_error, "\n");
   }
   return text;
 }

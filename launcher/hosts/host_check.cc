@@ -108,8 +108,8 @@ std::string WhyNoHello(const Asked& asked, const SshCommand& ssh) {
   }
   if (code == kExitDone) {
     return absl::StrCat(name,
-                        " is reached, but 'leeway remote' does not answer there: does its "
-                        "login shell (.bashrc, say) end before it, or run another program?",
+                        " is reached, but 'leeway remote' does not answer there: does the login "
+                        "shell (.bashrc, for example) end early, or run another program?",
                         Said(asked));
   }
   return absl::StrCat(name, " cannot be reached by '", absl::StrJoin(ssh.words, " "), " ", name,

@@ -54,13 +54,13 @@ absl::StatusOr<JobHost> ParseHost(absl::string_view entry) {
       absl::StrSplit(rest, absl::MaxSplits('=', 1));
   host.name = WithoutBrackets(parts.first);
   host.address = WithoutBrackets(parts.second);
-  if (host.name.empty()) return Wrong(entry, "it has no name");
+  if (host.name.empty()) return Wrong(entry, "the name is missing");
   // ssh would read a leading '-' as an option, and a shell would split at blanks and quotes.
   if (host.name[0] == '-' || host.name.find_first_of(" \t'\"") != std::string::npos) {
-    return Wrong(entry, "its name is not a valid host name");
+    return Wrong(entry, "the name is not a valid host name");
   }
   if (rest.find('=') != absl::string_view::npos && host.address.empty()) {
-    return Wrong(entry, "it has no address");
+    return Wrong(entry, "the address after = is missing");
   }
   return host;
 }

@@ -52,8 +52,8 @@ absl::Status AddNames(const std::vector<std::string>& names, TableFacts& facts) 
 absl::Status AddRow(const std::vector<std::string>& row, TableFacts& facts) {
   if (facts.columns.empty()) facts.columns.resize(row.size());
   if (row.size() != facts.columns.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(row.size(), " columns where the first line has ", facts.columns.size()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the line has ", row.size(), " columns, but the first line has ", facts.columns.size()));
   }
   for (size_t i = 0; i < row.size(); ++i) {
     AddTo(facts.columns[i], row[i]);

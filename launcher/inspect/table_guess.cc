@@ -141,8 +141,8 @@ std::string WhyNoTable(const std::string& name, std::string_view head) {
     const std::string place = absl::StrCat(name, ":", i + 1, ": ");
     if (!row.ok()) return absl::StrCat(place, row.status().message());
     if (row->size() == first->size()) continue;
-    return absl::StrCat(place, row->size(), " values where the first line has ", first->size(),
-                        ", with ", Quote({&separator, 1}), " between them");
+    return absl::StrCat(place, "the line has ", row->size(), " values, but the first line has ",
+                        first->size(), ", with the separator ", Quote({&separator, 1}));
   }
   if (first->size() > 1) {
     return absl::StrCat(name, ": ", first->size(),

@@ -23,7 +23,7 @@ absl::Status Secure(const SshHosts& hosts, const v1::Security& job, bool insecur
   return absl::InvalidArgumentError(
       "--hosts: any machine that reaches these hosts could take part in the job. Leave --tls (and "
       "the job's security.tls.mode) out, or use --tls mtls: each run then makes its own "
-      "certificates. Use --insecure if the network lets in nobody else");
+      "certificates. Use --insecure if the network admits nobody else");
 }
 
 }  // namespace

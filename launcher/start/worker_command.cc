@@ -33,11 +33,10 @@ absl::Status CheckCommand(const v1::TrainingJob& job, const std::vector<std::str
         "set model.type and data.type to external"));
   }
   if (!command.empty() && !command.front().empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the job's model is external: name the program that trains it, as in ", line,
-                   " -- python3 train.py. To start the workers by hand, start leeway-server "
-                   "instead, and the program once "
-                   "for each rank, with LEEWAY_COORDINATOR and LEEWAY_RANK (docs/operations.md)"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the job's model is external: name the program that trains it, as in ", line,
+      " -- python3 train.py. To start the workers by hand, start leeway-server, and start the "
+      "program once for each rank, with LEEWAY_COORDINATOR and LEEWAY_RANK (docs/operations.md)"));
 }
 
 Environment ProgramEnvironment(const v1::TrainingJob& job, const EnvironmentLookup& look_up) {

@@ -179,8 +179,8 @@ absl::StatusOr<Reply> AskCoordinator(
   const absl::Status result = ResultOf(status, context);
   // Do not report a refusal by the coordinator as a fault of the network.
   const bool refused = absl::IsInvalidArgument(result) || absl::IsFailedPrecondition(result);
-  RETURN_IF_ERROR(Annotate(
-      result, absl::StrCat(refused ? "refused by" : "asking", " the coordinator at ", address)));
+  RETURN_IF_ERROR(Annotate(result, absl::StrCat(refused ? "the request was refused by" : "asking",
+                                                " the coordinator at ", address)));
   // Make the answer printable. A person sees it, and other processes have written parts of it.
   MakePrintable(reply);
   return reply;

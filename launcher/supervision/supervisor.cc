@@ -213,7 +213,7 @@ void Supervisor::OnSignal(int signal) {
   stop_asked_at_ = Now();
   view_.notice = "Stopping in order, with a checkpoint. Ctrl-C again kills the job.";
   observer_.OnEvent(
-      absl::StrCat(name, ": stopping in order, with a checkpoint; again kills the job"));
+      absl::StrCat(name, ": stopping in order, with a checkpoint; a second signal kills the job"));
   coordinator_->RequestStop(absl::StrCat(name, " at the launcher"));
 }
 

@@ -29,7 +29,7 @@ ENDLESS = [*SLOW, "stop={clocks: 100000}"]
 # The job takes a minute: processes that are left behind do not end by themselves while the test looks for them.
 SLOWER = [*SLOW, "workers.emulate={step_milliseconds: 300}", "checkpoint={every: {clocks: 10}}"]
 AS_FAST = SLOW[2]
-STOPPING = "stopping in order, with a checkpoint; again kills the job"
+STOPPING = "stopping in order, with a checkpoint; a second signal kills the job"
 KEYS = pathlib.Path("/dev/shm")
 
 

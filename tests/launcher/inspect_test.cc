@@ -214,8 +214,9 @@ TEST_CASE("A table's label is guessed only where it shows, and texts become clas
 TEST_CASE("A file called .csv that is no table is an error with the line, not a text") {
   DataFolder folder;
   folder.Write("a.csv", std::string("a,b\n1,2\n3,4,5\n"));
-  RequireError(InspectData(folder.path(), {"a.csv"}), StatusCode::kInvalidArgument,
-               {"a.csv:3: 3 values where the first line has 2, with ',' between them"});
+  RequireError(
+      InspectData(folder.path(), {"a.csv"}), StatusCode::kInvalidArgument,
+      {"a.csv:3: the line has 3 values, but the first line has 2, with the separator ','"});
   folder.Write("b.CSV", std::string("a,b\n1,\"two\nlines\"\n"));
   RequireError(InspectData(folder.path(), {"b.CSV"}), StatusCode::kInvalidArgument,
                {"b.CSV:2: the quotes before 'two' do not end in this line"});
