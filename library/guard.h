@@ -22,7 +22,7 @@ uint64_t Forks();
 Time DeadlineOf(double timeout);
 
 // Returns the limit `seconds`, or `otherwise` if `seconds` is not above 0. The result is at most a
-// few years, so that it fits a Duration.
+// few years, so that a Duration can hold it.
 double LimitOf(double seconds, double otherwise);
 
 leeway_code NullArgument(const char* name);

@@ -155,7 +155,7 @@ class JoinedJob final : public Job {
       if (!read) return false;
     }
     // If the other workers have gone on, Begin will read the weights again. Until then the caller
-    // gets the weights that it has, and sees no difference.
+    // keeps the weights that it has.
     weights = reads && !life_->loop->broken_off() ? read_.span() : weights_.span();
     return true;
   }
@@ -177,7 +177,8 @@ class JoinedJob final : public Job {
 
   absl::StatusOr<bool> StateWanted() override {
     RETURN_IF_ERROR(Expect(Phase::kBetween, "StateWanted"));
-    // Begin has not returned a clock yet. It asks again for what is due.
+    // Begin has not returned a clock yet. The next call of Begin asks again for the states and
+    // evaluations that are due.
     ASSIGN_OR_RETURN(const bool ready, AwaitSlow(std::chrono::steady_clock::now()));
     if (!ready) return false;
     return takes_part() && life_->loop->IsStateDue();
@@ -275,7 +276,7 @@ class JoinedJob final : public Job {
       life_.reset();
       auto registered = registrar_->Register(weights_);
       if (registered.ok()) life_ = *std::move(registered);
-      // The registrar has already tried again as long as that made sense, so this error is final
+      // The registrar has already retried as long as a retry could succeed, so this error is final
       // for this life.
       const absl::Status status = registered.status();
       return IsMoved(status) ? absl::UnavailableError(status.message()) : status;
@@ -306,7 +307,8 @@ class JoinedJob final : public Job {
       if (reason != Reason::kFailed) RETURN_IF_ERROR(life_->loop->SaveState());
       return life_->session.Leave(ReasonOf(reason), life_->loop->completed(), message);
     }
-    // This life has nothing to report: an earlier life has reported everything, or the job is over.
+    // True if an earlier life has reported everything, or if the job is over. This life then has
+    // nothing to report.
     const bool told = life_ != nullptr && life_->reply.has_left_at();
     if (!told || reason == Reason::kFailed) return absl::OkStatus();
     return life_->session.Leave(v1::LEAVE_STOPPED, life_->reply.left_at(), "");

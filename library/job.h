@@ -113,10 +113,10 @@ struct JobEvaluation {
   uint64_t examples = 0;
 };
 
-// One thread at a time may use a job, but any thread may call Waiting(). Functions with a deadline
-// return false or kNotYet if the deadline came first; call them again. After an error that is
-// final, call only Leave and the destructor. A function returns UNIMPLEMENTED if it cannot be
-// called at this point, such as Final before Begin.
+// One thread at a time may use a job, but any thread may call Waiting(). A function with a deadline
+// returns false or kNotYet if the deadline passes first; call it again. After a final error, call
+// only Leave and the destructor. A function returns UNIMPLEMENTED if it cannot be called at this
+// point, such as Final before Begin.
 class Job {
  public:
   enum class Next { kClock, kFinished, kStopped, kNotYet };

@@ -13,8 +13,8 @@
 namespace leeway {
 
 JobInfo InfoFrom(const v1::RegisterWorkerReply& reply);
-// Returns the version that every block has at the end of a job that runs to its end and loses no
-// worker.
+// Returns the version that every block has at the end of a job, if the job runs to its end and
+// loses no worker.
 uint64_t LastVersion(const v1::RegisterWorkerReply& reply);
 // The largest number of parts in a call of SetRates. It keeps the headers of a frame well below
 // their limit (common/wire/wire.cc).

@@ -15,8 +15,8 @@ namespace leeway {
 absl::Status PrepareProcess();
 
 // Returns the options with which this process calls the coordinator at `address`. When `breaker`
-// breaks, registrations end at once, and all other calls give up as if their time were over. The
-// coordinator tells a retry from a new life by `nonce`.
+// breaks, registrations end at once, and all other calls give up as if their time were over. By
+// `nonce` the coordinator distinguishes a retry from a new life.
 CoordinatorSession::Options SessionOptions(const std::string& address, uint64_t nonce,
                                            CallBreaker& breaker);
 

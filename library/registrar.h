@@ -58,7 +58,7 @@ class Registrar {
   // If this process holds blocks, waits until the job is over, because others may read the blocks
   // until then. Cancel ends the wait.
   void AwaitEnd() EXCLUDES(mutex_);
-  // Forgets the newest registration. Call this before it is destroyed.
+  // Forgets the newest registration. Call this function before that registration is destroyed.
   void Forget() EXCLUDES(mutex_);
 
  private:
@@ -87,7 +87,7 @@ class Registrar {
   CallBreaker breaker_;
   mutable Mutex mutex_;
   Participant* newest_ GUARDED_BY(mutex_) = nullptr;
-  // Null if this process holds no blocks.
+  // The object that holds blocks in this process; null if the process holds none.
   std::shared_ptr<BlockHolder> holder_ GUARDED_BY(mutex_);
 };
 

@@ -28,8 +28,8 @@ constexpr Duration kAgainLimit = std::chrono::seconds(10);
 // How long to wait for a coordinator after the job's last update. It is short, because the
 // coordinator is then ending, not restarting.
 constexpr Duration kLastLimit = std::chrono::milliseconds(500);
-// How often the watch asks where the servers are while some of them do not answer at their
-// addresses.
+// How often the watch asks for the servers' addresses while some servers do not answer at their
+// known addresses.
 constexpr Duration kAskAfter = std::chrono::milliseconds(500);
 
 // While a read is pending, its background thread uses all fields except `breaker_` and
@@ -60,8 +60,8 @@ class OpenWatch final : public Watch {
       const absl::Status read = ReadOnce();
       if (read.ok()) return read;
       client_ = nullptr;
-      // The job has gone back to a checkpoint since, so the watch connects again. If the same
-      // generation is refused twice, the refusal has another reason.
+      // The job has gone back to a checkpoint since, so the watch connects again. If a server
+      // refuses the same generation twice, it has another reason.
       const uint64_t generation = model_.generation();
       if (breaker_.broken() || !absl::IsFailedPrecondition(read)) return read;
       RETURN_IF_ERROR(Connect());

@@ -89,7 +89,8 @@ void TakeFigure(const Json& json, const Figure& figure, v1::StepMetrics& metrics
 RunHistory::Step StepOf(const Json& json) {
   RunHistory::Step step{.rank = static_cast<uint32_t>(LoggedCount(json, "rank", kRanksMax))};
   for (const Figure& figure : StepFigures()) TakeFigure(json, figure, step.metrics);
-  // A log without wait_seconds is from a version in which workers waited during the whole exchange.
+  // In a log without wait_seconds, workers waited during the whole exchange, because the log is
+  // from an older version.
   if (!json.contains("wait_seconds")) {
     step.metrics.set_wait_seconds(step.metrics.exchange_seconds());
   }
@@ -182,7 +183,7 @@ void AddLine(const LineReader::Line& line, HistoryBuilder& builder) {
       why = WhyOf(error);
     }
   }
-  // A line without a line break is not counted, because a crash has cut it short.
+  // Do not count a line without a line break, because a crash has cut it short.
   if (line.complete && !why.empty()) {
     builder.Skip(absl::StrCat("line ", line.number, ": ", why));
   }

@@ -1,6 +1,6 @@
 // Reads the history of a run from its metrics.jsonl (run/metrics_log.h describes the file). If a
-// resumed run repeated a clock, the clock counts once. The history is for curves and reports. The
-// result of a run must not depend on it.
+// resumed run repeated a clock, the clock counts once. The history is for curves and reports; no
+// result of a run may depend on it.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct LogFile {
   // 7: ...").
   uint64_t lines_skipped = 0;
   std::string first_skipped;
-  // Why the log could not be read, or not to its end.
+  // Why the log could not be read to its end; empty if it could.
   std::string unreadable;
 };
 

@@ -14,7 +14,7 @@ uint64_t Share(uint64_t number, double share) {
   return static_cast<uint64_t>(std::llround(static_cast<double>(number) * share));
 }
 
-// Removes the part of `step` that is beyond the clock `end`, which is within it.
+// Removes the part of `step` that is beyond the clock `end`. That clock is within the step.
 void CutOff(Step& step, uint64_t end) {
   v1::StepMetrics& metrics = step.metrics;
   const double share = static_cast<double>(end - step.from) /
@@ -122,7 +122,7 @@ void HistoryBuilder::Rewind(const Step& step, Reached& reached) {
 // Merges pairs of consecutive steps of the same rank.
 void HistoryBuilder::MergeNeighbours() {
   std::vector<Step> merged;
-  // By rank: the index of the first step of a pair.
+  // For each rank, the index of the first step of a pair.
   std::map<uint32_t, size_t> open;
   for (Step& step : history_.steps) {
     const auto [first, alone] = open.try_emplace(step.rank, merged.size());
@@ -135,7 +135,8 @@ void HistoryBuilder::MergeNeighbours() {
     open.erase(first);
   }
   history_.steps = std::move(merged);
-  // With very many ranks few steps are merged, so wait until their number has doubled.
+  // With very many ranks few steps are merged, so do not merge again before their number has
+  // doubled.
   merge_at_ = std::max(merge_at_, 2 * history_.steps.size());
 }
 

@@ -11,8 +11,8 @@
 namespace leeway {
 
 // Adds up the wall time of each start of the job, from job_started to the last line of that start.
-// The line of a registration does not count, because it may belong to the next start, long after
-// the previous start was killed.
+// The line of a registration does not count. It may belong to the next start, long after the
+// previous start was killed.
 class WallTime {
  public:
   // `time` is in seconds since 1970. A time that is not finite is ignored.
@@ -69,7 +69,7 @@ class HistoryBuilder {
     uint64_t steps = 0;
     bool resumed = false;
   };
-  // Counts the clocks after `clock` that the job repeats, because it stands at `clock` again.
+  // Counts the clocks after `clock` as repeated, because the job is at `clock` again.
   void StandAt(uint64_t clock);
   void Rewind(const RunHistory::Step& step, Reached& reached);
   void MergeNeighbours();
@@ -80,7 +80,7 @@ class HistoryBuilder {
   std::map<uint32_t, Reached> reached_;
   // The highest clock of all ranks.
   uint64_t furthest_ = 0;
-  // When history_.steps has this number of entries, neighbours are merged in pairs.
+  // As soon as history_.steps has this number of entries, neighbours are merged in pairs.
   size_t merge_at_;
   const size_t evaluations_max_;
 };

@@ -72,7 +72,7 @@ absl::Status MetricsFile::Append(const std::string& lines) {
       continue;
     }
     const absl::Status status = Error("writing to");
-    // Remove half a line from a full disk, because the next line would continue it.
+    // Remove the half line that a full disk leaves, because the next line would continue it.
     if (ftruncate(**file_, found.st_size) != 0) return Error("dropping half a line of");
     return status;
   }

@@ -26,7 +26,7 @@ Json ValueOf(const Figure& figure, const v1::StepMetrics& metrics) {
   return figure.IsCount() ? Json(figure.Count(metrics)) : Json(figure.Real(metrics));
 }
 
-// Converts the error of a bucket that no longer exists to that of a removed folder.
+// Converts the error for a bucket that no longer exists to the error for a removed folder.
 absl::Status AsGone(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) ? absl::NotFoundError(status.message()) : status;
 }
@@ -55,7 +55,7 @@ std::string MetricsLine(const StepRecord& record, double time) {
   for (const Figure& figure : StepFigures()) {
     if (figure.IsLogged(metrics)) line[figure.name] = ValueOf(figure, metrics);
   }
-  // No step of this line counts, so its loss must not become a point of a curve.
+  // No step of this line counts, so the line's loss must not become a point of a curve.
   if (metrics.steps() == 0 && metrics.dropped_steps() > 0) line["event"] = "dropped";
   return Dump(line);
 }

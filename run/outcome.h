@@ -17,8 +17,8 @@ namespace leeway {
 absl::StatusOr<TrainedModel> ExportNewest(const std::string& run_dir, RunSummary& summary);
 
 // Adds the job's name and size, and the figures of the metrics. Computes the number of steps from
-// the model's clocks, if they determine this number. If the model does not include the whole
-// training, `model` is null, and the number is computed from the last clocks in the metrics.
+// the model's clocks, if they determine this number. `model` is null if the model does not include
+// the whole training; the number is then computed from the last clocks in the metrics.
 void AddRun(const v1::TrainingJob& job, const std::string& run_dir, const RunHistory& history,
             const TrainedModel* model, RunSummary& summary);
 
@@ -37,7 +37,7 @@ struct RunEnd {
   // Why the run ended, if there is a reason to give.
   std::string message;
 };
-// Writes the model and the summary of a run that has no launcher. The test result is that of the
+// Writes the model and the summary of a run that has no launcher. The test result comes from the
 // last evaluation in the metrics.
 absl::Status WriteOutcome(const RunEnd& end);
 

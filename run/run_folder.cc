@@ -215,7 +215,7 @@ absl::StatusOr<PlacedJob> LoadStoredJob(const std::string& location,
 
 v1::TrainingJob JobSoFar(const v1::CheckpointManifest& newest, const v1::TrainingJob& next) {
   v1::TrainingJob job = newest.job();
-  // A worker supplied the update rule, and a worker will supply it again.
+  // A worker has supplied the update rule, and a worker will supply the rule again.
   if (BringsUpdate(next)) job.clear_update();
   if (HasAuto(next.compression())) *job.mutable_compression() = next.compression();
   return job;

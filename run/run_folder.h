@@ -80,9 +80,9 @@ class RunFolder {
   };
 
   // Makes the folders. Returns ALREADY_EXISTS if the run folder is not empty, with one exception.
-  // If a launcher on this machine started the run and it left no checkpoint, the folder can be used
-  // again, and `Replaced()` lists the files to replace. Returns ABORTED if another launcher is
-  // running the job.
+  // If a launcher on this machine started the run, and the run left no checkpoint, the folder can
+  // be used again. `Replaced()` then lists the files to replace. Returns ABORTED if another
+  // launcher is running the job.
   static absl::StatusOr<RunFolder> Create(const RunPlace& place);
   // Opens the folder of a run that will continue or be finished. Returns NOT_FOUND if there is no
   // run in it, and ABORTED if another launcher is running the job.
@@ -98,15 +98,15 @@ class RunFolder {
   std::string Lasting(const std::string& name) const { return place_.location + "/" + name; }
   std::string Here(const std::string& name) const { return place_.here + "/" + name; }
 
-  // Call this function for a run without a checkpoint. If such a run has exported a model, it had a
-  // checkpoint and lost it; the function then returns DATA_LOSS.
+  // Call this function for a run without a checkpoint. If such a run has exported a model, it has
+  // lost a checkpoint, and the function returns DATA_LOSS.
   absl::Status CheckNoResult() const;
   // For the folder of a run that left no checkpoint: returns the names of the files that the next
-  // run replaces. All other files in the folder stay. Without a launcher's log, returns no names,
-  // because a person started the run by hand and may continue its files.
+  // run replaces. All other files in the folder stay. Without a launcher's log, returns no names: a
+  // person has started the run by hand, and the run may continue to use its files.
   absl::StatusOr<std::vector<std::string>> Replaced() const;
   absl::Status Remove(const std::vector<std::string>& names) const;
-  // Returns whether a launcher has run the job before on this machine.
+  // Returns whether a launcher on this machine has run the job earlier.
   bool WasHere() const;
   // Returns NOT_FOUND if the run folder was removed or moved. Always OK for a run in an object
   // store.

@@ -39,7 +39,7 @@ std::string Changes(const std::string& before, const std::string& after) {
 
 absl::Status CheckStop(const v1::CheckpointManifest& newest, const v1::TrainingJob& job,
                        uint64_t steps_per_epoch) {
-  // If the checkpoint counts leased batches, its clock does not show how far the job is.
+  // If the checkpoint counts leased batches, its clock does not show how much of the job is done.
   if (newest.has_data()) return absl::OkStatus();
   StartPoint start;
   if (newest.has_length()) {

@@ -1,5 +1,5 @@
 // Computes how many steps a run has made. The clocks of a cut determine this number. The counts in
-// heartbeats cannot be used, because they may be lost with server 0 or with a worker.
+// heartbeats cannot be used, because counts may be lost with server 0 or with a worker.
 #pragma once
 
 #include <cstdint>

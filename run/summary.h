@@ -87,10 +87,10 @@ struct RunSummary {
 // seconds and the rate. Adds a warning if the metrics are incomplete.
 void AddHistory(const RunHistory& history, RunSummary& summary);
 
-// Replaces the steps that `history` has from heartbeats with `steps`, which come from the clocks of
-// a cut. Scales the examples in proportion. If the history has gaps, leaves the rate unchanged.
+// Sets the steps to `steps`, which come from the clocks of a cut, and not from heartbeats as in
+// `history`. Scales the examples in proportion. If the history has gaps, leaves the rate unchanged.
 void SetSteps(std::vector<uint64_t> steps, const RunHistory& history, RunSummary& summary);
-// Does the same if only the sum of the steps is known.
+// Sets the steps if only their sum is known.
 void SetSteps(uint64_t steps, const RunHistory& history, RunSummary& summary);
 
 // Adds the loss and the other figures of a test to a JSON document, with the keys of summary.json.

@@ -72,7 +72,7 @@ absl::Status CheckRunFolder(const std::string& path) {
                    ", no ", kCheckpointsFolder, " and no ", kManifestName));
 }
 
-// Finds the checkpoint that the caller means.
+// Finds the checkpoint that `path` and `clock` name.
 absl::StatusOr<Choice> ChooseCheckpoint(const std::string& path, std::optional<uint64_t> clock) {
   RETURN_IF_ERROR(NormalLocation(path).status());
   ASSIGN_OR_RETURN(const bool is_checkpoint, Exists(absl::StrCat(path, "/", kManifestName)));

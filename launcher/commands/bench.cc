@@ -62,16 +62,16 @@ Json HostJson() {
   return {{"processors", MachineProcessors()}, {"load_1_minute", load[0]}};
 }
 
-// Returns the part of the JSON document that comes before the results. Call it before the first
-// measurement, because measurements change the machine's load.
+// Returns the part of the JSON document that comes before the results. Call this function before
+// the first measurement, because measurements change the machine's load.
 Json Document(const std::string& bench, const CommonFlags& flags) {
   Json document = {{"bench", bench}, {"host", HostJson()}, {"rounds", flags.rounds.rounds}};
   if (flags.timed) document["seconds"] = flags.rounds.seconds;
   return document;
 }
 
-// Prints the results and, with --json, writes them. Also keeps results from before an error,
-// because they took minutes. Returns the error of measuring, or else of writing.
+// Prints the results and, with --json, writes them. After an error it also keeps the earlier
+// results, because they took minutes. Returns the error of measuring, or else of writing.
 absl::Status Show(const CommonFlags& flags, const std::string& table, Json document, Json results,
                   const absl::Status& measured) {
   std::cout << table << std::flush;
@@ -114,8 +114,8 @@ absl::Status RunTransport(TransportFlags flags) {
   options.tls = flags.tls;
   options.rounds = flags.common.rounds;
   options.progress = ShowProgress;
-  // Prints each row at once, because it takes minutes until the table is complete and the progress
-  // appears only on a terminal.
+  // Prints each row at once, because the complete table takes minutes, and the progress appears
+  // only on a terminal.
   options.measured = [](const std::string& row) {
     ShowProgress("");
     std::cout << row << std::endl;

@@ -35,7 +35,7 @@ CLI::Validator NumberIn(double min, double max);
 void ShowProgress(const std::string& what);
 
 // Writes `document` to `file`, unless `file` is empty. If `done` is an error, adds it to the
-// document under the key `error`. Returns `done` if it is an error, else that of writing.
+// document under the key `error`. Returns `done` if it is an error, else the result of writing.
 absl::Status WriteJson(const std::string& file, nlohmann::ordered_json document,
                        const absl::Status& done = absl::OkStatus());
 

@@ -47,7 +47,8 @@ absl::Status Examine(const DoctorFlags& flags) {
   if (!flags.job.job_file.empty()) {
     ASSIGN_OR_RETURN(PlacedJob placed, LoadJobWithOptions(flags.job));
     RETURN_IF_ERROR(placed.places.Place(CheckHasLayers(placed.job, "this command")));
-    // Separate servers exchange the same as workers that hold the blocks.
+    // Measure with separate servers: their exchanges are the same as those of workers that hold the
+    // blocks.
     options.job = WithServers(placed.job);
     ASSIGN_OR_RETURN(options.data_dir,
                      FindDataFolder(flags.job.data, flags.job.job_file, *options.job));

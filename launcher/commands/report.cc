@@ -14,9 +14,8 @@ namespace leeway {
 namespace {
 
 // Returns true if the summary describes the run's current state, and not the state before the run
-// was resumed. After a resume, the metrics lack the end of the job, or have another duration than
-// the summary. If the metrics are damaged, they cannot show that, and the summary counts as
-// current.
+// was resumed. After a resume, the metrics do not have the end of the job, or have another duration
+// than the summary. If the metrics are damaged, the summary counts as current.
 bool IsOf(const RunSummary& summary, const RunHistory& history) {
   if (!history.Gaps().empty()) return true;
   if (history.state.empty() && summary.state == "finished") return false;

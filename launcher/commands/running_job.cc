@@ -35,8 +35,8 @@ bool IsFolder(const std::string& path) {
   return fs::is_directory(path, error);
 }
 
-// Returns the error for a run in an object store, at `location`, that no launcher on this machine
-// is running.
+// Returns the error for a run in an object store, at `location`, for which no launcher runs on this
+// machine.
 absl::Status NoLauncherHere(const std::string& location, const std::string& here) {
   return absl::NotFoundError(absl::StrCat(
       "no `leeway train` on this machine runs the job in ", location, " with the local folder ",

@@ -21,8 +21,9 @@ absl::StatusOr<std::string> FolderHere(const std::string& target);
 // neither a folder nor an address, or if its host is not known.
 absl::StatusOr<std::string> FindCoordinator(const std::string& target);
 
-// For the message that `target` does not exist: returns an ending that suggests a run in ./runs,
-// one with a similar name or else the latest. Returns an empty string if there are no runs.
+// Returns an ending for the error that `target` does not exist. The ending suggests a run in
+// ./runs: one with a similar name, or else the latest. Returns an empty string if there are no
+// runs.
 std::string RunsHere(const std::string& target);
 
 // Calls `ask` until the coordinator answers or `deadline` is near, because the coordinator may be
@@ -31,15 +32,15 @@ std::string RunsHere(const std::string& target);
 // because then nothing restarts the coordinator.
 absl::Status AskUntilHeard(const std::string& target, const std::string& address, Time deadline,
                            const std::function<absl::Status()>& ask);
-// Returns the error for a coordinator that does not answer at `address`, where the job runs
-// according to the run folder `target`.
+// Returns the error for a coordinator that does not answer at `address`, the address in the run
+// folder `target`.
 absl::Status NobodyAnswers(const std::string& target, const std::string& address);
 // Returns whether `status` means that the coordinator did not answer.
 bool IsSilence(const absl::Status& status);
 
 // Calls FindCoordinator and sets this process's token and certificates for the coordinator. They
 // come from `flags`. If `flags` do not set them and `target` is a run folder, they come from the
-// files that the launcher left there.
+// launcher's files in that folder.
 absl::StatusOr<std::string> ReachCoordinator(const std::string& target, SecurityFlags flags);
 
 }  // namespace leeway

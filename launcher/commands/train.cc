@@ -67,14 +67,14 @@ absl::StatusOr<RunFolder> TakeRunFolder(const TrainOptions& options, const v1::T
   return options.resume ? RunFolder::Open(place) : RunFolder::Create(place);
 }
 
-// Returns for each process that exists now the sum of its two counts.
+// Returns the sum of both counts for each process in `now`.
 std::vector<uint32_t> Sum(std::vector<uint32_t> before, const std::vector<uint32_t>& now) {
   before.resize(now.size());
   for (size_t i = 0; i < now.size(); ++i) before[i] += now[i];
   return before;
 }
 
-// Does step 3 and returns the exit code. `failure` is passed to ExitCodeOf.
+// Does step 3 and returns the exit code. `failure` is the argument of ExitCodeOf.
 int Finish(const PlannedRun& plan, const RunPlace& place, const FinishInput& finish, int failure) {
   const RunSummary summary = FinishRun(finish);
   spdlog::info("{}{}{}", summary.state, summary.message.empty() ? "" : ": ", summary.message);
@@ -164,8 +164,8 @@ absl::Status BeginAnew(const RunFolder& run) {
   return run.Remove(replaced);
 }
 
-// Returns the threads, memory and files that the launcher and the processes of a small job need at
-// least, on any machine. With less, the job would begin and then hang.
+// Returns the least threads, memory and files that the launcher and the processes of a small job
+// need. With less, the job would begin and then hang.
 Room RoomFor(const PlannedRun& plan) {
   const uint32_t servers = ServerProcessesOf(plan.job), workers = plan.job.workers().count();
   Room room{.threads = 10, .files = 20 + 2 * (servers + workers)};

@@ -25,7 +25,7 @@ struct ComputeFigures {
 };
 
 // Starts `workers` processes, at most the job's number of workers, or fewer if the memory does not
-// suffice (ProcessesToMeasure). Errors are those of the job's data and model.
+// suffice (ProcessesToMeasure). Returns the errors of the job's data and model.
 absl::StatusOr<ComputeFigures> MeasureCompute(const v1::TrainingJob& job,
                                               const std::string& data_dir, uint32_t workers,
                                               uint64_t memory_bytes, double seconds);

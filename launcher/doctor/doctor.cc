@@ -110,7 +110,7 @@ double ServerRate(const Diagnosis& diagnosis) {
 // Returns the part of a clock's compute that can hide its exchange.
 double HidesBehind(const v1::Exchange& exchange, double clock, double step) {
   if (IsSpread(exchange)) return clock;
-  // If the worker checks the whole gradient before it sends any of it, nothing leaves during the
+  // If the worker checks the whole gradient before it sends a part, nothing leaves during the
   // compute.
   return exchange.has_gradient() && !GuardsGradients(exchange) ? step : 0;
 }
@@ -172,7 +172,8 @@ void Advise(const v1::TrainingJob& job, const Diagnosis& so_far, JobDiagnosis& r
   if (whole) result.block_bytes_wanted = std::min(result.block_bytes_wanted, result.block_bytes);
 }
 
-// Tries the job itself, if all its processes can be started. If that fails, the estimate remains.
+// Tries the job itself, if all its processes can be started. If the trial fails, the estimate
+// remains.
 void TryTheJob(const DoctorOptions& options, JobDiagnosis& result) {
   const v1::TrainingJob& job = *options.job;
   const bool all = result.workers_measured == job.workers().count() &&

@@ -38,8 +38,8 @@ struct DoctorOptions {
 struct JobDiagnosis {
   ComputeFigures compute;
   uint64_t steps_per_clock = 1;
-  // How many processes took part in the joint measurements. If the job has more processes than the
-  // machine can hold, fewer take part, and the measured times are scaled.
+  // How many processes took part in the joint measurements. If the machine cannot hold all
+  // processes of the job, fewer take part, and the measured times are scaled.
   uint32_t workers_measured = 0;
   uint32_t servers_measured = 0;
   // The parts of one clock of the job.
@@ -52,8 +52,8 @@ struct JobDiagnosis {
   // The compressed bytes as a share of the floats' bytes, in the direction with more traffic.
   double travel_share = 1;
   // The result of running the job itself. Absent with `peer`, and if not all processes of the job
-  // could be started. If present, the following figures come from the rehearsal, otherwise from the
-  // estimate.
+  // could be started. The following figures come from the rehearsal if it is present, and otherwise
+  // from the estimate.
   std::optional<Rehearsal> rehearsal;
   // Why the rehearsal failed. Empty if it succeeded or did not begin.
   std::string rehearsal_error;
@@ -61,8 +61,8 @@ struct JobDiagnosis {
   double hidden_seconds = 0;
   uint32_t servers = 0;
   uint64_t block_bytes = 0;
-  // The number of servers that the job needs. If `servers_enough` is false, even this number does
-  // not make the exchange shorter than the compute.
+  // The number of servers that the job needs. If `servers_enough` is false, the exchange takes
+  // longer than the compute even with this number.
   uint32_t servers_wanted = 0;
   bool servers_enough = true;
   uint64_t block_bytes_wanted = 0;

@@ -36,8 +36,8 @@ absl::StatusOr<JobExchange> MeasureJobExchange(const JobExchangeOptions& options
 // end, evaluate or pause.
 v1::TrainingJob EndlessJob(const v1::TrainingJob& job, uint32_t servers, uint32_t workers);
 
-// Does the same for workers that compute nothing. No worker emulates slowness or loss, or reads
-// data.
+// Returns the job of EndlessJob for workers that compute nothing: no worker emulates slowness or
+// loss, or reads data.
 v1::TrainingJob IdleJob(const v1::TrainingJob& job, uint32_t servers, uint32_t workers);
 
 }  // namespace leeway

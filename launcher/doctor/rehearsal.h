@@ -1,6 +1,7 @@
 // Runs a job itself for some seconds: real servers and workers train on the job's data, and nothing
-// is kept. The result includes effects that no model of a step includes: processes that share
-// processors and caches, the time to wake threads, and barriers that wait for the slowest worker.
+// is kept. The result includes effects that a calculation (step_model.h) cannot include: processes
+// that share processors and caches, the time to wake threads, and barriers that wait for the
+// slowest worker.
 #pragma once
 
 #include <cstdint>

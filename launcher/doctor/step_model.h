@@ -23,7 +23,8 @@ struct StepParts {
   double first_layer_share = 1;
   // The part of the compute that can hide the exchange. A gradient leaves in the clock's last step,
   // and the new weights arrive in the next forward pass. If the exchange is spread, the whole
-  // compute can hide it. If the whole gradient is checked before it is sent, nothing can.
+  // compute can hide it. If the whole gradient is checked before any of it is sent, no compute can
+  // hide the exchange.
   double hides_behind = 0;
   uint32_t workers = 1;
   // The number of workers that share a processor, at least 1. While all workers compute, each
@@ -47,8 +48,9 @@ struct StepEstimate {
 StepEstimate EstimateStep(const StepParts& parts);
 
 // Returns the seconds of an exchange that compute hides. `share` is the share of the exchange
-// during which a worker did not wait. The result is at most the compute's time, because `share` may
-// be too high: a worker notices the end of an exchange only when it next checks.
+// during which a worker did not wait. The result is at most the compute's time. The limit is
+// necessary because `share` may be too high: a worker notices the end of an exchange only when it
+// next checks.
 double HiddenSeconds(const StepParts& parts, double share);
 
 // The rate of blocks of one size.

@@ -21,7 +21,7 @@ struct PlannedTraffic {
   std::string codecs;
 };
 
-// Returns the codecs of the blocks. All functions here treat `auto` as no compression, because the
+// Returns the codecs of the blocks. All functions here treat `auto` as no compression, because a
 // run chooses its codec only when it begins. Returns INVALID_ARGUMENT if the job's compression does
 // not fit the model.
 absl::StatusOr<CodecPlan> PlannedCodecs(const v1::TrainingJob& job, const v1::ModelSchema& schema,

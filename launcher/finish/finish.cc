@@ -19,10 +19,10 @@
 namespace leeway {
 namespace {
 
-// Sets state and message. The coordinator's record takes precedence: a job that the coordinator
-// recorded as finished is finished, even if processes of this launcher ended before. The
-// coordinator also knows why a job failed. If the launcher gave up and therefore told the
-// coordinator to stop, the job has failed, too.
+// Sets state and message. The coordinator's record takes precedence: if the record says that the
+// job has finished, it has, even if processes of this launcher ended earlier. The record also says
+// why a job failed. If the launcher gave up and asked the coordinator to stop, the job has failed,
+// too.
 void SetOutcome(const FinishInput& input, RunSummary& summary) {
   const v1::JobState end = input.end ? input.end->outcome() : v1::JOB_STARTING;
   if (end == v1::JOB_FINISHED) {
@@ -107,7 +107,7 @@ RunSummary FinishRun(const FinishInput& input) {
   if (input.end)
     summary.by_rank.devices = {input.end->devices().begin(), input.end->devices().end()};
   // A failed run may have trained beyond its newest checkpoint, so its figures do not come from the
-  // checkpoint. The same holds if newer checkpoints are damaged.
+  // checkpoint. This is also true if newer checkpoints are damaged.
   const bool whole = model.ok() && model->passed_over.empty() && summary.state != "failed";
   AddRun(input.job, input.run_dir, history, whole ? &*model : nullptr, summary);
   summary.by_rank.restarts = input.worker_restarts;

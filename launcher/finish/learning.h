@@ -30,10 +30,10 @@ struct Tested {
   uint64_t examples = 0;
 };
 
-// Decides whether a model has learned. It has if its loss is at least 1 % below that of the best
-// constant, or if its accuracy is above the constant's by more than three standard deviations of
-// chance. A run whose weights or loss are not finite has not learned. If the magnitude of a weight
-// exceeds 1e9, only the condition on the loss counts.
+// Decides whether a model has learned. A model has learned if its loss is at least 1 % below the
+// loss of the best constant, or if its accuracy is above the constant's by more than three standard
+// deviations of chance. A run whose weights or loss are not finite has not learned. If the
+// magnitude of a weight exceeds 1e9, only the condition on the loss counts.
 Learning JudgeLearning(const std::optional<Tested>& tested, std::span<const float> weights);
 
 }  // namespace leeway

@@ -14,7 +14,7 @@
 namespace leeway {
 namespace {
 
-// Returns the paths of those of the run's files that exist, one on each line.
+// Returns the paths of the run's files that exist, one on each line.
 std::string Places(const RunPlace& place) {
   const std::pair<const char*, const char*> files[] = {
       {"model", kModelFile},         {"average", kAverageModelFile},

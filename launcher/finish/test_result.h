@@ -19,7 +19,8 @@ struct EvaluatedModel {
   // The score of the best model that ignores the input. Absent for a plugin's loss.
   std::optional<Score> constant;
 };
-// Returns the scores of the model and of the best constant, or nothing if the latter is unknown.
+// Returns the scores of the model and of the best constant, or nothing if the constant's score is
+// unknown.
 std::optional<Tested> TestedBy(const EvaluatedModel& model);
 
 // Evaluates the weights on the job's test data. The result is absent if the job has no test data.

@@ -98,8 +98,8 @@ absl::Status CheckShared(const RemoteRequest& request) {
   return absl::OkStatus();
 }
 
-// Returns the path of the program and, if the request has a command, the command's arguments before
-// the request's own.
+// Returns the path of the program, and its arguments: those of the request's command, if there is
+// one, and then those of the request.
 absl::StatusOr<std::vector<std::string>> Arguments(const RemoteRequest& request, bool in_folder) {
   if (request.command.empty()) {
     return std::vector<std::string>{absl::StrCat(ProgramFolder(), "/", request.program)};

@@ -40,8 +40,8 @@ struct RemoteRequest {
   Environment keys = {};
   // The process's current folder, if it exists on the host. With `command` it must exist.
   std::string folder = {};
-  // A file that must exist on the host with `shared_content`. That shows that both ends see the
-  // same folder. If empty, nothing is checked.
+  // A file that must exist on the host with `shared_content`. The check shows that both ends see
+  // the same folder. If empty, nothing is checked.
   std::string shared_file = {};
   std::string shared_content = {};
   // The launcher's file mode creation mask (umask), which the process gets, too.

@@ -43,7 +43,7 @@ class RemoteProcess : public JobProcess {
       if (each.ready.has_value()) news.ready = each.ready;
       if (each.exit.has_value()) exit_ = each.exit;
     }
-    // When the connection ends, the process has ended, because it does not outlive the connection.
+    // When the connection ends, the process has ended, too, because the remote end kills it.
     if (taken.exit.has_value()) news.exit = ExitOf(*taken.exit);
     return news;
   }

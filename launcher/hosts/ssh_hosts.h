@@ -17,8 +17,8 @@ namespace leeway {
 class SshHosts : public JobHosts {
  public:
   // Connects to all hosts at the same time. If hosts cannot be reached or lack this version of
-  // Leeway, returns FAILED_PRECONDITION, which names them and says what to do. A host without an
-  // address gets the address at which ssh reached it.
+  // Leeway, returns FAILED_PRECONDITION, with a message that names the hosts and says what to do. A
+  // host without an address gets the address at which ssh reached it.
   static absl::StatusOr<std::unique_ptr<SshHosts>> Connect(std::vector<JobHost> hosts,
                                                            SshCommand ssh);
 

@@ -20,7 +20,7 @@ struct ValueStatistics {
 // Adds up values in double precision, by Welford's method (1962).
 class ValueSums {
  public:
-  // An example's values belong to the `columns` channels or features in turn.
+  // The values of an example are for the `columns` channels or features in turn.
   explicit ValueSums(size_t columns) : counts_(columns), means_(columns), squares_(columns) {}
   // Adds values. The first value belongs to the first column. NaN counts as missing.
   void Add(std::span<const float> values);

@@ -16,7 +16,7 @@ namespace {
 constexpr absl::string_view kLabelNames[] = {"label",   "labels", "target",  "targets", "class",
                                              "classes", "y",      "outcome", "species"};
 constexpr absl::string_view kIndexNames[] = {"", "id", "index", "unnamed: 0"};
-// The minimum number of lines from which numbers that count up are considered an index.
+// The fewest lines with which a column that counts up is considered an index.
 constexpr uint64_t kIndexLines = 10;
 constexpr size_t kAskedNames = 30;
 constexpr size_t kShownTexts = 20;
@@ -96,7 +96,8 @@ class Chooser {
       by_name = i;
     }
     if (by_name.has_value()) return *by_name;
-    // People understand names, but the program cannot choose by them.
+    // If the columns have names, ask: a person understands the names, but the program cannot choose
+    // by them.
     if (facts_.form.named && named_) return Ask();
     return GuessWithoutNames();
   }

@@ -14,7 +14,7 @@ namespace leeway {
 struct TableChoice {
   // The settings of the table, without its files.
   v1::Csv csv;
-  // By feature: whether the feature is one value of a category (one-hot).
+  // For each feature, whether it is one value of a category (one-hot).
   std::vector<bool> one_hot;
   // The number of missing values in the features.
   uint64_t missing = 0;

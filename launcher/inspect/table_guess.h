@@ -17,9 +17,9 @@ struct TableForm {
   friend bool operator==(const TableForm&, const TableForm&) = default;
 };
 
-// Guesses the form of a table from its beginning. Returns nullopt if no separator fits. It does not
-// fit if lines have different numbers of values, one value each, or few values and no column of
-// numbers.
+// Guesses the form of a table from its beginning. Returns nullopt if no separator fits. A separator
+// does not fit if lines have different numbers of values, one value each, or few values and no
+// column of numbers.
 std::optional<TableForm> GuessTable(std::string_view head);
 
 // Returns why the lines are not a table, beginning with FILE:LINE. Call this function for a file

@@ -97,7 +97,7 @@ std::string SvgLine(const Curve& curve, const Panel& panel, absl::string_view st
 
 std::string Dots(const Curve& curve, const Panel& panel, absl::string_view style) {
   std::string svg;
-  // With many evaluations only the last gets a dot.
+  // If there are many evaluations, only the last one gets a dot.
   for (size_t i = curve.size() > 40 ? curve.size() - 1 : 0; i < curve.size(); ++i) {
     absl::StrAppendFormat(&svg, "<circle class=\"dot %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n",
                           style, panel.x(curve[i].x), panel.y(curve[i].y));

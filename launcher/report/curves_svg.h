@@ -7,10 +7,10 @@
 
 namespace leeway {
 
-// Draws an SVG over epochs: the training loss (the mean of all workers, and that of each worker),
-// the test loss, and below them the test accuracy if it was measured. The picture is readable on
-// light and dark backgrounds. If the history has no points, the picture is an empty frame with a
-// short text.
+// Draws an SVG over epochs: the training loss (of each worker, and the mean of all workers), the
+// test loss, and below them the test accuracy if it was measured. The picture is readable on light
+// and dark backgrounds. If the history has no points, the picture is an empty frame with a short
+// text.
 std::string CurvesSvg(const RunHistory& history, const std::string& title);
 
 // A point of a curve.

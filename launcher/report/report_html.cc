@@ -125,7 +125,7 @@ std::string TimeBar(const v1::StepMetrics& times) {
 
 std::string HtmlWorkerRow(uint32_t rank, const v1::StepMetrics& worker, uint32_t restarts) {
   const double seconds = StepSeconds(worker);
-  // Both numbers are not finite for a worker whose steps were never timed.
+  // For a worker whose steps were never timed, neither number is finite.
   const double rate = static_cast<double>(worker.examples()) / seconds;
   const double step = seconds / static_cast<double>(worker.steps());
   const std::optional<double> hidden = HiddenShare(worker);

@@ -12,7 +12,7 @@ namespace leeway {
 namespace {
 
 // If other machines can reach the hosts and no setting names a TLS mode, sets mutual TLS in
-// `security`. Refuses the same settings as server 0, but before any process starts.
+// `security`. Refuses the settings that server 0 would refuse, but before any process starts.
 absl::Status Secure(const SshHosts& hosts, const v1::Security& job, bool insecure,
                     SecurityFlags& security) {
   if (!hosts.beyond_loopback()) return absl::OkStatus();

@@ -42,9 +42,9 @@ std::optional<v1::CoordinatorRecord> EndAsTold(const std::optional<v1::JobStatus
   return told;
 }
 
-// Returns the processors on which each worker is to run. The result is empty if a quota grants this
-// process less than all its processors. It is also empty if the workers may use a GPU, because a
-// worker then chooses processors near its GPU itself (PinNear).
+// Returns the processors on which each worker is to run. The result is empty in two cases: a quota
+// grants this process less than all its processors, or the workers may use a GPU. With a GPU, a
+// worker itself chooses processors near the GPU (PinNear).
 std::vector<std::string> PlacesOf(const v1::Workers& workers) {
   const Processors allowed = AllowedProcessors();
   std::vector<std::string> places;

@@ -45,7 +45,7 @@ Environment ProgramEnvironment(const v1::TrainingJob& job, const EnvironmentLook
     if (!look_up(name)) environment.emplace_back(name, std::move(value));
   };
   unless_said("OMP_NUM_THREADS", std::to_string(job.workers().threads()));
-  // This makes Python's output appear in the log at once, not when a buffer is full.
+  // With this setting Python's output appears in the log at once, not when a buffer is full.
   unless_said("PYTHONUNBUFFERED", "1");
   // These are the settings that TameMalloc makes in Leeway's own workers.
   unless_said("MALLOC_MMAP_THRESHOLD_", std::to_string(kMmapThreshold));

@@ -1,5 +1,5 @@
 // The processes of a job that this launcher starts: how each one is started, where its log is, and
-// which of them wait to be started again. The supervisor decides about them.
+// which of them wait to be started again. The supervisor decides what happens to them.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,17 @@
 
 namespace leeway {
 
-// A server or worker of the job (a place), and the process that has this place.
+// A place in the job, which a server or a worker has, and the process that has the place now.
 struct Child {
   bool server = false;
   uint32_t number = 0;
   std::unique_ptr<JobProcess> process;
-  // The time at which the process is to be restarted, if it waits for that.
+  // The time at which the process will be restarted, if it waits for a restart.
   std::optional<Time> restart_at;
   // Whether another launcher's process has taken this place.
   bool elsewhere = false;
-  // For a worker that has ended in order: how many answers of the coordinator have come since.
+  // How many answers of the coordinator have come since the worker ended in order. Absent if the
+  // worker has not ended in order.
   std::optional<uint32_t> answers_since_done;
   // The process id of the newest process in this place that has ended.
   pid_t done_pid = 0;

@@ -80,7 +80,7 @@ struct CoordinatorClient::State {
   CondVar changed;
   bool asking GUARDED_BY(mutex) = false;
   bool stopping GUARDED_BY(mutex) = false;
-  // The two calls. The thread uses `ask` while `asking` is set, and `stop` while `stopping` is.
+  // The two calls. The thread uses `ask` while `asking` is set, and `stop` while `stopping` is set.
   std::unique_ptr<Call<v1::GetJobStatusRequest, v1::JobStatus>> ask;
   std::unique_ptr<Call<v1::StopJobRequest, v1::StopJobReply>> stop;
   std::optional<v1::JobStatus> status GUARDED_BY(mutex);

@@ -12,9 +12,9 @@
 
 namespace leeway {
 
-// Every process has a budget of restarts that refills with time, because only restarts within the
-// last `window` count. A process that dies occasionally is restarted for as long as the job lasts.
-// A process that dies repeatedly uses up its budget and ends the job.
+// Every process has a budget of restarts. The budget refills with time, because only restarts
+// within the last `window` count. A process that dies occasionally is restarted for as long as the
+// job lasts. A process that dies repeatedly uses up its budget and ends the job.
 class RestartPolicy {
  public:
   struct Options {

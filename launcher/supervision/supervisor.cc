@@ -98,7 +98,7 @@ int Supervisor::PollMilliseconds(Time now) const {
   if (coordinator_ != nullptr) {
     due = std::min(due, next_status_);
   } else if (outcome_.failure.empty() && !job_over_) {
-    // After this deadline the run has failed, so the deadline no longer counts.
+    // Once the run has failed, this deadline no longer matters.
     due = std::min(due, start_deadline_);
   }
   if (end_at_.has_value()) due = std::min(due, *end_at_);
@@ -226,7 +226,7 @@ void Supervisor::TakeStatus() {
   if (outcome_.status->state() <= v1::JOB_RUNNING) {
     servers_wanted_ = outcome_.status->servers_wanted();
     for (Child& child : children_.all()) {
-      // If a server that has left is requested again, this launcher starts it.
+      // If a server that has left is wanted again, this launcher starts it.
       if (child.server && child.number >= *servers_wanted_) child.elsewhere = false;
     }
   }
@@ -239,7 +239,8 @@ void Supervisor::LookAfterDone() {
   began_ = began_ || outcome_.status->state() != v1::JOB_STARTING;
   if (spec_.worker_command.empty() || !outcome_.failure.empty() || job_over_) return;
   for (Child& child : children_.all()) {
-    // The first answer may be to a request that was sent before the worker ended.
+    // The first answer does not count, because its request may have been sent before the worker
+    // ended.
     if (!child.answers_since_done || ++*child.answers_since_done < 2) continue;
     if (began_) {
       if (!HasNotLeft(child)) continue;
@@ -303,7 +304,7 @@ void Supervisor::OnExit(Child& child, const ExitStatus& exit) {
     watchdog_.CoordinatorEnds();
     watched_ = 0;
   }
-  // Do nothing if the job is already ending, because this exit does not decide how it ends.
+  // Do nothing if the job is already ending, because this exit does not change the outcome.
   if (!outcome_.failure.empty() || job_over_) return;
   child.server ? OnServerExit(child, exit) : OnWorkerExit(child, exit);
 }
@@ -324,7 +325,7 @@ void Supervisor::OnWorkerExit(Child& child, const ExitStatus& exit) {
     observer_.OnEvent(decision.reason);
     return;
   }
-  // A worker in the job has told the coordinator why it leaves, so the job ends in order.
+  // A worker that has joined tells the coordinator why it leaves, and the job then ends in order.
   const bool told = !exit.signaled && exit.code == kExitPermanent && outcome_.status.has_value() &&
                     outcome_.status->state() != v1::JOB_STARTING;
   FailAfter(child, exit, decision.reason, told ? kOrderlyGrace : Duration::zero());
@@ -338,8 +339,8 @@ void Supervisor::OnServerExit(Child& child, const ExitStatus& exit) {
   // Server 0 ends in order only when the whole job is over.
   if (done && child.number == 0) return JobIsOver();
   if (done || (removed && decision.action == RestartPolicy::Action::kFail)) {
-    // The server ended with the job, or because fewer servers are wanted. Drop the known number,
-    // because it may be from before this change.
+    // The server ended with the job, or because fewer servers are wanted. Forget the number of
+    // wanted servers, because it may be from before this change.
     servers_wanted_.reset();
     if (removed) observer_.OnEvent(absl::StrCat("server ", child.number, " has left the job"));
     return;
@@ -365,7 +366,7 @@ void Supervisor::FailAfterServer(const Child& server, const ExitStatus& exit,
     return FailAfter(server, exit, "the job has failed, and server 0 has ended it",
                      Duration::zero());
   }
-  // After a permanent failure, server 0 has told the other processes, so give them time to end.
+  // After a permanent failure, server 0 has told the other processes to end, so give them time.
   FailAfter(server, exit, reason, lasting && server.number > 0 ? kOrderlyGrace : Duration::zero());
 }
 

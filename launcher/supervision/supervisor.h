@@ -1,7 +1,8 @@
 // Starts a job's processes on its hosts, watches them, restarts those that crash, kills those that
-// hang, and stops them in order. If a process of a person or of another launcher takes the place of
-// one of them, the supervisor leaves the place to it. The job ends when its coordinator says so.
-// When the job's status asks for more servers (leeway resize), starts them.
+// hang, and stops them in order. If a process that a person or another launcher has started takes
+// the place of one of them, the supervisor leaves the place to that process. The job ends when its
+// coordinator says so. When the job's status asks for more servers (leeway resize), the supervisor
+// starts them.
 #pragma once
 
 #include <memory>
@@ -74,7 +75,7 @@ class Supervisor {
   void OnWorkerExit(Child& child, const ExitStatus& exit);
   void OnServerExit(Child& child, const ExitStatus& exit);
   void TakeStatus();
-  // Handles external workers that have ended in order while the job still waits for them. If such a
+  // Handles external workers that have ended in order although the job still needs them. If such a
   // worker has never joined, the job fails. Otherwise the worker counts as crashed.
   void LookAfterDone();
   bool HasNotLeft(const Child& worker) const;

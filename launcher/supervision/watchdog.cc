@@ -59,7 +59,7 @@ std::vector<Watchdog::Hung> Watchdog::Answered(const v1::JobStatus& status, Time
     if (awake_ - entry->second < patience()) continue;
     hung.push_back({life, absl::StrFormat("the coordinator has not heard it for %.0f s",
                                           Seconds(options_.lease + awake_ - entry->second))});
-    // The caller kills the process now. If it survives, it is found again later.
+    // The caller kills the process now. If the process survives, the watchdog finds it again later.
     entry->second = awake_;
   }
   return hung;

@@ -1,14 +1,14 @@
 // Detects which of the launcher's processes run and do not respond. Pure: no processes, no clock.
 //
-// A worker or server hangs if its lease has ended and the coordinator has reported it as lost for
-// as long as another lease. The process must have registered itself. So a process that is still
+// A worker or server hangs if its lease has ended, and if the coordinator has then reported it as
+// lost for one more lease. The process must have registered itself, so that a process that is still
 // loading is not judged by its predecessor's silence. A server also hangs if it had registered and
 // does not register again with a restarted coordinator. Server 0 hangs if it has answered once and
 // then does not answer for two leases.
 //
 // Time counts only while the launcher is awake. If the launcher was stopped or the machine
-// suspended between two calls, only the usual time between two calls counts. So a process has as
-// much time left to respond after such a pause as before.
+// suspended between two calls, only the usual time between two calls counts. So such a pause does
+// not shorten the time that a process has left to respond.
 #pragma once
 
 #include <compare>
@@ -52,8 +52,8 @@ class Watchdog {
     std::string why;
   };
   // Records an answer of the coordinator. Returns the processes that the coordinator has lost for
-  // too long. Some of them may have ended or run on another machine. If a process continues to
-  // hang, it is returned again after the same time.
+  // too long. Some of them may have ended, or run on another machine. If a process continues to
+  // hang, it is returned again after another such time.
   std::vector<Hung> Answered(const v1::JobStatus& status, Time now);
   // Returns server 0 if it has been silent for too long. Each process is returned once.
   std::vector<Hung> Check(Time now);

@@ -42,8 +42,7 @@ class BatchOrder:
 
     def _rows(self, epoch: int, batch: int) -> np.ndarray:
         if epoch not in self._permutations:
-            # Keeps two permutations, because near the end of an epoch a loader that reads ahead already uses the next
-            # one.
+            # Keeps two permutations. Near the end of an epoch, a loader that reads ahead already uses the next one.
             while len(self._permutations) > 1:
                 self._permutations.pop(min(self._permutations))
             self._permutations[epoch] = self.permutation(epoch)

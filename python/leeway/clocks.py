@@ -54,8 +54,8 @@ class Clocks:
         return self.is_open
 
     def _jump(self, begun: int) -> None:
-        """Restores the worker's state after the clock has jumped. The others went on without this worker, or the job
-        has gone back to a checkpoint, to the last clock or to the start."""
+        """Restores the worker's state after the clock has jumped. Either the other workers went on without this worker,
+        or the job has gone back: to a checkpoint, to the last clock or to the start."""
         saved = self.session.load_state()
         if saved:
             self.load(saved)
@@ -71,7 +71,7 @@ class Clocks:
         self.is_open = False
 
     def fail(self, message: str, seconds: float = ending.FAREWELL_SECONDS) -> None:
-        """Tells the job that this worker cannot go on, and neither could its next life."""
+        """Tells the job that this worker cannot go on, and that its next life could not go on, either."""
         if self.ended is not None:
             return
         self.ended = "failed"
@@ -100,8 +100,8 @@ class Clocks:
         try:
             found = self.evaluate()
         except Exception as error:
-            # The error is permanent, because the next life would go on after this clock. Nobody would notice that the
-            # evaluation is missing.
+            # The error is permanent. Otherwise the next life would go on after this clock, and nobody would notice that
+            # the evaluation is missing.
             raise InvalidArgument(f"rank 0: evaluate() raised {type(error).__name__}: {error}") from error
         if not isinstance(found, Mapping) or "loss" not in found:
             raise InvalidArgument(f"rank 0: evaluate() returned {found!r}; it must return a mapping with loss and, "

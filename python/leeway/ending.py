@@ -1,9 +1,9 @@
 """Ends a process with the exit codes of common/exit_code.h, and without hanging.
 
 If a permanent error is not caught, it is reported to the job and the process ends with EXIT_PERMANENT, so that the
-launcher does not restart it in vain. The same holds for mistakes of the script: an import that fails, a name that does
-not exist, and any error of MISTAKES in a life that has not ended a clock, because the next life would make it again.
-Any other exception ends the process as in any Python program, and the launcher restarts it."""
+launcher does not restart it in vain. So do mistakes of the script: an import that fails, a name that does not exist,
+and any error of MISTAKES in a life that has not ended a clock. The next life would make the same mistake. Any other
+exception ends the process as in any Python program, and the launcher restarts it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _at_exit() -> None:
 
 
 def watch(job: Ending) -> None:
-    """Adds a job that is told if the process ends with a permanent error."""
+    """Adds a job that must be told when the process ends with a permanent error."""
     install()
     _jobs.add(job)
 
@@ -73,8 +73,8 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def install() -> None:
-    """Installs a hook with which errors end the process with their exit codes. Call it before join, because most
-    permanent errors come from join."""
+    """Installs a hook with which errors end the process with their exit codes. Call this function before join, because
+    most permanent errors come from join."""
     global _installed
     if _installed:
         return

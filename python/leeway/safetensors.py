@@ -3,8 +3,9 @@
 A file is 8 bytes with the length of the header (little endian), the header as JSON, and the values. A file with any
 invalid part is refused. The reader never allocates more memory than the file's own size justifies.
 
-Leeway's reader in C++ does not replace this one: it reads finite floats of files, while states of optimizers are bytes
-with integers and truth values, and files must be readable where libleeway-client.so is not installed."""
+This reader exists beside Leeway's reader in C++ for two reasons. The C++ reader reads only finite floats from files,
+but the states of optimizers are bytes in memory that also hold integers and truth values. And files must be readable
+where libleeway-client.so is not installed."""
 
 from __future__ import annotations
 

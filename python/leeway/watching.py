@@ -38,7 +38,7 @@ class Watch(Handle):
     def weights(self) -> dict[str, np.ndarray]:
         """Returns all weights as they are now, by name, in new arrays. Each block of the model (`servers.block_bytes`)
         holds the result of one update. While the job goes on, neighbouring blocks may be some updates apart. The
-        servers do not send blocks again that have not changed since the last call.
+        servers send only the blocks that have changed since the last call.
 
         The first call waits for a job that has weights. Raises Finished if the job is over, and Unavailable if no
         process answers."""

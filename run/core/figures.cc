@@ -26,8 +26,8 @@ constexpr Figure::Field<Number> FieldOf(Number (Step::*get)() const, void (Step:
 }
 #define FIELD(name) #name, FieldOf(&Step::name, &Step::set_##name)
 
-// The limit of a clock is that of the job (metrics_check.h). A loss may have any value, because
-// training can diverge and the metrics must show that.
+// The job sets the limit of a clock (metrics_check.h). A loss may have any value, because training
+// can diverge and the metrics must show that.
 constexpr Figure kStepFigures[] = {
     {FIELD(clock), kNewest},
     {FIELD(epoch), kNewest, kCountMax},

@@ -43,8 +43,7 @@ struct Figure {
   Merge merge;
   // The largest value that a worker can have measured. The smallest one is 0.
   double most = kAny;
-  // The name of another figure. This figure is logged only if that other figure is not 0. If the
-  // name is empty, this figure is always logged.
+  // The name of another figure, or empty. If the other figure is 0, this figure is not logged.
   absl::string_view logged_with = {};
   // Returns whether a message has the figure. If null, every message has it.
   bool (v1::StepMetrics::*told)() const = nullptr;

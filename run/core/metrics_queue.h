@@ -8,8 +8,8 @@
 
 namespace leeway {
 
-// Merges the metrics of a twentieth of a second into one record, so that a worker with ten thousand
-// clocks a second does not spend its time on reports. Pure; not thread-safe.
+// Merges the metrics of a twentieth of a second into one record. Otherwise a worker with ten
+// thousand clocks a second would spend its time on reports. Pure; not thread-safe.
 class MetricsQueue {
  public:
   // The longest time that one record covers.

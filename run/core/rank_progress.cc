@@ -26,8 +26,7 @@ bool RankProgress::Record(const v1::StepMetrics& metrics, Time now) {
   } else {
     recent_.push_back({now, metrics.examples()});
   }
-  // Keep one arrival from before the window, because it is the beginning of the window's first
-  // interval.
+  // Keep one arrival from before the window, because the window's first interval begins with it.
   while (recent_.size() > 1 && now - recent_[1].at > kRateWindow) recent_.pop_front();
   return true;
 }

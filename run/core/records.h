@@ -35,7 +35,7 @@ struct Event {
   // Finished, stopped or failed.
   std::string state = {};
   std::string message = {};
-  // Only in job_started.
+  // The shape of a clock. Only job_started has it.
   std::optional<ClockShape> shape = {};
 };
 

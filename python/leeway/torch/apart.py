@@ -2,8 +2,8 @@
 
 Each optimizer has blocks of its own (layout.py), so several exchanges fit into one clock, and a clock is a batch, as in
 other jobs. An optimizer's step() hands in its gradients and waits for the new weights, and the next optimizer computes
-with these weights. The update leaves out the optimizers that have not stepped when the clock ends, and parameters
-without a gradient, as PyTorch does."""
+with these weights. The update leaves out optimizers that have not stepped by the end of the clock, and parameters
+without a gradient. PyTorch does the same."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .layout import Layout, owned
 class Apart:
     """Replaces Gradients if join got a list of optimizers. Nothing leaves before step()."""
 
-    #: Blocks leave only at step(). So the first step need not learn when they may leave, and no_send() has nothing to
-    #: hold back.
+    #: Blocks leave only at step(). So the first step need not find out when they may leave, and no_send() has no block
+    #: to hold back.
     learning = held = False
 
     def __init__(self, layout: Layout, optimizers: Sequence[torch.optim.Optimizer], contribution: Callable[[], torch.Tensor],

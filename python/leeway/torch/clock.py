@@ -61,8 +61,8 @@ class OpenClock(Loop):
         return Gradients(self._layout, self._overlap != "none", indifferent, self._contribution, self._opening, self._final)
 
     def _check(self) -> None:
-        """Raises Misuse if the script has changed what join took over. Called before a clock begins, at step() and
-        after an evaluation."""
+        """Raises Misuse if the script has changed the model, the optimizers or their settings in a way that join does
+        not allow. Called before a clock begins, at step() and after an evaluation."""
         change = self._structure.change()
         if change:
             raise Misuse(f"rank {self.rank}: {change}")

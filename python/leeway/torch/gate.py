@@ -16,9 +16,9 @@ from .layout import Layout
 
 
 class Hook:
-    """A hook on a module that has joined. A copy of the module, by deepcopy or pickle, has not joined. In the copy a
-    function from Python's standard library that does nothing replaces the hook, so a program without Leeway can read
-    the pickle."""
+    """A hook on a module that has joined. A copy of the module, by deepcopy or pickle, has not joined. In the copy, a
+    function of Python's standard library replaces the hook and does nothing. So a program without Leeway can read the
+    pickle."""
 
     def __init__(self, function: Callable[..., None]) -> None:
         self._function = function

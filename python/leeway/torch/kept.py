@@ -46,7 +46,7 @@ class Kept:
             optimizer.state.update({p: slots for p, slots in self._slots_before.items() if p in known})
 
     def go_back(self, one: bool) -> None:
-        """Restores the state at the beginning of the last clock if `one` is true, and otherwise the state at join."""
+        """If `one` is true, restores the state at the beginning of the last clock, and otherwise the state at join."""
         if one:
             self.undo_clock()
         else:

@@ -154,8 +154,8 @@ class Loop(ClockedJob):
 
     def _begin_loop(self) -> None:
         """Begins a loop over batches() or over(). Raises Misuse if the loop would have no batch because an earlier loop
-        has read them all. A first loop may have no batch: the job may be over when the worker joins, or the pass may
-        have no batches left for this worker."""
+        has read them all. The first loop may have no batch, because the job may be over when the worker joins, or the
+        pass may have no batches left for this worker."""
         if self.ended is not None and self._looped or self._pass is not None and self._passed:
             what = f"pass {self._pass}" if self.ended is None else "the job"
             raise Misuse(f"rank {self.info.rank}: {what} is over, so another loop over the job's batches would get "

@@ -79,8 +79,8 @@ READ = {
 }
 #: The key that marks the groups of an optimizer whose state is on the servers (held.py).
 MARK = "leeway_state"
-#: The keys that a group of any optimizer may have: settings that translate() reads, names, and settings of how torch
-#: computes, which do not concern the servers.
+#: The keys that a group of any optimizer may have: settings that translate() reads, names, and settings that only
+#: concern how torch computes.
 COMMON = {"params", "lr", "weight_decay", "maximize", "name", "param_names", "foreach", "fused", "capturable",
           "differentiable", MARK}
 #: The keys that schedulers add to groups for their own use.

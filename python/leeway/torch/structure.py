@@ -19,7 +19,7 @@ STAGES = ("A job trains the tensors that it has at join. To train other tensors,
 
 def _places(model: nn.Module) -> tuple[list[tuple[dict, int]], list[tuple[dict, str, Any]]]:
     """Returns each dict in which a module keeps tensors or children, with its size, and the entries of all these dicts.
-    Integer tensors are left out of the entries, because some modules replace their counters in each pass."""
+    The entries do not have integer tensors, because some modules replace their counters in each pass."""
     kept = [place for module in model.modules() for place in (module._parameters, module._buffers, module._modules)]
     held = [(place, name, value) for place in kept for name, value in place.items()
             if not isinstance(value, torch.Tensor) or value.is_floating_point()]

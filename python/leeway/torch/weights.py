@@ -48,8 +48,8 @@ class Weights:
                 self._layout.places[name].of(vector).copy_(tensor)
 
     def count_writes(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Counts the servers' update of these parameters as a write, as after an optimizer's step. If an older graph
-        needs the old values, its backward() then raises an error, as in PyTorch."""
+        """Counts the servers' update of these parameters as a write, like an optimizer's step. So if an older graph
+        needs the old values, its backward() raises an error, as in PyTorch."""
         for parameter in parameters:
             parameter.detach().view(-1)[:0].zero_()  # An empty view shares the parameter's count of writes.
         self._writes.accept()

@@ -3,7 +3,8 @@
 Torch counts the in-place changes of a tensor in `_version`, including those by load_state_dict. The client writes into
 the memory directly, so torch does not count its writes. The tensor that `.data` returns has a count of its own, and
 usually lives for one statement only. So `.data` of a watched parameter returns the same tensor each time, and the count
-of that tensor is checked, too. Values are not compared, because that would cost a pass over the memory in each step."""
+of that tensor is checked, too. Values are not compared, because a comparison would cost a pass over the memory in each
+step."""
 
 from __future__ import annotations
 
