@@ -50,7 +50,6 @@ class BlockLayout {
   uint32_t blocks() const { return blocks_; }
 
   ElementRange Range(uint32_t block) const;
-  // Returns the block that contains the element.
   uint32_t BlockOf(uint64_t element) const;
   uint32_t ShardOf(uint32_t block) const { return block % shards_; }
   // Returns the number of shards that have blocks. These are the first shards. The result is below

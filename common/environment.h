@@ -9,7 +9,6 @@ namespace leeway {
 
 // Returns the value of a variable. Returns nothing if the variable is not set or is empty.
 using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;
-// Looks the variable up in the environment of this process.
 std::optional<std::string> LookUpEnvironment(const std::string& name);
 
 }  // namespace leeway

@@ -15,7 +15,6 @@ inline uint64_t FirstStep(const v1::JobLength& length, uint64_t clock) {
   return length.first_step() + since * length.steps_per_clock();
 }
 
-// Returns the clock to which the step `step` belongs.
 inline uint64_t ClockOfStep(const v1::JobLength& length, uint64_t step) {
   const uint64_t since = step - std::min(step, length.first_step());
   return length.first_clock() + since / std::max<uint64_t>(length.steps_per_clock(), 1);

@@ -13,7 +13,6 @@
 
 namespace leeway {
 
-// Returns whether the workers of a job scale their loss.
 inline bool ScalesLoss(const v1::TrainingJob& job) {
   return job.workers().precision() == v1::PRECISION_FP16;
 }

@@ -1,5 +1,6 @@
 // Opens /dev/null in place of a standard input, output or error that is closed, in every program.
-// Otherwise the next file or socket would get the number 0, 1 or 2, and the program's output.
+// Otherwise the next file or socket would get the number 0, 1 or 2, and would receive the program's
+// output.
 //
 // This runs before the libraries are initialised, because they open files then (gRPC an eventfd).
 // It also runs before the sanitizers are ready, so it uses system calls only.

@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// In seconds, about three years. Longer timeouts do not fit a Duration, so they count as endless.
+// About three years, in seconds. Longer timeouts do not fit a Duration, so they count as endless.
 constexpr double kForEver = 1e8;
 
 std::atomic<uint64_t> forks = 0;

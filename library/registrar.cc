@@ -201,7 +201,7 @@ absl::StatusOr<std::unique_ptr<Registration>> Registrar::Register(FloatBuffer& w
     const absl::Status opened = Open(*registration, weights);
     if (opened.ok()) return registration;
     // The others have gone on without the worker, or the job has gone back to a checkpoint, so the
-    // worker registers again. If the coordinator refuses the same life twice, it has another
+    // worker registers again. If the coordinator refuses the same life twice, there is another
     // reason.
     const bool again =
         absl::IsAlreadyExists(opened) || (absl::IsFailedPrecondition(opened) && !same);

@@ -61,7 +61,7 @@ class OpenWatch final : public Watch {
       if (read.ok()) return read;
       client_ = nullptr;
       // The job has gone back to a checkpoint since, so the watch connects again. If a server
-      // refuses the same generation twice, it has another reason.
+      // refuses the same generation twice, there is another reason.
       const uint64_t generation = model_.generation();
       if (breaker_.broken() || !absl::IsFailedPrecondition(read)) return read;
       RETURN_IF_ERROR(Connect());

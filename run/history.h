@@ -18,7 +18,7 @@ namespace leeway {
 struct Rewinds {
   // How often the job went back to a checkpoint, or was started again from an earlier checkpoint.
   uint64_t times = 0;
-  // The number of completed clocks that the job repeated because of this.
+  // The number of completed clocks that the job repeated because it went back.
   uint64_t clocks = 0;
 };
 

@@ -165,7 +165,6 @@ WorkerEnd Leave(CoordinatorSession& session, v1::LeaveReason reason, uint64_t cl
   return {left.ok() ? exit : ExitOf(left), left};
 }
 
-// Trains, and leaves the job.
 WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerReply& registration,
                         CoordinatorSession& session, Equipment& equipment) {
   if (registration.has_left_at()) {

@@ -74,7 +74,7 @@ struct WorkerEnd {
   absl::Status status;
 };
 
-// Runs a worker to its end. If a registered worker fails permanently, it reports that to the
+// Runs a worker to its end. A registered worker that fails permanently reports its failure to the
 // coordinator (LEAVE_FAILED).
 WorkerEnd RunWorker(const WorkerOptions& options);
 

@@ -71,14 +71,14 @@ std::optional<uint64_t> PayloadCodecs::HeldAt(uint32_t block, const float* where
 void PayloadCodecs::Ask(const float* target, TransportRequest& request) const {
   v1::ExchangeHeader& header = request.header;
   const bool changes = TakesChanges(header.block());
-  // The target receives the average, so it holds no version of the weights.
+  // The target receives the average, which is not a version of the weights.
   if (request.reads == ReadKind::kAverage) return;
   const bool latest = request.reads == ReadKind::kLatest;
   // The latest weights come as float32, not as changes.
   if (latest && changes) return;
   if (!latest) header.set_reply_encoding(weights_encoding(header.block()));
-  // The answer to a contribution is a new version. So the server needs the version that `target`
-  // holds only if it answers with changes.
+  // The answer to a contribution is a new version. So the request must name the version that
+  // `target` holds only if the answer is changes to that version.
   const bool adds = request.kind != TransportRequest::Kind::kPull;
   if (adds && !changes) return;
   if (const auto version = HeldAt(header.block(), target); version.has_value()) {

@@ -62,8 +62,8 @@ class QueueDriver {
   bool driven_ GUARDED_BY(mutex_) = false;
   uint32_t waiting_ GUARDED_BY(mutex_) = 0;
   Time given_back_ GUARDED_BY(mutex_){};
-  // True if the last driving thread had come back after only a short break. It will then probably
-  // drive again soon.
+  // True if the last driving thread came back after a short break, so that it will probably drive
+  // again soon.
   bool back_soon_ GUARDED_BY(mutex_) = false;
   bool over_ GUARDED_BY(mutex_) = false;
   std::thread thread_;

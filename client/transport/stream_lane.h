@@ -136,7 +136,6 @@ class StreamLane {
   // True if the lane offers the arena to the server. It stops offering when the server cannot read
   // the arena, or this process cannot read the server's memory.
   bool offers_ GUARDED_BY(mutex_);
-  // True if the server reads the arena.
   bool server_reads_arena_ GUARDED_BY(mutex_) = false;
   // The writer is kept from one frame to the next, to reuse its memory.
   FrameWriter writer_ GUARDED_BY(mutex_);

@@ -28,8 +28,8 @@ namespace leeway {
 struct TransportRequest {
   enum class Kind { kAttach, kInitialize, kPush, kPull, kPushPull };
   Kind kind = Kind::kPull;
-  // The header. For an attachment it has job, generation, rank, incarnation, and the shard's number
-  // in `block`.
+  // The header of an attachment has job, generation, rank and incarnation, and in `block` the
+  // shard's number.
   v1::ExchangeHeader header;
   // Which values a pull reads.
   ReadKind reads = ReadKind::kAtClock;
@@ -48,7 +48,6 @@ struct TransportRequest {
 };
 
 struct TransportReply {
-  // The reply to an attachment.
   v1::AttachReply attach;
   // The header of the reply to a pull.
   v1::VersionHeader version;

@@ -69,7 +69,6 @@ v1::Codec ForAveraged(const v1::Codec& choice, bool contributions) {
   return LessLossy(choice, codec);
 }
 
-// Returns the codecs of one direction, by block.
 std::vector<v1::Codec> Choices(const v1::Compression& compression, const v1::ModelSchema& schema,
                                const BlockLayout& layout, bool contributions) {
   std::vector<v1::Codec> choices(layout.blocks());

@@ -51,7 +51,7 @@ struct Endpoint {
 // or https://...
 absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view url);
 // Returns Amazon's endpoint for a region. The endpoint is path-style only if the bucket's name has
-// underscores, or dots, which a wildcard certificate does not cover.
+// dots, which a wildcard certificate does not cover, or underscores.
 Endpoint AmazonEndpoint(const std::string& region, const std::string& bucket);
 // Returns the endpoint of Amazon's security token service for a region.
 Endpoint AmazonStsEndpoint(const std::string& region);

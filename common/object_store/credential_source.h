@@ -27,7 +27,7 @@ class CredentialSource {
 class KeptCredentials final : public CredentialSource {
  public:
   // `find` reads the environment or the profile again, which may have new credentials by then. If
-  // null, they cannot be read again.
+  // `find` is null, credentials are never read again.
   explicit KeptCredentials(Credentials credentials,
                            std::function<absl::StatusOr<Credentials>()> find = nullptr)
       : find_(std::move(find)), credentials_(std::move(credentials)) {}

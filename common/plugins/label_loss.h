@@ -1,5 +1,4 @@
-// Tells which kind of labels a model's loss needs. A built-in loss with the same need stands for
-// the kind.
+// Tells which kind of labels a model's loss needs, by naming a built-in loss that needs the same.
 #pragma once
 
 #include "leeway/v1/job.pb.h"

@@ -30,8 +30,8 @@ class Plugins {
   // model.plugins.
   static absl::StatusOr<Plugins> Load(const v1::Model& model);
 
-  // Return INVALID_ARGUMENT if the plugins have no such entry or an option is wrong. The error has
-  // the key within the message: name, rule or options.NAME.
+  // Return INVALID_ARGUMENT if the plugins have no such entry or an option is wrong. The error's
+  // key (common/job_key.h) is name, rule or options.NAME.
   absl::StatusOr<ChosenPlugin<plugin::LayerSpec>> Layer(const v1::Custom& custom) const;
   absl::StatusOr<ChosenPlugin<plugin::LossSpec>> Loss(const v1::Custom& custom) const;
   absl::StatusOr<ChosenPlugin<plugin::RuleSpec>> Rule(const v1::CustomRule& custom) const;

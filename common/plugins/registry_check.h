@@ -1,4 +1,4 @@
-// Checks what a plugin has registered, once when it is opened.
+// Checks what a plugin has registered, when the plugin is opened.
 #pragma once
 
 #include "absl/status/status.h"

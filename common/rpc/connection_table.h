@@ -37,7 +37,6 @@ class ConnectionTable {
   struct Sockets {
     // Returns whether `socket` is still the connection of `peer`.
     std::function<bool(int socket, const std::string& peer)> is_open;
-    // Ends the connection.
     std::function<void(int socket)> end;
     std::function<Traffic(int socket)> traffic;
     // The table calls this function when a call on the connection was let in.
@@ -140,7 +139,6 @@ class ConnectionTable {
   int TalkersOf(const std::string& peer, Time now) const REQUIRES(mutex_);
   bool MakeRoom(Time now) REQUIRES(mutex_);
   void Forget(Entries::iterator entry) REQUIRES(mutex_);
-  // Forgets the entries of connections that are gone.
   void ForgetGone(Time now) REQUIRES(mutex_);
   void Complain(const std::string& peer, Time now) REQUIRES(mutex_);
   bool MayTalk(Traffic traffic, const std::string& peer, Time now) REQUIRES(mutex_);

@@ -25,7 +25,6 @@ class HealthPort {
   // a whole, which is the service "", is serving. Returns UNAVAILABLE if the port cannot listen
   // there.
   static absl::StatusOr<std::unique_ptr<HealthPort>> Start(const std::string& address);
-  // Closes the port.
   ~HealthPort();
 
   const std::string& address() const { return address_; }

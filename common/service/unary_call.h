@@ -49,7 +49,7 @@ class UnaryCall : public QueueEvent {
   // Reads the message of a call.
   using Reader = std::function<void(Stream&, Request*, void* tag)>;
   // Checks whether the caller may make this request, and adds facts about the peer to the request.
-  // If it is null, there is no check. If it returns an error, the call is answered with it.
+  // If null, there is no check. If it returns an error, the call is answered with that error.
   using Check = std::function<absl::Status(const Caller&, const grpc::ServerContext&, Request&)>;
   struct Method {
     CalledMethod called;

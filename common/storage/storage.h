@@ -21,7 +21,6 @@
 
 namespace leeway {
 
-// An entry of a folder.
 struct StoredEntry {
   std::string name;
   bool is_folder = false;

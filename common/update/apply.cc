@@ -55,7 +55,7 @@ struct Stretch {
   size_t end = 0;
 };
 
-// Returns false if a value that it wrote is not finite.
+// Returns false if a written value is not finite.
 bool ApplyRange(const BlockUpdate& update, const Stretch& stretch, Combiner& combiner) {
   const auto& [rule, step, slots, begin, end] = stretch;
   TileWriter writer(update.weights_out, update.slots_out.first(slots), update.far);
@@ -139,7 +139,7 @@ void CarrySlotsOver(const BlockUpdate& update) {
   }
 }
 
-// Returns false if a value that it wrote is not finite.
+// Returns false if a written value is not finite.
 bool Average(const BlockUpdate& update) {
   bool finite = true;
   size_t begin = update.trained;

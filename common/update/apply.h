@@ -55,11 +55,11 @@ struct BlockUpdate {
 // weights and slots are the only block-sized results that it writes. Slots of averaged elements are
 // copied unchanged. The caller has checked the sizes.
 //
-// Returns false if a value that it wrote is not finite; then the result must not be used. The check
-// is made while values are in registers, so it costs no pass over memory. One check covers
-// everything: a NaN or infinity in any contribution, whatever the coefficient, reaches the weights,
-// as does an overflow during the update. To find the contribution at fault, the caller searches
-// with FloatPayload::FirstNonFinite.
+// If a written value is not finite, returns false, and the result must not be used. The check is
+// made while values are in registers, so it costs no pass over memory. One check covers everything:
+// a NaN or infinity in any contribution, whatever the coefficient, reaches the weights, as does an
+// overflow during the update. To find the contribution at fault, the caller searches with
+// FloatPayload::FirstNonFinite.
 bool ApplyUpdate(const BlockUpdate& update);
 
 }  // namespace leeway

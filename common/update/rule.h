@@ -130,9 +130,9 @@ std::unique_ptr<UpdateRule> MakeReplaceRule();
 // ignores the learning rate.
 std::unique_ptr<UpdateRule> MakeElasticRule(double alpha);
 
-// Returns the rule of a job's servers, which is the elastic rule or the job's `update`. If the
-// update asks for them, the rule also keeps the moving average of the weights and the count of
-// steps by element.
+// Returns the rule of a job's servers, which is the elastic rule or the job's `update`. The rule
+// also keeps the moving average of the weights and the count of steps by element, if the update
+// asks for them.
 absl::StatusOr<std::unique_ptr<UpdateRule>> MakeServerRule(const v1::TrainingJob& job);
 
 }  // namespace leeway

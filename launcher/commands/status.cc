@@ -22,7 +22,7 @@ namespace {
 // The time limit of a call. It leaves room for one lost DNS query, which is repeated after five
 // seconds.
 constexpr Duration kTimeout = std::chrono::seconds(10);
-// The size of output that does not go to a terminal. It is large: a reader can cut the lines.
+// The size of output that does not go to a terminal. It is large, because readers can cut lines.
 constexpr size_t kWidth = 500;
 constexpr size_t kHeight = 100000;
 

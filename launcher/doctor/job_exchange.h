@@ -13,7 +13,6 @@ namespace leeway {
 
 struct JobExchangeOptions {
   v1::TrainingJob job;
-  // The schema of the job's model.
   v1::ModelSchema schema;
   // How many servers and workers take part, at most as many as the job has.
   uint32_t servers = 1;

@@ -33,7 +33,6 @@ absl::StatusOr<std::optional<EvaluatedModel>> EvaluateModelFile(const v1::Traini
                                                                 const std::string& data_dir,
                                                                 const std::string& path);
 
-// Adds the result to a JSON document for scripts.
 void AddResult(const TestResult& result, nlohmann::ordered_json& document);
 
 // Describes the result, for example "test accuracy 97.12 %  (loss 0.0934, 1,797 examples)".

@@ -18,7 +18,6 @@ struct GuessedSource {
   std::optional<v1::Source> test = std::nullopt;
   // The chosen columns, if the source is a table.
   TableChoice table = {};
-  // The kind of each file.
   std::vector<FileKind> kinds;
 };
 

@@ -16,7 +16,6 @@ constexpr uint64_t kBatch = 32;
 constexpr uint64_t kBatches = 8;
 constexpr size_t kNumbersInLine = 10;
 
-// Writes the text in double quotes.
 std::string YamlQuoted(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) {

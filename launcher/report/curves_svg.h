@@ -13,7 +13,6 @@ namespace leeway {
 // text.
 std::string CurvesSvg(const RunHistory& history, const std::string& title);
 
-// A point of a curve.
 struct CurvePoint {
   double x = 0;
   double y = 0;

@@ -40,7 +40,6 @@ struct RunOutcome {
   std::string failure;
   // After a failure, the exit code for `leeway train` (common/exit_code.h).
   int exit_code = kExitTemporary;
-  // Whether a stop was requested.
   bool stop_requested = false;
   // The last status received; absent if the coordinator never answered.
   std::optional<v1::JobStatus> status;

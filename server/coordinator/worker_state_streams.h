@@ -12,8 +12,8 @@ class ServerQueue;
 using WorkerStateMethods = v1::Coordinator::WithAsyncMethod_SaveWorkerState<
     v1::Coordinator::WithAsyncMethod_LoadWorkerState<v1::Coordinator::Service>>;
 
-// Serves the two methods. SaveWorkerState writes the chunks to the sink as they come, and reports
-// the file to the core. LoadWorkerState reads a rank's state from the sink and sends the state in
+// Serves both methods. SaveWorkerState writes the chunks to the sink as they come, and reports the
+// file to the core. LoadWorkerState reads a rank's state from the sink and sends the state in
 // chunks.
 void AwaitWorkerStates(CoordinatorHost& host, WorkerStateMethods& service, ServerQueue* queue);
 

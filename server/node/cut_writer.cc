@@ -77,8 +77,7 @@ void CutWriter::OnHeld(uint64_t cut, HeldBlock block) {
     waiting.blocks.clear();
   }
   complete_.push_back({cut, std::move(blocks)});
-  // This block skipped the older cuts, because a slow worker was lost, so those cuts will never be
-  // complete.
+  // A slow worker was lost, so this block skipped the older cuts, and they will never be complete.
   open_.erase(open_.begin(), open_.upper_bound(cut));
   changed_.NotifyAll();
 }

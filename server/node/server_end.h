@@ -9,7 +9,6 @@
 
 namespace leeway {
 
-// How a server's process ends.
 struct ServerEnd {
   // The exit code of the process, as common/exit_code.h defines it.
   int exit_code = 0;

@@ -136,7 +136,7 @@ ServerEnd ServerProcess::EndOfLate(const absl::Status& joined) {
 absl::Status ServerProcess::StartCoordinator() {
   ASSIGN_OR_RETURN(Storage* const storage, StorageOf(options_.run_dir));
   RETURN_IF_ERROR(storage->Prepare(options_.run_dir));
-  // The owner of a bucket decides who may read it.
+  // Only folders are made private here: the owner of a bucket decides who may read the bucket.
   const bool folder = !IsObjectLocation(options_.run_dir);
   if (folder && options_.job.metadata().private_()) {
     RETURN_IF_ERROR(KeepFolderPrivate(options_.run_dir));

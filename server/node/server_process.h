@@ -84,7 +84,6 @@ class ServerProcess {
   // Replaces `auto` with the codecs that this run already has, or with no codec if all processes
   // are on one host. Otherwise sets how to choose the codecs after the workers have registered.
   void PrepareAutoCodec(CoordinatorOptions& options) const;
-  // Writes the first record of a job.
   absl::Status WriteFirstRecord(const CoordinatorOptions& options);
   // Waits until no other process runs a job in the run folder.
   absl::Status AwaitRun();

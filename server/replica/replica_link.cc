@@ -196,7 +196,8 @@ grpc::ByteBuffer ReplicaLink::NextFrame() {
     const uint64_t id = outgoing_.front();
     outgoing_.pop_front();
     const auto sent = pending_.find(id);
-    // The block is gone if a faulty replica has answered its request before it was sent.
+    // The block is gone if a faulty replica answered the block's request before the request was
+    // sent.
     if (sent == pending_.end()) continue;
     const HeldBlock& block = sent->second.block;
     v1::StreamRequest& request = *head.add_requests();

@@ -49,7 +49,6 @@ struct BlockWrite {
   bool awaited = true;
 };
 
-// The weight of one contribution in an update.
 struct ContributionWeight {
   // The factor on the trained elements of the contribution. An elastic update ignores this factor.
   float trained = 0;

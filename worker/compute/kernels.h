@@ -34,7 +34,6 @@ struct GemmShape {
   size_t c_stride = 0;
 };
 
-// An activation function.
 enum class Activation : uint8_t {
   // max(x, 0).
   kRelu,

@@ -74,7 +74,6 @@ struct GroupNormShape {
   float epsilon = 0;
 
   size_t group_channels() const { return channels / groups; }
-  // Returns the number of means of a batch.
   size_t means() const { return batch * groups; }
   // Returns the number of values that each mean covers.
   size_t values() const { return pixels * group_channels(); }

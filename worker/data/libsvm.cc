@@ -28,7 +28,8 @@ absl::StatusOr<float> ParseLabel(absl::string_view word, LabelReader& labels) {
   return labels.Read(*number);
 }
 
-// Sets one `index:value` of `row`. `last` is the index before it, and becomes this index.
+// Sets one `index:value` of `row`. `last` is the previous index of the line, and is set to this
+// index.
 absl::Status SetFeature(absl::string_view word, std::span<float> row, uint64_t& last) {
   const size_t colon = word.find(':');
   uint64_t index;

@@ -27,8 +27,8 @@ struct LeewayDeviceInfo {
   char pci_bus_id[32];
 };
 
-// Both functions return an absl::StatusCode. If it is not 0, they write the reason to their last
-// buffer argument.
+// Both functions return an absl::StatusCode. If the code is not 0, they write the reason to their
+// last buffer argument.
 struct LeewayDeviceModule {
   // These two fields have the same offsets in every version.
   uint32_t abi;

@@ -154,7 +154,6 @@ class GroupedConv2dLayer final : public GroupedLayer {
         copies.dx, dx + group * group_.input.channels);
   }
 
-  // The shape of one group.
   Conv2dShape group_;
 };
 

@@ -32,7 +32,6 @@ class Loss {
   virtual absl::Status CheckLabels(std::span<const float> labels, uint32_t units) const = 0;
   // Returns true if scores are predicted numbers, one for each example.
   virtual bool is_regression() const { return false; }
-  // Returns true if the loss computes in the host's memory.
   virtual bool needs_host_memory() const { return false; }
   // Queues the sums of the losses over rows of scores [rows x units]. If `dscores` is not null,
   // writes the gradient of the mean loss to it. All pointers are device memory. Only a plugin's

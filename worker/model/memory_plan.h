@@ -13,8 +13,7 @@ namespace leeway {
 struct MemoryPlan {
   // For each layer, the size of its output and of what it keeps for the backward pass.
   std::vector<uint64_t> layers;
-  // The size of the same for all layers within a `recompute`. These layers use the memory one after
-  // the other.
+  // The size for all layers within a `recompute`, which use the memory one after the other.
   uint64_t recomputed = 0;
   // The size of the gradients of the activations.
   uint64_t gradients = 0;

@@ -14,7 +14,7 @@ bool ReadByOthers(const Graph& graph, size_t index) {
 
 OutputPlaces PlanPlaces(const Graph& graph) {
   OutputPlaces places{{}, {0}};
-  // By value: true if it is read again, so that it must not be overwritten.
+  // For each value, true if it is read again and so must not be overwritten.
   std::vector<bool> needed = {true};
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];

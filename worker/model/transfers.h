@@ -43,8 +43,8 @@ class Transfers {
   // Copies the answer whether a part's values are finite to the host. Returns the answer's host
   // address.
   const float* FiniteDown(size_t cell, const float* device);
-  // Copies the loss sums to loss(), the second sum only of a mixed batch. The returned event is
-  // done when they have arrived.
+  // Copies the loss sums to loss(); of a batch that is not mixed, only the first sum. The returned
+  // event is done when the sums have arrived.
   StreamEvent LossDown(const LossSum* sums, float share, bool mixed);
   const BatchLoss& loss() const { return page_->loss; }
 
@@ -67,7 +67,7 @@ class Transfers {
   bool travels_ = false;
   std::span<const float> host_weights_;
   std::span<float> host_contribution_;
-  // True if a copy to the device is under way for which no kernel waits yet.
+  // True if a copy to the device is under way, and no kernel waits for it yet.
   bool going_up_ = false;
   // True if kernels are queued for which no copy to the host waits yet.
   bool computing_ = false;

@@ -27,7 +27,6 @@ struct OnnxLayer {
   // tensor's name in the graph, or "" if the layer has no such tensor. A tied layer uses the
   // tensors of the layer to which it is tied.
   std::function<std::string(const std::string& tensor, const std::vector<int64_t>& dims)> weight;
-  // Returns a name for a part of the layer.
   std::string Part(const char* part) const { return name + "." + part; }
   // Returns the layer's output as rows. `value` is the output's name.
   OnnxValue Rows(std::string value) const {

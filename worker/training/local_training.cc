@@ -64,7 +64,7 @@ absl::StatusOr<StepResult> LocalTraining::Step(uint64_t clock, uint64_t step,
   if (result.examples == 0) return result;
   ASSIGN_OR_RETURN(const bool overflowed, Overflowed(result.loss_sum, gradient, report));
   if (overflowed) {
-    // An overflowed step does not count.
+    // Leaves the overflowed step out of the report.
     report.loss_sum = loss_sum;
     report.examples = examples;
     result.examples = 0;

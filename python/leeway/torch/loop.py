@@ -29,7 +29,7 @@ def length_of(batch: Any) -> int:
 
 def _own_choice(loader: DataLoader) -> str:
     """Returns an empty string if the loader reads each example of its dataset once a pass, in order or shuffled.
-    Otherwise returns how it differs from that."""
+    Otherwise returns what the loader does instead."""
     batches = loader.batch_sampler
     if batches is None:
         return "the loader gives single examples (batch_size=None)"
@@ -138,8 +138,8 @@ class Loop(ClockedJob):
                                  "it, up to the end of the pass. The `stop` of the job says how long it trains")
                 self._pass, self._passed, self._epoch = epoch, False, epoch
                 yield epoch
-                # After the pass the script has changed state from before the job went back, for example by a
-                # scheduler's step. So the clock begins again with the right state.
+                # The script may have changed its state since the job went back, for example by a scheduler's step after
+                # the pass. So the clock begins again with the right state.
                 if self._went_back is not None:
                     self._begin_again(self._went_back)
                     self._went_back = None

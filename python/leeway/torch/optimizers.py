@@ -70,7 +70,7 @@ def _adamw(group: dict) -> dict[str, Any]:
     return {**_adam(group), "type": "adamw"}
 
 
-#: By optimizer: the settings of a group that its rule reads.
+#: For each class of optimizer, the settings of a group that its rule reads.
 READ = {
     torch.optim.SGD: {"dampening", "momentum", "nesterov"},
     torch.optim.Adagrad: {"lr_decay", "eps", "initial_accumulator_value"},

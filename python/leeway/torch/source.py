@@ -60,7 +60,7 @@ def by_number(dataset: Any) -> Any:
 
 
 class _Batch(NamedTuple):
-    """The rows that a loader's process reads, and the seed that it sets before."""
+    """The rows that a loader's process reads, and the seed that the process sets before it reads them."""
 
     seed: int
     rows: list[int]
@@ -80,7 +80,7 @@ class _Seeded:
 
 
 class _Collate:
-    """Calls a loader's own collate_fn with the list of examples that is the batch. Without a batch it returns None."""
+    """Calls a loader's own collate_fn with the list of a batch's examples. Returns None if there is no batch."""
 
     def __init__(self, collate: Callable[[list], Any]) -> None:
         self._collate = collate

@@ -27,8 +27,8 @@ void CoordinatorCore::AdvanceStart(Time now) {
   BeginStopping(now);
 }
 
-// Returns true if the job can begin without further workers. A job that has begun before, and whose
-// coordinator was restarted, continues without workers that are silent for a lease, unless it is in
+// Returns true if the job can begin without further workers. If the job has begun under an earlier
+// coordinator, it continues without workers that are silent for a lease, unless the job is in
 // lockstep.
 bool CoordinatorCore::EnoughWorkers(Time now) const {
   if (workers_.Missing() == 0) return true;

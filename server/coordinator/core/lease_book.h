@@ -94,7 +94,7 @@ class LeaseBook {
   };
   // Done batches whose reports were merged.
   struct DoneLongAgo {
-    // An interval that contains all of them, and perhaps other batches.
+    // An interval that contains all batches of the reports, and perhaps other batches.
     Interval batches;
     // For each rank, the clock of its newest contribution of these batches.
     std::map<uint32_t, uint64_t> clocks;

@@ -45,9 +45,7 @@ class Lifecycle {
   void TakeUp(uint64_t generation) { generation_ = generation; }
   // Begins a new generation.
   void GoBack(const std::string& why, Time now);
-  // Returns when the job began to go back.
   Time going_back_since() const { return going_back_since_; }
-  // Returns the reason why the job is going back.
   const std::string& going_back_why() const { return going_back_why_; }
 
   Hearing& hearing() { return hearing_; }

@@ -116,7 +116,6 @@ class Membership {
   // Returns, by rank, the incarnation of the newest life; 0 if this coordinator has assigned no
   // incarnation to the rank.
   std::vector<uint64_t> Incarnations() const;
-  // The number of ranks in this state.
   size_t Count(RankState state) const { return by_state_[static_cast<size_t>(state)].size(); }
 
  private:

@@ -40,7 +40,7 @@ inline std::string ServerName(const v1::TrainingJob& job, uint32_t server) {
   if (!WorkersHoldBlocks(job) || server < first) return absl::StrCat("server ", server);
   return absl::StrCat("worker ", server - first, "'s server");
 }
-// Returns the names of several, such as "servers 1, 2" or "the servers of workers 0, 1".
+// Returns the names of several servers, such as "servers 1, 2" or "the servers of workers 0, 1".
 inline std::string ListOfServers(const v1::TrainingJob& job, std::vector<uint32_t> servers) {
   if (!WorkersHoldBlocks(job)) return ListOf("server", servers);
   if (servers.size() == 1) return ServerName(job, servers.front());

@@ -56,7 +56,6 @@ class ServerProcesses {
   // Call this function for each heartbeat. Returns the claim that the heartbeat's process has made,
   // if there is one.
   std::optional<v1::RegisterServerRequest> TakeClaim(uint32_t index, uint64_t nonce);
-  // Returns true if the process with this nonce holds the index.
   bool Holds(uint32_t index, uint64_t nonce) const { return processes_[index].nonce == nonce; }
   void Confirm(uint32_t index) { processes_[index].confirmed = true; }
   // Marks the process as gone, because no process listens at its address any more. A process can be

@@ -24,7 +24,6 @@ class ShardAssignment {
   ShardAssignment(const JobFacts& facts, const ServerFleet& fleet, Commands& commands);
 
   const Placement& places() const { return placement_; }
-  // Returns the owner of each shard.
   std::vector<uint32_t> Owners() const;
   // Returns a shard with its owner, such as "shard 1 (server 0)".
   std::string ShardName(uint32_t shard) const;

@@ -54,7 +54,6 @@ Key KeyOf(const GroupedShape& shape, size_t examples, uint32_t part) {
           conv.stride,       conv.padding,     shape.groups,        examples,     part};
 }
 
-// The memory of one part of a batch.
 struct PartMemory {
   FloatBuffer scratch;
   // The gradient of the weights. The first part uses the caller's memory instead of this buffer.
@@ -184,7 +183,6 @@ class OnednnLibrary final : public CpuLibrary {
 
   ThreadPool& pool_;
   std::map<Key, std::unique_ptr<ConvolutionSlice>> slices_;
-  // The memory of each part.
   std::vector<PartMemory> memory_;
   mutable Mutex mutex_;
   absl::Status status_ GUARDED_BY(mutex_);

@@ -15,7 +15,6 @@ int ExifOrientation(std::string_view jpeg);
 // Returns true if the upright picture's height is the sensor's width.
 inline bool LiesOnItsSide(int orientation) { return orientation >= 5; }
 
-// Returns the picture turned upright.
 Picture Upright(Picture picture, int orientation);
 
 }  // namespace leeway

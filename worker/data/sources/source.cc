@@ -54,7 +54,6 @@ std::string FileKey(const v1::Source& source, size_t index) {
   return source.has_generator() ? "" : absl::StrCat("files.", index);
 }
 
-// Returns the key of `source` in the job.
 std::string SourceKey(const v1::TrainingJob& job, const v1::Source& source) {
   return &source == &job.data().test() ? "data.test" : "data.train";
 }

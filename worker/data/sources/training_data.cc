@@ -53,7 +53,6 @@ absl::Status CheckJob(const v1::TrainingJob& job, uint32_t rank) {
   return absl::OkStatus();
 }
 
-// Returns the rows on which `rank` trains.
 EpochOrder::Rows OwnRows(const v1::TrainingJob& job, const Dataset& dataset, uint32_t rank) {
   const v1::Partition& partition = job.data().partition();
   const uint64_t seed = job.metadata().seed();

@@ -76,7 +76,6 @@ class TrainingData {
   // through all epochs, in the same way on every rank.
   uint64_t batches_per_epoch() const;
   absl::Status LoadBatch(uint64_t number, Batch& batch) const;
-  // Loads an empty batch.
   absl::Status LoadNothing(Batch& batch) const;
 
  private:

@@ -28,10 +28,10 @@ Code Said(cudaError_t code) {
   return code;
 }
 
-// Makes the device the current device of the calling thread, to which CUDA's calls refer. Each call
-// of the runtime selects the device first, even a call for an event, although an event knows its
-// device. The reason is that a thread's first call makes a context on the thread's current device,
-// which by default is cuda:0.
+// Makes the device the calling thread's current device, to which the thread's calls of CUDA refer.
+// Each call of the runtime selects the device first, even a call for an event, although an event
+// knows its device. The reason is that a thread's first call makes a context on the thread's
+// current device, which by default is cuda:0.
 Code SelectDevice(int index) {
   thread_local int current = -1;
   if (current == index) return kSuccess;
