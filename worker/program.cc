@@ -103,8 +103,7 @@ void Declare(CLI::App& app, Flags& flags) {
       ->envname("LEEWAY_HEALTH");
   DeclareListening(app, flags.listening);
   DeclareSecurity(app, flags.security, EndOfCalls::kCalls);
-  app.add_option("--log-file", flags.log.file,
-                 "Append log lines to this file; default: standard error");
+  app.add_option("--log-file", flags.log.file, "Append the log to a file; default: standard error");
   app.add_flag("--verbose", flags.log.verbose, "Log more");
   app.set_version_flag("--version", std::string("leeway-worker ") + kVersion);
 }

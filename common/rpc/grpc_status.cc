@@ -44,10 +44,11 @@ struct Disagreement {
 };
 constexpr Disagreement kDisagreements[] = {
     {"certificate verify failed",
-     "the certificate there is not signed by this authority, or is not valid now (--tls-dir)"},
+     "the certificate there is not valid now, or not signed by this process's authority "
+     "(--tls-dir)"},
     {"wrong version number",
      "the process there does not use TLS: a server without certificates, or another program"},
-    {"alert", "the process there refuses this certificate (--tls-dir)"},
+    {"alert", "the process there refuses this process's certificate (--tls-dir)"},
     {"Socket closed",
      "the process there hung up at once: it may require TLS, or other certificates (--tls-dir)"},
     {"Connection reset by peer",

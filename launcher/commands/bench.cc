@@ -278,7 +278,7 @@ void AddUpdate(CLI::App& bench, int& exit_code) {
   command->add_option("--rules", options.rules, "Update rules")
       ->delimiter(',')
       ->check(CLI::IsMember(UpdateBenchRules()));
-  command->add_option("--contributions", options.contributions, "How many one update combines")
+  command->add_option("--contributions", options.contributions, "Contributions to one update")
       ->delimiter(',')
       ->check(CLI::Range(1, 256));
   command->add_option("--threads", options.threads, "Threads, each with one block at a time")

@@ -155,7 +155,7 @@ absl::Status MakeCertificates(const CertificatesOptions& options) {
 void AddCertificatesCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<CertificatesOptions>();
   CLI::App* command = app.add_subcommand(
-      "certificates", "Make certificates and a token, so that a job lets in nobody else");
+      "certificates", "Make certificates and a token, so that nobody else can take part in a job");
   command
       ->add_option("DIR", options->folder,
                    "Folder for the files; an authority in this folder issues the certificates")
@@ -170,7 +170,7 @@ void AddCertificatesCommand(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "--ranks", options->ranks,
-          "Also make certificates for single ranks: for workers and peers with ranks below this")
+          "Also make certificates for single ranks: workers and peers with ranks below this number")
       ->check(CLI::Range(0, 10000));
   command->add_option("--trust-domain", options->trust_domain,
                       "Trust domain of the certificates; jobs that share an authority need "

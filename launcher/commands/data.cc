@@ -112,7 +112,7 @@ void AddDataCommand(CLI::App& app, int& exit_code) {
       ->required();
   command
       ->add_option("--data", flags->data,
-                   "The data folder; default: the folder of the first FILE, or else that of jobs")
+                   "The data folder; default: the folder of the first FILE, or else that of a job")
       ->type_name("DIR");
   command
       ->add_option("--label", flags->label,

@@ -21,7 +21,7 @@ std::string MeasuredText(const JobDiagnosis& job, bool across) {
   if (across || (job.workers_measured == workers && job.servers_measured == job.servers)) return "";
   return absl::StrCat("  measured with ", job.workers_measured, " of the workers and ",
                       job.servers_measured,
-                      " of the servers, which is what this machine can hold, and scaled\n");
+                      " of the servers, as many as this machine can hold, and scaled up\n");
 }
 
 std::string BasisText(const JobDiagnosis& job) {

@@ -60,7 +60,7 @@ def _rule(update: Union[None, str, Mapping]) -> dict:
     known = {"type": "sgd", "learning_rate": None, "momentum": 0.0, "nesterov": False, "weight_decay": 0.0}
     for key in update:
         if key not in known:
-            raise InvalidArgument(f"update: without a job {key!r} is not known; known keys are {', '.join(known)}")
+            raise InvalidArgument(f"update: without a job, the key {key!r} is unknown; the keys are {', '.join(known)}")
     rule = {**known, **update}
     if rule["type"] != "sgd":
         raise InvalidArgument(f"update: without a job only sgd is possible, not {rule['type']!r}. Start a job for it: "

@@ -73,8 +73,8 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def install() -> None:
-    """Installs a hook with which errors end the process with their exit codes. Call this function before join, because
-    most permanent errors come from join."""
+    """Installs a hook, so that an error ends the process with the error's exit code. Call this function before join,
+    because most permanent errors come from join."""
     global _installed
     if _installed:
         return

@@ -115,7 +115,7 @@ void Declare(CLI::App& app, Flags& flags) {
                "Listen on an address that other machines reach, without asking for certificates")
       ->envname("LEEWAY_INSECURE")
       ->group("Security");
-  app.add_option("--log-file", flags.log.file, "Append log lines there; default: standard error");
+  app.add_option("--log-file", flags.log.file, "Append the log to a file; default: standard error");
   app.add_flag("--verbose", flags.log.verbose, "Log more");
   app.set_version_flag("--version", std::string("leeway-server ") + kVersion);
 }

@@ -65,7 +65,7 @@ class Schedulers:
         self._looked_at: list[float] = []
         self._looks = 2
         #: At the start of the clock: the states, the groups' numbers, and whether each scheduler had stepped in the
-        #: clock before.
+        #: previous clock.
         self._before: list[dict] = []
         self._rates_before: list[dict] = []
         self._stepped: list[bool] = []
@@ -135,7 +135,7 @@ class Schedulers:
         return [old != new for old, new in zip(self._before, now)] if self._loaded is None else self._loaded
 
     def step_along(self) -> None:
-        """Steps the schedulers that stepped in the clock before. Called in a clock for which this worker has no batch,
+        """Steps the schedulers that stepped in the previous clock. Called in a clock for which this worker has no batch,
         so that all ranks keep the same rates."""
         for scheduler, stepped in zip(self._kept, self._stepped):
             if stepped and not isinstance(scheduler, ReduceLROnPlateau):

@@ -99,7 +99,7 @@ class Membership {
   // Makes every lease begin again at `now`, because this process could receive no messages.
   void Forgive(Time now);
   // Takes every rank back to `clock`, because the job has gone back. Ranks that had left in order
-  // are wanted again. Each rank has one lease for its next heartbeat.
+  // are wanted again. Each rank's next heartbeat must come within one lease.
   void GoBack(uint64_t clock, Time now);
 
   uint32_t size() const { return static_cast<uint32_t>(ranks_.size()); }

@@ -23,11 +23,11 @@ TEST_CASE("Who is reached and does not agree is told from nobody") {
         "the process there hung up at once: it may require TLS, or other certificates (--tls-dir) "
         "(Socket closed)");
   CHECK_THAT(NotConnected("error:0A000086:SSL routines::certificate verify failed"),
-             Catch::StartsWith("the certificate there is not signed by this authority"));
+             Catch::StartsWith("the certificate there is not valid now, or not signed"));
   CHECK_THAT(NotConnected("error:0A00010B:SSL routines::wrong version number"),
              Catch::StartsWith("the process there does not use TLS"));
   CHECK_THAT(NotConnected("error:0A000418:SSL routines::tlsv1 alert unknown ca"),
-             Catch::StartsWith("the process there refuses this certificate"));
+             Catch::StartsWith("the process there refuses this process's certificate"));
   CHECK(NotConnected("Custom verification check failed with error: UNAUTHENTICATED: the "
                      "certificate at this address is a status' and no server's") ==
         "the certificate at this address is a status' and no server's");
