@@ -40,7 +40,7 @@ class LocalCopies {
   // Returns the path of the copy. Fetches the copy if it does not exist, or waits while another
   // process fetches it.
   absl::StatusOr<std::string> Get(const std::string& location) EXCLUDES(mutex_);
-  // Returns the size and version that the store has at the location. The name is empty.
+  // Returns the size and version that the store has at the location. The result's name is empty.
   absl::StatusOr<StoredEntry> Find(const std::string& location) EXCLUDES(mutex_);
   // Returns whether the copy exists, as far as that is known without asking the store.
   bool Has(const std::string& location) const EXCLUDES(mutex_);

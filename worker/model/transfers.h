@@ -40,7 +40,7 @@ class Transfers {
   void AwaitKernels();
   // Copies these elements of the contribution from `device`, where the whole vector is.
   void ContributionDown(std::span<const ElementRange> elements, const float* device);
-  // Copies the answer whether a part's values are finite to the host. Returns the answer's host
+  // Copies to the host the answer whether a part's values are finite. Returns the answer's host
   // address.
   const float* FiniteDown(size_t cell, const float* device);
   // Copies the loss sums to loss(); of a batch that is not mixed, only the first sum. The returned
@@ -69,7 +69,7 @@ class Transfers {
   std::span<float> host_contribution_;
   // True if a copy to the device is under way, and no kernel waits for it yet.
   bool going_up_ = false;
-  // True if kernels are queued for which no copy to the host waits yet.
+  // True if kernels are queued, and no copy to the host waits for them yet.
   bool computing_ = false;
 };
 
