@@ -51,7 +51,6 @@ class HistoryBuilder {
   void Restart();
   // Records that the job goes back to `clock`. Later evaluations no longer belong to the job.
   void GoBack(uint64_t clock);
-  // Records a start of the job at `clock`.
   void Start(uint64_t clock);
   // Sets what a clock means in this start of the job.
   void SetShape(const std::string& shape, uint64_t steps_per_clock);

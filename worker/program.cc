@@ -78,8 +78,8 @@ void Declare(CLI::App& app, Flags& flags) {
       "sets (docs/operations.md), or a free rank");
   app.add_option(
          "--data", flags.worker.data_dir,
-         "Folder that contains the job's files, or s3://BUCKET/PREFIX; copies of those files "
-         "are kept in LEEWAY_DATA_CACHE")
+         "Folder that contains the job's files, or s3://BUCKET/PREFIX; LEEWAY_DATA_CACHE is the "
+         "folder for copies of files from s3")
       ->capture_default_str()
       ->envname("LEEWAY_DATA");
   app.add_flag("--absolute-paths", flags.worker.absolute_paths,

@@ -74,7 +74,6 @@ class TransportCall {
   virtual void OnDone(const absl::Status& status, const TransportReply& reply) = 0;
 };
 
-// The addresses of a server.
 struct ServerEndpoint {
   ServerEndpoint(std::string address, std::string local_address = "", std::string host = "")
       : address(std::move(address)),

@@ -19,7 +19,6 @@ struct WebIdentity {
   std::string role;
   // The name under which the role's sessions are listed.
   std::string session;
-  // The endpoint of STS.
   Endpoint endpoint;
 };
 

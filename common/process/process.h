@@ -16,7 +16,6 @@ namespace leeway {
 // Returns the folder of this program. leeway-server and leeway-worker are in the same folder.
 std::string ProgramFolder();
 
-// How a process ended.
 struct ExitStatus {
   // True if signal `code` killed the process. Otherwise `code` is the exit code.
   bool signaled = false;
@@ -30,7 +29,6 @@ struct ExitStatus {
   std::string ToString() const;
 };
 
-// Variables and their values.
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 struct ProcessSpec {

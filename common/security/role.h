@@ -12,7 +12,6 @@
 
 namespace leeway {
 
-// The caller of a method.
 struct Caller {
   // Absent if certificates are not required. A caller with the job's token may then make all calls.
   std::optional<v1::Role> role = std::nullopt;

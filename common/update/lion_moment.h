@@ -6,7 +6,6 @@
 
 namespace leeway {
 
-// The factors of one update.
 struct LionFactors {
   LionFactors() = default;
   LionFactors(double beta1, double beta2, const UpdateStep& step)

@@ -39,8 +39,8 @@ class Schedule {
 
   // Returns the rate for one of `members` contributions that are applied one by one: LearningRate
   // divided by `members`. So a clock moves the model as far as one update with LearningRate does.
-  // The scale is that of `members` workers. So with linear scaling, each contribution counts with
-  // the whole rate.
+  // LearningRate has the scale of `members` workers here, so with linear scaling the result is the
+  // unscaled rate.
   float ShareOfRate(uint64_t time, uint32_t members) const;
 
  private:

@@ -17,7 +17,6 @@ struct ReportInput {
   std::string algorithm;
   std::vector<RunFolder::Checkpoint> checkpoints;
   std::string job_yaml;
-  // The picture that CurvesSvg draws.
   std::string curves_svg;
 };
 

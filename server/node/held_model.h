@@ -29,7 +29,6 @@ class HeldModel {
   struct Options {
     v1::TrainingJob job;
     uint64_t job_id = 0;
-    // The number of this server.
     uint32_t server = 0;
     // The host of this server. Empty if it is not known.
     std::string host;

@@ -25,7 +25,6 @@ struct InputGradient {
   std::optional<GradientBuffer> add = std::nullopt;
 };
 
-// One step of the backward pass.
 struct GradientStep {
   size_t node = 0;
   // The buffer with the complete gradient of the node's output.

@@ -206,7 +206,6 @@ class Model {
   // Runs the backward pass. It begins with the gradient of the scores, which the loss has written.
   absl::Status Backward(const Examples& examples, const Draw& draw);
   absl::Status RunBatch(const Batch& batch, const Draw& draw, TrainObserver& observer);
-  // Evaluates examples [begin, end) and adds the result to `evaluation`.
   absl::Status EvaluatePart(const Batch& batch, size_t begin, size_t end, Evaluation& evaluation);
   absl::StatusOr<double> TrainOnNothing(std::span<float> contribution, Home home,
                                         TrainObserver& observer);

@@ -38,7 +38,6 @@ class LocalOptimizer {
                                              const v1::ModelSchema& schema,
                                              const v1::JobLength& length);
 
-  // Returns the names of the slots.
   std::vector<std::string_view> slots() const { return rule_->slots(); }
   // Returns the value of a slot before the first step.
   float slot_start(size_t slot) const { return rule_->slot_start(slot); }

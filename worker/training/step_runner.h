@@ -10,7 +10,6 @@
 namespace leeway {
 
 struct StepResult {
-  // The sum of the losses over the examples.
   double loss_sum = 0;
   // The number of examples in the batch. It is 0 if the worker has no batch at this step.
   uint64_t examples = 0;

@@ -117,7 +117,7 @@ class LeaseBook {
   std::map<uint32_t, IntervalSet> returned_;
   // The reports that the newest durable cut may lack, in the order in which they came.
   std::vector<DoneBatches> recent_;
-  // The merged older reports, once there were too many.
+  // The older reports, which were merged because there were too many.
   std::optional<DoneLongAgo> long_ago_;
   uint64_t taken_back_ = 0;
 };

@@ -43,7 +43,6 @@ class ServerFleet {
   void Register(const v1::RegisterServerRequest& request, Time now);
   // Returns true if the server was lost and is back.
   bool Seen(uint32_t index, Time now);
-  // Records a heartbeat of the process that has the index.
   void TakeHeartbeat(uint32_t index, const v1::ServerLoad& load) {
     processes_.Confirm(index);
     table_.TakeLoad(index, load);
@@ -54,7 +53,6 @@ class ServerFleet {
 
   // Marks the server as leaving in order.
   void Drain(uint32_t index);
-  // Sets the number of servers that are wanted.
   void Want(uint32_t servers) { table_.Want(servers); }
   // Removes a server that is not wanted and holds nothing.
   void Remove(uint32_t index);

@@ -51,7 +51,6 @@ class ServerTable {
   void Want(uint32_t servers) { wanted_ = servers; }
   // `here` is true if the server was here before this coordinator started.
   void Expect(uint32_t index, bool here) { servers_[index].expected = here; }
-  // Records that a process has the index from now on.
   void Register(uint32_t index, Time now);
   void Drain(uint32_t index) { servers_[index].draining = true; }
   // Removes a server that is not wanted. From now on its messages do not count as signs of life.
