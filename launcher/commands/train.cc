@@ -299,7 +299,7 @@ void AddTrainCommand(CLI::App& app, int& exit_code, std::vector<std::string> com
                     "Go on with the run in --run-dir from its newest checkpoint");
   command
       ->add_option("--restart-window", options->restart_window,
-                   "Count the restarts of a process in the last SECONDS against its max_restarts")
+                   "Restart a process at most max_restarts times within SECONDS")
       ->type_name("SECONDS")
       ->check(NumberIn(1, 1e9))
       ->capture_default_str();

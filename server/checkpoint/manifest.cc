@@ -113,9 +113,9 @@ absl::Status CheckGoesOn(const v1::CheckpointManifest& manifest, const v1::Train
   if (manifest.has_length() || KeepsNumbers(before, job)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "the checkpoint at clock ", manifest.clock(),
-      " was written by an older version, which did not record how much data a clock covers, so a "
-      "job with another workers.count, data, exchange or consistency.mode cannot continue from it; "
-      "continue with the old settings until the next checkpoint, and change them then"));
+      " was written by an older version, which did not record how much data a clock covers. So "
+      "workers.count, data, exchange and consistency.mode must be the same as before: change them "
+      "only after the next checkpoint"));
 }
 
 absl::Status SaveManifest(const std::string& folder, v1::CheckpointManifest manifest) {
