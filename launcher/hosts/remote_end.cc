@@ -90,8 +90,8 @@ absl::Status CheckShared(const RemoteRequest& request) {
       return absl::FailedPreconditionError(absl::StrCat(
           "the launcher's file ", request.shared_file,
           content.ok() ? " has other contents on this host" : " is missing on this host",
-          ": all hosts that have servers must see the run folder at this path (a shared file "
-          "system; --run-dir DIR names the folder)"));
+          ": all hosts with servers, or with workers that hold blocks, must see the run folder at "
+          "this path (a shared file system; --run-dir DIR names the folder)"));
     }
     std::this_thread::sleep_for(kLookEvery);
   }

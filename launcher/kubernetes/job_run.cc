@@ -87,10 +87,6 @@ absl::Status TakeGpus(int64_t asked, v1::TrainingJob& job, KubernetesRun& run) {
 
 // Returns an error if the job needs something that is impossible in a pod or between two pods.
 absl::Status CheckPods(const v1::TrainingJob& job) {
-  if (WorkersHoldBlocks(job)) {
-    return absl::UnimplementedError(
-        "topology.type: all_reduce does not run in pods yet: set topology.type: servers");
-  }
   const v1::TransportType transport = job.transport().type();
   if (transport == v1::TRANSPORT_TYPE_SHM || transport == v1::TRANSPORT_TYPE_UNIX) {
     return absl::InvalidArgumentError(
@@ -111,21 +107,25 @@ absl::Status CheckPods(const v1::TrainingJob& job) {
   return absl::OkStatus();
 }
 
-// Sets the memory sizes that no flag has set.
+// Sets the memory sizes that no flag has set. If workers hold the blocks, each needs a server's
+// memory as well, and server 0 needs none for the model.
 absl::Status PlanMemory(const std::string& job_file, const std::string& data,
                         const PlacedJob& placed, KubernetesRun& run) {
+  const bool workers_hold = run.workers_hold_blocks;
+  if (workers_hold && run.server_memory.empty()) run.server_memory = ServerMemory(0);
   if (!run.server_memory.empty() && !run.worker_memory.empty()) return absl::OkStatus();
   if (IsExternal(placed.job)) {
     return absl::InvalidArgumentError(
-        "the model comes with the program, so its size is not known: give --server-memory and "
-        "--worker-memory");
+        absl::StrCat("the model comes with the program, so its size is not known: give ",
+                     workers_hold ? "" : "--server-memory and ", "--worker-memory"));
   }
   ASSIGN_OR_RETURN(const std::string data_dir, FindDataFolder(data, job_file, placed.job));
   ASSIGN_OR_RETURN(const CheckedJob checked, CheckJobAndInitial(placed, data_dir));
   std::cerr << WarningsOf(placed.job, checked);
   ASSIGN_OR_RETURN(const ProcessBytes most, MostBytes(placed.job, checked, data_dir));
   if (run.server_memory.empty()) run.server_memory = ServerMemory(most.server);
-  if (run.worker_memory.empty()) run.worker_memory = WorkerMemory(most.worker, run.gpus > 0);
+  const uint64_t worker = most.worker + (workers_hold ? most.server : 0);
+  if (run.worker_memory.empty()) run.worker_memory = WorkerMemory(worker, run.gpus > 0);
   return absl::OkStatus();
 }
 
@@ -160,7 +160,7 @@ absl::Status TakeKeys(const KubernetesFlags& flags, const PlacedJob& placed, Kub
   }
   RETURN_IF_ERROR(CheckSecurity(placed, run));
   if (flags.keys.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(run.keys, RunSecrets::Read(flags.keys));
+  ASSIGN_OR_RETURN(run.keys, RunSecrets::Read(flags.keys, run.worker_role()));
   return absl::OkStatus();
 }
 
@@ -207,6 +207,7 @@ absl::StatusOr<KubernetesRun> RunOfJob(PlacedJob placed, const std::string& job_
   v1::TrainingJob& job = placed.job;
   KubernetesRun run = flags.run;
   run.shape = FindShape(flags.shape);
+  run.workers_hold_blocks = WorkersHoldBlocks(job);
   if (run.name.empty()) run.name = job.metadata().name();
   if (run.worker_image.empty()) run.worker_image = run.image;
   RETURN_IF_ERROR(TakeData(data, run));
@@ -217,7 +218,7 @@ absl::StatusOr<KubernetesRun> RunOfJob(PlacedJob placed, const std::string& job_
   RETURN_IF_ERROR(TakeKeys(flags, placed, run));
   RETURN_IF_ERROR(PlanMemory(job_file, data, placed, run));
   run.job = ToYaml(job);
-  run.servers = job.servers().count();
+  run.servers = ServerProcessesOf(job);
   run.replicas = job.servers().replicas();
   run.workers = job.workers().count();
   run.worker_processors = job.workers().threads();

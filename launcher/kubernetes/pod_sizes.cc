@@ -28,9 +28,9 @@ std::string WorkerMemory(uint64_t bytes, bool on_gpu) {
   return LimitFor(bytes + kProcessBytes + (on_gpu ? kCudaBytes : 0));
 }
 
-uint32_t ServersThatStay(uint32_t servers, uint32_t replicas) {
+uint32_t HoldersThatStay(uint32_t holders, uint32_t replicas) {
   const uint32_t may_go = std::max<uint32_t>(1, replicas == 0 ? 0 : replicas - 1);
-  return servers - std::min(may_go, servers);
+  return holders - std::min(may_go, holders);
 }
 
 }  // namespace leeway

@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "common/object_store/address.h"
+#include "common/security/role.h"
 #include "common/status.h"
 #include "launcher/kubernetes/names.h"
 #include "launcher/kubernetes/pod_sizes.h"
@@ -25,8 +26,10 @@ constexpr char kNext[] = "---\n";
 constexpr absl::string_view kSecretEnd = "-server-tls";
 constexpr absl::string_view kSamples = "/usr/share/leeway/data";
 constexpr absl::string_view kDataMount = "/data";
-// A server requests half a processor, and uses more if processors are free.
-constexpr absl::string_view kServerProcessors = "500m";
+// A pod's own name, in a host name.
+constexpr absl::string_view kPod = "$(POD)";
+// A server requests half a processor (in thousandths), and uses more if processors are free.
+constexpr uint32_t kServerMillis = 500;
 // The most tries of the startup probe, two seconds apart. A user's own program gets more tries,
 // because it answers only once it has joined the job.
 constexpr int kStartupTries = 60;
@@ -59,6 +62,11 @@ std::string Named(absl::string_view pattern, const std::string& name) {
   return absl::StrReplaceAll(pattern, {{"${name}", name}});
 }
 
+// Returns whether workers use the object store: for their data, or for their part of checkpoints.
+bool WorkersReachStore(const KubernetesRun& run) {
+  return !run.data_store.empty() || (run.workers_hold_blocks && !run.store.empty());
+}
+
 std::string FileLines(const std::map<std::string, std::string>& files) {
   std::string lines;
   for (const auto& [name, content] : files) {
@@ -67,8 +75,15 @@ std::string FileLines(const std::map<std::string, std::string>& files) {
   return lines;
 }
 
+// Returns the kinds of rules that the workers' own policy adds. Empty if they need none.
+std::string WorkerPolicy(const KubernetesRun& run) {
+  if (!run.workers_hold_blocks) return run.data_store.empty() ? "" : "Egress";
+  return WorkersReachStore(run) ? "Ingress, Egress" : "Ingress";
+}
+
 // Returns the values that all templates share.
 TemplateValues ValuesOf(const KubernetesRun& run) {
+  const uint32_t holders = run.workers_hold_blocks ? run.workers : run.servers;
   return {
       {"name", run.name},
       {"space", run.space},
@@ -77,8 +92,10 @@ TemplateValues ValuesOf(const KubernetesRun& run) {
       {"servers", absl::StrCat(run.servers)},
       {"workers", absl::StrCat(run.workers)},
       {"pods", absl::StrCat(run.servers + run.workers)},
-      {"servers_stay", absl::StrCat(ServersThatStay(run.servers, run.replicas))},
-      {"scales", If(run.shape->scales)},
+      {"peers", If(run.workers_hold_blocks)},
+      {"holder", run.workers_hold_blocks ? "worker" : "server"},
+      {"holders_stay", absl::StrCat(HoldersThatStay(holders, run.replicas))},
+      {"scales", If(run.shape->scales && !run.workers_hold_blocks)},
       {"storage", run.storage},
       {"storage_class", run.storage_class},
       {"access_mode", run.access_mode},
@@ -87,7 +104,8 @@ TemplateValues ValuesOf(const KubernetesRun& run) {
       {"store", run.store},
       {"store_secret", run.store_secret},
       {"store_port", absl::StrCat(run.store_port)},
-      {"data_store", run.data_store},
+      {"worker_policy", WorkerPolicy(run)},
+      {"worker_store", If(WorkersReachStore(run))},
       {"secrets", run.secrets},
       {"keys", If(!run.secrets.empty())},
       {"grpc_protocol", run.secrets.empty() ? "kubernetes.io/h2c" : "https"},
@@ -96,7 +114,6 @@ TemplateValues ValuesOf(const KubernetesRun& run) {
       {"restart_job", If(run.restart_job)},
       {"program_files", FileLines(run.program_files)},
       {"coordinator", Named(run.shape->coordinator, run.name)},
-      {"advertise", Named(run.shape->advertise, run.name)},
       {"grpc_port", std::string(run.shape->server_port)},
   };
 }
@@ -107,15 +124,18 @@ TemplateValues ServerValues(const KubernetesRun& run, TemplateValues values) {
   values.insert({
       {"role", "server"},
       {"server", If(true)},
+      {"listens", If(true)},
+      {"advertise", Named(shape.advertise, run.name)},
+      {"certificate", "server"},
       {"container", std::string(shape.server_container)},
       {"image", run.image},
       {"ends", If(shape.servers_end)},
       {"subdomain", ""},
       {"rank_label", std::string(shape.server_rank)},
-      {"pod_name", If(absl::StrContains(shape.advertise, "$(POD)"))},
+      {"pod_name", If(absl::StrContains(shape.advertise, kPod))},
       {"readiness", If(shape.readiness)},
       {"resume", If(run.resume)},
-      {"cpu", std::string(kServerProcessors)},
+      {"cpu", absl::StrCat(kServerMillis, "m")},
       {"memory", run.server_memory},
       {"own_storage", ""},
       {"gpus", ""},
@@ -131,6 +151,12 @@ TemplateValues ServerValues(const KubernetesRun& run, TemplateValues values) {
       {"tmp_size", "64Mi"},
   });
   return values;
+}
+
+// Returns a processor for each thread, and what a server requests if the worker is one, too.
+std::string WorkerProcessors(const KubernetesRun& run) {
+  if (!run.workers_hold_blocks) return absl::StrCat(run.worker_processors);
+  return absl::StrCat(1000 * uint64_t{run.worker_processors} + kServerMillis, "m");
 }
 
 std::string DataPath(const KubernetesRun& run) {
@@ -153,15 +179,18 @@ TemplateValues WorkerValues(const KubernetesRun& run, TemplateValues values) {
   values.insert({
       {"role", "worker"},
       {"server", ""},
+      {"listens", If(run.workers_hold_blocks)},
+      {"advertise", Named(shape.worker_advertise, run.name)},
+      {"certificate", RoleName(run.worker_role())},
       {"container", std::string(shape.worker_container)},
       {"image", run.worker_image},
       {"ends", If(shape.workers_end)},
       {"subdomain", If(shape.worker_names)},
       {"rank_label", std::string(shape.worker_rank)},
-      {"pod_name", ""},
+      {"pod_name", If(run.workers_hold_blocks && absl::StrContains(shape.worker_advertise, kPod))},
       {"readiness", ""},
       {"resume", ""},
-      {"cpu", absl::StrCat(run.worker_processors)},
+      {"cpu", WorkerProcessors(run)},
       {"memory", run.worker_memory},
       {"own_storage", run.worker_storage},
       {"gpus", run.gpus == 0 ? "" : absl::StrCat(run.gpus)},
@@ -169,7 +198,7 @@ TemplateValues WorkerValues(const KubernetesRun& run, TemplateValues values) {
       {"data_claim", run.data_claim},
       {"data_path", DataPath(run)},
       {"data_cache", If(!run.data_store.empty())},
-      {"store_keys", If(!run.data_store.empty())},
+      {"store_keys", If(WorkersReachStore(run))},
       {"program", If(program)},
       {"command", InOneLine(Literally(run.program))},
       {"program_environment", EnvironmentLines(run.program_environment)},
@@ -274,6 +303,7 @@ absl::StatusOr<std::string> RunManifests(const KubernetesRun& run) {
   if (run.keys.has_value()) {
     TemplateValues with_keys = values;
     run.keys->AddTo(with_keys);
+    with_keys["worker_role"] = RoleName(run.worker_role());
     ASSIGN_OR_RETURN(secrets, Fill("secrets", with_keys));
     absl::StrAppend(&secrets, kNext);
   }

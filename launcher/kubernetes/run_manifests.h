@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/security/role.h"
 #include "launcher/kubernetes/run_secrets.h"
 #include "launcher/kubernetes/shape.h"
 
@@ -30,6 +31,9 @@ struct KubernetesRun {
   uint32_t servers = 1;
   uint32_t replicas = 1;
   uint32_t workers = 1;
+  // Whether each worker holds a part of the blocks and answers the others. `servers` is then 1,
+  // the coordinator, which holds none.
+  bool workers_hold_blocks = false;
   // The memory that a container requests, such as "512Mi", and its processors.
   std::string server_memory;
   std::string worker_memory;
@@ -68,6 +72,9 @@ struct KubernetesRun {
   bool resume = false;
   bool restart_job = false;
   bool alerts = false;
+
+  // The role in a worker's certificate.
+  v1::Role worker_role() const { return workers_hold_blocks ? v1::ROLE_PEER : v1::ROLE_WORKER; }
 };
 
 // Returns INVALID_ARGUMENT, naming the flag, if Kubernetes would refuse a name, an image or a

@@ -22,10 +22,10 @@ void AddRole(absl::string_view role, const CertificatePem& pem, TemplateValues& 
 
 }  // namespace
 
-absl::StatusOr<RunSecrets> RunSecrets::Read(const std::string& folder) {
+absl::StatusOr<RunSecrets> RunSecrets::Read(const std::string& folder, v1::Role worker_role) {
   RunSecrets secrets;
   ASSIGN_OR_RETURN(secrets.server, ReadRole(absl::StrCat(folder, "/server")));
-  ASSIGN_OR_RETURN(secrets.worker, ReadRole(absl::StrCat(folder, "/worker")));
+  ASSIGN_OR_RETURN(secrets.worker, ReadRole(absl::StrCat(folder, "/", RoleName(worker_role))));
   ASSIGN_OR_RETURN(secrets.tokens, Token::ReadFrom(absl::StrCat(folder, "/token")));
   return secrets;
 }

@@ -16,11 +16,13 @@ struct Shape {
   // The pod labels that contain the rank. Empty if the pod's controller sets a variable.
   absl::string_view server_rank = {};
   absl::string_view worker_rank = {};
-  // Host names, in which ${name} stands for the run's name. Empty if the controller sets a variable
-  // with all host names.
+  // Host names of servers, in which ${name} stands for the run's name. Empty if the controller sets
+  // a variable with all host names.
   absl::string_view coordinator = {};
   absl::string_view advertise = {};
-  // The name of the port for calls to a server.
+  // The host name of a worker, for jobs whose workers hold the blocks.
+  absl::string_view worker_advertise;
+  // The name of the port for calls to a server, or to a worker that holds blocks.
   absl::string_view server_port = "grpc";
   // The text after the run's name in the longest name of a pod or label. # stands for the rank.
   absl::string_view longest;

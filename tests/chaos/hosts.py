@@ -192,6 +192,32 @@ def killed():
         run.clean()
 
 
+def all_reduce():
+    """Workers that hold the blocks reach each other across hosts, with certificates that let them answer. One dies, and
+    the bits are those of servers on one machine."""
+    plain = plain_digest(SLOW)
+    with three() as network:
+        run = HostsRun(network, [*SLOW, "topology.type=all_reduce", "servers.replicas=2"]).start()
+        at(run, 40)
+        told = (run.dir / "hosts").read_text().splitlines()[1:]
+        runs.check(told == ["a (10.77.0.2): server 0, worker 0", "b (10.77.0.3): worker 1, worker 2"],
+                   f"no server but the coordinator: {told}")
+        ca = authority(run)
+        run.kill_one("b", "worker", 2)
+        at(run, 80)
+        run.kill_one("a", "server", 0)
+        summary = run.wait()
+        runs.check(summary["weights_sha256"] == plain, "the bits of servers on one machine")
+        runs.check(summary["restarts"] == 2, f"restarts: {summary['restarts']}")
+        listen = [line for rank in (0, 1, 2) for line in (run.dir / f"logs/worker-{rank}.log").read_text().splitlines()
+                  if "listening on" in line]
+        runs.check(all(f"listening on {host}:" in " ".join(listen) for host in ("10.77.0.2", "10.77.0.3")),
+                   "workers listen at their hosts' addresses")
+        run.nothing_left()
+        no_keys(ca)
+        run.clean()
+
+
 def disconnected():
     """A connection that breaks takes its process with it, and both are started again. A process that stands still is
     killed on its host."""
@@ -348,7 +374,7 @@ def errors():
                 options=remote_bin(folder, "silent", SILENT))
         refused(network, runs.USAGE, ["--insecure"], options=["--tls", "tls"])
         refused(network, runs.USAGE, ["give its address in the network, b=ADDRESS:2"], "a:1,b=127.0.0.1:2")
-        refused(network, runs.USAGE, ["hosts is missing on this host: all hosts that have servers must see the run folder"],
+        refused(network, runs.USAGE, ["hosts is missing on this host: all hosts with servers, or with workers that hold blocks, must see the run folder"],
                 apart={"b": [str(folder)]}, parent=folder / "shared")
 
 
@@ -456,7 +482,7 @@ def real():
                 daemon.wait()
 
 
-CASES = {"trains": trains, "killed": killed, "disconnected": disconnected, "programs": programs, "launcher-killed": launcher_killed,
+CASES = {"trains": trains, "killed": killed, "all-reduce": all_reduce, "disconnected": disconnected, "programs": programs, "launcher-killed": launcher_killed,
          "interrupted": interrupted, "resized": resized, "errors": errors, "real-ssh": real}
 
 if __name__ == "__main__":

@@ -117,6 +117,20 @@ def trains(shape, job="digits", tls=True):
         runs.check(cluster.run.check_whole(report=False) == summary, "the result is as it was")
 
 
+def all_reduce(shape, troubles=()):
+    """Workers hold the blocks. The job has the bits of servers, also if pods are killed or evicted."""
+    pace = slow(15)
+    with cluster_of(shape, sets=[*manifests.ALL_REDUCE, *pace], keys=Keys()) as cluster:
+        cluster.sets = pace
+        cluster.wait_for(lambda: cluster.pods and all(pod.ready for pod in cluster.live()), "all pods to be ready", 60)
+        cluster.wait_for_clock(60)
+        allowed = set()
+        for trouble in troubles:
+            allowed |= trouble(cluster)
+            train_on(cluster)
+        check_end(cluster, allowed)
+
+
 # ---- trouble. Each takes a cluster that trains, and returns the exit codes that it causes.
 
 def train_on(cluster, clocks=40):
@@ -415,6 +429,8 @@ CASES |= {f"mnist-{shape}": lambda shape=shape: trains(shape, "mnist") for shape
 CASES |= {f"{shape}-{name}": lambda shape=shape, trouble=trouble: disturbed(shape, [trouble])
           for shape in ("jobset", "statefulset")
           for name, trouble in [*TROUBLES.items(), ("roll-certificates", roll_certificates)]}
+CASES |= {f"all-reduce-{shape}": lambda shape=shape: all_reduce(shape) for shape in manifests.SHAPES}
+CASES |= {f"all-reduce-{name}": lambda trouble=trouble: all_reduce("jobset", [trouble]) for name, trouble in TROUBLES.items()}
 CASES |= {name: lambda trouble=trouble: disturbed("statefulset", [trouble]) for name, trouble in STATEFUL.items()}
 CASES |= {"misconfigured": misconfigured, "stopped": stopped, "watched": watched, "late-names": late_names,
           "again": again, "paused": paused, "longer": longer, "preempted": preempted, "last-second": last_second,

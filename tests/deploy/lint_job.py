@@ -5,8 +5,9 @@ import json
 
 import programs
 from environment import Missing, environment
-from lint_objects import GRPC_PORT
-from manifests import NAMESPACE, job_of, matches, of_kind, runs
+from lint_objects import GRPC_PORT, HEALTH_PORT
+from lint_pods import check_store, claims_at
+from manifests import NAMESPACE, holders_of, job_of, matches, of_kind, runs, workers_hold
 from workloads import host_names
 
 
@@ -50,7 +51,7 @@ def find_pods(pods, objects):
 def check_ranks(found, objects):
     job = job_of(objects)
     for component, key in ("server", "servers"), ("worker", "workers"):
-        wanted = job[key]["count"]
+        wanted = 1 if component == "server" and workers_hold(objects) else job[key]["count"]
         ranks = sorted(rank for name, rank in found for _ in found[name, rank] if name == component)
         if ranks != list(range(wanted)):
             yield f"{component}s have the ranks {ranks}; the job wants {wanted}"
@@ -64,8 +65,8 @@ def check_addresses(found, objects):
         for pod, values in pods:
             coordinator, own = addresses(pod, rank, values)
             wanted = [(coordinator, ("server", 0), "the coordinator")]
-            if component == "server":
-                wanted.append((own, ("server", rank), "itself"))
+            if component in ("server", holders_of(objects)):
+                wanted.append((own, (component, rank), "itself"))
             for address, place, what in wanted:
                 host, _, port = address.rpartition(":")
                 if names.get(host) != place or counts[host] != 1:
@@ -81,6 +82,28 @@ def check_security_is_one(found):
     folders = {values.get("LEEWAY_RUN_DIR") for (c, _), pods in found.items() for _, values in pods if c == "server"}
     if len(folders) > 1:
         yield f"servers have the run folder at {folders}"
+
+
+def check_run_folder(found, objects):
+    """Workers that hold blocks write their part of checkpoints to the run folder, and read it."""
+    of = lambda wanted: [place for (component, _), pods in found.items() for place in pods if component == wanted]
+    if not of("server") or not workers_hold(objects):
+        return
+    server, values = of("server")[0]
+    run = values.get("LEEWAY_RUN_DIR", "")
+    claims = claims_at(server, run)
+    for pod, values in of("worker"):
+        if run.startswith("s3://"):
+            yield from (f"{pod.name}: {wrong}" for wrong in [*check_store(run, values), *check_store_port(objects, pod)])
+        elif claims_at(pod, run) != claims or not claims:
+            yield f"{pod.name} cannot write to the run folder {run}"
+
+
+def check_store_port(objects, pod):
+    ports = {port.get("port") for rule in rules_for(objects, pod, "Egress") or [] if "to" not in rule
+             for port in rule.get("ports", [])}
+    if not ports - {53, 5353}:
+        yield "policies open no port of a store"
 
 
 def peers_match(peers, pod):
@@ -112,11 +135,12 @@ def reaches(objects, source, target, port):
 
 
 def check_reach(found, objects):
-    """All pods reach the servers and the DNS. No pod reaches the workers, and strangers do not reach the servers."""
+    """All pods reach the servers, the pods that hold blocks, and the DNS. No pod reaches other workers, and strangers
+    reach nobody. The port of health is closed."""
     pods = [pod for some in found.values() for pod, _ in some]
-    servers = [pod for pod in pods if pod.component == "server"]
+    listeners = [pod for pod in pods if pod.component in ("server", holders_of(objects))]
     for source in pods:
-        for target in servers:
+        for target in listeners:
             if source is not target and not reaches(objects, source, target, GRPC_PORT):
                 yield f"policies do not let {source.name} reach {target.name}"
         rules = rules_for(objects, source, "Egress") or []
@@ -125,12 +149,14 @@ def check_reach(found, objects):
             # The DNS may be served by pods of several kinds, or by the node.
             if not any("to" not in rule and ports_allow(rule, 5353, protocol) for rule in dns):
                 yield f"policies do not let {source.name} ask for names by {protocol}"
-        if source.component == "worker" and rules_for(objects, source, "Ingress") != []:
+        if source not in listeners and rules_for(objects, source, "Ingress") != []:
             yield f"policies let others reach {source.name}"
-    for target in servers:
+    for target in listeners:
         rules = rules_for(objects, target, "Ingress")
         if rules is None or any(not rule.get("from") for rule in rules):
             yield f"policies let strangers reach {target.name}"
+        if any(ports_allow(rule, HEALTH_PORT) for rule in rules or []):
+            yield f"policies open the port of health of {target.name}"
 
 
 def check_job(pods, objects):
@@ -147,4 +173,5 @@ def check_job(pods, objects):
     yield from check_ranks(found, objects)
     yield from check_addresses(found, objects)
     yield from check_security_is_one(found)
+    yield from check_run_folder(found, objects)
     yield from check_reach(found, objects)

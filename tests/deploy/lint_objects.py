@@ -4,7 +4,7 @@ import re
 
 import workloads
 from admission import QUEUE
-from manifests import find, job_of, matches, of_kind, runs
+from manifests import find, holders_of, job_of, matches, of_kind, runs
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 # Kinds whose names become labels or host names.
@@ -15,6 +15,7 @@ CLUSTER_WIDE = {"Namespace", "ClusterTrainingRuntime"}
 FOR_GOOD = {2, 3, 4}
 SUFFIX = len("-xxxxx")
 GRPC_PORT = 7100
+HEALTH_PORT = 7101
 
 
 def check_identity(owner, objects):
@@ -216,14 +217,14 @@ def check_tfjob(owner):
             yield f"{kind}: ExitCode does not know our codes, Never does not restart"
 
 
-def budget(objects, servers):
-    """Returns how many servers must stay: a drain may take as many as the other copies make up for, and one if there
+def budget(objects, holders):
+    """Returns how many pods with blocks must stay: a drain may take as many as the other copies make up for, and one if there
     are no copies."""
     try:
         copies = job_of(objects)["servers"].get("replicas", 1)
     except (runs.Failed, KeyError):
         copies = 1
-    return servers - max(1, copies - 1)
+    return holders - max(1, copies - 1)
 
 
 def check_budget(owner, objects, pods):
@@ -231,15 +232,16 @@ def check_budget(owner, objects, pods):
     selected = [pod for pod in pods if matches(spec["selector"].get("matchLabels"), pod.labels)]
     if ("minAvailable" in spec) == ("maxUnavailable" in spec):
         yield "needs one of minAvailable and maxUnavailable"
-    if not selected or any(pod.component != "server" for pod in selected):
-        yield f"selects {len(selected)} pods, or workers"
-    scaled = bool(of_kind(objects, "StatefulSet"))
+    holders = holders_of(objects)
+    if not selected or any(pod.component != holders for pod in selected):
+        yield f"selects {len(selected)} pods, or others than {holders}s"
+    scaled = bool(of_kind(objects, "StatefulSet")) and holders == "server"
     if not scaled and not isinstance(spec.get("minAvailable"), int):
         yield "Jobs have no scale: only a number in minAvailable counts"
     if scaled and spec.get("maxUnavailable") != 1:
         yield "more than one server may go at a time"
     if isinstance(spec.get("minAvailable"), int) and spec["minAvailable"] != budget(objects, len(selected)):
-        yield f"{spec['minAvailable']} of {len(selected)} servers stay, and must be {budget(objects, len(selected))}"
+        yield f"{spec['minAvailable']} of {len(selected)} {holders}s stay, and must be {budget(objects, len(selected))}"
 
 
 def check_policy(owner, pods):

@@ -5,11 +5,10 @@ import re
 
 import programs
 from environment import Missing, command, environment
-from lint_objects import GRPC_PORT
-from manifests import INSTANCE, NAMESPACE, SECRETS, find, job_of, runs, version
+from lint_objects import GRPC_PORT, HEALTH_PORT
+from manifests import INSTANCE, NAMESPACE, SECRETS, find, holders_of, job_of, runs, version, workers_hold
 from workloads import host_names, is_published
 
-HEALTH_PORT = 7101
 USER = 65532
 SERVICE = "leeway.v1.ParameterServer"
 GRACE_SECONDS = 25  # --grace-seconds
@@ -94,7 +93,12 @@ def file_at(pod, path, objects):
     return False
 
 
-def check_ports(pod, values):
+def listens(pod, objects):
+    """Whether other pods call this one."""
+    return pod.component in ("server", holders_of(objects))
+
+
+def check_ports(pod, values, objects):
     ports = pod.container.get("ports", [])
     names = [port.get("name") for port in ports]
     numbers = {port["containerPort"] for port in ports}
@@ -105,8 +109,8 @@ def check_ports(pod, values):
     health = values.get("LEEWAY_HEALTH", "").rpartition(":")[2]
     if health != str(HEALTH_PORT) or HEALTH_PORT not in numbers:
         yield f"its health is at {health or 'no port'}, its ports are {numbers}"
-    listen = values.get("LEEWAY_LISTEN", "").rpartition(":")[2]
-    if pod.component == "server" and (listen != str(GRPC_PORT) or GRPC_PORT not in numbers):
+    listen = values.get("LEEWAY_LISTEN", "")
+    if listens(pod, objects) and (listen != f"0.0.0.0:{GRPC_PORT}" or GRPC_PORT not in numbers):
         yield f"listens on {listen or 'no port'}, its ports are {numbers}"
 
 
@@ -181,7 +185,7 @@ def check_means(pod, objects):
 
 def check_security_of_calls(pod, values, objects):
     folder, insecure = values.get("LEEWAY_TLS_DIR"), values.get("LEEWAY_INSECURE")
-    if bool(folder) == bool(insecure) and pod.component == "server":
+    if bool(folder) == bool(insecure) and listens(pod, objects):
         yield "listens beyond loopback with neither certificates nor LEEWAY_INSECURE, or with both"
     if not folder:
         return
@@ -192,8 +196,9 @@ def check_security_of_calls(pod, values, objects):
         yield f"no token at {values.get('LEEWAY_TOKEN_FILE')}"
     sources = [source.get("secret", {}).get("name") for volume in pod.spec["volumes"]
                for source in volume.get("projected", {}).get("sources", [])]
-    if f"leeway-{pod.component}-tls" not in sources:
-        yield f"has no certificate of a {pod.component}"
+    role = "peer" if pod.component == "worker" and workers_hold(objects) else pod.component
+    if f"leeway-{role}-tls" not in sources:
+        yield f"has no certificate of a {role}"
 
 
 def check_store(location, values):
@@ -211,6 +216,14 @@ def check_data(pod, data, values, objects):
         yield f"no data at {data}"
 
 
+def claims_at(pod, path):
+    """Returns the names of the claims that are mounted at a path or above it, and can be written."""
+    volumes = {volume["name"]: volume for volume in pod.spec.get("volumes", [])}
+    mounts = [m for m in pod.container.get("volumeMounts", []) if path.startswith(m["mountPath"] + "/")]
+    return [volumes[m["name"]]["persistentVolumeClaim"]["claimName"] for m in mounts
+            if not m.get("readOnly") and "persistentVolumeClaim" in volumes.get(m["name"], {})]
+
+
 def check_files(pod, values, objects):
     if pod.component == "worker":
         yield from check_data(pod, values.get("LEEWAY_DATA", SAMPLES), values, objects)
@@ -218,14 +231,12 @@ def check_files(pod, values, objects):
     if not file_at(pod, values.get("LEEWAY_JOB", ""), objects):
         yield f"no job at {values.get('LEEWAY_JOB')}"
     run = values.get("LEEWAY_RUN_DIR", "")
-    volumes = {volume["name"]: volume for volume in pod.spec.get("volumes", [])}
     if not run.endswith(f"/{pod.labels.get(INSTANCE)}"):
         yield f"the run folder {run} is not of its run's name"
     if run.startswith("s3://"):
         yield from check_store(run, values)
         return
-    at = [m for m in pod.container.get("volumeMounts", []) if run.startswith(m["mountPath"] + "/")]
-    if not at or "persistentVolumeClaim" not in volumes.get(at[0]["name"], {}) or at[0].get("readOnly"):
+    if not claims_at(pod, run):
         yield f"the run folder {run} is not on a claim that can be written"
 
 
@@ -273,7 +284,7 @@ def check_pod(pod, objects):
         if re.search(r"\$\([\w.-]+\)", text):
             yield f"{text} names a variable that is not set, or below"
     yield from check_words(pod, words, values, objects)
-    yield from check_ports(pod, values)
+    yield from check_ports(pod, values, objects)
     yield from check_probes(pod)
     yield from check_names(pod, objects)
     yield from check_volumes(pod, objects)

@@ -37,8 +37,10 @@ OWN = ["--server-memory", "512Mi", "--worker-memory", "2Gi", "--file", PROGRAM.w
 NAMESPACE = "leeway"
 INSTANCE = "app.kubernetes.io/instance"
 # What `leeway certificates` makes and docs/kubernetes.md puts into the cluster.
-SECRETS = {"leeway-server-tls": ("ca.crt", "tls.crt", "tls.key"), "leeway-worker-tls": ("ca.crt", "tls.crt", "tls.key"),
+SECRETS = {**{f"leeway-{role}-tls": ("ca.crt", "tls.crt", "tls.key") for role in ("server", "worker", "peer")},
            "leeway-token": ("token",)}
+# A job whose workers hold the blocks.
+ALL_REDUCE = ["topology.type=all_reduce", "servers.replicas=2"]
 
 
 class Loader(yaml.SafeLoader):
@@ -101,11 +103,17 @@ def stored(shape):
     return render(DIGITS, "--name", "leeway", *flags_of(shape, ["tls"]), *STORED)
 
 
-def with_keys(shape):
+def with_keys(shape, *more):
     """Returns the objects of a run with its Secrets."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([str(runs.BIN / "leeway"), "certificates", folder], check=True, capture_output=True)
-        return render(DIGITS, "--name", "leeway", "--data", runs.SOURCE / "data", *flags_of(shape, ["tls"]), "--keys", folder)
+        return render(DIGITS, "--name", "leeway", "--data", runs.SOURCE / "data", *flags_of(shape, ["tls"]), "--keys", folder,
+                      *more)
+
+
+def all_reduce(shape, features=("data", "tls")):
+    """Returns the objects of a run whose workers hold the blocks."""
+    return compose(shape, features, sets=ALL_REDUCE)
 
 
 def everything():
@@ -117,6 +125,10 @@ def everything():
         found[f"{shape} with all"] = compose(shape, ALL)
         found[f"{shape} with data of a store"] = stored(shape)
         found[f"{shape} with keys"] = with_keys(shape)
+        found[f"{shape} with all_reduce"] = all_reduce(shape)
+        found[f"{shape} with all_reduce and all"] = all_reduce(shape, ALL)
+        found[f"{shape} with all_reduce and no keys"] = all_reduce(shape, ())
+        found[f"{shape} with all_reduce and keys"] = with_keys(shape, "--set", ALL_REDUCE[0])
         found[f"{shape} with a program"] = render(PROGRAM, "--name", "leeway", *flags_of(shape, ["tls", "data"]), *OWN)
     return found
 
@@ -135,6 +147,19 @@ def job_of(objects):
         if "job.yaml" in config.get("data", {}):
             return load(config["data"]["job.yaml"])[0]
     raise runs.Failed("no ConfigMap holds job.yaml")
+
+
+def workers_hold(objects):
+    """Whether the job's workers hold the blocks. A missing job is reported elsewhere."""
+    try:
+        return job_of(objects).get("topology", {}).get("type", "servers") != "servers"
+    except (runs.Failed, KeyError):
+        return False
+
+
+def holders_of(objects):
+    """Returns the component whose pods hold the blocks."""
+    return "worker" if workers_hold(objects) else "server"
 
 
 def matches(selector, labels):

@@ -21,12 +21,17 @@ SETS = {"jobset": lambda: manifests.compose("jobset", ["tls", "data"]) + manifes
         "tfjob": lambda: manifests.compose("tfjob") + manifests.shared(),
         "queued": lambda: manifests.compose("jobset", ["queue"]) + manifests.shared(),
         "queued-kubeflow": lambda: manifests.compose("kubeflow", ["queue"]) + manifests.shared(),
+        "all-reduce": lambda: manifests.all_reduce("jobset") + manifests.shared(),
+        "all-reduce-statefulset": lambda: manifests.all_reduce("statefulset") + manifests.shared(),
+        "all-reduce-stored": lambda: manifests.all_reduce("jobset", ["store"]) + manifests.shared(),
         "stored": lambda: manifests.stored("jobset") + manifests.shared(),
         "program": lambda: manifests.render(manifests.PROGRAM, "--name", "leeway", *manifests.flags_of(
             "jobset", ["tls", "store"]), *manifests.OWN) + manifests.shared()}
 # The path of a role's pod, in each kind.
 ROLES = {("program", "server"): "JobSet.spec.replicatedJobs.0.template.spec.template.spec",
          ("program", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",
+         ("all-reduce", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",
+         ("all-reduce-stored", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",
          ("queued", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",
          ("stored", "server"): "JobSet.spec.replicatedJobs.0.template.spec.template.spec",
          ("stored", "worker"): "JobSet.spec.replicatedJobs.1.template.spec.template.spec",

@@ -168,7 +168,7 @@ def check_flags(found):
         here = ["--server-memory", "1Gi", "--worker-memory", "1Gi"] if "--data" in words else ["--data", runs.SOURCE / "data"]
         manifests.render(runs.SOURCE / named[0], *here, *named[1:])
         print("leeway kubernetes", shlex.join(words))
-    runs.check(len(lines) == 4, f"{len(lines)} lines of leeway kubernetes")
+    runs.check(len(lines) == 5, f"{len(lines)} lines of leeway kubernetes")
 
 
 def span(versions):

@@ -63,6 +63,18 @@ def check_shape(job, shape, *more):
     return objects, memory
 
 
+def check_all_reduce(job, shape, servers):
+    """Each worker needs the memory of a server as well, and server 0 only that of its process."""
+    objects = manifests.render(job, *manifests.flags_of(shape, ["tls"]), "--set", "topology.type=all_reduce")
+    runs.check(not (wrong := lint.findings(objects)), f"{shape} with all_reduce: all is in order {wrong}")
+    memory = memory_of(objects)
+    server, worker = (mebibytes(memory[component][0]) for component in ("server", "worker"))
+    before = [mebibytes(servers[component][0]) for component in ("server", "worker")]
+    runs.check(server == 256, f"{shape}: the coordinator has {server} MiB")
+    runs.check(before[1] + 64 <= worker < sum(before), f"{shape}: a worker has {worker} MiB, for {before} apart")
+    runs.check(memory["worker"][2] == "4500m", f"{shape}: a worker has a processor for each thread, and half a one to serve")
+
+
 REFUSED = [
     (["--name", "Sizes"], "--name Sizes: must have only lowercase letters, digits and hyphens"),
     (["--name", "x" * 60], "--name " + "x" * 60 + ": has 60 characters, but may have at most 25"),
@@ -110,8 +122,14 @@ def check_keys(job, folder):
     """--keys prints the Secrets that the pods mount, with the folder's content."""
     subprocess.run([str(runs.BIN / "leeway"), "certificates", str(folder)], check=True, capture_output=True)
     objects = manifests.render(job, *manifests.flags_of("jobset", ["tls"]), "--secrets", "mine", "--keys", folder)
+    peers = manifests.render(job, *manifests.flags_of("jobset", ["tls"]), "--secrets", "mine", "--keys", folder, "--set",
+                             "topology.type=all_reduce")
+    names = lambda some: {o["metadata"]["name"] for o in manifests.of_kind(some, "Secret")}
+    runs.check(names(objects) == {"mine-server-tls", "mine-worker-tls", "mine-token"}, f"the Secrets {names(objects)}")
+    runs.check(names(peers) == {"mine-server-tls", "mine-peer-tls", "mine-token"}, f"with all_reduce {names(peers)}")
     for name, files in manifests.SECRETS.items():
-        data = manifests.find(objects, "Secret", name.replace("leeway", "mine"))["data"]
+        some = peers if "peer" in name else objects
+        data = manifests.find(some, "Secret", name.replace("leeway", "mine"))["data"]
         role = name.removeprefix("leeway-").removesuffix("-tls")
         at = folder if role == "token" else folder / role
         runs.check(data == {file: base64.b64encode((at / file).read_bytes()).decode() for file in files}, f"Secret {name}")
@@ -128,6 +146,9 @@ def check_program():
     done = subprocess.run([str(runs.BIN / "leeway"), "kubernetes", str(manifests.PROGRAM), "--image", "leeway:1",
                            *map(str, wanted)], capture_output=True, text=True, check=False)
     runs.check(done.returncode == 2 and "give --server-memory and --worker-memory" in done.stderr, done.stderr.strip())
+    done = subprocess.run([str(runs.BIN / "leeway"), "kubernetes", str(manifests.PROGRAM), "--image", "leeway:1", "--set",
+                           "topology.type=all_reduce", *map(str, wanted[2:])], capture_output=True, text=True, check=False)
+    runs.check(done.returncode == 2 and "give --worker-memory" in done.stderr, done.stderr.strip())
 
 
 def main():
@@ -136,6 +157,8 @@ def main():
         job.write_text(JOB, encoding="utf-8")
         memory = [check_shape(job, shape)[1] for shape in SHAPES]
         runs.check(all(sizes == memory[0] for sizes in memory), f"all shapes have the same sizes {memory[0]}")
+        for shape in SHAPES:
+            check_all_reduce(job, shape, memory[0])
         objects, _ = check_shape(job, "jobset", "gpu")
         limits = [pod.container["resources"]["limits"] for pod in workloads.pods(objects) if pod.component == "worker"]
         runs.check(limits and all(str(limit.get("nvidia.com/gpu")) == "1" for limit in limits), "a GPU is requested")

@@ -1,3 +1,4 @@
+#include "absl/strings/str_replace.h"
 #include "launcher/kubernetes/names.h"
 #include "launcher/kubernetes/pod_sizes.h"
 #include "launcher/kubernetes/run_manifests.h"
@@ -173,6 +174,37 @@ TEST_CASE("workers read a store by its Secret, and what they may reach says so")
   CHECK_THAT(std::string(CheckRun(run).message()), Catch::Contains("neither --run-dir nor --data"));
 }
 
+TEST_CASE(
+    "workers that hold blocks listen, prove that they may answer, and write to the run folder") {
+  KubernetesRun run = RunOf("first");
+  run.workers = 3;
+  run.workers_hold_blocks = true;
+  const std::string printed = Printed(run);
+  for (const char* text :
+       {"value: \"first-worker-$(LEEWAY_RANK)-0.first:7100\"", "secret: {name: leeway-peer-tls}",
+        "name: first-worker\n", "policyTypes: [Ingress]\n", "minAvailable: 2 ", "cpu: \"1500m\""}) {
+    CHECK_THAT(printed, Catch::Contains(text));
+  }
+  CHECK_THAT(printed, !Catch::Contains("leeway-worker-tls"));
+  run.store = "s3://bucket/runs";
+  run.store_secret = "store";
+  CHECK_THAT(Printed(run), Catch::Contains("policyTypes: [Ingress, Egress]"));
+  run.secrets.clear();
+  CHECK_THAT(Printed(run), !Catch::Contains("-tls"));
+}
+
+TEST_CASE("every shape has a name for each worker that holds blocks") {
+  for (const Shape& shape : Shapes()) {
+    INFO(shape.name);
+    KubernetesRun run = RunOf("first", shape.name);
+    CHECK_THAT(Printed(run), !Catch::Contains("-peer-tls"));
+    run.workers_hold_blocks = true;
+    const std::string host = absl::StrReplaceAll(shape.worker_advertise, {{"${name}", "first"}});
+    CHECK_FALSE(host.empty());
+    CHECK_THAT(Printed(run), Catch::Contains(absl::StrCat("value: \"", host, ":7100\"")));
+  }
+}
+
 TEST_CASE("images and quantities are those that Kubernetes takes") {
   for (const char* good :
        {"leeway", "leeway:0.2.0", "Registry.example:5000/team/leeway_x:v1-2",
@@ -192,10 +224,10 @@ TEST_CASE("images and quantities are those that Kubernetes takes") {
 }
 
 TEST_CASE("a drain leaves as many servers as copies need") {
-  CHECK(ServersThatStay(4, 1) == 3);
-  CHECK(ServersThatStay(4, 2) == 3);
-  CHECK(ServersThatStay(4, 3) == 2);
-  CHECK(ServersThatStay(1, 0) == 0);
+  CHECK(HoldersThatStay(4, 1) == 3);
+  CHECK(HoldersThatStay(4, 2) == 3);
+  CHECK(HoldersThatStay(4, 3) == 2);
+  CHECK(HoldersThatStay(1, 0) == 0);
   CHECK(ServerMemory(0) == "256Mi");
   CHECK(WorkerMemory(0, true) == "2816Mi");
 }
