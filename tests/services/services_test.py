@@ -8,6 +8,7 @@ must accept the options that the files use, and the script for Slurm runs to its
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -15,9 +16,12 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "training"))
+for folder in "training", "chaos":
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / folder))
+import compose_file  # noqa: E402
 import references  # noqa: E402
 import runs  # noqa: E402
+from network import Network  # noqa: E402
 
 DEPLOY = runs.SOURCE / "deploy"
 
@@ -50,36 +54,106 @@ SERVICE_KEYS = {"image", "read_only", "cap_drop", "security_opt", "networks", "s
                 "healthcheck", "command", "environment", "volumes", "deploy"}
 
 
+def check_service(name, service, document):
+    wrong = set(service) - SERVICE_KEYS
+    runs.check(not wrong, f"{name}: keys of a service {sorted(wrong)}")
+    runs.check(service["read_only"] and service["cap_drop"] == ["ALL"], f"{name}: a root that is not written to")
+    runs.check(all(network in document["networks"] for network in service["networks"]), f"{name}: its network")
+    runs.check(all(secret in document["secrets"] for secret in service["secrets"]), f"{name}: its secrets")
+    volumes = [volume.split(":")[0] for volume in service["volumes"] if not volume.startswith("/")]
+    runs.check(set(volumes) <= set(document["volumes"]), f"{name}: its volumes {volumes}")
+    values = service["environment"]
+    server_0 = document["services"]["server-0"]["environment"]["LEEWAY_ADVERTISE"]
+    runs.check(values.get("LEEWAY_COORDINATOR", server_0) == server_0, f"{name}: finds server 0")
+    runs.check(values.get("LEEWAY_ADVERTISE", name).partition(":")[0] == name, f"{name}: advertises its own name")
+    runs.check(service["healthcheck"]["test"] == ["CMD", "leeway", "health", values["LEEWAY_HEALTH"]],
+               f"{name}: asks the port that it opens")
+    runs.check((runs.BIN / service["command"][0]).exists(), f"{name}: runs {service['command'][0]}")
+
+
 def compose():
     """Checks the keys against the compose specification, the references, and the programs' commands and variables."""
-    try:
-        import yaml
-    except ImportError:
-        skip("python3-yaml is not installed")
-    text = (DEPLOY / "compose/docker-compose.yaml").read_text(encoding="utf-8")
-    document = yaml.safe_load(text)
-    runs.check({key for key in document if not key.startswith("x-")} == {"name", "services", "networks", "volumes",
-                                                                         "secrets"}, "the parts of a compose file")
-    services = document["services"]
-    runs.check(set(services) == {"server-0", "server-1", "worker"}, f"services {', '.join(services)}")
-    for name, service in services.items():
-        wrong = set(service) - SERVICE_KEYS
-        runs.check(not wrong, f"{name}: keys of a service {sorted(wrong)}")
-        runs.check(service["read_only"] and service["cap_drop"] == ["ALL"], f"{name}: a root that is not written to")
-        runs.check(all(network in document["networks"] for network in service["networks"]), f"{name}: its network")
-        runs.check(all(secret in document["secrets"] for secret in service["secrets"]), f"{name}: its secrets")
-        volumes = [volume.split(":")[0] for volume in service["volumes"] if not volume.startswith("${")]
-        runs.check(set(volumes) <= set(document["volumes"]), f"{name}: its volumes {volumes}")
-        coordinator = service["environment"].get("LEEWAY_COORDINATOR", "server-0:7000")
-        runs.check(coordinator == services["server-0"]["environment"]["LEEWAY_ADVERTISE"], f"{name}: finds server 0")
-        runs.check(service["healthcheck"]["test"] == ["CMD", "leeway", "health", service["environment"]["LEEWAY_HEALTH"]],
-                   f"{name}: asks the port that it opens")
-        runs.check((runs.BIN / service["command"][0]).exists(), f"{name}: runs {service['command'][0]}")
-    runs.check(re.search(r"grace: \d|stop_grace_period: (\d+)s", text).group(1) == "30", "30 s to stop")
-    if not knows_places():
-        skip("these programs have no --health: their variables were not looked at")
-    for name, service in services.items():
-        check_variables(sorted(service["environment"]), service["command"][0])
+    for file, names in ("docker-compose.yaml", {"server-0", "server-1", "worker"}), \
+            ("all-reduce.yaml", {"server-0", "worker-0", "worker-1", "worker-2"}):
+        document = compose_file.resolved(DEPLOY / "compose" / file)
+        runs.check(set(document) == {"name", "services", "networks", "volumes", "secrets"}, f"{file}: its parts")
+        runs.check(set(document["services"]) == names, f"{file}: services {', '.join(document['services'])}")
+        for name, service in document["services"].items():
+            check_service(name, service, document)
+            runs.check(service["stop_grace_period"] == "30s", "30 s to stop")
+            check_variables([variable for variable in sorted(service["environment"]) if "__" not in variable],
+                            service["command"][0])
+
+
+class Composed(runs.RunFolder):
+    """The containers of a Compose file as processes, each in a network namespace of its own with the services' names. It
+    has no images: paths of volumes are those of this machine."""
+
+    def __init__(self, file):
+        super().__init__()
+        self.values = {"LEEWAY_JOB": str(runs.JOBS / "quickstart.yaml"),
+                       "LEEWAY_DATA": str(runs.data_with("optdigits/optdigits.tra"))}
+        self.services = compose_file.resolved(DEPLOY / "compose" / file, self.values)["services"]
+        self.places = {f"{name}.{number}" if count > 1 else name: service for name, service in self.services.items()
+                       for count in [int(service.get("deploy", {}).get("replicas", 1))] for number in range(count)}
+        self.network = Network(list(self.places))
+        (self.parent / "token").write_text("0123456789abcdef\n", encoding="utf-8")
+        (self.parent / "hosts").write_text("127.0.0.1 localhost\n" + "".join(
+            f"{address} {name}\n" for name, address in self.network.addresses.items()), encoding="utf-8")
+
+    def within(self, place, *command):
+        names = f"mount --bind {shlex.quote(str(self.parent / 'hosts'))} /etc/hosts"
+        return [*self.network.within(place), "unshare", "-m", "sh", "-c", f'{names} && exec "$@"', "sh",
+                str(runs.BIN / command[0]), *command[1:]]
+
+    def environment(self, service):
+        mounts = {"/run/secrets/token": str(self.parent / "token"), "/runs": str(self.parent)}
+        mounts |= {target: source for source, target in (volume.split(":")[:2] for volume in service["volumes"])
+                   if source.startswith("/")}
+        def here(value):
+            target = next((path for path in mounts if value == path or value.startswith(path + "/")), None)
+            return value if target is None else mounts[target] + value[len(target):]
+        return {"PATH": os.environ["PATH"], **{name: here(value) for name, value in service["environment"].items()}}
+
+    def end_of(self, place, process):
+        """Waits until a service is healthy, and then for its end. Returns its exit code, or 1 if it does not end."""
+        until = time.monotonic() + 60
+        check = self.within(place, *self.places[place]["healthcheck"]["test"][1:])
+        while process.poll() is None and time.monotonic() < until:
+            if subprocess.run(check, check=False, capture_output=True).returncode == 0:
+                break
+            time.sleep(0.1)
+        try:
+            return process.wait(60)
+        except subprocess.TimeoutExpired:
+            return runs.TEMPORARY
+
+    def train(self):
+        """Returns the summary, once all services have ended with 0."""
+        with self.network, open(self.parent / "log", "w", encoding="utf-8") as log:
+            processes = {place: subprocess.Popen(self.within(place, *service["command"]), env=self.environment(service),
+                                                 stdout=log, stderr=log, start_new_session=True)
+                         for place, service in self.places.items()}
+            try:
+                codes = {place: self.end_of(place, process) for place, process in processes.items()}
+            finally:
+                for process in processes.values():
+                    if process.poll() is None:
+                        os.killpg(process.pid, signal.SIGKILL)
+        said = (self.parent / "log").read_text(encoding="utf-8")[-3000:] if any(codes.values()) else ""
+        runs.check(not any(codes.values()), f"exit codes {codes} {said}")
+        return self.check_whole(report=False)
+
+
+def composed():
+    """The services of each Compose file train to the weights of `leeway train`."""
+    digest = references.undisturbed("quickstart.yaml", [], runs.data_with("optdigits/optdigits.tra"))["weights_sha256"]
+    for file, topology in ("docker-compose.yaml", None), ("all-reduce.yaml", "all_reduce"):
+        job = Composed(file)
+        runs.check(job.train()["weights_sha256"] == digest, f"{file}: the weights of leeway train")
+        kept = (job.dir / "job.yaml").read_text(encoding="utf-8")
+        runs.check(topology is None or f"type: {topology}" in kept, f"{file}: the topology of the run")
+        job.clean()
 
 
 # ---- systemd
@@ -217,6 +291,10 @@ def slurm():
     runs.check(job.check_whole(report=False)["weights_sha256"] == digest, "the weights of leeway train")
     runs.check((job.dir / "keys/token").stat().st_mode & 0o777 == 0o600, "its keys are its user's")
     job.clean()
+    job = Slurm(LEEWAY_SERVERS="0").start(("servers: {count: 2}", "topology: {type: all_reduce}"))
+    job.wait(0)
+    runs.check(job.check_whole(report=False)["weights_sha256"] == digest, "the same weights where workers hold the blocks")
+    job.clean()
     job = Slurm().start(("workers: {count: 3}", "workers: {count: 3, no_such_key: 1}"))
     began = time.monotonic()
     job.wait(runs.USAGE)
@@ -284,4 +362,4 @@ def logs():
 
 
 if __name__ == "__main__":
-    runs.main({"compose": compose, "systemd": systemd, "slurm": slurm, "logs": logs})
+    runs.main({"compose": compose, "composed": composed, "systemd": systemd, "slurm": slurm, "logs": logs})
