@@ -111,8 +111,8 @@ v1::EvaluationMetrics EvaluationOf(const Json& json) {
 
 // Describes the other fields of an event, such as "rank 1, clock 200, no sign of life for 10 s".
 std::string Details(const Json& json) {
-  static const std::set<std::string_view> kShownElsewhere = {"event", "time", "workers",
-                                                             "steps_per_clock", "sync"};
+  static const std::set<std::string_view> kShownElsewhere = {"event",           "time", "workers",
+                                                             "steps_per_clock", "sync", "goes_on"};
   static const std::set<std::string_view> kSpeakForThemselves = {"message", "state"};
   std::string details;
   for (const auto& [key, value] : json.items()) {
@@ -144,8 +144,9 @@ void AddLine(const Json& json, HistoryBuilder& builder) {
     builder.AddEvaluation(EvaluationOf(json));
   } else {
     RunHistory::Event told{.time = time, .name = event, .details = Details(json)};
-    if (event == "job_started")
-      builder.Start(json.contains("clock") ? LoggedCount(json, "clock") : 0);
+    if (event == "job_started") {
+      json.value("goes_on", false) ? builder.Restart() : builder.Start(LoggedCount(json, "clock"));
+    }
     if (event == "went_back") builder.GoBack(LoggedCount(json, "clock"));
     if (event == "job_started" && json.contains("steps_per_clock")) {
       const uint64_t each = LoggedCount(json, "steps_per_clock");

@@ -85,6 +85,7 @@ std::string MetricsLine(const Event& event, double time) {
     line["steps_per_clock"] = event.shape->steps_per_clock;
     line["sync"] = event.shape->sync;
   }
+  if (event.goes_on) line["goes_on"] = true;
   return Dump(line);
 }
 

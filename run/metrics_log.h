@@ -38,7 +38,8 @@
 //   update_brought           message: the update rule that an external program has supplied, and
 //                            which process supplied it
 //   job_started              clock (0, or the checkpoint's), message, workers, steps_per_clock,
-//                            sync
+//                            sync; goes_on (true) in place of clock, if server 0 was started again
+//                            and the job goes on where it is
 //   server_registered        server, message (its address)
 //   server_lost              server, message
 //   leases_extended          message: most processes fell silent together, and get one more lease

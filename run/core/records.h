@@ -37,6 +37,8 @@ struct Event {
   std::string message = {};
   // The shape of a clock. Only job_started has it.
   std::optional<ClockShape> shape = {};
+  // Only in job_started: server 0 was started again, and the job goes on where it is.
+  bool goes_on = false;
 };
 
 }  // namespace leeway

@@ -277,6 +277,12 @@ TEST_CASE("Clocks that are done again after going back, or after a crash, are co
 )");
   CHECK(back.rewinds.times == 3);
   CHECK(back.rewinds.clocks == 15);
+  // Server 0 was started again, and the others had gone on.
+  const auto taken_up = of(steps + R"({"event":"job_started","time":8,"goes_on":true}
+{"event":"step","time":9,"rank":0,"clock":31,"steps":1}
+)");
+  CHECK(taken_up.rewinds.times == 0);
+  CHECK(taken_up.rewinds.clocks == 0);
   // The run was stopped with a checkpoint, and resumed where it was.
   const auto resumed = of(steps + R"({"event":"job_started","time":8,"clock":30}
 )");

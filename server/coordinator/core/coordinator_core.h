@@ -261,7 +261,8 @@ class CoordinatorCore {
   bool TakeUp(Time now);
   // Tells every server to make its shards anew.
   void Configure(Time deadline, Time now);
-  void Begin(Time now);
+  // `goes_on` is true if the job goes on where it is. Otherwise it begins at a checkpoint or anew.
+  void Begin(Time now, bool goes_on = false);
 
   // coordinator_end.cc
   void AdvanceStopping(Time now);

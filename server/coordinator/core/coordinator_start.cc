@@ -85,7 +85,7 @@ bool CoordinatorCore::TakeUp(Time now) {
   }
   if (!shards_.TakeUp()) return false;
   life_.TakeUp(options.before->generation());
-  Begin(now);
+  Begin(now, /*goes_on=*/true);
   Reassign("the coordinator was started again", now);
   return true;
 }
@@ -106,7 +106,7 @@ void CoordinatorCore::Configure(Time deadline, Time now) {
   rollout_.Configure(request, fleet_.table(), deadline);
 }
 
-void CoordinatorCore::Begin(Time now) {
+void CoordinatorCore::Begin(Time now, bool goes_on) {
   const CoordinatorOptions& options = facts().options();
   life_.Begin(now);
   shards_.GoOnResizing();
@@ -115,16 +115,19 @@ void CoordinatorCore::Begin(Time now) {
   const uint64_t clock = options.resumed ? options.resumed->manifest.clock() : 0;
   const Membership& ranks = workers_.ranks();
   const v1::JobLength& length = *model_.length();
+  const std::string where =
+      goes_on ? "goes on where it is, to clock "
+              : absl::StrCat(options.resumed ? "resumed at clock " : "from clock ", clock, " of ");
   commands_.Emit(
       {.name = "job_started",
-       .clock = clock,
-       .message = absl::StrCat(options.resumed ? "resumed at clock " : "from clock ", clock, " of ",
-                               length.clocks(), ", ", model_.schema()->total(), " parameters, ",
-                               Counted(fleet_.table().wanted(), "server"), ", ",
+       .clock = goes_on ? std::nullopt : std::optional(clock),
+       .message = absl::StrCat(where, length.clocks(), ", ", model_.schema()->total(),
+                               " parameters, ", Counted(fleet_.table().wanted(), "server"), ", ",
                                Counted(ranks.size(), "worker")),
        .shape = ClockShape{.workers = ranks.size(),
                            .steps_per_clock = length.steps_per_clock(),
-                           .sync = facts().sync()}});
+                           .sync = facts().sync()},
+       .goes_on = goes_on});
   // The record is written before any worker is answered.
   WriteDown(v1::JOB_STARTING);
   for (const uint32_t rank : ranks.In({RankState::kWaiting, RankState::kLost})) {

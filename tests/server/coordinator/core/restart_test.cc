@@ -210,6 +210,36 @@ TEST_CASE("once servers were told of the next generation nobody goes on with the
   }
 }
 
+// Returns the event with which the job starts under the coordinator that was started again.
+Event StartedAgain(const CoordinatorOptions& options, uint64_t held_by_server_1) {
+  Scenario job(options);
+  REQUIRE(job.Server(0).ok());
+  REQUIRE(Holder(job, 1, held_by_server_1).ok());
+  Workers(job);
+  for (const ConfigureServer& command : job.Take<ConfigureServer>()) {
+    job.core.Answered(ConfigureDone{command.server, command.round, absl::OkStatus()}, job.now);
+  }
+  Workers(job);
+  for (const Event& event : job.Take<Event>()) {
+    if (event.name == "job_started") return event;
+  }
+  FAIL("the job does not start");
+  return {};
+}
+
+TEST_CASE("a job that goes on where it is does not say that it begins at a clock") {
+  const Event goes_on = StartedAgain(After(Replicated()), 1);
+  CHECK(goes_on.goes_on);
+  CHECK_FALSE(goes_on.clock.has_value());
+  CHECK_THAT(goes_on.message, Catch::StartsWith("goes on where it is, to clock"));
+}
+
+TEST_CASE("a job that begins anew says at which clock") {
+  const Event anew = StartedAgain(After(TestOptions(JobShape{})), 1);
+  CHECK_FALSE(anew.goes_on);
+  CHECK(anew.clock == 0);
+}
+
 TEST_CASE("a stop while a killed coordinator's job is taken up waits until it can be saved") {
   Scenario job(After(TestOptions(JobShape{})));
   REQUIRE(job.Server(0).ok());
