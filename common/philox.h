@@ -31,6 +31,8 @@ enum class RandomPurpose : uint32_t {
   kEmulate = 8,     // {step, rank}
   kRetry = 10,      // {rank, incarnation, call}: when to retry; does not affect results
   kMix = 11,        // {step, rank}
+  kGroups = 12,     // {clock}: the groups of gossip
+  kPartner = 13,    // {clock, rank, attempt}: whom a worker of gossip meets
 };
 
 // A stream of draws, identified by the seed, a purpose and a key. Cheap to construct, copyable, not

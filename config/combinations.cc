@@ -10,14 +10,12 @@
 #include "config/length.h"
 #include "config/shards.h"
 #include "config/topology.h"
+#include "config/topology_checks.h"
 
 namespace leeway {
 namespace {
 
 using Faults = std::vector<Fault>;
-
-// The largest number of workers that hold blocks, the same as for servers (servers.count).
-constexpr uint32_t kPeersMax = 4096;
 
 void CheckElastic(const v1::TrainingJob& job, Faults& faults) {
   const v1::ElasticExchange& elastic = job.exchange().elastic();
@@ -47,7 +45,7 @@ void CheckElastic(const v1::TrainingJob& job, Faults& faults) {
 void CheckKnobs(const v1::TrainingJob& job, Faults& faults) {
   if (job.exchange().has_elastic()) {
     CheckElastic(job, faults);
-  } else if (!job.has_update() && !BringsUpdate(job)) {
+  } else if (!job.has_update() && !BringsUpdate(job) && !IsGossip(job)) {
     faults.push_back({"update",
                       "required key is missing: give the servers' rule, such as {type: sgd, "
                       "learning_rate: 0.05}"});
@@ -189,37 +187,6 @@ void CheckServersRange(const v1::Servers& servers, Faults& faults) {
   }
 }
 
-void CheckAllReduce(const v1::TrainingJob& job, Faults& faults) {
-  const v1::Servers& servers = job.servers();
-  const uint32_t workers = job.workers().count();
-  if (job.exchange().has_elastic()) {
-    faults.push_back(
-        {"topology",
-         "all_reduce goes with gradient and delta exchanges: an elastic one pulls the "
-         "workers to weights that they do not all have; use topology: {type: servers}"});
-  }
-  if (job.consistency().mode() != v1::CONSISTENCY_MODE_SYNC) {
-    faults.push_back({"topology",
-                      "all_reduce goes with consistency.mode sync only, because each sum needs all "
-                      "workers; use mode: sync, or topology: {type: servers}"});
-  }
-  if (job.security().tls().mode() == v1::TLS_MODE_TLS) {
-    faults.push_back({"security.tls.mode",
-                      "must be mtls with topology.type all_reduce, because each worker answers the "
-                      "others"});
-  }
-  if (workers > kPeersMax) {
-    faults.push_back({"workers.count", absl::StrCat("must be at most ", kPeersMax,
-                                                    " with topology.type all_reduce")});
-  }
-  if (servers.replicas() > workers) {
-    faults.push_back(
-        {"servers.replicas", absl::StrCat("must be at most workers.count (", workers,
-                                          ") with topology.type all_reduce: a block's holders are "
-                                          "different workers")});
-  }
-}
-
 void CheckNumberOfServers(const v1::Servers& servers, Faults& faults) {
   if (servers.shards() > 0 && servers.shards() < servers.count()) {
     faults.push_back(
@@ -236,7 +203,7 @@ void CheckNumberOfServers(const v1::Servers& servers, Faults& faults) {
 
 void CheckServers(const v1::TrainingJob& job, Faults& faults) {
   const v1::Servers& servers = job.servers();
-  WorkersHoldBlocks(job) ? CheckAllReduce(job, faults) : CheckNumberOfServers(servers, faults);
+  WorkersHoldBlocks(job) ? CheckTopology(job, faults) : CheckNumberOfServers(servers, faults);
   const uint64_t vectors = StateVectors(job);
   const bool replicated = servers.replicas() > 1;
   const bool travels = replicated || ShardsOf(job) > ServersOf(job);

@@ -9,6 +9,7 @@
 #include "common/first_step.h"
 #include "common/loss_scale.h"
 #include "config/external.h"
+#include "config/topology.h"
 
 namespace leeway {
 namespace {
@@ -204,6 +205,8 @@ bool KeepsWorkerState(const v1::TrainingJob& job) {
   if (job.exchange().has_elastic() || KeepsResidual(job.compression())) return true;
   if (IsSpread(job.exchange())) return true;
   if (!job.exchange().has_delta()) return false;
+  // Each worker's weights are its own. In async mode a new life goes on from the mean.
+  if (IsGossip(job) && job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC) return true;
   // The program's own optimizer is not known here, so it may have state.
   if (IsExternal(job)) return true;
   return HasSlots(job.exchange().delta().optimizer()) || ScalesLoss(job);

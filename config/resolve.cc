@@ -122,11 +122,34 @@ void ResolveTables(v1::Data& data) {
 }
 
 // Removes the number of servers, which has no effect if the workers are the servers.
-void ResolveAllReduce(v1::Servers& servers) {
+void ResolveNoServers(v1::Servers& servers) {
   servers.set_count(1);
   servers.set_shards(0);
   servers.set_max(0);
   servers.set_min(0);
+}
+
+// Writes the defaults that differ from the schema's in a gossip job.
+void ResolveGossip(v1::TrainingJob& job) {
+  if (job.exchange().has_delta()) {
+    v1::DeltaExchange& delta = *job.mutable_exchange()->mutable_delta();
+    if (!delta.has_weighting()) delta.set_weighting(v1::WEIGHTING_EQUAL);
+    if (!job.has_update()) *job.mutable_update() = UpdateOfGossip();
+  }
+  v1::Servers& servers = *job.mutable_servers();
+  if (!servers.has_replicas() && job.workers().count() > 1) servers.set_replicas(2);
+}
+
+// Removes what has no effect, so that another mode or graph needs no other change. Removes usual
+// values, so that a change of topology.type suffices.
+void ClearIdleOrUsual(v1::TrainingJob& job) {
+  const v1::Gossip usual;
+  v1::Gossip& gossip = *job.mutable_topology()->mutable_gossip();
+  const bool async = job.consistency().mode() == v1::CONSISTENCY_MODE_ASYNC;
+  const bool groups = !async && gossip.graph() == v1::GOSSIP_GRAPH_RANDOM;
+  if (!groups || gossip.group() == usual.group()) gossip.clear_group();
+  if (async || gossip.graph() == usual.graph()) gossip.clear_graph();
+  if (gossip.mean_every() == usual.mean_every()) gossip.clear_mean_every();
 }
 
 // The usual algorithm stays absent, so that a change of topology.type suffices.
@@ -158,7 +181,15 @@ void ClearIdle(v1::TrainingJob& job) {
 
 absl::Status ResolveUpdate(v1::Update& update) { return WriteDefaults(update); }
 
+v1::Update UpdateOfGossip() {
+  v1::Update update;
+  update.mutable_sgd();
+  update.set_learning_rate(1);
+  return update;
+}
+
 absl::Status ResolveJob(v1::TrainingJob& job) {
+  if (IsGossip(job)) ResolveGossip(job);
   RETURN_IF_ERROR(WriteDefaults(job));
   ExpandNamedModels(*job.mutable_model());
   // Named models were replaced by their layers, which need defaults, too.
@@ -170,9 +201,12 @@ absl::Status ResolveJob(v1::TrainingJob& job) {
     job.mutable_consistency()->clear_staleness();
   }
   if (WorkersHoldBlocks(job)) {
-    ResolveAllReduce(*job.mutable_servers());
+    ResolveNoServers(*job.mutable_servers());
+  }
+  if (job.topology().has_all_reduce()) {
     ClearUsualAlgorithm(*job.mutable_topology()->mutable_all_reduce());
   }
+  if (IsGossip(job)) ClearIdleOrUsual(job);
   ClearIdle(job);
   return absl::OkStatus();
 }

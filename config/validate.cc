@@ -15,6 +15,7 @@
 #include "config/external.h"
 #include "config/model/layer_tree.h"
 #include "config/plugins.h"
+#include "config/topology_checks.h"
 
 namespace leeway {
 namespace {
@@ -159,6 +160,7 @@ std::vector<Fault> FindFieldFaults(const v1::TrainingJob& job) {
   CheckUpdate(job.exchange().delta().optimizer(), "exchange.optimizer", faults);
   CheckUpdate(job.exchange().elastic().optimizer(), "exchange.optimizer", faults);
   CheckDevice(job.workers(), faults);
+  CheckGroup(job.topology(), faults);
   return faults;
 }
 

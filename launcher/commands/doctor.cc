@@ -37,6 +37,16 @@ absl::Status Listen(const DoctorFlags& flags) {
   return Annotate(served, "--listen");
 }
 
+// Returns what the measured exchange leaves out of the job's own, or an empty string.
+const char* NoteOn(const v1::TrainingJob& job) {
+  if (!WorkersFetch(job)) return "";
+  return IsGossip(job)
+             ? "leeway: the exchange is measured with servers: that is a clock in which the mean "
+               "is exchanged, without what workers fetch from each other\n"
+             : "leeway: the exchange is measured as with topology.algorithm: direct, which sends "
+               "as many bytes in fewer steps\n";
+}
+
 absl::Status Examine(const DoctorFlags& flags) {
   RETURN_IF_ERROR(CheckWritable(flags.json));
   DoctorOptions options;
@@ -47,6 +57,7 @@ absl::Status Examine(const DoctorFlags& flags) {
   if (!flags.job.job_file.empty()) {
     ASSIGN_OR_RETURN(PlacedJob placed, LoadJobWithOptions(flags.job));
     RETURN_IF_ERROR(placed.places.Place(CheckHasLayers(placed.job, "this command")));
+    std::cerr << NoteOn(placed.job);
     // Measure with separate servers: their exchanges are the same as those of workers that hold the
     // blocks.
     options.job = WithServers(placed.job);

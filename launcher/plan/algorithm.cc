@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "config/external.h"
+#include "config/topology.h"
 
 namespace leeway {
 namespace {
@@ -45,6 +46,32 @@ std::string ConsistencyName(const v1::Consistency& consistency) {
   return "";
 }
 
+// Returns with whom workers exchange if they hold the blocks: ", all-reduce in a ring".
+std::string TopologyName(const v1::TrainingJob& job) {
+  const v1::Topology& topology = job.topology();
+  if (topology.has_all_reduce()) {
+    switch (topology.all_reduce().algorithm()) {
+      case v1::ALL_REDUCE_ALGORITHM_DIRECT:
+        return ", all-reduce";
+      case v1::ALL_REDUCE_ALGORITHM_RING:
+        return ", all-reduce in a ring";
+      case v1::ALL_REDUCE_ALGORITHM_TREE:
+        return ", all-reduce along trees";
+    }
+  }
+  if (!topology.has_gossip()) return "";
+  if (job.consistency().mode() == v1::CONSISTENCY_MODE_ASYNC) return ", gossip in pairs";
+  switch (topology.gossip().graph()) {
+    case v1::GOSSIP_GRAPH_RING:
+      return ", gossip in a ring";
+    case v1::GOSSIP_GRAPH_EXPONENTIAL:
+      return ", gossip in an exponential graph";
+    case v1::GOSSIP_GRAPH_RANDOM:
+      return absl::StrCat(", gossip in random groups of ", topology.gossip().group());
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string DescribeAlgorithm(const v1::TrainingJob& job) {
@@ -59,9 +86,10 @@ std::string DescribeAlgorithm(const v1::TrainingJob& job) {
   } else {
     absl::StrAppend(&text, ", gradient exchange");
   }
+  if (IsGossip(job)) return text + TopologyName(job);
   if (job.has_update()) absl::StrAppend(&text, ", server ", UpdateName(job.update()));
   if (BringsUpdate(job)) absl::StrAppend(&text, ", server with the program's own optimizer");
-  return text;
+  return text + TopologyName(job);
 }
 
 }  // namespace leeway

@@ -83,7 +83,9 @@ absl::StatusOr<WorkerNeeds> NeedsOfWorker(const v1::TrainingJob& job, const Chec
   WorkerNeeds needs;
   const uint64_t steps = ComputeLength(job, checked.steps_per_epoch).steps_per_clock();
   ASSIGN_OR_RETURN(needs.vectors, VectorsOfWorker(job, steps, codecs.compresses_contributions()));
-  needs.model = needs.vectors * checked.model->schema().total() * sizeof(float);
+  const uint64_t vector = checked.model->schema().total() * sizeof(float);
+  needs.model = needs.vectors * vector;
+  needs.of_peers = VectorsOfPeers(job) * vector;
   needs.data = checked.data->dataset().bytes() + BytesAhead(job, *checked.data);
   if (!OnGpu(job)) {
     needs.activations = checked.model->PlanMemory(examples, false).total() * sizeof(float);

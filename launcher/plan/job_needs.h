@@ -36,12 +36,14 @@ struct WorkerNeeds {
   // The number of vectors of the model's size (VectorsOfWorker), and the bytes of these vectors.
   uint64_t vectors = 0;
   uint64_t model = 0;
+  // Bytes of the exchange with other workers (VectorsOfPeers).
+  uint64_t of_peers = 0;
   // Bytes of a batch's activations. 0 on a GPU, because there they are not in the host's memory.
   uint64_t activations = 0;
   // Bytes of the worker's examples and of the batches that it loads ahead.
   uint64_t data = 0;
 
-  uint64_t all() const { return model + activations + data; }
+  uint64_t all() const { return model + of_peers + activations + data; }
 };
 // Returns the needs of a worker whose batches have `examples` examples.
 absl::StatusOr<WorkerNeeds> NeedsOfWorker(const v1::TrainingJob& job, const CheckedJob& checked,

@@ -5,6 +5,7 @@
 #include "common/status.h"
 #include "common/update/job_rule.h"
 #include "config/length.h"
+#include "config/topology.h"
 
 namespace leeway {
 namespace {
@@ -27,6 +28,10 @@ Local OfDelta(bool spread) {
   return spread ? Local{.kept_twice = 2, .others = 3} : Local{.kept_twice = 0, .others = 3};
 }
 
+// The vectors of a delta exchange whose worker keeps its weights, as in sync gossip: the local
+// weights, which are kept twice, the contribution and the gradient.
+constexpr Local kOfOwnWeights = {.kept_twice = 1, .others = 2};
+
 // Returns the vectors of an elastic exchange: the local weights, which are kept twice, the centre
 // and the gradient. If the exchange is spread over the clock, there is also the contribution.
 Local OfElastic(bool spread) { return {.kept_twice = 1, .others = spread ? 3u : 2u}; }
@@ -46,10 +51,24 @@ absl::StatusOr<uint64_t> VectorsOfWorker(const v1::TrainingJob& job, uint64_t st
     return OfGradient(steps_per_clock) + residuals;
   }
   const bool delta = exchange.has_delta();
+  const bool own = IsGossip(job) && job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC;
   ASSIGN_OR_RETURN(const std::unique_ptr<UpdateRule> rule, MakeLocalRule(job));
   const uint64_t slots = rule->slots().size();
-  const Local local = delta ? OfDelta(IsSpread(exchange)) : OfElastic(IsSpread(exchange));
+  const Local local = own     ? kOfOwnWeights
+                      : delta ? OfDelta(IsSpread(exchange))
+                              : OfElastic(IsSpread(exchange));
   return local.others + 2 * (local.kept_twice + slots) + residuals;
+}
+
+uint64_t VectorsOfPeers(const v1::TrainingJob& job) {
+  if (!WorkersFetch(job)) return 0;
+  // The sums and the new weights that it passes on, of two clocks, and the means that it sends.
+  if (!IsGossip(job)) return 5;
+  // The weights that it publishes, of two clocks; or those that others meet, and how they were
+  // before the newest meetings.
+  constexpr uint64_t kShown = 2;
+  // The mean, the change that is sent, and what a call has brought.
+  return kShown + 3;
 }
 
 uint64_t ReplyBytes(const Codec& weights, uint64_t elements) {

@@ -26,6 +26,11 @@ absl::StatusOr<uint64_t> ServerSlots(const v1::TrainingJob& job);
 absl::StatusOr<uint64_t> VectorsOfWorker(const v1::TrainingJob& job, uint64_t steps_per_clock,
                                          bool keeps_residual);
 
+// Returns the largest number of vectors of the model's size that a worker has for the exchange with
+// other workers (exchange/carriers), beside those of VectorsOfWorker. 0 if it exchanges with the
+// holders of the blocks only.
+uint64_t VectorsOfPeers(const v1::TrainingJob& job);
+
 // Returns the memory that a server needs for compressed answers about a block of `elements`, in
 // addition to the block's weights and slots. If the codec carries changes, this memory has the
 // weights that workers have, at two versions. For other codecs it has two encoded versions.

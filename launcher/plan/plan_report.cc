@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -20,6 +21,7 @@
 #include "launcher/doctor/traffic.h"
 #include "launcher/plan/job_needs.h"
 #include "launcher/plan/model_memory.h"
+#include "launcher/plan/peer_traffic.h"
 #include "worker/device/job_precision.h"
 #include "worker/model/model.h"
 #include "worker/training/device_encoder.h"
@@ -104,18 +106,6 @@ absl::StatusOr<uint64_t> PrintShards(const v1::TrainingJob& job, const BlockLayo
   return bytes;
 }
 
-// Prints what each worker sends to the other workers if workers hold the blocks: contributions to
-// the others' blocks, and answers about its own blocks.
-void PrintAllReduce(const v1::TrainingJob& job, const PlannedTraffic& traffic) {
-  if (!WorkersHoldBlocks(job)) return;
-  const uint64_t workers = job.workers().count();
-  const uint64_t bytes = (traffic.sent + traffic.received) * (workers - 1) / workers;
-  std::cout
-      << "All-reduce: each worker holds 1/" << workers
-      << " of the blocks and exchanges with all others; over the network it sends and receives "
-      << Bytes(bytes) << " a clock\n";
-}
-
 // Prints the memory of all servers and workers, because `leeway train` starts all of them on this
 // machine. Warns if the machine has less.
 void PrintMemory(uint64_t servers, uint64_t workers) {
@@ -184,7 +174,7 @@ void PrintRate(const char* key, const v1::Update& update, uint32_t workers) {
 // Prints the learning rate of a single contribution if each contribution is an update of its own.
 void PrintShare(const v1::TrainingJob& job, uint32_t workers) {
   if (job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC || job.exchange().has_elastic()) return;
-  if (workers == 1) return;
+  if (workers == 1 || IsGossip(job)) return;
   const double share = RateScale(job.update().scaling(), workers) / workers;
   std::cout << "Each contribution is an update of its own, with "
             << job.update().learning_rate() * share << ": a clock of " << workers
@@ -201,25 +191,34 @@ void PrintRates(const v1::TrainingJob& job) {
   PrintShare(job, workers);
 }
 
-void PrintWorkers(const v1::TrainingJob& job, const WorkerNeeds& needs,
-                  const PlannedTraffic& traffic, const v1::JobLength& length) {
+// Returns what each worker sends to the holders of the blocks, and receives from them. With workers
+// that fetch from each other, PeerTrafficText says it.
+std::string ExchangeText(const v1::TrainingJob& job, const PlannedTraffic& traffic,
+                         uint64_t steps) {
+  if (WorkersFetch(job)) return "";
   const uint32_t workers = job.workers().count();
-  const uint64_t steps = length.steps_per_clock();
   // `leeway train` starts all workers here, so if they combine, one worker sends for all.
   const bool combine = job.workers().per_host() == v1::PER_HOST_COMBINE;
-  const std::string batch =
-      needs.activations > 0 ? absl::StrCat(", ", Bytes(needs.activations), " for a batch") : "";
-  std::cout << "\nWorkers: " << workers << ", each with " << Bytes(needs.model) << " for the model"
-            << batch << " and " << Bytes(needs.data) << " for data\n"
-            << "Exchange: " << Every(steps)
-            << (combine ? "; one worker of a host sends " : "; each worker sends ")
-            << Bytes(traffic.sent) << (combine ? " for all, and each receives " : " and receives ")
-            << Bytes(traffic.received)
-            << (steps > 1 ? absl::StrCat(", which is ", Bytes(traffic.sent / steps), " and ",
-                                         Bytes(traffic.received / steps), " a step")
-                          : "")
-            << "; all workers together " << Bytes(traffic.sent * (combine ? 1 : workers)) << " and "
-            << Bytes(traffic.received * workers) << "\n"
+  return absl::StrCat(
+      combine ? "; one worker of a host sends " : "; each worker sends ", Bytes(traffic.sent),
+      combine ? " for all, and each receives " : " and receives ", Bytes(traffic.received),
+      steps > 1 ? absl::StrCat(", which is ", Bytes(traffic.sent / steps), " and ",
+                               Bytes(traffic.received / steps), " a step")
+                : "",
+      "; all workers together ", Bytes(traffic.sent * (combine ? 1 : workers)), " and ",
+      Bytes(traffic.received * workers));
+}
+
+void PrintWorkers(const v1::TrainingJob& job, const WorkerNeeds& needs,
+                  const PlannedTraffic& traffic, const v1::JobLength& length) {
+  const uint64_t steps = length.steps_per_clock();
+  const auto part = [](uint64_t bytes, const char* what) {
+    return bytes > 0 ? absl::StrCat(", ", Bytes(bytes), " for ", what) : "";
+  };
+  std::cout << "\nWorkers: " << job.workers().count() << ", each with " << Bytes(needs.model)
+            << " for the model" << part(needs.of_peers, "the exchange with others")
+            << part(needs.activations, "a batch") << " and " << Bytes(needs.data) << " for data\n"
+            << "Exchange: " << Every(steps) << ExchangeText(job, traffic, steps) << "\n"
             << (traffic.codecs.empty() ? "" : absl::StrCat("Compression: ", traffic.codecs, "\n"))
             << "Length: " << Counted(length.steps_per_epoch(), "step") << " an epoch, "
             << LengthInWords(length) << "\n";
@@ -240,7 +239,7 @@ absl::Status PrintPlan(const v1::TrainingJob& job, const CheckedJob& checked) {
   ASSIGN_OR_RETURN(const WorkerNeeds needs,
                    NeedsOfWorker(job, checked, codecs, job.data().batch_size()));
   PrintWorkers(job, needs, traffic, length);
-  PrintAllReduce(job, traffic);
+  std::cout << PeerTrafficText(job, traffic);
   PrintPrecision(job);
   PrintRates(job);
   // For a gradient exchange, the vectors of the exchange are on the host only. The memory plan of
@@ -270,7 +269,7 @@ absl::Status PrintExternalPlan(const PlacedJob& placed) {
             << "Exchange: " << Every(length.steps_per_clock()) << "\n"
             << "Length: " << Counted(length.steps_per_epoch(), "step") << " an epoch, "
             << LengthInWords(length) << "\n"
-            << "To start it: leeway train JOB -- COMMAND\n";
+            << PeerTrafficText(job, std::nullopt) << "To start it: leeway train JOB -- COMMAND\n";
   PrintRates(job);
   return absl::OkStatus();
 }

@@ -33,7 +33,7 @@ struct SupervisorSpec {
   // The number of servers at the start.
   uint32_t servers = 1;
   uint32_t workers = 1;
-  // Whether the workers are servers, too (topology.type: all_reduce). If so, each worker needs an
+  // Whether the workers are servers, too, because they hold the blocks. If so, each worker needs an
   // address, and only server 0 has a process of its own.
   bool workers_serve = false;
   RestartPolicy::Options restarts;

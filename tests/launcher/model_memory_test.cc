@@ -52,6 +52,27 @@ TEST_CASE("a worker with steps of its own keeps its state twice, as it does the 
   CHECK(Vectors(exchange, 8, false) == 3 + 2 * 2);
 }
 
+TEST_CASE("workers that exchange with each other keep what the others may ask for") {
+  v1::TrainingJob job;
+  CHECK(VectorsOfPeers(job) == 0);
+  v1::AllReduce& all_reduce = *job.mutable_topology()->mutable_all_reduce();
+  CHECK(VectorsOfPeers(job) == 0);
+  // Sums and new weights, of two clocks, and the means.
+  all_reduce.set_algorithm(v1::ALL_REDUCE_ALGORITHM_RING);
+  CHECK(VectorsOfPeers(job) == 2 * 2 + 1);
+  job.mutable_topology()->mutable_gossip();
+  v1::DeltaExchange& delta = *job.mutable_exchange()->mutable_delta();
+  delta.mutable_optimizer()->mutable_sgd()->set_momentum(0.9);
+  // The weights of two clocks; mean, change, and what was fetched.
+  CHECK(VectorsOfPeers(job) == 2 + 3);
+  // Contribution and gradient; the worker's own weights and momentum, each twice.
+  CHECK(VectorsOfWorker(job, 8, false).value() == 2 + 2 * 2);
+  job.mutable_consistency()->set_mode(v1::CONSISTENCY_MODE_ASYNC);
+  CHECK(VectorsOfPeers(job) == 2 + 3);
+  // As with servers: a new life begins at the mean.
+  CHECK(VectorsOfWorker(job, 8, false).value() == 3 + 2);
+}
+
 TEST_CASE("compressed answers cost a server what docs/algorithms.md says") {
   const auto none = CodecOf([](v1::Codec& codec) { codec.mutable_none(); });
   const auto half = CodecOf([](v1::Codec& codec) { codec.mutable_bf16(); });
