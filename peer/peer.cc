@@ -21,8 +21,8 @@ namespace leeway {
 namespace {
 
 constexpr char kNeedsRank[] =
-    "topology.type: all_reduce: the rank decides which blocks a worker holds, so each worker must "
-    "know its own: set LEEWAY_RANK, or --rank of leeway-worker";
+    "topology: the rank decides which blocks a worker holds, so each worker must know its own: set "
+    "LEEWAY_RANK, or --rank of leeway-worker";
 
 class Peer final : public BlockHolder {
  public:
@@ -38,6 +38,8 @@ class Peer final : public BlockHolder {
   void AwaitEnd() override {
     if (thread_.joinable()) thread_.join();
   }
+  Outbox& outbox() override { return node_->pieces(); }
+  MeetingPlace& meetings() override { return node_->meetings(); }
 
  private:
   void Serve() {
@@ -70,12 +72,11 @@ absl::Status CheckMayAnswer(const SecuritySettings& security) {
   if (security.tls == v1::TLS_MODE_NONE) return absl::OkStatus();
   if (security.tls == v1::TLS_MODE_TLS) {
     return absl::InvalidArgumentError(
-        "topology.type: all_reduce: each worker answers the others, so TLS must be mutual (mtls)");
+        "topology: each worker answers the others, so TLS must be mutual (mtls)");
   }
   const Caller& own = security.certificates->holder();
   if (!own.role || own.role == v1::ROLE_PEER) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("topology.type: all_reduce: this worker has ",
-                                                 Described(own),
+  return absl::InvalidArgumentError(absl::StrCat("topology: this worker has ", Described(own),
                                                  ", but a worker that holds blocks needs a peer's "
                                                  "('leeway certificates DIR' makes DIR/peer)"));
 }

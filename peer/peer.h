@@ -1,7 +1,8 @@
-// The server in a worker's process, for jobs in which the workers hold the blocks (topology.type:
-// all_reduce). It is a server like any other. Together the servers do a reduce-scatter and an
+// The server in a worker's process, for jobs in which the workers hold the blocks. It is a server
+// like any other. In a direct all-reduce the servers together do a reduce-scatter and an
 // all-gather: each adds up all contributions to its own blocks, updates them, and answers all
-// ranks.
+// ranks. In the other topologies of workers it also answers what this worker publishes
+// (server/peers/piece_store.h), and meets other workers (server/peers/meeting_store.h).
 #pragma once
 
 #include <string>

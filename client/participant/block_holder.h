@@ -1,6 +1,6 @@
-// The server in a worker's process, in jobs whose workers hold the blocks (topology.type:
-// all_reduce). The client uses it only through this interface, because the client does not depend
-// on server code. peer/peer.h implements the interface.
+// The server in a worker's process, in jobs whose workers hold the blocks. The client uses it only
+// through this interface, because the client does not depend on server code. peer/peer.h implements
+// the interface.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "common/peers/meeting_place.h"
+#include "common/peers/outbox.h"
 
 namespace leeway {
 
@@ -23,6 +25,11 @@ class BlockHolder {
   // Waits until the job is over. Until then the other workers may read the blocks here. Call this
   // after the worker has left the job in order.
   virtual void AwaitEnd() = 0;
+
+  // What this worker publishes for the other workers, and the weights that they meet. Both live as
+  // long as the holder.
+  virtual Outbox& outbox() = 0;
+  virtual MeetingPlace& meetings() = 0;
 };
 
 struct HolderPlace {

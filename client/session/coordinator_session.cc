@@ -120,7 +120,7 @@ absl::StatusOr<v1::RegisterWorkerReply> CoordinatorSession::Register(
                    SendRegister(Filled(std::move(request)), "registering",
                                 Within(limit, "limits.start_seconds")));
   life_ = SessionLife::Of(reply, limit);
-  heartbeats_.Begin(reply.epoch());
+  heartbeats_.Begin(reply);
   return reply;
 }
 

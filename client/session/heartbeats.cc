@@ -21,9 +21,10 @@ Heartbeats::Heartbeats(CoordinatorCalls& calls, const SessionLife& life)
 
 Heartbeats::~Heartbeats() { End(); }
 
-void Heartbeats::Begin(uint64_t epoch) {
+void Heartbeats::Begin(const v1::RegisterWorkerReply& reply) {
   MutexLock lock(mutex_);
-  heard_.epoch = epoch;
+  heard_.epoch = reply.epoch();
+  heard_.peers_epoch = reply.peers().epoch();
 }
 
 void Heartbeats::Start(Duration every, Listener listener) {
@@ -43,7 +44,7 @@ void Heartbeats::End() {
 
 void Heartbeats::Loop() {
   Duration soon = kBeatsApart;
-  uint64_t known = 0;
+  std::pair<uint64_t, uint64_t> known;
   while (true) {
     const absl::Status status = Beat();
     if (!status.ok() && !IsRetryable(status.code())) {
@@ -52,9 +53,10 @@ void Heartbeats::Loop() {
     }
     const Time beat = std::chrono::steady_clock::now();
     MutexLock lock(mutex_);
-    // If a server is gone for long, thousands of workers may ask for its new address. So each of
+    // If a process is gone for long, thousands of workers may ask for its new address. So each of
     // them asks less and less often.
-    if (std::exchange(known, heard_.epoch) != heard_.epoch) soon = kBeatsApart;
+    const std::pair newest(heard_.epoch, heard_.peers_epoch);
+    if (std::exchange(known, newest) != newest) soon = kBeatsApart;
     while (!ending_ && changed_.WaitUntil(mutex_, beat + (beat_soon_ ? soon : every_))) {
     }
     if (ending_) return;
@@ -73,6 +75,7 @@ v1::HeartbeatRequest Heartbeats::GreetingNow() const {
   life_.Sign(request);
   request.set_clock(clock_);
   request.set_epoch(heard_.epoch);
+  request.set_peers_epoch(heard_.peers_epoch);
   return request;
 }
 
@@ -118,6 +121,7 @@ void Heartbeats::TakeReply(const v1::HeartbeatReply& reply) {
     MutexLock lock(mutex_);
     moved = reply.epoch() > heard_.epoch && reply.servers_size() > 0;
     if (moved) heard_.epoch = reply.epoch();
+    if (reply.has_peers()) heard_.peers_epoch = reply.peers().epoch();
     heard_.stop_requested |= reply.stop_requested();
     changed = reply.has_stop_at() && heard_.stop_at != reply.stop_at();
     if (changed) heard_.stop_at = reply.stop_at();
@@ -125,6 +129,7 @@ void Heartbeats::TakeReply(const v1::HeartbeatReply& reply) {
   if (moved && listener_.on_servers) {
     listener_.on_servers(EndpointsOf(reply.servers(), reply.local_servers()));
   }
+  if (reply.has_peers() && listener_.on_peers) listener_.on_peers(reply.peers());
   if (reply.has_group() && listener_.on_group) listener_.on_group(reply.group());
   if (changed && listener_.on_stop_at) listener_.on_stop_at(reply.stop_at());
 }

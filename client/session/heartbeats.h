@@ -34,6 +34,8 @@ class Heartbeats {
     std::function<void(uint64_t stop_at)> on_stop_at;
     // Called when blocks have moved to other servers. `servers` is by shard.
     std::function<void(const std::vector<ServerEndpoint>& servers)> on_servers = nullptr;
+    // Called when the workers' addresses have changed, in jobs whose workers fetch from each other.
+    std::function<void(const v1::Peers& peers)> on_peers = nullptr;
     // Called with the newest lives of the workers of this host whose contributions this worker
     // combines.
     std::function<void(const v1::HostGroup& group)> on_group = nullptr;
@@ -49,13 +51,12 @@ class Heartbeats {
   // Ends the heartbeats without telling the coordinator, which then considers the rank lost.
   ~Heartbeats();
 
-  // Call this when the worker has registered. `epoch` is the epoch of the placement in the answer
-  // to the registration.
-  void Begin(uint64_t epoch);
+  // Call this when the worker has registered, with the coordinator's answer.
+  void Begin(const v1::RegisterWorkerReply& reply);
   // Starts the thread, which sends one heartbeat in each period `every`. Call it once.
   void Start(Duration every, Listener listener);
   // Sends the next heartbeat early, but not before kBeatsApart has passed since the last one. This
-  // distance doubles after each early heartbeat whose answer reports no new placement.
+  // distance doubles after each early heartbeat whose answer reports no new addresses.
   void BeatSoon();
   // Ends the heartbeats. When this returns, the listener is not called any more.
   void End();
@@ -80,6 +81,9 @@ class Heartbeats {
     std::optional<uint64_t> stop_at;
     // The epoch of the latest placement of the shards.
     uint64_t epoch = 0;
+    // The epoch of the latest addresses of the workers. A restarted coordinator may begin with a
+    // lower one.
+    uint64_t peers_epoch = 0;
   };
 
   void Loop();

@@ -30,9 +30,9 @@ class Outbox {
   // that is already published keeps its values until Publish, and fetches in progress keep them
   // until they are over.
   virtual std::span<float> Prepare(const PieceName& name) = 0;
-  // Makes the piece available, and answers the fetches that wait for it. `examples` is sent with
-  // it.
-  virtual void Publish(const PieceName& name, uint64_t examples) = 0;
+  // Makes the piece available, and answers the fetches that wait for it. `examples` and `rates` are
+  // sent with it (v1::VersionHeader).
+  virtual void Publish(const PieceName& name, uint64_t examples, uint64_t rates) = 0;
   // Forgets the pieces of clocks below `clock`. A fetch of such a piece gets OUT_OF_RANGE from now
   // on.
   virtual void KeepFrom(uint64_t clock) = 0;

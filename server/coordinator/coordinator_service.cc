@@ -52,9 +52,9 @@ absl::Status CheckServer(const v1::TrainingJob& job, const Caller& caller,
                          const grpc::ServerContext& context, v1::RegisterServerRequest& request) {
   const bool worker_s = WorkersHoldBlocks(job) && request.index() >= FirstHolderOf(job);
   if (caller.role == v1::ROLE_PEER && !worker_s) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("the caller's role is peer, but server ", request.index(),
-                     " of this job does not belong to a worker (topology.type: all_reduce)"));
+    return absl::PermissionDeniedError(absl::StrCat(
+        "the caller's role is peer, but server ", request.index(),
+        " of this job does not belong to a worker (topology.type: ", TopologyType(job), ")"));
   }
   if (caller.rank && request.index() != ServerOfRank(*caller.rank)) {
     return absl::PermissionDeniedError(

@@ -48,20 +48,21 @@ absl::StatusOr<uint64_t> BlockCore::OnAttach(uint32_t rank, uint64_t incarnation
 }
 
 Decisions BlockCore::OnContribution(const Sender& sender, RequestId request, bool wants_reply,
-                                    uint64_t now) {
+                                    uint64_t now, bool of_all) {
   Decisions decisions;
   absl::Status status = CheckSender(sender);
   if (status.ok()) status = CheckClock(sender);
+  if (status.ok() && of_all) status = CheckOfAll(sender);
   if (!status.ok()) {
     decisions.refusals.push_back({request, std::move(status)});
     return decisions;
   }
-  Rank& rank = ranks_[sender.rank];
-  const bool duplicate = sender.clock < rank.next;
+  const bool duplicate = sender.clock < ranks_[sender.rank].next;
   if (!duplicate) {
     decisions.accepted = true;
-    rank.next = sender.clock + 1;
-    pending_.push_back({sender.rank, sender.clock, request});
+    const Pending& accepted =
+        pending_.emplace_back(Pending{sender.rank, sender.clock, request, of_all});
+    ForRanksOf(accepted, [&](uint32_t rank) { ranks_[rank].next = sender.clock + 1; });
     BeginUpdate(decisions);
   }
   const Sender reader{sender.rank, sender.incarnation, sender.clock + 1};
@@ -93,10 +94,12 @@ Decisions BlockCore::OnApplied() {
   ++progress_.updates;
   has_previous_ = true;
   for (const Pending& contribution : running_) {
-    uint64_t& clock = progress_.clocks[contribution.rank];
-    if (ranks_[contribution.rank].live) MoveOn(clock, contribution.clock + 1);
-    clock = contribution.clock + 1;
-    if (rules_.committed_sets) progress_.counted[contribution.rank] = clock;
+    ForRanksOf(contribution, [&](uint32_t rank) {
+      uint64_t& clock = progress_.clocks[rank];
+      if (ranks_[rank].live) MoveOn(clock, contribution.clock + 1);
+      clock = contribution.clock + 1;
+      if (rules_.committed_sets) progress_.counted[rank] = clock;
+    });
   }
   running_.clear();
   if (rules_.committed_sets) {
@@ -131,7 +134,7 @@ Decisions BlockCore::OnRejected(const std::vector<Refusal>& contributions) {
 void BlockCore::Forget(const Pending& contribution, const absl::Status& status,
                        Decisions& decisions) {
   const uint32_t rank = contribution.rank;
-  ranks_[rank].next = contribution.clock;
+  ForRanksOf(contribution, [&](uint32_t each) { ranks_[each].next = contribution.clock; });
   std::erase_if(pending_, [&](const Pending& later) {
     if (later.rank == rank) decisions.dropped.push_back(later.request);
     return later.rank == rank;
@@ -228,6 +231,18 @@ absl::Status BlockCore::CheckClock(const Sender& sender) const {
     return absl::FailedPreconditionError(absl::StrCat(
         "header.clock: worker ", sender.rank, " sends clock ", sender.clock, " for block ", block_,
         " before clock ", progress_.version, " is complete; pull clock ", sender.clock, " first"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BlockCore::CheckOfAll(const Sender& sender) const {
+  // The clock of a repetition is counted for every rank already.
+  if (sender.clock < ranks_[sender.rank].next) return absl::OkStatus();
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (ranks_[rank].next <= sender.clock) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "header.of_all: worker ", sender.rank, " sends the mean of all contributions of clock ",
+        sender.clock, " for block ", block_, ", but worker ", rank, " has sent its own"));
   }
   return absl::OkStatus();
 }

@@ -9,6 +9,8 @@
 // - sync: clock c is applied as one update, in rank order, when the contributions of all ranks have
 //   arrived. A reader that starts clock c gets exactly version c. Version c - 1 stays readable
 //   until version c + 1 is made, because a restarted worker may have to repeat clock c - 1.
+// - sync, of all: one sender may hand in the mean of all ranks' contributions of a clock. It counts
+//   for every rank, so it completes the clock alone. Not with committed sets.
 // - sync with committed sets: the driver says which contributions make up clock c (OnCommitted).
 //   The set is the same for every block of the job, and no other contribution is ever applied at
 //   clock c. A contribution outside the set is dropped, whether it is already here or arrives
@@ -147,7 +149,17 @@ class BlockCore {
   // Handles a contribution. If `wants_reply` is true, the request also reads, as a reader that
   // starts sender.clock + 1. Otherwise the request is answered as soon as its contribution is
   // applied.
-  Decisions OnContribution(const Sender& sender, RequestId request, bool wants_reply, uint64_t now);
+  Decisions OnContribution(const Sender& sender, RequestId request, bool wants_reply,
+                           uint64_t now) {
+    return OnContribution(sender, request, wants_reply, now, /*of_all=*/false);
+  }
+  // Handles a contribution that is the mean of all ranks' contributions of sender.clock. Refuses it
+  // if a rank has sent its own contribution of that clock. In sync mode without committed sets
+  // only.
+  Decisions OnContributionOfAll(const Sender& sender, RequestId request, bool wants_reply,
+                                uint64_t now) {
+    return OnContribution(sender, request, wants_reply, now, /*of_all=*/true);
+  }
   // With committed sets only: makes `ranks` (in rising order) the set of `clock`, so that exactly
   // their contributions make up the clock. Only the first call for a clock counts; calls for older
   // clocks are ignored.
@@ -223,8 +235,20 @@ class BlockCore {
     uint32_t rank = 0;
     uint64_t clock = 0;
     RequestId request = 0;
+    // True if the contribution is that of every rank.
+    bool of_all = false;
   };
 
+  Decisions OnContribution(const Sender& sender, RequestId request, bool wants_reply, uint64_t now,
+                           bool of_all);
+  // Returns an error if a contribution of all ranks would count a rank twice.
+  absl::Status CheckOfAll(const Sender& sender) const;
+  // Calls `visit` for each rank that the contribution counts for.
+  template <typename Visit>
+  void ForRanksOf(const Pending& contribution, const Visit& visit) {
+    if (!contribution.of_all) return visit(contribution.rank);
+    for (uint32_t rank = 0; rank < ranks_.size(); ++rank) visit(rank);
+  }
   absl::Status CheckSender(const Sender& sender);
   absl::Status CheckClock(const Sender& sender) const;
   // Returns true if, with committed sets, the clock's set is known and lacks the sender's

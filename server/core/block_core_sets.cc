@@ -60,7 +60,9 @@ absl::Status BlockCore::Overtaken(uint32_t rank, uint64_t wanted) const {
 }
 
 bool BlockCore::IsComplete() const {
-  if (!rules_.committed_sets) return pending_.size() == ranks_.size();
+  if (!rules_.committed_sets) {
+    return pending_.size() == ranks_.size() || pending_.front().of_all;
+  }
   const std::vector<uint32_t>* set = Set();
   return set != nullptr && pending_.size() == set->size();
 }

@@ -14,6 +14,7 @@
 #include "common/status.h"
 #include "config/contributors.h"
 #include "config/shards.h"
+#include "config/topology.h"
 #include "server/node/configuration_check.h"
 #include "server/node/load_shard.h"
 #include "server/node/quorum_reporter.h"
@@ -24,22 +25,25 @@ namespace {
 // Makes the shared memory for the versions of a server's blocks, from which workers on this host
 // can read. It has room for the current and the previous version of all shards, and for versions to
 // which a checkpoint or slow readers refer. Unused memory costs nothing. If a block has more than
-// one holder, the memory also has room for its `slots`, which the other holder reads. Returns null
-// if small blocks would waste pages, or if the operating system supplies no memory. In these cases
-// versions are sent in messages.
-std::shared_ptr<SharedArena> MakeVersionMemory(const BlockLayout& layout, uint32_t holders,
-                                               size_t slots) {
+// one holder, the memory also has room for its `slots`, which the other holder reads. If workers
+// fetch from each other, it has room for what the worker of this process publishes in two clocks.
+// Returns null if small blocks would waste pages or if the operating system supplies no memory.
+// Versions are then sent in messages.
+std::shared_ptr<SharedArena> MakeVersionMemory(const BlockLayout& layout,
+                                               const v1::TrainingJob& job, size_t slots) {
   constexpr uint64_t kPageBytes = 4096;
   constexpr uint64_t kBlockBytesMin = 1024;
   constexpr uint64_t kVersions = 5;
+  constexpr uint64_t kPieces = 4;
   constexpr uint64_t kSpareBytes = 64 << 20;
   const uint64_t block_bytes = std::min(layout.block_elements(), layout.total()) * sizeof(float);
   if (block_bytes < kBlockBytesMin) return nullptr;
   const uint64_t pages = (block_bytes + kPageBytes - 1) / kPageBytes;
-  const uint64_t vectors = holders > 1 ? 1 + slots : 1;
-  auto memory = SharedArena::Create(
-      std::min(vectors * kVersions * layout.blocks() * pages * kPageBytes + kSpareBytes,
-               kSharedBytesMax - kSharedPageBytes));
+  const uint64_t vectors = job.servers().replicas() > 1 ? 1 + slots : 1;
+  const uint64_t copies = vectors * kVersions + (WorkersFetch(job) ? kPieces : 0);
+  auto memory =
+      SharedArena::Create(std::min(copies * layout.blocks() * pages * kPageBytes + kSpareBytes,
+                                   kSharedBytesMax - kSharedPageBytes));
   if (memory.ok()) return *memory;
   spdlog::warn("no shared memory: {}", std::string(memory.status().message()));
   return nullptr;
@@ -82,7 +86,7 @@ HeldModel::HeldModel(Options options, const BlockLayout& layout,
     : options_(std::move(options)),
       layout_(layout),
       slot_names_(std::move(slot_names)),
-      memory_(MakeVersionMemory(layout, options_.job.servers().replicas(), slot_names_.size())) {}
+      memory_(MakeVersionMemory(layout, options_.job, slot_names_.size())) {}
 
 HeldModel::~HeldModel() {
   for (uint32_t shard = 0; shard < layout_.shards(); ++shard) GiveUp(shard);

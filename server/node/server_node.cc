@@ -7,13 +7,16 @@
 #include "common/identity.h"
 #include "common/rpc/host.h"
 #include "common/status.h"
+#include "config/topology.h"
 #include "server/node/listening.h"
 
 namespace leeway {
 
 ServerNode::ServerNode(const NodeOptions& options)
     : options_(options),
-      security_(options.security != nullptr ? *options.security : ProcessSecurity()) {}
+      security_(options.security != nullptr ? *options.security : ProcessSecurity()) {
+  if (options.of_worker) data_.ServePeers(RankOfServer(options.index));
+}
 
 absl::StatusOr<std::unique_ptr<ServerNode>> ServerNode::Start(
     const NodeOptions& options, std::vector<ServerPort::Services> more) {

@@ -23,6 +23,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "common/peers/meeting_place.h"
+#include "common/peers/outbox.h"
 #include "common/rpc/transport_security.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "leeway/v1/job.pb.h"
@@ -37,7 +39,7 @@ struct NodeOptions {
   uint32_t index = 0;
   // HOST:PORT to bind. Port 0 stands for any free port.
   std::string listen = "127.0.0.1:0";
-  // Whether the server is in a worker's process (topology.type: all_reduce).
+  // Whether the server is in a worker's process, because the workers hold the blocks.
   bool of_worker = false;
   // The address at which workers reach the server. If empty, it is the bound address, or the
   // address on the route to the coordinator (server/node/listening.h). Port 0 stands for the bound
@@ -88,6 +90,11 @@ class ServerNode {
     return membership_.Drain(within, pause);
   }
   void Leave() { membership_.Leave(); }
+
+  // What the worker in this process publishes for other workers, and the weights that they meet.
+  // Only with NodeOptions::of_worker.
+  Outbox& pieces() { return data_.peers()->pieces; }
+  MeetingPlace& meetings() { return data_.peers()->meetings; }
 
   // Returns how much memory received messages take, and what was refused for lack of it.
   ByteBudget::Load load() { return data_.table().budget().load(); }

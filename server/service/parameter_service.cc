@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/counted.h"
 #include "common/service/unary_call.h"
 #include "common/status.h"
 #include "common/wire/wire.h"
@@ -106,12 +107,14 @@ absl::Status ParameterService::CommitSet(const v1::CommitSetRequest& request, Se
 void ParameterService::Tick() {
   const Time now = std::chrono::steady_clock::now();
   for (const auto& shard : table_.shards()) shard->Tick(now - Shard::kWaitAtMost);
+  if (peers_ != nullptr) peers_->pieces.Tick(now - Shard::kWaitAtMost);
   streams_.Tick(now);
 }
 
 void ParameterService::SetLimits(const v1::TrainingJob& job) {
   table_.budget().SetLimit(job.limits().held_bytes());
   table_.LetPeersReplicate(WorkersHoldBlocks(job));
+  ranks_ = job.workers().count();
   const uint64_t oldest_block = job.workers().count() * job.servers().block_bytes();
   received_bytes_max_ =
       CommitsSets(job) ? ByteBudget::kUnlimited : table_.budget().limit() + oldest_block;
@@ -130,6 +133,23 @@ void ParameterService::SetLimits(const v1::TrainingJob& job) {
 
 void ParameterService::Close() {
   for (const auto& shard : table_.shards()) shard->Close();
+  if (peers_ == nullptr) return;
+  peers_->pieces.Close();
+  peers_->meetings.Close();
+}
+
+absl::Status ParameterService::AdmitPeer(const v1::ExchangeHeader& header) const {
+  if (peers_ == nullptr) {
+    return absl::UnimplementedError(
+        "method: this process has no worker, so it publishes nothing and meets nobody");
+  }
+  if (const uint32_t ranks = ranks_; header.rank() >= ranks) {
+    return absl::InvalidArgumentError(absl::StrCat("header.rank: worker ", header.rank(),
+                                                   " does not exist: the job has ",
+                                                   Counted(ranks, "worker")));
+  }
+  if (!table_.leased()) return ShardTable::LeaseIsOver();
+  return table_.lives().Check(header.rank(), header.incarnation());
 }
 
 Shard::Done ParameterService::WhileLeased(Shard::Done done) const {

@@ -3,14 +3,18 @@
 // class serves the unary methods; server/service/stream_session.h serves streams.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <utility>
 
 #include "common/clock.h"
 #include "common/service/admitted_service.h"
 #include "common/service/server_queue.h"
 #include "leeway/v1/parameter_server.grpc.pb.h"
+#include "server/peers/peer_stores.h"
 #include "server/service/byte_budget.h"
 #include "server/service/shard_table.h"
 #include "server/service/stream_list.h"
@@ -31,8 +35,18 @@ class ParameterService final
   ShardTable& table() { return table_; }
   StreamList& streams() { return streams_; }
 
-  // Sets the job's bounds: limits.held_bytes, limits.unread_bytes, transport.channels. Until this
-  // call there are no bounds.
+  // Answers other workers for worker `rank`, which is in this process. Call this before Await.
+  void ServePeers(uint32_t rank) {
+    peers_ = std::make_unique<PeerStores>(rank, [this] { return table_.memory(); });
+  }
+  // Null without ServePeers.
+  PeerStores* peers() { return peers_.get(); }
+  // Checks the sender of a request to the worker in this process: that the process has a worker
+  // (UNIMPLEMENTED otherwise), that the job has the rank, and that the life is the newest one.
+  absl::Status AdmitPeer(const v1::ExchangeHeader& header) const;
+
+  // Sets the job's bounds: limits.held_bytes, limits.unread_bytes, transport.channels,
+  // workers.count. Until this call there are no bounds.
   void SetLimits(const v1::TrainingJob& job);
   // The most bytes of received contributions that the server can hold at one time: the budget, and
   // what it admits beyond the budget (server/shard/admission.h). Unlimited with committed sets.
@@ -67,6 +81,8 @@ class ParameterService final
 
   ShardTable table_;
   StreamList streams_;
+  std::unique_ptr<PeerStores> peers_;
+  std::atomic<uint32_t> ranks_ = std::numeric_limits<uint32_t>::max();
   uint64_t received_bytes_max_ = ByteBudget::kUnlimited;
   uint64_t connections_of_job_ = 0;
 };

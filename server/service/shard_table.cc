@@ -9,15 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/counted.h"
 #include "common/status.h"
+#include "server/core/generations.h"
 
 namespace leeway {
-namespace {
-
-// How many generations a request may be ahead of this server. A generation counts how often the
-// job has gone back to a checkpoint. No job goes back this often, so more is not a valid request.
-constexpr uint64_t kGenerationsAhead = uint64_t{1} << 20;
-
-}  // namespace
 
 void ShardTable::Serve(Holdings holdings) {
   std::vector<std::shared_ptr<Shard>> before;

@@ -103,8 +103,7 @@ class ShardTable {
   // have.
   absl::Status CheckShardNumber(const v1::AttachRequest& request) const;
 
-  // Sets whether peers may replicate blocks here. They may if workers hold the blocks
-  // (topology.type: all_reduce).
+  // Sets whether peers may replicate blocks here. They may if workers hold the blocks.
   void LetPeersReplicate(bool let) { peers_replicate_.store(let, std::memory_order_relaxed); }
   bool peers_replicate() const { return peers_replicate_.load(std::memory_order_relaxed); }
 
@@ -112,6 +111,7 @@ class ShardTable {
   std::shared_ptr<SharedArena> memory() const;
   // The incarnations that are accepted. At first all incarnations are accepted.
   KnownLives& lives() { return lives_; }
+  const KnownLives& lives() const { return lives_; }
   // Counts the memory of received messages (limits.held_bytes).
   ByteBudget& budget() { return budget_; }
 

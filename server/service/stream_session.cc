@@ -29,6 +29,10 @@ uint64_t BytesOf(const v1::RequestFrame& head) {
   return bytes;
 }
 
+bool IsForWorker(v1::ExchangeMethod method) {
+  return method == v1::EXCHANGE_METHOD_FETCH || method == v1::EXCHANGE_METHOD_MEET;
+}
+
 bool Reads(v1::ExchangeMethod method) {
   return method == v1::EXCHANGE_METHOD_PUSH_PULL || method == v1::EXCHANGE_METHOD_PULL;
 }
@@ -204,18 +208,14 @@ void StreamSession::LearnOwner() {
 absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& frame, Time now) {
   const v1::ExchangeMethod method = request.method();
   if (method == v1::EXCHANGE_METHOD_REPLICATE) return TakeReplica(request, frame);
+  if (IsForWorker(method)) return AskPeer(request, frame, now);
   RETURN_IF_ERROR(CheckRank(owner_.caller, request.header().rank()));
   const Asked asked{request.id(), Reads(method)};
   const auto shard = table().Admit(request.header(), WantOf(request), &owner_.admitted);
   if (owner_.admitted.sender != owner_.sender) LearnOwner();
   auto payload =
       request.has_shared() ? peer_memory_.PayloadOf(request) : frame.Take(request.payload_bytes());
-  bool fresh = false;
-  {
-    MutexLock lock(mutex_);
-    fresh = unanswered_.insert(asked.id).second && !answers_.holds(asked.id);
-  }
-  if (!fresh) return IsTaken(asked.id);
+  RETURN_IF_ERROR(TakeId(asked.id));
   if (!payload.ok() || !shard.ok()) {
     Answer(asked, payload.ok() ? shard.status() : payload.status());
     return absl::OkStatus();
@@ -240,6 +240,51 @@ absl::Status StreamSession::Ask(const v1::StreamRequest& request, FramePayload& 
   }
   if (request.wants_acceptance()) Acknowledge(request);
   return absl::OkStatus();
+}
+
+absl::Status StreamSession::AskPeer(const v1::StreamRequest& request, FramePayload& frame,
+                                    Time now) {
+  const v1::ExchangeHeader& header = request.header();
+  RETURN_IF_ERROR(CheckRank(owner_.caller, header.rank()));
+  if (owner_.caller.role == v1::ROLE_SERVER) {
+    return absl::PermissionDeniedError(
+        "the caller's role is server, but only workers fetch from each other and meet");
+  }
+  auto payload =
+      request.has_shared() ? peer_memory_.PayloadOf(request) : frame.Take(request.payload_bytes());
+  RETURN_IF_ERROR(TakeId(request.id()));
+  absl::Status admitted = service_->AdmitPeer(header);
+  if (admitted.ok()) {
+    owner_.admitted.sender = {header.rank(), header.incarnation()};
+    if (owner_.admitted.sender != owner_.sender) LearnOwner();
+    admitted = payload.status();
+  }
+  const bool meets = request.method() == v1::EXCHANGE_METHOD_MEET;
+  // A worker that says only that it has an answer gets no values.
+  const Asked asked{request.id(), !meets || (payload.ok() && payload->bytes() > 0)};
+  if (!admitted.ok()) {
+    Answer(asked, std::move(admitted));
+    return absl::OkStatus();
+  }
+  Shard::Done done = [self = shared_from_this(), asked](absl::StatusOr<BlockReading> reading) {
+    self->Answer(asked, std::move(reading));
+  };
+  if (meets) {
+    service_->peers()->meetings.Meet(header, *std::move(payload), std::move(done));
+  } else {
+    Patience patience;
+    if (request.waits_on()) patience = {shared_from_this(), request.id()};
+    service_->peers()->pieces.Fetch(header, request.piece(), now, std::move(done),
+                                    std::move(patience));
+  }
+  if (request.wants_acceptance()) Acknowledge(request);
+  return absl::OkStatus();
+}
+
+absl::Status StreamSession::TakeId(uint64_t id) {
+  MutexLock lock(mutex_);
+  const bool fresh = unanswered_.insert(id).second && !answers_.holds(id);
+  return fresh ? absl::OkStatus() : IsTaken(id);
 }
 
 absl::Status StreamSession::TakeReplica(const v1::StreamRequest& request, FramePayload& frame) {

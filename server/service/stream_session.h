@@ -101,6 +101,11 @@ class StreamSession : public StreamList::Stream,
   absl::Status Ask(const v1::StreamRequest& request, FramePayload& frame, Time now);
   // Tells the list who owns the stream, once a request has named its sender.
   void LearnOwner();
+  // Hands a fetch or a meeting to the worker in this process. Returns an error if the request is
+  // malformed.
+  absl::Status AskPeer(const v1::StreamRequest& request, FramePayload& frame, Time now);
+  // Returns an error if the request's id is already used.
+  absl::Status TakeId(uint64_t id);
   // Stores another server's block in the replica here.
   absl::Status TakeReplica(const v1::StreamRequest& request, FramePayload& frame);
   // Reports to the sender that the answer has to wait, if the request asks for such reports.

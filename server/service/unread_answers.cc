@@ -97,8 +97,11 @@ bool UnreadAnswers::Add(const Asked& asked, absl::StatusOr<BlockReading> reading
     return true;
   }
   reply.set_duplicate(reading->duplicate);
+  // A worker that reads no values still learns how far the block is.
+  if (asked.wants_values || reading->header.version() > 0) {
+    *reply.mutable_version() = std::move(reading->header);
+  }
   if (!asked.wants_values) return true;
-  *reply.mutable_version() = std::move(reading->header);
   if (!reading->has_payload()) return true;
   const std::span<const float> raw =
       reading->values ? reading->values.span() : std::span<const float>();

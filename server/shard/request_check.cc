@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<UpdatePart>> RequestCheck::Rates(
     const v1::ExchangeHeader& header) const {
   std::vector<UpdatePart> rates;
   if (header.rates().empty()) return rates;
-  if (!has_rate_) {
+  if (!rules_.has_rate) {
     return Wrong(header, "header.rates", "an elastic exchange has no learning rate");
   }
   for (const v1::RatePart& part : header.rates()) {
@@ -172,11 +172,24 @@ absl::StatusOr<Contribution> RequestCheck::OpenSkipping(const v1::ExchangeHeader
 absl::StatusOr<Contribution> RequestCheck::OpenContribution(const v1::ExchangeHeader& header,
                                                             FloatPayload payload) const {
   if (!names(header)) return WrongNames(header);
-  if (!header.combined()) {
-    if (payload.bytes() > 0 || header.rates().empty()) return Open(header, std::move(payload));
-    return OpenSkipping(header, std::move(payload));
+  if (header.of_all() && !rules_.not_of_all.empty()) {
+    return Wrong(header, "header.of_all", rules_.not_of_all);
   }
-  if (!combines_) {
+  if (header.of_all() && header.combined()) {
+    return Wrong(header, "header.combined",
+                 "the contribution of all workers is not part of another one (header.of_all)");
+  }
+  if (header.combined()) return OpenCombined(header, payload);
+  const bool may_skip = payload.bytes() == 0 && !header.rates().empty();
+  auto contribution =
+      may_skip ? OpenSkipping(header, std::move(payload)) : Open(header, std::move(payload));
+  if (contribution.ok()) contribution->of_all = header.of_all();
+  return contribution;
+}
+
+absl::StatusOr<Contribution> RequestCheck::OpenCombined(const v1::ExchangeHeader& header,
+                                                        const FloatPayload& payload) const {
+  if (!rules_.combines) {
     return Wrong(
         header, "header.combined",
         "workers of this job do not combine contributions (workers.per_host is not combine)");

@@ -25,6 +25,8 @@ struct Contribution {
   uint64_t clock = 0;
   uint64_t examples = 0;
   FloatPayload payload;
+  // True if this is the mean of the contributions of all workers.
+  bool of_all = false;
   // True if another worker's contribution already includes this one (workers.per_host: combine). If
   // true, this contribution has no values and is not added up.
   bool combined = false;
@@ -40,16 +42,18 @@ struct Contribution {
 // Thread-safe. All errors are INVALID_ARGUMENT and name the worker, the block and the clock.
 class RequestCheck {
  public:
-  // `store` outlives this object and says whether an update may skip parts of a block. `combines`
-  // is true if a contribution may be part of another one. `has_rate` is true if the job's updates
-  // have a learning rate.
-  RequestCheck(const BlockStore& store, uint32_t workers, v1::ModelSchema schema,
-               bool combines = false, bool has_rate = true)
-      : store_(store),
-        workers_(workers),
-        combines_(combines),
-        has_rate_(has_rate),
-        schema_(std::move(schema)) {}
+  // What the job allows.
+  struct Rules {
+    // Whether a contribution may be part of another one.
+    bool combines = false;
+    // Whether the job's updates have a learning rate.
+    bool has_rate = true;
+    // Why no worker may send a contribution for all. Empty if one may.
+    std::string not_of_all = {};
+  };
+  // `store` outlives this object and says whether an update may skip parts of a block.
+  RequestCheck(const BlockStore& store, uint32_t workers, v1::ModelSchema schema, Rules rules)
+      : store_(store), workers_(workers), rules_(std::move(rules)), schema_(std::move(schema)) {}
 
   // Returns true if this server has the block and the job has the rank.
   bool names(const v1::ExchangeHeader& header) const {
@@ -61,7 +65,8 @@ class RequestCheck {
   // the job has the rank, and that the number of values fits the block. Encoded values must also be
   // finite.
   absl::StatusOr<Contribution> Open(const v1::ExchangeHeader& header, FloatPayload payload) const;
-  // Does the same for a contribution that may be part of another one. Such a part has no values.
+  // Does the same for a contribution that may be that of all workers, or part of another one, which
+  // has no values.
   absl::StatusOr<Contribution> OpenContribution(const v1::ExchangeHeader& header,
                                                 FloatPayload payload) const;
   // Returns the rates of contributions that are applied as one aggregate. The result refers to
@@ -77,6 +82,8 @@ class RequestCheck {
                         const BlockWrite& write) const;
 
  private:
+  absl::StatusOr<Contribution> OpenCombined(const v1::ExchangeHeader& header,
+                                            const FloatPayload& payload) const;
   std::string Element(uint32_t block, size_t index) const;
   absl::StatusOr<std::vector<UpdatePart>> Rates(const v1::ExchangeHeader& header) const;
   // Does the same for a contribution with rates and no payload, which may skip the whole block.
@@ -85,8 +92,7 @@ class RequestCheck {
 
   const BlockStore& store_;
   const uint32_t workers_;
-  const bool combines_;
-  const bool has_rate_;
+  const Rules rules_;
   // Used for the names of elements in errors.
   const v1::ModelSchema schema_;
 };

@@ -11,6 +11,7 @@
 #include "common/status.h"
 #include "common/update/factors.h"
 #include "config/shards.h"
+#include "config/topology.h"
 
 namespace leeway {
 namespace {
@@ -35,6 +36,17 @@ ConsistencyRules RulesOf(const Shard::Options& options) {
   rules.cut_every = options.cut_every;
   rules.committed_sets = options.contributions != nullptr;
   return rules;
+}
+
+// Returns why no worker may send one contribution for all. Empty if one may.
+std::string WhyNotOfAll(const Shard::Options& options) {
+  if (!SumsTravel(options.job) || options.job.consistency().mode() != v1::CONSISTENCY_MODE_SYNC) {
+    return "each worker of this job sends its own contribution (only topology: {type: all_reduce, "
+           "algorithm: ring} and tree pass sums on)";
+  }
+  if (options.contributions == nullptr) return "";
+  return "a clock of this job may lack some workers (consistency.backup_workers, "
+         "workers.on_worker_loss: continue), so each worker must send its own contribution";
 }
 
 uint64_t Ticks(Time time) { return static_cast<uint64_t>(time.time_since_epoch().count()); }
@@ -80,7 +92,10 @@ Shard::Shard(const Options& options, const BlockLayout& layout, std::unique_ptr<
               .memory = options.memory,
               .slot_memory = options.job.servers().replicas() > 1 ? options.memory : nullptr}),
       encoder_(std::move(codecs), store_),
-      check_(store_, scale_.workers(), options.schema, scale_.combines(), !scale_.elastic()),
+      check_(store_, scale_.workers(), options.schema,
+             {.combines = scale_.combines(),
+              .has_rate = !scale_.elastic(),
+              .not_of_all = WhyNotOfAll(options)}),
       admission_(layout.BlocksOn(options.server)) {
   const ConsistencyRules rules = RulesOf(options);
   for (uint32_t block = options.server; block < layout.blocks(); block += layout.shards()) {
@@ -155,9 +170,12 @@ void Shard::Contribute(const v1::ExchangeHeader& header, FloatPayload payload, b
     } else {
       slot.readers[request] = {std::move(done), ReaderOptions::Of(header), std::move(patience),
                                wants_reply};
+      const bool of_all = opened->of_all;
       slot.contributions[request] = *std::move(opened);
-      Decisions decisions = slot.core.OnContribution(
-          {header.rank(), header.incarnation(), header.clock()}, request, wants_reply, Ticks(now));
+      const Sender sender{header.rank(), header.incarnation(), header.clock()};
+      Decisions decisions =
+          of_all ? slot.core.OnContributionOfAll(sender, request, wants_reply, Ticks(now))
+                 : slot.core.OnContribution(sender, request, wants_reply, Ticks(now));
       accepted = decisions.accepted;
       if (!accepted) slot.contributions.erase(request);
       outbox = Act(slot, std::move(decisions));

@@ -9,6 +9,7 @@ namespace leeway {
 
 UpdateScale::UpdateScale(const v1::TrainingJob& job, const v1::JobLength& length)
     : sync_(job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC),
+      gossip_(job.topology().has_gossip()),
       combines_(job.workers().per_host() == v1::PER_HOST_COMBINE),
       equal_weights_(job.exchange().delta().weighting() == v1::WEIGHTING_EQUAL),
       workers_(job.workers().count()),
@@ -25,7 +26,8 @@ UpdateStep UpdateScale::StepOf(const BlockProgress& progress, uint32_t live, uin
   step.number = progress.updates + 1;
   if (!schedule_.has_value()) return step;
   if (ends_by_sum_) clock = progress.version / workers_;
-  const uint32_t members = sync_ ? 1 : std::max<uint32_t>(live, 1);
+  // The mean of all weights has a part of each worker, also of those that have ended.
+  const uint32_t members = sync_ ? 1 : gossip_ ? workers_ : std::max<uint32_t>(live, 1);
   step.learning_rate =
       sync_ ? schedule_->LearningRate(clock) : schedule_->ShareOfRate(clock, members);
   step.share = 1.0 / members;
@@ -53,8 +55,9 @@ ContributionWeights UpdateScale::WeightsOf(const std::vector<Contribution>& cont
 }
 
 double UpdateScale::BatchesOf(const Contribution& contribution) const {
-  return combines_ ? batches_.OfSum(contribution.clock, contribution.examples)
-                   : batches_.Of(contribution.examples);
+  return combines_ || contribution.of_all
+             ? batches_.OfSum(contribution.clock, contribution.examples)
+             : batches_.Of(contribution.examples);
 }
 
 }  // namespace leeway

@@ -46,6 +46,7 @@ class UpdateScale {
   double BatchesOf(const Contribution& contribution) const;
 
   const bool sync_;
+  const bool gossip_;
   const bool combines_;
   // True if all contributions with any examples have the same weight.
   const bool equal_weights_;

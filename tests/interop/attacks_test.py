@@ -196,6 +196,12 @@ def ranks(job, token):
         id=1, method=data.EXCHANGE_METHOD_REPLICATE, header=data.ExchangeHeader(job=status.job_id))])
     exchange = next(m for m in methods() if m[1].name == "Exchange")[:2]
     shared.expect("replicas by a worker", DENIED, "only servers replicate", *exchange, blocks.SerializeToString())
+    for method in data.EXCHANGE_METHOD_FETCH, data.EXCHANGE_METHOD_MEET:
+        asks = data.RequestFrame(requests=[data.StreamRequest(id=1, method=method, header=header)]).SerializeToString()
+        bound.expect("another rank among workers", DENIED, "is for rank 0, not 1", *exchange, asks)
+        server = Attacker(job.addresses[1], credentials(job.keys / "server"), token)
+        server.expect("a server among workers", DENIED, "only workers fetch", *exchange, asks)
+        server.close()
     # A peer holds blocks in jobs of other topologies only.
     peer = Attacker(job.addresses[0], credentials(job.keys / "peer"), token)
     peer.expect("replicas by a peer", DENIED, "only servers replicate", *exchange, blocks.SerializeToString())

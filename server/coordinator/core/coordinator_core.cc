@@ -7,7 +7,9 @@
 #include "common/counted.h"
 #include "common/printable.h"
 #include "common/status.h"
+#include "config/topology.h"
 #include "run/core/metrics_check.h"
+#include "server/coordinator/core/peer_addresses.h"
 
 namespace leeway {
 namespace {
@@ -141,6 +143,7 @@ absl::StatusOr<v1::HeartbeatReply> CoordinatorCore::Heartbeat(const v1::Heartbea
   v1::HeartbeatReply reply;
   if (request.epoch() != shards_.places().epoch() && OnRecord()) shards_.Fill(reply);
   workers_.groups().Fill(request.rank(), reply);
+  FillPeers(facts(), fleet_, request.peers_epoch(), reply);
   reply.set_stop_requested(life_.phase() >= Phase::kStopping);
   if (const auto stop_at = stop_.told()) reply.set_stop_at(*stop_at);
   return reply;
@@ -220,9 +223,10 @@ absl::StatusOr<v1::StopAtReply> CoordinatorCore::StopAt(const v1::StopAtRequest&
 }
 
 absl::StatusOr<uint64_t> CoordinatorCore::FixStop(const v1::StopAtRequest& request) {
-  if (!facts().sync()) return request.clock();
+  const uint64_t every = MeanEvery(facts().job());
+  if (!facts().sync()) return NextMultiple(request.clock(), every);
   if (facts().commits_sets()) return FixStopHere();
-  return stop_.FixFor(request, workers_.ranks(), model_.length()->clocks());
+  return stop_.FixFor(request, workers_.ranks(), model_.length()->clocks(), every);
 }
 
 // Fixes the stop at the first clock without a set. The sets made so far take all blocks to that

@@ -132,11 +132,10 @@ void CoordinatorCore::WantServers(uint32_t servers, Time now) {
 
 absl::Status CoordinatorCore::CheckResize(uint32_t servers, Time now) const {
   if (WorkersHoldBlocks(facts().job())) {
-    return absl::InvalidArgumentError(
-        "topology.type: all_reduce has no servers to add or remove: each worker holds an equal "
-        "part "
-        "of the blocks. To change the number of workers, stop the job and resume it with another "
-        "workers.count");
+    return absl::InvalidArgumentError(absl::StrCat(
+        "topology.type: ", TopologyType(facts().job()),
+        " has no servers to add or remove: each worker holds an equal part of the blocks. To "
+        "change the number of workers, stop the job and resume it with another workers.count"));
   }
   const uint32_t least = facts().job().servers().replicas(), most = shards_.places().shards();
   if (servers < least || servers > most) {

@@ -5,6 +5,7 @@
 #include "common/status.h"
 #include "config/brought_update.h"
 #include "server/coordinator/core/coordinator_core.h"
+#include "server/coordinator/core/peer_addresses.h"
 
 namespace leeway {
 namespace {
@@ -149,6 +150,7 @@ v1::RegisterWorkerReply CoordinatorCore::WorkerReply(uint32_t rank) const {
   reply.set_rank(rank);
   reply.set_incarnation(place.incarnation);
   workers_.groups().Fill(rank, reply);
+  FillPeers(facts(), fleet_, reply);
   reply.set_resumed(cuts_.newest().has_value());
   if (place.left()) reply.set_left_at(place.clock);
   reply.set_save_state(facts().keeps_state());

@@ -47,10 +47,15 @@ absl::Status CoordinatorCore::CheckProcess(const v1::RegisterServerRequest& requ
   const v1::TrainingJob& job = facts().job();
   const bool of_worker = WorkersHoldBlocks(job) && request.index() >= FirstHolderOf(job);
   if (request.of_worker() == of_worker) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      who, of_worker ? " is a process of its own, but this job's workers hold the blocks "
-                       "(topology.type: all_reduce): start workers only"
-                     : " is in a worker's process, but this server must be a process of its own"));
+  if (of_worker) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(who,
+                     " is a process of its own, but this job's workers hold the blocks "
+                     "(topology.type: ",
+                     TopologyType(job), "): start workers only"));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(who, " is in a worker's process, but this server must be a process of its own"));
 }
 
 absl::Status CoordinatorCore::TakeProcess(const v1::RegisterServerRequest& request, Time now) {

@@ -14,7 +14,7 @@
 // training waits for one shard's transfer at most. If the shard had another replica before, it has
 // a single holder until its home is filled.
 //
-// If server 0 is only the coordinator (topology.type: all_reduce), the first home is server 1.
+// If server 0 is only the coordinator (the workers hold the blocks), the first home is server 1.
 //
 // A server that is leaving is drained. A drained server is not the home of any shard, so its shards
 // move to the servers that stay.

@@ -31,11 +31,18 @@ void ServerTable::Register(uint32_t index, Time now) {
   entry.expected = true;
   entry.draining = false;
   entry.seen = now;
+  ++entry.changes;
 }
 
 void ServerTable::Remove(uint32_t index) {
   servers_[index].state = ServerState::kRemoved;
   servers_[index].expected = false;
+  ++servers_[index].changes;
+}
+
+void ServerTable::Lose(uint32_t index) {
+  servers_[index].state = ServerState::kLost;
+  ++servers_[index].changes;
 }
 
 bool ServerTable::Seen(uint32_t index, Time now) {
@@ -43,6 +50,7 @@ bool ServerTable::Seen(uint32_t index, Time now) {
   entry.seen = now;
   if (entry.state != ServerState::kLost) return false;
   entry.state = ServerState::kRegistered;
+  ++entry.changes;
   return true;
 }
 
@@ -55,9 +63,9 @@ void ServerTable::MarkAllUnready() {
 std::vector<uint32_t> ServerTable::Expire(Time now) {
   std::vector<uint32_t> lost;
   for (uint32_t i = 1; i < size(); ++i) {
-    ServerEntry& entry = servers_[i];
+    const ServerEntry& entry = servers_[i];
     if (!entry.here() || now - entry.seen <= lease_) continue;
-    entry.state = ServerState::kLost;
+    Lose(i);
     lost.push_back(i);
   }
   return lost;

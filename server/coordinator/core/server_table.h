@@ -35,6 +35,8 @@ struct ServerEntry {
   bool draining = false;
   // The load in the server's last heartbeat.
   v1::ServerLoad load;
+  // Counts how often a process became this server, and how often the server was lost or came back.
+  uint64_t changes = 0;
 
   bool here() const { return state == ServerState::kRegistered || state == ServerState::kReady; }
 };
@@ -64,7 +66,7 @@ class ServerTable {
   // Marks all servers as not ready, because they must make their blocks anew.
   void MarkAllUnready();
   // Marks the server as lost before its lease has ended.
-  void Lose(uint32_t index) { servers_[index].state = ServerState::kLost; }
+  void Lose(uint32_t index);
   // Marks each server as lost whose lease has ended, and returns these servers. Server 0 is never
   // lost: the coordinator runs in its process, so the process exists even if its port receives
   // nothing.

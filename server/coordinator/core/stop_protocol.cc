@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/counted.h"
 #include "common/printable.h"
+#include "config/topology.h"
 
 namespace leeway {
 
@@ -32,17 +33,19 @@ std::optional<uint64_t> StopProtocol::told() const {
 void StopProtocol::Lower(uint64_t clock) { clock_ = std::min(clock_.value_or(clock), clock); }
 
 absl::StatusOr<uint64_t> StopProtocol::FixFor(const v1::StopAtRequest& asker,
-                                              const Membership& ranks, uint64_t job_clocks) {
+                                              const Membership& ranks, uint64_t job_clocks,
+                                              uint64_t every) {
   if (clock_) return *clock_;
+  const uint64_t stop = NextMultiple(asker.clock() + 1, every);
   for (uint32_t i = 0; i < ranks.size(); ++i) {
     // A new life counts its predecessor's contribution as completed, so it can be one clock ahead.
-    const uint64_t ahead = i == asker.rank() ? 0 : 1;
-    if (ranks[i].clock <= asker.clock() + ahead) continue;
+    // In gossip other workers can be ahead, too, but not beyond an exchange of the mean.
+    if (ranks[i].clock <= (i == asker.rank() ? asker.clock() : stop)) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         "worker ", asker.rank(), " asks to stop at clock ", asker.clock(), ", but worker ", i,
         " has completed ", Counted(ranks[i].clock, "exchange"), ": the request is out of date"));
   }
-  clock_ = std::min(asker.clock() + 1, job_clocks);
+  clock_ = std::min(stop, job_clocks);
   commands_.Emit({.name = "stop_fixed", .rank = asker.rank(), .clock = *clock_});
   return *clock_;
 }

@@ -5,7 +5,7 @@
 // In sync mode the first worker that asks, at clock c, fixes the stop for all at c + 1. No worker
 // can have passed that clock, because exchange c needs the contribution of the worker that asks.
 // With committed sets all workers stop at the first clock that has no set. Otherwise each worker
-// stops where it is.
+// stops where it is. A gossip job stops at the next clock at which the mean is exchanged.
 #pragma once
 
 #include <cstdint>
@@ -57,9 +57,9 @@ class StopProtocol {
   void Lower(uint64_t clock);
   // Fixes the stop clock for a worker that asks, in a job whose clocks need every worker. Returns
   // FAILED_PRECONDITION if a worker is further than the request allows, because the request is then
-  // out of date.
+  // out of date. The clock is a multiple of `every`, or the job's last one.
   absl::StatusOr<uint64_t> FixFor(const v1::StopAtRequest& asker, const Membership& ranks,
-                                  uint64_t job_clocks);
+                                  uint64_t job_clocks, uint64_t every);
   // Fixes the stop at `clock`, unless it was fixed before. Emits an event, unless the job is
   // complete at that clock (`complete`). Returns the stop clock.
   uint64_t FixAt(uint64_t clock, bool complete);

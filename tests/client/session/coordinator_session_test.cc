@@ -119,6 +119,26 @@ TEST_CASE("Metrics of a heartbeat that failed go out with the next one") {
   CHECK(coordinator.heartbeats()[0].evaluations_size() == 1);
 }
 
+TEST_CASE("Heartbeats say which addresses of workers are known, and bring newer ones once") {
+  FakeCoordinator coordinator;
+  coordinator.registration.mutable_peers()->set_epoch(7);
+  coordinator.on_heartbeat = [](const v1::HeartbeatRequest& request, v1::HeartbeatReply& reply) {
+    // The next coordinator's epochs may be lower.
+    if (request.peers_epoch() == 3) return;
+    reply.mutable_peers()->set_epoch(3);
+    reply.mutable_peers()->add_addresses("host:1");
+  };
+  auto session = Join(coordinator);
+  std::promise<v1::Peers> peers;
+  session->StartHeartbeats(milliseconds(1),
+                           {.on_peers = [&](const v1::Peers& heard) { peers.set_value(heard); }});
+  CHECK(peers.get_future().get().addresses(0) == "host:1");
+  coordinator.WaitForHeartbeats(3);
+  session->EndHeartbeats();
+  CHECK(coordinator.heartbeats()[0].peers_epoch() == 7);
+  CHECK(coordinator.heartbeats()[1].peers_epoch() == 3);
+}
+
 TEST_CASE("Who looks for its servers need not wait for the next heartbeat") {
   FakeCoordinator coordinator;
   auto session = Join(coordinator);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,9 @@ inline std::string Bytes(float value) {
 
 // One server of a job with learning rate 1 and every weight 10.
 struct Served {
-  explicit Served(v1::ConsistencyMode mode, uint32_t workers = 1) {
+  // With `peer` the server is in the process of this worker.
+  explicit Served(v1::ConsistencyMode mode, uint32_t workers = 1,
+                  std::optional<uint32_t> peer = std::nullopt) {
     Shard::Options options;
     options.job.mutable_exchange()->mutable_gradient();
     options.job.mutable_consistency()->set_mode(mode);
@@ -49,6 +52,7 @@ struct Served {
     options.memory = *SharedArena::Create(1 << 20);
     shard = *Shard::Make(options, &cuts);
     service.table().Serve(kJob, 0, shard);
+    if (peer) service.ServePeers(*peer);
     grpc::ServerBuilder builder;
     int port = 0;
     PrepareServer({.address = "127.0.0.1:0"}, builder, &port);
@@ -141,6 +145,16 @@ class Client {
     std::sort(replies.begin(), replies.end(),
               [](const auto& a, const auto& b) { return a.id() < b.id(); });
     return replies;
+  }
+  // Reads until the request has a reply. Returns false if the stream ends before.
+  bool GetsReply(uint64_t id) {
+    v1::ReplyFrame received;
+    while (stream_->Read(&received)) {
+      for (const v1::StreamReply& reply : received.replies()) {
+        if (reply.id() == id) return true;
+      }
+    }
+    return false;
   }
   void Initialize() {
     for (uint32_t block = 0; block < kBlocks; ++block) {

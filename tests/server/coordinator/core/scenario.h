@@ -179,7 +179,8 @@ class Scenario {
     for (uint32_t i = 0; i < workers; ++i) Worker(i, 100 + i).IgnoreError();
   }
 
-  absl::StatusOr<v1::HeartbeatReply> Beat(uint32_t rank, uint64_t clock = 0) {
+  absl::StatusOr<v1::HeartbeatReply> Beat(uint32_t rank, uint64_t clock = 0,
+                                          uint64_t peers_epoch = 0) {
     Carry();
     v1::HeartbeatRequest request;
     request.set_job(kJob);
@@ -187,6 +188,7 @@ class Scenario {
     request.set_incarnation(incarnations.at(rank));
     request.set_clock(clock);
     request.set_generation(generation);
+    request.set_peers_epoch(peers_epoch);
     return core.Heartbeat(request, now);
   }
 
