@@ -27,13 +27,21 @@ absl::StatusOr<std::string> Exchange::SaveState() const {
   KeptState state = EmptyState();
   if (state.vectors.empty() && !context_.program) return std::string();
   if (keeps_weights()) {
-    std::copy(context_.weights.begin(), context_.weights.end(), state.vectors[0].data());
+    const std::span<const float> kept = kept_weights_.span();
+    std::ranges::copy(kept.empty() ? context_.weights : kept, state.vectors[0].data());
   }
   if (state.names.residual) {
     RETURN_IF_ERROR(carrier().encoder()->Read(state_clock_, state.vectors.back().span()));
   }
   if (context_.program) state.program = kept_;
   return SerializeState(state);
+}
+
+void Exchange::StateIsBefore(uint64_t clock) {
+  state_clock_ = clock;
+  if (!keeps_weights()) return;
+  if (kept_weights_.size() == 0) kept_weights_ = FloatBuffer(context_.weights.size());
+  std::ranges::copy(context_.weights, kept_weights_.data());
 }
 
 absl::Status Exchange::LoadState(const std::string& bytes) {

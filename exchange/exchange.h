@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "client/participant/clock_exchange.h"
 #include "common/blocks.h"
+#include "common/buffer.h"
 #include "common/clock.h"
 #include "common/update/rule.h"
 #include "exchange/carriers/carrier.h"
@@ -101,10 +102,7 @@ class Exchange : public ClockExchange {
   virtual bool clipped() const { return false; }
   virtual std::string why() const { return ""; }
 
-  bool Abandon() override {
-    context_.carrier.Abandon();
-    return true;
-  }
+  bool Abandon() override { return context_.carrier.Abandon(); }
   void Drop(uint64_t clock) override {
     if (context_.carrier.keeps_residual()) context_.carrier.encoder()->Undo(clock);
   }
@@ -123,9 +121,9 @@ class Exchange : public ClockExchange {
   // Returns true if the worker's weights are its own, and part of its state.
   virtual bool keeps_weights() const { return false; }
   // Makes the present state the one that is saved: the state before `clock`. Changes by later
-  // contributions, even by one that is encoded and never sent, are not part of it. Call this in
-  // Begin, and when an exchange is over.
-  void StateIsBefore(uint64_t clock) { state_clock_ = clock; }
+  // contributions and steps, even of a clock that is broken off, are not part of it. Call this in
+  // Begin, and when an exchange is over, once the weights are those of the next clock.
+  void StateIsBefore(uint64_t clock);
   // Returns true, once, if the weights come from a loaded state. Begin then keeps those weights.
   bool TakeLoadedWeights() { return std::exchange(loaded_weights_, false); }
 
@@ -134,6 +132,8 @@ class Exchange : public ClockExchange {
   KeptState EmptyState() const;
 
   const ExchangeContext context_;
+  // The weights before state_clock_, if they are part of the state.
+  FloatBuffer kept_weights_;
   std::string kept_;
   std::optional<std::string> loaded_;
   bool loaded_weights_ = false;

@@ -28,9 +28,14 @@ class WeightExchange : public Exchange {
 
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
     ASSIGN_OR_RETURN(const uint64_t version, ReadWeights(carrier(), clock, answer_.span()));
+    // A worker that keeps weights goes on from its own, if it has them.
+    const std::span<float> weights = context().weights;
+    if (!TakeLoadedWeights()) {
+      std::copy_n(answer_.data(), answer_.size(), weights.data());
+    } else if (!exchange_.has_elastic()) {
+      std::ranges::copy(weights, answer_.data());
+    }
     StateIsBefore(clock);
-    // An elastic worker goes on from its own weights, if it has them.
-    if (!TakeLoadedWeights()) std::copy_n(answer_.data(), answer_.size(), context().weights.data());
     return version;
   }
 
@@ -52,8 +57,8 @@ class WeightExchange : public Exchange {
     ASSIGN_OR_RETURN(const bool answered, carrier().AwaitAll(deadline));
     if (!answered) return false;
     context().listener.OnComplete(carrier().End());
-    StateIsBefore(clock_ + 1);
     TakeAnswer();
+    StateIsBefore(clock_ + 1);
     return true;
   }
 
@@ -64,7 +69,9 @@ class WeightExchange : public Exchange {
   }
 
  private:
-  bool keeps_weights() const override { return exchange_.has_elastic(); }
+  bool keeps_weights() const override {
+    return exchange_.has_elastic() || carrier().keeps_weights();
+  }
 
   absl::Status Send(uint64_t examples) {
     const v1::ModelSchema& schema = context().schema;

@@ -49,8 +49,8 @@ struct JobOptions {
   // The model's own optimizer, in the YAML of a job's `update`. Empty if it is not known.
   std::string update;
   double start_seconds = 120;
-  // Starts the server in this process, for jobs whose workers hold blocks (topology.type:
-  // all_reduce). If null, such a job is refused.
+  // Starts the server in this process, for jobs whose workers hold the blocks. If null, such a job
+  // is refused.
   HolderStarter hold_blocks = nullptr;
 };
 

@@ -122,7 +122,7 @@ absl::Status Registrar::Open(Registration& registration, FloatBuffer& weights) {
   Participant& participant = *registration.participant;
   RETURN_IF_ERROR(participant.Open());
   registration.loop = std::make_unique<ClockLoop>(participant);
-  registration.carrier = MakeServerCarrier(participant.client(), participant.group());
+  registration.carrier = MakeCarrier(participant, Holder().get());
   ASSIGN_OR_RETURN(registration.exchange, MakeExchange({.job = registration.reply.job(),
                                                         .schema = registration.reply.schema(),
                                                         .length = registration.reply.length(),
@@ -160,13 +160,13 @@ void Registrar::Cancel() {
   if (newest_ != nullptr) newest_->client().Cancel();
 }
 
+std::shared_ptr<BlockHolder> Registrar::Holder() const {
+  MutexLock lock(mutex_);
+  return holder_;
+}
+
 void Registrar::AwaitEnd() {
-  std::shared_ptr<BlockHolder> holder;
-  {
-    MutexLock lock(mutex_);
-    holder = holder_;
-  }
-  if (holder != nullptr) holder->AwaitEnd();
+  if (const auto holder = Holder()) holder->AwaitEnd();
 }
 
 void Registrar::Forget() {

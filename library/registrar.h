@@ -17,7 +17,7 @@
 #include "client/session/coordinator_session.h"
 #include "common/buffer.h"
 #include "common/mutex.h"
-#include "exchange/carriers/host_group_carrier.h"
+#include "exchange/carriers/make_carrier.h"
 #include "exchange/exchange.h"
 #include "leeway/v1/coordinator.pb.h"
 #include "library/job.h"
@@ -68,6 +68,7 @@ class Registrar {
   // Fetches the job, and makes from it the request for a registration.
   absl::Status FetchJob();
   absl::Status HoldBlocks() EXCLUDES(mutex_);
+  std::shared_ptr<BlockHolder> Holder() const EXCLUDES(mutex_);
   absl::StatusOr<std::unique_ptr<Registration>> RegisterOnce();
   // Returns a registration without a loop, for a job that is over.
   std::unique_ptr<Registration> JobIsOver(FloatBuffer& weights);

@@ -48,7 +48,7 @@ struct Flags {
   LogOptions log;
 };
 
-// Declares where the worker listens if workers hold blocks (topology.type: all_reduce).
+// Declares where the worker listens if workers hold the blocks.
 void DeclareListening(CLI::App& app, PeerListening& listening) {
   app.add_option("--listen", listening.listen,
                  "Address to listen on, HOST:PORT, if workers hold blocks; port 0 means any free "

@@ -9,7 +9,7 @@
 #include "common/plugins/label_loss.h"
 #include "common/status.h"
 #include "config/length.h"
-#include "exchange/carriers/host_group_carrier.h"
+#include "exchange/carriers/make_carrier.h"
 #include "worker/evaluate.h"
 #include "worker/formats/model_file.h"
 
@@ -92,7 +92,7 @@ absl::Status Trainer::Open() {
 }
 
 absl::Status Trainer::OpenRunner() {
-  carrier_ = MakeServerCarrier(participant_.client(), participant_.group());
+  carrier_ = MakeCarrier(participant_, context_.holder);
   auto made = MakeClockRunner(
       {.job = job_,
        .schema = registration_.schema(),

@@ -36,6 +36,8 @@ struct TrainerContext {
   // The shared memory of the group on this host. Null if the worker sends its own contributions
   // (workers.per_host).
   ContributionMemory* contributions = nullptr;
+  // The server in this process, if workers hold the blocks. Otherwise null.
+  BlockHolder* holder = nullptr;
   // The folder to which model.initial is relative.
   std::string data_dir = {};
   // Makes the transport to the servers. If null, gRPC is used.

@@ -46,6 +46,8 @@ struct Equipment {
   // Shared memory for the group on this host. Null if the worker sends its own contributions
   // (workers.per_host).
   std::unique_ptr<ContributionMemory> contributions;
+  // The server in this process. Null if workers hold no blocks.
+  BlockHolder* holder = nullptr;
 };
 
 // Returns true if a rank's share of the data, and so the length of its epoch, depends on the rank.
@@ -177,6 +179,7 @@ WorkerEnd TrainAndLeave(const WorkerOptions& options, const v1::RegisterWorkerRe
                    .test = equipment.test.get(),
                    .model = *equipment.model,
                    .contributions = equipment.contributions.get(),
+                   .holder = equipment.holder,
                    .data_dir = options.data_dir,
                    .transport = options.transport,
                    .sleep = options.sleep});
@@ -337,6 +340,7 @@ WorkerEnd RunWorker(const WorkerOptions& options) {
   StayOn(options.processors);
   auto equipment = Equip(*offer, options, *rank);
   if (!equipment.ok()) return Refused(equipment.status(), channel);
+  equipment->holder = holder->get();
   const WorkerEnd end = RegisterAndTrain(options, process, channel, job, *rank, *equipment);
   if (*holder != nullptr && end.status.ok()) (*holder)->AwaitEnd();
   return end;

@@ -13,6 +13,8 @@ struct CallQueue::Run {
   uint32_t unanswered = 0;
   // The first error.
   absl::Status status;
+  // Null once the operation has been told that it is over.
+  std::shared_ptr<Operation> operation;
   bool over() const { return !status.ok() || unanswered == 0; }
   bool settled() const { return unanswered == 0; }
 };
@@ -69,17 +71,27 @@ CallQueue::~CallQueue() {
   transport_->Close();
 }
 
+void CallQueue::Tell(const Ends& ends) {
+  for (const auto& [operation, status] : ends) operation->OnOver(status);
+}
+
+void CallQueue::TakeOff(Run& run, Ends& ends) {
+  if (--run.unanswered > 0) return;
+  changed_.NotifyAll();
+  ends.emplace_back(std::move(run.operation), run.status);
+}
+
 CallQueue::Ticket CallQueue::Start(std::shared_ptr<Operation> operation) {
   Ticket ticket;
   ticket.run_ = std::make_shared<Run>();
+  uint32_t size = 0;
   {
     MutexLock lock(mutex_);
-    if (cancelled_) {
-      ticket.run_->status = absl::CancelledError("the client was cancelled");
-      return ticket;
-    }
-    ticket.run_->unanswered = operation->size();
-    for (uint32_t i = 0; i < operation->size(); ++i) {
+    if (cancelled_) ticket.run_->status = absl::CancelledError("the client was cancelled");
+    if (!cancelled_) size = operation->size();
+    ticket.run_->unanswered = size;
+    if (size > 0) ticket.run_->operation = operation;
+    for (uint32_t i = 0; i < size; ++i) {
       auto call = std::make_shared<Call>();
       call->queue = this;
       call->run = ticket.run_;
@@ -93,6 +105,7 @@ CallQueue::Ticket CallQueue::Start(std::shared_ptr<Operation> operation) {
       std::push_heap(waiting.begin(), waiting.end(), Call::After);
     }
   }
+  if (size == 0) operation->OnOver(ticket.run_->status);
   for (uint32_t server = 0; server < servers_; ++server) Pump(server);
   return ticket;
 }
@@ -107,40 +120,49 @@ bool CallQueue::HasRoom(const Lane& lane, const Call& first) const {
                      [&](const CallPointer& call) { return first.priority < call->priority; });
 }
 
-void CallQueue::DropFailed(Lane& lane) {
+void CallQueue::DropFailed(Lane& lane, Ends& ends) {
   while (!lane.waiting.empty() && !lane.waiting.front()->run->status.ok()) {
-    if (--lane.waiting.front()->run->unanswered == 0) changed_.NotifyAll();
+    TakeOff(*lane.waiting.front()->run, ends);
     std::pop_heap(lane.waiting.begin(), lane.waiting.end(), Call::After);
     lane.waiting.pop_back();
   }
 }
 
+CallQueue::CallPointer CallQueue::TakeNext(uint32_t server) {
+  Lane& lane = lanes_[server];
+  CallPointer call;
+  if (!lane.again.empty()) {
+    call = std::move(lane.again.front());
+    lane.again.pop_front();
+    return call;
+  }
+  if (lane.waiting.empty() || !HasRoom(lane, *lane.waiting.front())) return nullptr;
+  std::pop_heap(lane.waiting.begin(), lane.waiting.end(), Call::After);
+  call = std::move(lane.waiting.back());
+  lane.waiting.pop_back();
+  call->place = lane.in_flight.insert(lane.in_flight.end(), call);
+  call->began = call->limited_from = transport_->Now();
+  const uint64_t bytes = call->operation->Bytes(call->number);
+  // A request without values is not counted, because it does not measure the link, and because the
+  // server may hold it for long.
+  if (bytes > 0 && transport_->HasLink(server)) {
+    call->in_transit = bytes;
+    lane.transit.OnSent(bytes, call->began);
+  }
+  return call;
+}
+
 void CallQueue::Pump(uint32_t server) {
   while (true) {
     CallPointer call;
+    Ends ends;
     {
       MutexLock lock(mutex_);
-      Lane& lane = lanes_[server];
-      DropFailed(lane);
-      if (!lane.again.empty()) {
-        call = std::move(lane.again.front());
-        lane.again.pop_front();
-      } else {
-        if (lane.waiting.empty() || !HasRoom(lane, *lane.waiting.front())) return;
-        std::pop_heap(lane.waiting.begin(), lane.waiting.end(), Call::After);
-        call = std::move(lane.waiting.back());
-        lane.waiting.pop_back();
-        call->place = lane.in_flight.insert(lane.in_flight.end(), call);
-        call->began = call->limited_from = transport_->Now();
-        const uint64_t bytes = call->operation->Bytes(call->number);
-        // A request without values is not counted, because it does not measure the link, and
-        // because the server may hold it for long.
-        if (bytes > 0 && transport_->HasLink(server)) {
-          call->in_transit = bytes;
-          lane.transit.OnSent(bytes, call->began);
-        }
-      }
+      DropFailed(lanes_[server], ends);
+      call = TakeNext(server);
     }
+    Tell(ends);
+    if (call == nullptr) return;
     call->attempt_began = transport_->Now();
     const Duration left = options_.retry.total - (call->attempt_began - call->limited_from);
     const Duration timeout =
@@ -214,9 +236,11 @@ RetryCore& CallQueue::RetryOf(Call& call) {
 
 RetryDecision CallQueue::Decide(const CallPointer& call, const absl::Status& status) {
   const Time now = transport_->Now();
+  const bool wanted = call->operation->IsWanted();
   MutexLock lock(mutex_);
   Lost(*call, now);
   if (!call->run->status.ok()) return {call->run->status, {}};
+  if (!wanted) return {absl::UnavailableError(status.message()), {}};
   const RetryDecision decision =
       RetryOf(*call).OnFailure(status, now - call->attempt_began, now - call->limited_from);
   call->waiting = call->retry->told();
@@ -233,16 +257,18 @@ void CallQueue::Resume(const CallPointer& call) {
 }
 
 void CallQueue::Finish(const CallPointer& call, const absl::Status& status) {
+  Ends ends;
   {
     MutexLock lock(mutex_);
     Arrived(*call);
     lanes_[call->server].in_flight.erase(call->place);
-    --call->run->unanswered;
     if (!status.ok() && call->run->status.ok()) {
       call->run->status = Annotate(status, call->operation->Describe(call->number));
+      changed_.NotifyAll();
     }
-    if (call->run->over()) changed_.NotifyAll();
+    TakeOff(*call->run, ends);
   }
+  Tell(ends);
   Pump(call->server);
 }
 
@@ -305,6 +331,7 @@ void CallQueue::MoveServer(uint32_t server, const ServerEndpoint& endpoint) {
 }
 
 void CallQueue::Cancel() {
+  Ends ends;
   {
     MutexLock lock(mutex_);
     cancelled_ = true;
@@ -316,12 +343,13 @@ void CallQueue::Cancel() {
       std::for_each(lane.in_flight.begin(), lane.in_flight.end(), cancel);
       for (const CallPointer& call : lane.waiting) {
         cancel(call);
-        --call->run->unanswered;
+        TakeOff(*call->run, ends);
       }
       lane.waiting.clear();
     }
     changed_.NotifyAll();
   }
+  Tell(ends);
   transport_->Cancel();
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -39,6 +40,11 @@ class Operation {
   // Handles the call's reply. If this returns UNAVAILABLE, the queue sends the call again and
   // passes the new reply to this method. Any other result is final.
   virtual absl::Status TakeReply(uint32_t call, const TransportReply& reply) = 0;
+  // Returns false if a failed call need not be sent again. It then ends with UNAVAILABLE.
+  virtual bool IsWanted() const { return true; }
+  // Called once, without locks, when no call of the operation is in progress any more. `status` is
+  // the operation's result. May run before CallQueue::Start returns.
+  virtual void OnOver(const absl::Status& status) {}
 };
 
 // Calls to a server go out by priority. Calls of equal priority go out in the order of their
@@ -114,6 +120,9 @@ class CallQueue {
   struct Run;
   class Call;
   using CallPointer = std::shared_ptr<Call>;
+  // Operations that are over, and their results, for OnOver.
+  using Ends = std::vector<std::pair<std::shared_ptr<Operation>, absl::Status>>;
+  static void Tell(const Ends& ends);
   // The calls to one server.
   struct Lane {
     // The calls that have not begun, as a heap. The next call to send is in front.
@@ -128,9 +137,13 @@ class CallQueue {
   // Sends the calls that must be sent again, then waiting calls until the server's windows are
   // full.
   void Pump(uint32_t server);
+  // Returns the next call to send, or null if the server's windows are full.
+  CallPointer TakeNext(uint32_t server) REQUIRES(mutex_);
   bool HasRoom(const Lane& lane, const Call& first) const REQUIRES(mutex_);
   // Drops the calls of failed operations that have not begun.
-  void DropFailed(Lane& lane) REQUIRES(mutex_);
+  void DropFailed(Lane& lane, Ends& ends) REQUIRES(mutex_);
+  // Takes one call off the run. If it was the last one, adds the run to `ends`.
+  void TakeOff(Run& run, Ends& ends) REQUIRES(mutex_);
   void SendAgain(const CallPointer& call);
   void OnAccepted(const CallPointer& call);
   std::optional<Duration> OnMissing(const CallPointer& call, const std::string& missing);

@@ -26,6 +26,10 @@ const char* MethodName(BlockMethod method) {
       return "Pull";
     case BlockMethod::kPushPull:
       return "PushPull";
+    case BlockMethod::kFetch:
+      return "Fetch";
+    case BlockMethod::kMeet:
+      return "Meet";
   }
   return "";
 }
@@ -84,6 +88,7 @@ BlocksOperation::BlocksOperation(const SenderIdentity& identity, const BlockLayo
   header_.set_clock(exchange.clock);
   header_.set_examples(exchange.examples);
   header_.set_combined(exchange.combined);
+  header_.set_of_all(exchange.of_all);
   if (codecs.encoder() != nullptr) EncodeContributions();
 }
 
@@ -167,8 +172,12 @@ TransportRequest BlocksOperation::Request(uint32_t call) const {
 absl::Status BlocksOperation::TakeReply(uint32_t call, const TransportReply& reply) {
   const v1::VersionHeader& version = reply.version;
   codecs_.CountReceived(reply.payload.bytes() + version.ByteSizeLong());
-  if (!exchange_.receives()) return absl::OkStatus();
   const uint32_t block = BlockOf(call);
+  if (!exchange_.receives()) {
+    MutexLock lock(mutex_);
+    if (version.version() > 0) version_ = std::min<uint64_t>(version_, version.version());
+    return absl::OkStatus();
+  }
   if (version.block() != block) {
     return absl::InvalidArgumentError(
         absl::StrCat("the server answered block ", version.block(), " instead of block ", block));

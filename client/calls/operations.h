@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,10 +41,14 @@ struct BlockExchange {
   // True for a PushPull whose contribution is part of another worker's contribution. The request
   // then has no values.
   bool combined = false;
+  // True for a PushPull whose contribution is the mean of all workers' contributions.
+  bool of_all = false;
   std::span<const float> contribution = {};
   std::span<float> weights = {};
   // The learning-rate factors of the contribution.
   ContributionRates rates = nullptr;
+  // Called once, when no part of the call is in progress any more. May be empty.
+  std::function<void(const absl::Status&)> over = {};
 
   // Returns true if the request carries values.
   bool sends() const { return method != BlockMethod::kPull && !combined; }
@@ -92,6 +97,9 @@ class BlocksOperation : public Operation {
   std::string Describe(uint32_t call) const override;
   TransportRequest Request(uint32_t call) const override;
   absl::Status TakeReply(uint32_t call, const TransportReply& reply) override;
+  void OnOver(const absl::Status& status) override {
+    if (exchange_.over) exchange_.over(status);
+  }
 
   // Return the largest staleness and the smallest version of the blocks read so far.
   uint64_t staleness() const;

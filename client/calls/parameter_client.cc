@@ -107,12 +107,13 @@ absl::Status ParameterClient::Initialize(std::span<const float> weights) {
 
 ParameterClient::Ticket ParameterClient::Push(uint64_t clock, uint64_t examples,
                                               std::span<const float> contribution,
-                                              BlockRange blocks) {
+                                              BlockRange blocks, ContributionRates rates) {
   return Start({.method = BlockMethod::kPush,
                 .blocks = blocks,
                 .clock = clock,
                 .examples = examples,
-                .contribution = contribution});
+                .contribution = contribution,
+                .rates = std::move(rates)});
 }
 
 ParameterClient::Ticket ParameterClient::Pull(uint64_t clock, std::span<float> weights,
@@ -155,6 +156,29 @@ ParameterClient::Ticket ParameterClient::PushPullCombined(uint64_t clock, std::s
                 .clock = clock,
                 .combined = true,
                 .weights = weights});
+}
+
+void ParameterClient::PushPullOfAll(uint64_t clock, uint64_t examples,
+                                    std::span<const float> contribution, std::span<float> weights,
+                                    BlockRange blocks, ContributionRates rates, Over over) {
+  Start({.method = BlockMethod::kPushPull,
+         .blocks = blocks,
+         .clock = clock,
+         .examples = examples,
+         .of_all = true,
+         .contribution = contribution,
+         .weights = weights,
+         .rates = std::move(rates),
+         .over = std::move(over)});
+}
+
+void ParameterClient::PullThen(uint64_t clock, std::span<float> weights, BlockRange blocks,
+                               Over over) {
+  Start({.method = BlockMethod::kPull,
+         .blocks = blocks,
+         .clock = clock,
+         .weights = weights,
+         .over = std::move(over)});
 }
 
 ParameterClient::Ticket ParameterClient::Start(BlockExchange exchange) {

@@ -186,9 +186,9 @@ class ParameterClient {
 
   // Sends the contribution of `clock`, made of `examples` training examples (its weight; 0 is
   // legal). The call is done when the contribution is applied. In sync mode that needs the
-  // contributions of all workers.
+  // contributions of all workers. `rates` as in PushPull.
   Ticket Push(uint64_t clock, uint64_t examples, std::span<const float> contribution,
-              BlockRange blocks = kAllBlocks);
+              BlockRange blocks = kAllBlocks, ContributionRates rates = nullptr);
   // Reads the weights that a worker may see when it starts `clock`, as soon as they exist.
   Ticket Pull(uint64_t clock, std::span<float> weights, BlockRange blocks = kAllBlocks);
   // Reads the current weights, without waiting for anybody.
@@ -205,6 +205,17 @@ class ParameterClient {
   // sum (workers.per_host: combine, client/calls/host_group.h). This call sends no values, and the
   // residual stays as it is. The call is done when the leader's sum is applied.
   Ticket PushPullCombined(uint64_t clock, std::span<float> weights, BlockRange blocks);
+  // Called once, when no part of a call is in progress any more, with the call's result. Runs on a
+  // thread of the transport, without locks, perhaps before the function that began the call
+  // returns.
+  using Over = std::function<void(const absl::Status&)>;
+  // Does PushPull for a contribution that is the mean of all workers' contributions
+  // (topology.algorithm: ring, tree). It counts for each of them.
+  void PushPullOfAll(uint64_t clock, uint64_t examples, std::span<const float> contribution,
+                     std::span<float> weights, BlockRange blocks, ContributionRates rates,
+                     Over over);
+  // Does Pull, without a ticket.
+  void PullThen(uint64_t clock, std::span<float> weights, BlockRange blocks, Over over);
 
   // Waits for the call. Returns its result, or its first error as soon as there is an error.
   // Returns DEADLINE_EXCEEDED after `deadline`. The call then goes on, and the caller may wait for

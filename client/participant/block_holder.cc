@@ -6,8 +6,9 @@ absl::StatusOr<std::unique_ptr<BlockHolder>> StartHolder(const HolderStarter& st
                                                          const HolderPlace& place) {
   if (start) return start(place);
   return absl::UnimplementedError(
-      "topology.type: all_reduce: this program cannot hold blocks. Run leeway-worker, or a program "
-      "that uses libleeway-client, or use topology: {type: servers}");
+      "this job's workers hold the blocks (topology), but this program cannot. Run leeway-worker, "
+      "or "
+      "a program that uses libleeway-client, or use topology: {type: servers}");
 }
 
 }  // namespace leeway

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -30,6 +31,9 @@ struct ExchangeReport {
   // block's answer. wait_seconds is how long the worker waited during that time.
   double exchange_seconds = 0;
   double wait_seconds = 0;
+  // The distance of the worker's weights from the mean of all workers' weights, if each worker has
+  // weights of its own and the exchange has measured it.
+  std::optional<double> mean_distance = std::nullopt;
 };
 
 // Hears when an exchange begins and when it ends. Exchanges never overlap, although the steps of a

@@ -22,7 +22,7 @@ ClockLoop::ClockLoop(Participant& participant, bool idle)
     : participant_(participant),
       idle_(idle),
       state_(participant.registration(), participant.session()),
-      reports_(participant.session(), participant.client()) {}
+      reports_(participant.session(), participant.client(), participant.peers()) {}
 
 absl::Status ClockLoop::Attach(ClockExchange& exchange, const InitialWeights& initial) {
   exchange_ = &exchange;

@@ -32,6 +32,7 @@ void ClockReports::SendIfComplete() {
   kept_->set_staleness(last_.staleness);
   kept_->set_exchange_seconds(last_.exchange_seconds);
   kept_->set_wait_seconds(last_.wait_seconds);
+  if (last_.mean_distance) kept_->set_mean_distance(*last_.mean_distance);
   Send();
 }
 
@@ -49,8 +50,15 @@ void ClockReports::BreakOff(double epoch, bool counts) {
   Send();
 }
 
+Traffic ClockReports::AllTraffic() const {
+  Traffic all = client_.traffic();
+  if (peers_ == nullptr) return all;
+  const Traffic peers = peers_->traffic();
+  return {all.sent + peers.sent, all.received + peers.received};
+}
+
 void ClockReports::Send() {
-  const Traffic traffic = client_.traffic();
+  const Traffic traffic = AllTraffic();
   kept_->set_bytes_sent(traffic.sent - reported_.sent);
   kept_->set_bytes_received(traffic.received - reported_.received);
   reported_ = traffic;

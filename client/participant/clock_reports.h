@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "client/calls/parameter_client.h"
+#include "client/calls/peer_calls.h"
 #include "client/participant/clock_exchange.h"
 #include "client/session/coordinator_session.h"
 #include "leeway/v1/coordinator.pb.h"
@@ -15,8 +16,9 @@ namespace leeway {
 // The referenced objects outlive it. Not thread-safe.
 class ClockReports {
  public:
-  ClockReports(CoordinatorSession& session, const ParameterClient& client)
-      : session_(session), client_(client) {}
+  // `peers` may be null.
+  ClockReports(CoordinatorSession& session, const ParameterClient& client, const PeerCalls* peers)
+      : session_(session), client_(client), peers_(peers) {}
 
   // Goes on at `clock`. `version` is the version that the servers had before the exchange of
   // `clock`.
@@ -42,11 +44,13 @@ class ClockReports {
   uint64_t version_step() const { return version_step_; }
 
  private:
+  Traffic AllTraffic() const;
   void SendIfComplete();
   void Send();
 
   CoordinatorSession& session_;
   const ParameterClient& client_;
+  const PeerCalls* const peers_;
   uint64_t completed_ = 0;
   uint64_t version_ = 0;
   uint64_t version_step_ = 0;

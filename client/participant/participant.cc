@@ -40,7 +40,9 @@ absl::Status Participant::Open() {
   // Elastic answers are older than the version that they name, and a spread worker loads its saved
   // state into the vector. So in both exchanges the vector may not hold the version that was
   // received last.
-  options.weights_stay = !job.exchange().has_elastic() && !job.exchange().delta().spread();
+  // Other workers' answers are written to it, too, if there are peers.
+  options.weights_stay = !job.exchange().has_elastic() && !job.exchange().delta().spread() &&
+                         !registration_.has_peers();
   ASSIGN_OR_RETURN(client_, ParameterClient::Open(options, transport_));
   if (job.data().assignment() == v1::ASSIGNMENT_LEASED) {
     const v1::JobLength& length = registration_.length();
@@ -50,7 +52,21 @@ absl::Status Participant::Open() {
     if (length.total_clocks() == 0) steps.all = length.steps() - length.first_step() + before;
     leases_ = std::make_unique<LeasedBatches>(LeasedBatches::Of(session_), steps);
   }
+  if (registration_.has_peers()) OpenPeers();
   return OpenGroup();
+}
+
+void Participant::OpenPeers() {
+  const v1::TrainingJob& job = registration_.job();
+  peers_ = std::make_unique<PeerCalls>(
+      PeerCalls::Options{.peers = registration_.peers(),
+                         .identity = {registration_.job_id(), registration_.generation(),
+                                      registration_.rank(), registration_.incarnation()},
+                         .transport = job.transport().type(),
+                         .total = registration_.schema().total(),
+                         .exchange_seconds = job.limits().exchange_seconds(),
+                         .on_unreached = [this] { session_.BeatSoon(); },
+                         .goes_on = [this] { return session_.others_are_heard(); }});
 }
 
 absl::Status Participant::OpenGroup() {
@@ -81,6 +97,10 @@ void Participant::StartHeartbeats() {
       {.waiting = [this] { return Waiting(); },
        .on_stop_at = [this](uint64_t clock) { gate_.StopAt(clock); },
        .on_servers = [this](const auto& servers) { client_->MoveServers(servers); },
+       .on_peers =
+           [this](const v1::Peers& peers) {
+             if (peers_ != nullptr) peers_->Move(peers);
+           },
        .on_group =
            [this](const v1::HostGroup& group) {
              if (group_ != nullptr) group_->TakeOffers(group);
@@ -92,12 +112,14 @@ void Participant::StartHeartbeats() {
 
 std::string Participant::Waiting() const {
   std::string waiting = group_ != nullptr ? group_->Waiting() : "";
+  if (waiting.empty() && peers_ != nullptr) waiting = peers_->Waiting();
   if (waiting.empty()) waiting = client_->Waiting();
   return waiting.empty() && leases_ != nullptr ? leases_->Waiting() : waiting;
 }
 
 void Participant::BreakOff() {
   client_->Cancel();
+  if (peers_ != nullptr) peers_->Cancel();
   if (group_ != nullptr) group_->Cancel();
 }
 

@@ -11,6 +11,7 @@
 #include "client/calls/contribution_memory.h"
 #include "client/calls/host_group.h"
 #include "client/calls/parameter_client.h"
+#include "client/calls/peer_calls.h"
 #include "client/participant/stop_gate.h"
 #include "client/session/coordinator_session.h"
 #include "client/session/leased_batches.h"
@@ -42,6 +43,8 @@ class Participant {
   // leases are null if the number of the step decides which batch is next.
   ParameterClient& client() { return *client_; }
   HostGroup* group() { return group_.get(); }
+  // Null unless the workers exchange with each other.
+  PeerCalls* peers() { return peers_.get(); }
   LeasedBatches* leases() const { return leases_.get(); }
 
   // Returns true if the job must stop and AskWhereToStop has not asked for the clock yet.
@@ -56,6 +59,7 @@ class Participant {
 
  private:
   absl::Status OpenGroup();
+  void OpenPeers();
   // Ends all waiting for other processes.
   void BreakOff();
 
@@ -66,6 +70,7 @@ class Participant {
   std::unique_ptr<ParameterClient> client_;
   // Refers to the client's layout.
   std::unique_ptr<HostGroup> group_;
+  std::unique_ptr<PeerCalls> peers_;
   // Null if data is not leased.
   std::unique_ptr<LeasedBatches> leases_;
   // Thread-safe: the heartbeats' thread uses it and, through it, the client.

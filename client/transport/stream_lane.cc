@@ -35,6 +35,10 @@ v1::ExchangeMethod MethodOf(TransportRequest::Kind kind) {
       return v1::EXCHANGE_METHOD_PUSH;
     case TransportRequest::Kind::kPushPull:
       return v1::EXCHANGE_METHOD_PUSH_PULL;
+    case TransportRequest::Kind::kFetch:
+      return v1::EXCHANGE_METHOD_FETCH;
+    case TransportRequest::Kind::kMeet:
+      return v1::EXCHANGE_METHOD_MEET;
     default:
       return v1::EXCHANGE_METHOD_PULL;
   }
@@ -122,6 +126,7 @@ void StreamLane::Flush() {
       *entry.mutable_header() = request.header;
       entry.set_latest(request.reads != ReadKind::kAtClock);
       entry.set_average(request.reads == ReadKind::kAverage);
+      entry.set_piece(request.piece);
       entry.set_wants_acceptance(!options_.local && request.sends());
       entry.set_waits_on(true);
       if (request.payload.empty()) continue;

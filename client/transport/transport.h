@@ -26,13 +26,15 @@ namespace leeway {
 
 // A request for one block, or an attachment.
 struct TransportRequest {
-  enum class Kind { kAttach, kInitialize, kPush, kPull, kPushPull };
+  enum class Kind { kAttach, kInitialize, kPush, kPull, kPushPull, kFetch, kMeet };
   Kind kind = Kind::kPull;
   // The header of an attachment has job, generation, rank and incarnation, and in `block` the
   // shard's number.
   v1::ExchangeHeader header;
   // Which values a pull reads.
   ReadKind reads = ReadKind::kAtClock;
+  // For a fetch.
+  v1::Piece piece = v1::PIECE_SUM;
   // The values, encoded as header.encoding specifies. The default is float32.
   std::span<const uint8_t> payload = {};
   // Keeps the payload's memory alive while any of it is in flight. If null, the caller keeps the
@@ -43,8 +45,10 @@ struct TransportRequest {
 
   // The number of bytes of the request or of the reply, whichever has more.
   uint64_t bytes() const { return std::max<uint64_t>(payload.size(), reply_bytes); }
-  bool sends() const { return kind != Kind::kAttach && kind != Kind::kPull; }
-  bool receives() const { return kind == Kind::kPull || kind == Kind::kPushPull; }
+  bool sends() const {
+    return kind != Kind::kAttach && kind != Kind::kPull && kind != Kind::kFetch;
+  }
+  bool receives() const { return reply_bytes > 0; }
 };
 
 struct TransportReply {

@@ -11,7 +11,8 @@
 //   End                   or Abandon
 //
 // The servers are one carrier (server_carrier.h), the workers of one host another
-// (host_group_carrier.h).
+// (host_group_carrier.h). In a ring or a tree the workers pass sums on (relay_carrier.h); in gossip
+// they mix their weights with those of some others (gossip_carrier.h).
 #pragma once
 
 #include <cstdint>
@@ -67,7 +68,8 @@ class Carrier {
   // exchange only at the next wait.
   virtual void Poll() {}
   // Gives up the exchange and the reads in progress, and waits until all their calls have ended.
-  virtual void Abandon() = 0;
+  // Returns false if the carrier cannot go on; make a new one then.
+  virtual bool Abandon() = 0;
   // Ends the exchange, and returns its measurements. All blocks must be contributed and answered.
   virtual ExchangeReport End() = 0;
 
@@ -75,6 +77,12 @@ class Carrier {
   virtual bool under_way() const = 0;
   // The clock of the latest exchange.
   virtual uint64_t clock() const = 0;
+
+  // Returns true if each worker has weights of its own between clocks, which its state must hold.
+  virtual bool keeps_weights() const { return false; }
+  // The mean of all workers' weights, as last read, if each worker has weights of its own. Empty
+  // otherwise.
+  virtual std::span<const float> mean() const { return {}; }
 
   // The object that encodes contributions and keeps the residual (client/calls/parameter_client.h).
   // Null for a carrier that keeps no residual.

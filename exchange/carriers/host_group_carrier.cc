@@ -80,9 +80,9 @@ void HostGroupCarrier::Poll() {
   ServerCarrier::Poll();
 }
 
-void HostGroupCarrier::Abandon() {
-  ServerCarrier::Abandon();
+bool HostGroupCarrier::Abandon() {
   kept_.clear();
+  return ServerCarrier::Abandon();
 }
 
 std::unique_ptr<Carrier> MakeServerCarrier(ParameterClient& client, HostGroup* group,

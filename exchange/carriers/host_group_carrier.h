@@ -30,7 +30,7 @@ class HostGroupCarrier final : public ServerCarrier {
                   std::span<float> contribution, std::span<float> weights) override;
   absl::Status Finish() override;
   void Poll() override;
-  void Abandon() override;
+  bool Abandon() override;
 
  private:
   // Blocks that the leader keeps until the other workers have published them.

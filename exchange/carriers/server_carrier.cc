@@ -117,11 +117,12 @@ void ServerCarrier::Poll() {
   }
 }
 
-void ServerCarrier::Abandon() {
+bool ServerCarrier::Abandon() {
   StopReading();
   for (const Part& part : parts_) client_.Settle(part.ticket);
   parts_.clear();
   under_way_ = false;
+  return true;
 }
 
 ExchangeReport ServerCarrier::End() {

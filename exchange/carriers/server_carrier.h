@@ -32,7 +32,7 @@ class ServerCarrier : public Carrier {
   absl::StatusOr<bool> Await(std::span<const ElementRange> elements, Time deadline) override;
   absl::StatusOr<bool> AwaitAll(Time deadline) override;
   void Poll() override;
-  void Abandon() override;
+  bool Abandon() override;
   ExchangeReport End() override;
 
   bool under_way() const override { return under_way_; }

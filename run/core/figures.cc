@@ -52,6 +52,8 @@ constexpr Figure kStepFigures[] = {
     // Only a job that trains in fp16 has a loss scale.
     {FIELD(overflowed_steps), kSum, kCountMax, "loss_scale"},
     {FIELD(loss_scale), kNewestKnown, kLossScaleMax, "loss_scale"},
+    // Only a gossip job has a mean of different weights.
+    {FIELD(mean_distance), kNewestKnown, 1e30, "mean_distance", &Step::has_mean_distance},
 };
 
 using Test = v1::EvaluationMetrics;

@@ -47,6 +47,9 @@ ELASTIC = "exchange={type: elastic, every: 4, alpha: 0.4}"
 DELTA = "exchange={type: delta, local_steps: 4, optimizer: {type: adam, learning_rate: 0.002}}"
 REPLICAS = "servers.replicas=2"
 ALL_REDUCE = "topology.type=all_reduce"
+RING, TREE = ("topology={type: all_reduce, algorithm: %s}" % algorithm for algorithm in ("ring", "tree"))
+GOSSIP = ["topology={type: gossip}", "workers.count=4", "update={type: sgd, learning_rate: 1}",
+          "exchange={type: delta, local_steps: 1, optimizer: {type: sgd, learning_rate: 0.05, momentum: 0.9}}"]
 # Who dies where workers hold the blocks, and their own server with each.
 PEERS = (("worker", 1), ("server", 0), ("worker", 0))
 # Worker 0 sends for all three workers.
@@ -146,7 +149,8 @@ def killed_once_each(sets, victims=(("server", 1), ("server", 0), ("worker", 1))
 
 def same_bits(*sets):
     sets = [MODES["sync"], *sets]
-    run = killed_once_each(sets, PEERS) if ALL_REDUCE in sets else killed_once_each(sets)
+    held_by_workers = any(each.startswith("topology") for each in sets)
+    run = killed_once_each(sets, PEERS) if held_by_workers else killed_once_each(sets)
     check_bits(finished(run), sets)
     run.clean()
 
@@ -154,6 +158,15 @@ def same_bits(*sets):
 def all_reduce_continues():
     """The others go on without a lost worker, whose blocks their replicas hold, and its next life joins them again."""
     sets = [MODES["sync"], SGD, ALL_REDUCE, REPLICAS, "workers={count: 3, on_worker_loss: continue}"]
+    run = killed_once_each(sets, PEERS)
+    summary = finished(run)
+    runs.check(summary["test_accuracy"] > 0.8, f"test accuracy {summary['test_accuracy']:.4f}")
+    run.clean()
+
+
+def gossip_continues():
+    """The others go on without a lost worker, and its next life goes on from the mean."""
+    sets = [MODES["async"], *GOSSIP]
     run = killed_once_each(sets, PEERS)
     summary = finished(run)
     runs.check(summary["test_accuracy"] > 0.8, f"test accuracy {summary['test_accuracy']:.4f}")
@@ -346,6 +359,11 @@ CASES = {
     "all-reduce-replicas": lambda: same_bits(SGD, ALL_REDUCE, REPLICAS, "workers.count=3"),
     "all-reduce-delta": lambda: same_bits("update={type: sgd, learning_rate: 1}", DELTA, ALL_REDUCE),
     "all-reduce-continue": all_reduce_continues,
+    "ring": lambda: same_bits(SGD, RING),
+    "ring-replicas": lambda: same_bits(SGD, RING, REPLICAS, "workers.count=3"),
+    "tree-replicas": lambda: same_bits(SGD, TREE, REPLICAS, "workers.count=4"),
+    "gossip": lambda: same_bits(*GOSSIP),
+    "gossip-async": gossip_continues,
     "combine": lambda: combined(SGD),
     "combine-delta": lambda: combined("update={type: sgd, learning_rate: 1}", DELTA),
     "combine-few": lambda: combined(SGD, REPLICAS, victims=OF_A_HOST[:3]),

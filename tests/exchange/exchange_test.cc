@@ -329,6 +329,18 @@ TEST_CASE("a delta is what the program's own steps have changed") {
   CHECK(rig.weights.span()[4] == 3);
 }
 
+TEST_CASE("an elastic worker's state is that before a clock that is broken off") {
+  Rig rig(Elastic(0.25));
+  rig.model->set_weights({4, 4, 4, 4, 4, 4});
+  rig.Begin(0);
+  const std::string before = *rig.steps->SaveState();
+  // The program trains, and the exchange is refused.
+  Fill(rig.weights.span(), {1, 2, 3, 4, 5, 6});
+  rig.notes.end = 0;
+  CHECK(absl::IsCancelled(rig.steps->End(2, kForever).status()));
+  CHECK(*rig.steps->SaveState() == before);
+}
+
 TEST_CASE("an elastic worker keeps its own weights, over a resumption, too") {
   Rig rig(Elastic(0.25));
   rig.model->set_weights({4, 4, 4, 4, 4, 4});

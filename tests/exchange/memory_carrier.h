@@ -86,9 +86,10 @@ class MemoryCarrier : public Carrier {
     });
     return open_.empty();
   }
-  void Abandon() override {
+  bool Abandon() override {
     open_.clear();
     under_way_ = false;
+    return true;
   }
   ExchangeReport End() override {
     under_way_ = false;

@@ -19,10 +19,10 @@ TYPE = re.compile(r"^(?:class|struct|enum class) [A-Z]\w*(?: final)?(?: :.*)?(?:
 COMMAND = re.compile(r"\bapp\.add_subcommand\(")
 
 LIMITS = {
-    "lines of the product": 112480,
-    "lines of the tests": 99470,
-    "types in the product": 1019,
-    "keys of a job": 337,
+    "lines of the product": 116540,
+    "lines of the tests": 102660,
+    "types in the product": 1042,
+    "keys of a job": 341,
     "commands": 17,
 }
 

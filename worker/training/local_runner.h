@@ -22,7 +22,10 @@ class LocalRunner : public ClockRunner, protected ClockExchange {
   }
 
   ClockExchange& exchange() final { return *this; }
-  std::span<const float> weights() final { return answered().host(); }
+  std::span<const float> weights() final {
+    const std::span<const float> mean = context_.carrier.mean();
+    return mean.empty() ? answered().host() : mean;
+  }
 
   absl::Status ReadLatest() final { return context_.carrier.ReadLatest(answered().host()); }
   absl::StatusOr<std::string> SaveState() const final { return training_.Save(); }

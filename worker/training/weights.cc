@@ -37,7 +37,7 @@ namespace {
 
 class WeightRunner : public LocalRunner {
  public:
-  // Each vector is as long as the model.
+  // Each vector is as long as the model. `answered` is empty if the training keeps it.
   WeightRunner(const RunnerContext& context, LocalTraining training, FlatVector answered,
                FlatVector scratch, FlatVector change)
       : LocalRunner(context, std::move(training)),
@@ -49,11 +49,17 @@ class WeightRunner : public LocalRunner {
   // Without a saved state an elastic worker starts at the centre. At clock 0 the centre is the
   // initial weights.
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
-    ASSIGN_OR_RETURN(const uint64_t version,
-                     ReadWeights(context().carrier, clock, answered_.host()));
-    RETURN_IF_ERROR(answered_.Up());
-    if (!alpha() || training().loaded()) return version;
-    GoBack();
+    const bool stays = keeps_answer() && training().loaded();
+    FlatVector& into = stays ? change_ : answered();
+    ASSIGN_OR_RETURN(const uint64_t version, ReadWeights(context().carrier, clock, into.host()));
+    if (stays) {
+      // The carrier reads the weights on the host.
+      RETURN_IF_ERROR(answered().Down());
+      return version;
+    }
+    RETURN_IF_ERROR(answered().Up());
+    if (alpha() ? training().loaded() : !keeps_answer()) return version;
+    if (alpha()) GoBack();
     training().Keep(clock);
     return version;
   }
@@ -73,23 +79,25 @@ class WeightRunner : public LocalRunner {
                                 gradient().device(), averages_, report)
                           .status());
     }
-    const ElementRange all{0, answered_.size()};
+    const ElementRange all{0, answered().size()};
     float* const x = local().device().data();
-    const float* const answer = answered_.device().data();
+    const float* const answer = answered().device().data();
     if (!alpha()) {
       MakeDelta(backend(), all, context().schema.trained(), answer, x, sent().device().data());
     }
     ASSIGN_OR_RETURN(const bool known_finite, training().KnownFinite(sent().device()));
     RETURN_IF_ERROR(ExchangeAll(context(), span.clock, report.examples,
                                 alpha() ? "the local weight" : "the change", known_finite, sent(),
-                                answered_));
+                                answered()));
     if (alpha()) MoveToCentre(backend(), all, *alpha(), x, answer, x);
     training().Keep(span.clock + 1);
     return report;
   }
 
  private:
-  FlatVector& answered() override { return answered_; }
+  // A worker with weights of its own keeps the answer, because it is these weights.
+  FlatVector& answered() override { return keeps_answer() ? training().own(0) : answered_; }
+  bool keeps_answer() const { return !alpha() && context().carrier.keeps_weights(); }
   // The local weights. An elastic worker keeps them, and sends them as they are. A delta worker
   // starts each clock at the servers' answer. It writes the change that it sends into the memory of
   // the last gradient.
@@ -98,7 +106,7 @@ class WeightRunner : public LocalRunner {
   FlatVector& gradient() { return alpha() ? scratch_ : change_; }
 
   void GoBack() {
-    backend().Copy(answered_.size(), answered_.device().data(), local().device().data());
+    backend().Copy(answered().size(), answered().device().data(), local().device().data());
   }
 
   std::vector<LocalAverage> averages_;
@@ -122,9 +130,13 @@ absl::StatusOr<std::unique_ptr<ClockRunner>> MakeWeightRunner(const RunnerContex
     own = {.exchange = "elastic", .names = {"weights"}};
     own.vectors.push_back(std::exchange(sent, FlatVector()));
   }
+  ASSIGN_OR_RETURN(FlatVector answered, FlatVector::Twins(context.backend, FloatBuffer(total)));
+  if (!context.job.exchange().has_elastic() && context.carrier.keeps_weights()) {
+    own.names = {"weights"};
+    own.vectors.push_back(std::exchange(answered, FlatVector()));
+  }
   ASSIGN_OR_RETURN(LocalTraining training,
                    LocalTraining::Make(context, std::move(optimizer), std::move(own)));
-  ASSIGN_OR_RETURN(FlatVector answered, FlatVector::Twins(context.backend, FloatBuffer(total)));
   ASSIGN_OR_RETURN(FlatVector scratch, FlatVector::OnDevice(context.backend, total));
   return std::make_unique<WeightRunner>(context, std::move(training), std::move(answered),
                                         std::move(scratch), std::move(sent));
