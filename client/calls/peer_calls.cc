@@ -114,11 +114,15 @@ TransportRequest PeerCalls::RequestFor(TransportRequest::Kind kind, const PieceN
   return request;
 }
 
+void PeerCalls::Start(uint32_t rank, TransportRequest request, Take take, Over over) {
+  queue_.Start(std::make_shared<PeerOperation>(*this, rank, std::move(request), std::move(take),
+                                               std::move(over)));
+}
+
 void PeerCalls::Fetch(uint32_t rank, const PieceName& name, uint64_t floats, Take take, Over over) {
   TransportRequest request = RequestFor(BlockMethod::kFetch, name);
   request.reply_bytes = floats * sizeof(float);
-  queue_.Start(std::make_shared<PeerOperation>(*this, rank, std::move(request), std::move(take),
-                                               std::move(over)));
+  Start(rank, std::move(request), std::move(take), std::move(over));
 }
 
 void PeerCalls::Meet(uint32_t rank, uint64_t clock, uint32_t block, std::span<const float> weights,
@@ -127,8 +131,7 @@ void PeerCalls::Meet(uint32_t rank, uint64_t clock, uint32_t block, std::span<co
   request.header.set_examples(weights.empty() ? 0 : 1);
   request.payload = {reinterpret_cast<const uint8_t*>(weights.data()), weights.size_bytes()};
   request.reply_bytes = weights.size_bytes();
-  queue_.Start(std::make_shared<PeerOperation>(*this, rank, std::move(request), std::move(take),
-                                               std::move(over)));
+  Start(rank, std::move(request), std::move(take), std::move(over));
 }
 
 void PeerCalls::Move(const v1::Peers& peers) {

@@ -57,7 +57,7 @@ class PeerCalls {
   void Fetch(uint32_t rank, const PieceName& name, uint64_t floats, Take take, Over over);
   // Sends a block of this worker's weights to worker `rank`, and takes that worker's weights as
   // they were. The weights stay unchanged until the call is over. Without weights, says that this
-  // worker has all answers of `clock`.
+  // worker has the answer for this block and clock.
   void Meet(uint32_t rank, uint64_t clock, uint32_t block, std::span<const float> weights,
             Take take, Over over);
 
@@ -77,6 +77,7 @@ class PeerCalls {
  private:
   class PeerOperation;
 
+  void Start(uint32_t rank, TransportRequest request, Take take, Over over);
   TransportRequest RequestFor(TransportRequest::Kind kind, const PieceName& name) const;
 
   const SenderIdentity identity_;

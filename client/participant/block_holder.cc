@@ -7,8 +7,7 @@ absl::StatusOr<std::unique_ptr<BlockHolder>> StartHolder(const HolderStarter& st
   if (start) return start(place);
   return absl::UnimplementedError(
       "this job's workers hold the blocks (topology), but this program cannot. Run leeway-worker, "
-      "or "
-      "a program that uses libleeway-client, or use topology: {type: servers}");
+      "or a program that uses libleeway-client, or use topology: {type: servers}");
 }
 
 }  // namespace leeway

@@ -28,9 +28,8 @@ class MeetingPlace {
   // this call.
   virtual void Subtract(uint32_t block, std::span<const float> change,
                         std::span<float> weights) = 0;
-  // Ends the meetings for good, and writes the whole vector to `weights`. It holds every meeting
-  // that counts. Later meetings are refused, so that other workers meet somebody else.
-  virtual void End(std::span<float> weights) = 0;
+  // Ends the meetings for good. Later ones are refused, so that other workers meet somebody else.
+  virtual void End() = 0;
 };
 
 }  // namespace leeway

@@ -26,7 +26,7 @@ absl::StatusOr<std::optional<uint64_t>> GossipCarrier::Read(uint64_t clock,
 }
 
 absl::Status GossipCarrier::ReadLatest(std::span<float> weights) {
-  if (opened_) mix_->End(weights);
+  if (opened_) mix_->End();
   return mean_.ReadLatest(weights);
 }
 
@@ -64,12 +64,9 @@ absl::StatusOr<bool> GossipCarrier::AwaitAll(Time deadline) {
 }
 
 bool GossipCarrier::Abandon() {
-  const bool busy = steps_.busy();
-  // The other workers may never publish what this exchange waits for.
-  if (busy) peers_.Cancel();
-  steps_.Settle();
+  const bool goes_on = steps_.Abandon(peers_);
   mean_.Settle();
-  return !busy;
+  return goes_on;
 }
 
 ExchangeReport GossipCarrier::End() {

@@ -46,8 +46,8 @@ class GossipMix {
   // and the mixed weights to `weights`, which hold x_before. Both spans stay until the block is
   // done.
   virtual void Take(uint32_t block, std::span<float> change, std::span<float> weights) = 0;
-  // Ends the mixing for good. Writes the whole vector to `weights` if others have changed it.
-  virtual void End(std::span<float> weights) {}
+  // Ends the mixing for good, so that others mix with somebody else.
+  virtual void End() {}
 };
 
 std::unique_ptr<GossipMix> MakeNeighbourMix(const GossipContext& context);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "config/topology.h"
 #include "leeway/v1/coordinator.pb.h"
 
 namespace leeway {
@@ -12,7 +13,7 @@ namespace leeway {
 class MeanClocks {
  public:
   explicit MeanClocks(const v1::RegisterWorkerReply& registration)
-      : every_(registration.job().topology().gossip().mean_every()),
+      : every_(MeanEvery(registration.job())),
         cut_every_(registration.cut_every()),
         clocks_(registration.length().clocks()),
         total_clocks_(registration.length().total_clocks()),

@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-// How many workers a worker tries to meet in a clock, before it goes on alone.
+// How many other workers are drawn in a clock, before the worker goes on alone.
 constexpr uint32_t kAttempts = 64;
 
 class Meetings final : public GossipMix {
@@ -44,23 +44,21 @@ class Meetings final : public GossipMix {
     Meet(block);
   }
 
-  void End(std::span<float> weights) override { context_.meetings.End(weights); }
+  void End() override { context_.meetings.End(); }
 
  private:
   // A block in the clock's exchange. One step of a block runs at a time.
   struct Block {
     std::span<float> own, mixed;
-    // The number of workers that were lost.
-    uint32_t attempt = 0;
     // Half of the difference from the other worker.
     std::vector<float> half = {};
   };
 
-  // Returns whom to meet at this attempt or a later one. Absent if nobody is there.
-  std::optional<uint32_t> Partner(uint32_t& attempt) const {
+  // Returns whom to meet in this clock. Absent if nobody is there.
+  std::optional<uint32_t> Partner() const {
     const v1::TrainingJob& job = context_.registration.job();
     const uint32_t workers = job.workers().count(), rank = context_.registration.rank();
-    for (; workers > 1 && attempt < kAttempts; ++attempt) {
+    for (uint32_t attempt = 0; workers > 1 && attempt < kAttempts; ++attempt) {
       const uint32_t partner = PartnerOf(job.metadata().seed(), clock_, rank, workers, attempt);
       const bool refused = refused_at_[partner].load() == clock_ + 1;
       if (!refused && context_.peers.IsThere(partner)) return partner;
@@ -70,7 +68,7 @@ class Meetings final : public GossipMix {
 
   void Meet(uint32_t number) {
     Block& block = blocks_[number];
-    const std::optional<uint32_t> partner = Partner(block.attempt);
+    const std::optional<uint32_t> partner = Partner();
     if (!partner) {
       std::ranges::copy(block.own, block.mixed.begin());
       return context_.steps.Done(number);
@@ -96,7 +94,6 @@ class Meetings final : public GossipMix {
                       absl::IsDeadlineExceeded(status);
     if (gone) {
       refused_at_[partner] = clock_ + 1;
-      ++block.attempt;
       return Meet(number);
     }
     if (!status.ok()) return context_.steps.Fail(status);

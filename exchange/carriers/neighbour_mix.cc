@@ -91,7 +91,7 @@ class NeighbourMix final : public GossipMix {
     Block& block = blocks_[number];
     if (absl::IsOutOfRange(status)) {
       // The neighbour has a new life, which does not have these weights. This worker's own take
-      // their place.
+      // their place. One warning stands for all blocks.
       if (number == 0) {
         spdlog::warn("{}; this worker goes on without them", std::string(status.message()));
       }

@@ -55,11 +55,6 @@ absl::Status PeerSteps::status() const {
   return status_;
 }
 
-bool PeerSteps::busy() const {
-  MutexLock lock(mutex_);
-  return calls_ > 0;
-}
-
 bool PeerSteps::AnyUnderWay(std::span<const ElementRange> elements) const {
   for (const ElementRange& range : elements) {
     const BlockRange blocks = BlocksOf(layout_, range);
@@ -93,10 +88,16 @@ absl::StatusOr<bool> PeerSteps::AwaitAll(Time deadline) {
   return Await(std::vector<ElementRange>{{0, layout_.total()}}, deadline);
 }
 
-void PeerSteps::Settle() {
+bool PeerSteps::Abandon(PeerCalls& peers) {
+  under_way_ = false;
+  {
+    MutexLock lock(mutex_);
+    if (calls_ == 0) return true;
+  }
+  peers.Cancel();
   MutexLock lock(mutex_);
   while (calls_ > 0) changed_.Wait(mutex_);
-  under_way_ = false;
+  return false;
 }
 
 ExchangeReport PeerSteps::End() {

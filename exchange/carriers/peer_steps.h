@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/calls/peer_calls.h"
 #include "client/participant/clock_exchange.h"
 #include "common/blocks.h"
 #include "common/clock.h"
@@ -17,8 +18,8 @@
 
 namespace leeway {
 
-// Only the exchange's thread may call Begin, NoteFirst, Await, AwaitAll, Settle, End and the
-// getters; any thread the rest.
+// Any thread may call CallBegins, CallIsOver, Done and Fail and, while a call is in progress,
+// clock(). Only the exchange's thread may call the rest.
 class PeerSteps {
  public:
   // `layout` outlives the object.
@@ -31,8 +32,8 @@ class PeerSteps {
   // Adds a block that is handed in.
   void Start(uint32_t block) EXCLUDES(mutex_);
 
-  // A call begins or is over. Each call that is called begun is over once, after the calls that
-  // follow it have begun.
+  // A call begins or is over. Report that a call is over only when the calls that follow from it
+  // have begun.
   void CallBegins() EXCLUDES(mutex_);
   void CallIsOver() EXCLUDES(mutex_);
   // The block is answered.
@@ -46,10 +47,10 @@ class PeerSteps {
   absl::StatusOr<bool> Await(std::span<const ElementRange> elements, Time deadline)
       EXCLUDES(mutex_);
   absl::StatusOr<bool> AwaitAll(Time deadline) EXCLUDES(mutex_);
-  // Waits until no call is in progress, and ends the exchange.
-  void Settle() EXCLUDES(mutex_);
-  // Returns true if a call is in progress.
-  bool busy() const EXCLUDES(mutex_);
+  // Cancels the calls in progress, because the other workers may never publish what they wait for.
+  // Waits until none is in progress, and gives the exchange up. Returns false if there was one: the
+  // peers cannot be called any more.
+  bool Abandon(PeerCalls& peers) EXCLUDES(mutex_);
   // Ends the exchange. All blocks are answered.
   ExchangeReport End() EXCLUDES(mutex_);
 

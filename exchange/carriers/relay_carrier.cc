@@ -1,48 +1,14 @@
 #include "exchange/carriers/relay_carrier.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "exchange/carriers/payload_sum.h"
+#include "exchange/carriers/rates_code.h"
 
 namespace leeway {
-namespace {
-
-constexpr uint64_t kDigest = uint64_t{1} << 63;
-
-// Returns a number that is the same for equal rates, on all machines. If all elements have one
-// factor, it is that factor, which is not negative. Otherwise it is a digest, with the sign's bit.
-uint64_t CodeOf(const ContributionRates& rates) {
-  if (rates == nullptr || rates->empty()) return std::bit_cast<uint64_t>(1.0);
-  const UpdatePart& first = rates->front();
-  const bool uniform = std::ranges::all_of(
-      *rates, [&](const UpdatePart& part) { return !part.skip && part.rate == first.rate; });
-  if (uniform) return std::bit_cast<uint64_t>(first.rate);
-  // FNV-1a, of 64 bits.
-  uint64_t digest = 0xcbf29ce484222325;
-  const auto add = [&](uint64_t word) {
-    for (int shift = 0; shift < 64; shift += 8) {
-      digest = (digest ^ (word >> shift & 0xff)) * 0x100000001b3;
-    }
-  };
-  for (const UpdatePart& part : *rates) {
-    add(part.end);
-    add(part.skip ? kDigest : std::bit_cast<uint64_t>(part.rate));
-  }
-  return digest | kDigest;
-}
-
-// Returns the rates of `trained` elements that have one factor.
-ContributionRates RatesOf(uint64_t code, uint64_t trained) {
-  return std::make_shared<const std::vector<UpdatePart>>(
-      std::vector<UpdatePart>{{.end = trained, .rate = std::bit_cast<double>(code)}});
-}
-
-}  // namespace
 
 RelayCarrier::RelayCarrier(const v1::RegisterWorkerReply& registration, ParameterClient& client,
                            PeerCalls& peers, Outbox& outbox, std::function<Time()> now)
@@ -208,12 +174,11 @@ void RelayCarrier::HandOn(uint32_t block) {
 absl::StatusOr<ContributionRates> RelayCarrier::RatesOfSum(uint32_t block) const {
   const Block& each = blocks_[block];
   if (given_->examples > 0 || each.examples == 0) return each.rates;
-  if ((each.rates_code & kDigest) == 0) return RatesOf(each.rates_code, trained_);
+  if (auto rates = RatesOf(each.rates_code, trained_)) return *std::move(rates);
   return absl::UnimplementedError(absl::StrCat(
       "worker ", rank_, " has no batch at clock ", clock(),
-      ", so it does not know the learning "
-      "rates of the sum that it sends, which differ by tensor; give each worker as many batches, "
-      "or use topology.algorithm: direct"));
+      ", so it does not know the learning rates of the others, which differ from tensor to tensor; "
+      "give each worker the same number of batches, or use topology.algorithm: direct"));
 }
 
 void RelayCarrier::MakeMean(uint32_t block) {
@@ -263,14 +228,6 @@ void RelayCarrier::OnWeights(uint32_t block, const absl::Status& status) {
     outbox_.Publish(name, 0, 0);
   }
   steps_.Done(block);
-}
-
-bool RelayCarrier::Abandon() {
-  const bool busy = steps_.busy();
-  // The other workers may never publish what this exchange waits for.
-  if (busy) peers_.Cancel();
-  steps_.Settle();
-  return !busy;
 }
 
 }  // namespace leeway

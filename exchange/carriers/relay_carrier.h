@@ -4,11 +4,9 @@
 //    the root, which holds the block, sends the mean to its own server instead, which updates it;
 // 2. fetches the new weights from the worker before it, and publishes them for the next one.
 //
-// In a sum all contributions that have examples have the same learning-rate factors, which the root
-// sends.
-//
 // The sum of a block is sum_i w_i g_i, with w_i = n_i / n. Here n_i is the number of worker i's
-// examples, and n the size of a batch. The root divides by sum_i w_i.
+// examples, and n the size of a batch. The root divides by sum_i w_i, and sends the learning-rate
+// factors. All contributions that have examples have the same ones.
 //
 // In a sum, averaged elements (common/update/averaging.h) are k_i (b_i - r): r is the value with
 // which the clock began, b_i is worker i's value, and k_i is the share by which its batches move r.
@@ -26,13 +24,11 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "client/calls/parameter_client.h"
 #include "client/calls/peer_calls.h"
 #include "common/buffer.h"
-#include "common/mutex.h"
 #include "common/peers/outbox.h"
 #include "common/update/averaging.h"
 #include "common/update/clock_batches.h"
@@ -65,7 +61,7 @@ class RelayCarrier final : public Carrier {
     return steps_.Await(elements, deadline);
   }
   absl::StatusOr<bool> AwaitAll(Time deadline) override { return steps_.AwaitAll(deadline); }
-  bool Abandon() override;
+  bool Abandon() override { return steps_.Abandon(peers_); }
   ExchangeReport End() override { return steps_.End(); }
 
   bool under_way() const override { return steps_.under_way(); }

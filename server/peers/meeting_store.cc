@@ -44,9 +44,8 @@ void MeetingStore::Subtract(uint32_t block, std::span<const float> change,
   }
 }
 
-void MeetingStore::End(std::span<float> weights) {
-  const auto met = this->weights();
-  if (met != nullptr && met->total() == weights.size()) met->End(weights);
+void MeetingStore::End() {
+  if (const auto met = weights()) met->End();
 }
 
 void MeetingStore::Meet(const v1::ExchangeHeader& header, FloatPayload payload, Done done) {

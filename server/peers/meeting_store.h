@@ -43,8 +43,7 @@ class MeetingStore final : public MeetingPlace {
             std::span<const float> weights) override;
   // Has no effect before the first Open, or if the spans do not have the block's size.
   void Subtract(uint32_t block, std::span<const float> change, std::span<float> weights) override;
-  // Has no effect before the first Open, or if the span does not have the model's size.
-  void End(std::span<float> weights) override;
+  void End() override;
 
   // Answers a meeting. `payload` has the sender's block. Without a payload and with 0 examples the
   // request says that the sender has the answer of header.clock, which is then dropped. `done` is

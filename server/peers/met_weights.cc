@@ -159,12 +159,12 @@ absl::Status MetWeights::NotFinite(const v1::ExchangeHeader& header, const Float
                                     "'s block after the meeting; has the training diverged?"));
 }
 
-void MetWeights::RunInTurn(uint32_t block, const std::function<void()>& work) {
+void MetWeights::Subtract(uint32_t block, std::span<const float> change, std::span<float> weights) {
   Mutex mutex;
   CondVar changed;
   bool done = false;
   blocks_[block]->turns.Take([&] {
-    work();
+    SubtractNow(block, change, weights);
     MutexLock lock(mutex);
     done = true;
     changed.NotifyAll();
@@ -174,22 +174,10 @@ void MetWeights::RunInTurn(uint32_t block, const std::function<void()>& work) {
   while (!done) changed.Wait(mutex);
 }
 
-void MetWeights::Subtract(uint32_t block, std::span<const float> change, std::span<float> weights) {
-  RunInTurn(block, [&] { SubtractNow(block, change, weights); });
-}
-
-void MetWeights::End(std::span<float> weights) {
-  for (uint32_t number = 0; number < blocks_.size(); ++number) {
-    RunInTurn(number, [&] {
-      Block& block = *blocks_[number];
-      SharedFloats last;
-      {
-        MutexLock lock(block.mutex);
-        block.ended = true;
-        last = block.current;
-      }
-      std::ranges::copy(last.span(), weights.data() + layout_.Range(number).offset);
-    });
+void MetWeights::End() {
+  for (const auto& block : blocks_) {
+    MutexLock lock(block->mutex);
+    block->ended = true;
   }
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -36,8 +35,7 @@ class MetWeights : public std::enable_shared_from_this<MetWeights> {
   // a shared_ptr.
   void Meet(const v1::ExchangeHeader& header, FloatPayload payload, Shard::Done done);
   void Subtract(uint32_t block, std::span<const float> change, std::span<float> weights);
-  void End(std::span<float> weights);
-  uint64_t total() const { return layout_.total(); }
+  void End();
 
  private:
   struct Block {
@@ -60,8 +58,6 @@ class MetWeights : public std::enable_shared_from_this<MetWeights> {
   absl::StatusOr<BlockReading> MeetNow(const v1::ExchangeHeader& header,
                                        const FloatPayload& payload);
   absl::StatusOr<BlockReading> DropAnswer(const v1::ExchangeHeader& header);
-  // Runs `work` when it is the block's turn, and returns when it has run.
-  void RunInTurn(uint32_t block, const std::function<void()>& work);
   void SubtractNow(uint32_t block, std::span<const float> change, std::span<float> weights);
   // Returns the block as the answer to a meeting.
   static BlockReading ReadingOf(uint32_t number, const Block& block) REQUIRES(block.mutex);

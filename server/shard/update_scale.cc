@@ -4,12 +4,13 @@
 
 #include "absl/container/inlined_vector.h"
 #include "common/update/combine.h"
+#include "config/topology.h"
 
 namespace leeway {
 
 UpdateScale::UpdateScale(const v1::TrainingJob& job, const v1::JobLength& length)
     : sync_(job.consistency().mode() == v1::CONSISTENCY_MODE_SYNC),
-      gossip_(job.topology().has_gossip()),
+      gossip_(IsGossip(job)),
       combines_(job.workers().per_host() == v1::PER_HOST_COMBINE),
       equal_weights_(job.exchange().delta().weighting() == v1::WEIGHTING_EQUAL),
       workers_(job.workers().count()),

@@ -60,13 +60,14 @@ struct Ring {
     REQUIRE(ReadWeights(*worker.carrier, clock, worker.weights).ok());
   }
 
-  void Contribute(uint32_t rank, uint64_t clock, uint64_t examples) {
+  void Contribute(uint32_t rank, uint64_t clock, uint64_t examples,
+                  const ContributionRates& rates = nullptr) {
     PeerWorker& worker = *members[rank];
     const std::vector<float> drawn = Drawn(clock, rank, schema.total());
     std::copy(drawn.begin(), drawn.end(), worker.contribution.data());
     worker.carrier->Renew();
     worker.carrier->Begin(clock);
-    worker.carrier->Contribute({0, worker.carrier->layout().blocks()}, examples, nullptr,
+    worker.carrier->Contribute({0, worker.carrier->layout().blocks()}, examples, rates,
                                worker.contribution.span(), worker.weights);
     CHECK(worker.carrier->Finish().ok());
   }
@@ -177,6 +178,46 @@ TEST_CASE("what a next life no longer publishes is read from the holder", "[rela
   ring.Contribute(0, 0, 8);
   ring.Await(0);
   CHECK(ring.members[0]->weights == Drawn(3, 3, 16));
+}
+
+ContributionRates Rates(std::vector<UpdatePart> parts) {
+  return std::make_shared<const std::vector<UpdatePart>>(std::move(parts));
+}
+
+TEST_CASE("workers with different rates are named", "[relay]") {
+  for (const auto algorithm : kBoth) {
+    Ring ring(algorithm, 2, testing::SmallSchema({{"w", 8}}));
+    ring.Contribute(0, 0, 8, Rates({{.end = 8, .rate = 0.5}}));
+    ring.Contribute(1, 0, 8, Rates({{.end = 8, .rate = 0.25}}));
+    const auto answered = ring.members[0]->carrier->AwaitAll(Time::max());
+    CHECK_THAT(std::string(answered.status().message()),
+               Catch::Contains("workers 0 and 1 have different learning rates at clock 0"));
+  }
+}
+
+TEST_CASE("a worker without a batch sends the others' rate", "[relay]") {
+  Ring ring(v1::ALL_REDUCE_ALGORITHM_RING, 3, testing::SmallSchema({{"w", 12}}));
+  for (const uint32_t rank : {0U, 1U}) {
+    ring.Contribute(rank, 0, 8, Rates({{.end = 5, .rate = 0.5}, {.end = 12, .rate = 0.5}}));
+  }
+  ring.Contribute(2, 0, 0);
+  for (uint32_t rank = 0; rank < 3; ++rank) ring.AwaitAnswers(rank);
+  for (const auto& request : ring.model->requests()) {
+    if (!request.header.of_all()) continue;
+    CHECK(request.header.rank() == request.header.block());
+    REQUIRE(request.header.rates_size() > 0);
+    for (const v1::RatePart& part : request.header.rates()) CHECK(part.factor() == 0.5);
+  }
+}
+
+TEST_CASE("a worker without a batch says so if rates differ by tensor", "[relay]") {
+  Ring ring(v1::ALL_REDUCE_ALGORITHM_RING, 2, testing::SmallSchema({{"w", 8}}));
+  ring.Contribute(0, 0, 8, Rates({{.end = 2, .rate = 0.5}, {.end = 8, .rate = 1}}));
+  ring.Contribute(1, 0, 0);
+  const auto answered = ring.members[1]->carrier->AwaitAll(Time::max());
+  CHECK_THAT(std::string(answered.status().message()),
+             Catch::Contains("worker 1 has no batch at clock 0") &&
+                 Catch::Contains("topology.algorithm: direct"));
 }
 
 TEST_CASE("averaged elements move as single contributions would move them", "[relay]") {

@@ -49,16 +49,16 @@ class WeightRunner : public LocalRunner {
   // Without a saved state an elastic worker starts at the centre. At clock 0 the centre is the
   // initial weights.
   absl::StatusOr<uint64_t> Begin(uint64_t clock) override {
-    const bool stays = keeps_answer() && training().loaded();
-    FlatVector& into = stays ? change_ : answered();
-    ASSIGN_OR_RETURN(const uint64_t version, ReadWeights(context().carrier, clock, into.host()));
-    if (stays) {
-      // The carrier reads the weights on the host.
+    Carrier& carrier = context().carrier;
+    if (keeps_answer() && training().loaded()) {
+      // The worker goes on from its own weights, which the carrier reads on the host.
       RETURN_IF_ERROR(answered().Down());
-      return version;
+      return ReadWeights(carrier, clock, change_.host());
     }
+    ASSIGN_OR_RETURN(const uint64_t version, ReadWeights(carrier, clock, answered().host()));
     RETURN_IF_ERROR(answered().Up());
-    if (alpha() ? training().loaded() : !keeps_answer()) return version;
+    const bool begins_anew = alpha() ? !training().loaded() : keeps_answer();
+    if (!begins_anew) return version;
     if (alpha()) GoBack();
     training().Keep(clock);
     return version;
