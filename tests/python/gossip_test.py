@@ -4,7 +4,6 @@ that the mean stays, what is saved, and deaths. The programs have no line for it
 
 import math
 import re
-import time
 
 import numpy as np
 
@@ -111,12 +110,10 @@ def killed():
         for rank in range(4):
             each.start_worker(rank, PROGRAM, 1000, 0.01, 0.02, 10**9)
         each.wait_until(lambda: clock_of(each, 0) >= 20, "clock 20")
-        before = clock_of(each, 0)
-        began = time.monotonic()
         each.kill_worker(2)
-        time.sleep(3)
-        made = clock_of(each, 0) - before
-        check(made > 0.5 * 3 / 0.03, f"worker 0 has made {made} clocks in {time.monotonic() - began:.1f} s after worker 2 died")
+        before = clock_of(each, 0)
+        each.wait_until(lambda: clock_of(each, 0) >= before + 60, "60 more clocks, without worker 2")
+        print(f"worker 0 went on from clock {before} to {clock_of(each, 0)} while worker 2 was dead", flush=True)
         each.start_worker(2, PROGRAM, 1000, 0.01, 0.02, 10**9)
         each.wait()
 
